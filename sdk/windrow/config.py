@@ -7,6 +7,7 @@ import ipaddress
 import json
 import os
 import re
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -116,14 +117,26 @@ def refuse_plain_http(config: Config) -> Config:
     )
 
 
-def _refuse_their_master(path: Path, found: Config) -> None:
-    """Raise WindrowClientError where a token that was given apart would go to another machine that a folder names: it
-    may have come with somebody's files."""
-    if not _is_loopback(urlsplit(found.url).hostname or ""):
+def _refuse_other_machines(path: Path, found: Config) -> None:
+    """Raise WindrowClientError where a folder names a Master on another machine: `windrow up` writes none, so the file
+    came with somebody's files, and our work and secrets would go there."""
+    host = urlsplit(found.url).hostname or ""
+    if not _is_loopback(host) and not _is_of_this_machine(host):
         raise WindrowClientError(
-            f"A token is given without its Master, and {path} names {found.url}, which may not be the one that it is "
-            "for. It was sent nowhere. Name the Master, too: WINDROW_URL or --url."
+            f"{path} names {found.url}, which is another machine; `windrow up` writes there only Masters of this one, "
+            "so it may have come with somebody's files. Nothing was sent. If you mean that Master: remove the file, "
+            f"and windrow login {found.url}"
         )
+
+
+def _is_of_this_machine(host: str) -> bool:
+    """Whether an interface of this machine has this address."""
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(ipaddress.ip_address(host)), 0))
+        return True
+    except (OSError, ValueError):
+        return False
 
 
 def _is_loopback(host: str) -> bool:
@@ -189,8 +202,8 @@ def find(url: str | None = None, token: str | None = None, start: Path | None = 
     for path in candidates:
         found = _read(path)
         if found is not None:
-            if token is not None and url is None and path != candidates[-1]:
-                _refuse_their_master(path, found)
+            if url is None and path != candidates[-1]:
+                _refuse_other_machines(path, found)
             is_plain = is_plain or (found.allows_plain_http and url is None)
             source = found.source if url is None and token is None else f"arguments, environment or {found.source}"
             return refuse_plain_http(Config(url or found.url, token or found.token, found.ca_file, source, is_plain))

@@ -67,26 +67,33 @@ def test_an_address_that_holds_more_than_a_place_is_refused_without_it(tmp_path:
 
 
 @pytest.mark.row("F28")
-def test_a_token_given_alone_does_not_go_where_a_folder_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("own", [SECRET, None])
+@pytest.mark.parametrize("named", ["url", "local_url"])
+def test_a_folder_names_no_master_on_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, named: str
+) -> None:
+    """Its files may be somebody's: what `tar x` unpacked is one's own, with the mode that it was packed with."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("WINDROW_URL", raising=False)
-    monkeypatch.setenv("WINDROW_TOKEN", SECRET)
+    monkeypatch.delenv("WINDROW_TOKEN", raising=False)
+    if own is not None:
+        monkeypatch.setenv("WINDROW_TOKEN", own)
     theirs = tmp_path / "project" / ".windrow" / "cli.json"
     theirs.parent.mkdir(parents=True)
-    places = {"https://theirs.example": False, "https://localhost.theirs.example": False, "http://127.0.0.1:1": True}
-    for url, is_taken in places.items():
-        theirs.write_text(json.dumps({"url": url, "token": "wt_theirs"}))
+    there = ("https://theirs.example", "https://localhost.theirs.example", "https://192.0.2.7", "https://[2001:db8::1]")
+    for url, is_taken in {**dict.fromkeys(there, False), "http://127.0.0.1:1": True, "https://[::1]:1": True}.items():
+        theirs.write_text(json.dumps({named: url, "token": "wt_theirs", "ca_pem": "/ca.pem"}))
         theirs.chmod(0o600)
         if is_taken:
-            assert find(start=theirs.parents[1]).token == SECRET
+            assert find(start=theirs.parents[1]).token == (own or "wt_theirs")
             continue
-        with pytest.raises(WindrowClientError, match="sent nowhere") as refused:
+        with pytest.raises(WindrowClientError, match="Nothing was sent") as refused:
             find(start=theirs.parents[1])
         assert SECRET not in str(refused.value)
-    assert find(url="https://mine.example", start=theirs.parents[1]).token == SECRET
+    assert find(url="https://mine.example", token=SECRET, start=theirs.parents[1]).token == SECRET
     theirs.unlink()
     save(Config("https://mine.example", "wt_mine"))
-    assert find(start=theirs.parents[1]).token == SECRET
+    assert find(start=theirs.parents[1]).token == (own or "wt_mine")
 
 
 @pytest.mark.row("F22")
@@ -163,7 +170,7 @@ def test_what_another_user_can_have_put_there_is_not_believed(
     folder = tmp_path / "pl" / ".windrow"
     real = tmp_path / "own"
     real.mkdir(mode=0o700)
-    (real / "cli.json").write_text(json.dumps({"url": "https://evil.example", "token": SECRET}))
+    (real / "cli.json").write_text(json.dumps({"url": "https://127.0.0.1:1", "token": SECRET}))
     (real / "cli.json").chmod(0o600)
     if whose == "link to a folder":
         folder.symlink_to(real)
@@ -175,7 +182,7 @@ def test_what_another_user_can_have_put_there_is_not_believed(
             os.chown(folder / "cli.json", NOBODY, NOBODY, follow_symlinks=False)
         else:
             (real / "cli.json").rename(folder / "cli.json")
-    assert whose in ("link", "link to a folder") or find(start=project).url == "https://evil.example"
+    assert whose in ("link", "link to a folder") or find(start=project).url == "https://127.0.0.1:1"
     if whose == "file":
         os.chown(folder / "cli.json", NOBODY, NOBODY)
     elif whose == "folder":

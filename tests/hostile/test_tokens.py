@@ -73,6 +73,19 @@ async def test_the_end_of_a_token_is_the_end_of_what_it_made(api: Api) -> None:
     assert ticket not in [one["id"] for one in (await api.client.get(f"{V1}/join-tokens")).json()["items"]]
 
 
+@pytest.mark.row("F8")
+async def test_what_a_token_makes_ends_with_it_however_long_it_asks_for(api: Api) -> None:
+    short = await api.client.post(f"{V1}/tokens", json={"name": "short", "roles": ["renter"], "expires_in_s": 60})
+    headers = {"Authorization": f"Bearer {short.json()['token']}"}
+    session = (await api.stranger.post(f"{V1}/session", json={"token": short.json()["token"]})).json()["secret"]
+
+    for way in (headers, {"Authorization": f"Bearer {session}"}):
+        asked = {"name": "longer", "roles": ["renter"], "expires_in_s": 90 * DAY // SECOND}
+        made = await api.stranger.post(f"{V1}/tokens", json=asked, headers=way)
+        assert made.status_code == 201
+        assert made.json()["expires_at"] == short.json()["expires_at"]
+
+
 @pytest.fixture
 async def limited(api: Api) -> AsyncIterator[tuple[Api, httpx2.AsyncClient]]:
     api.services.limits = Limits()

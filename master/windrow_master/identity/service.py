@@ -301,7 +301,8 @@ class IdentityService:
     async def make_token(
         self, principal: Principal, name: str, roles: frozenset[Role], life_ns: int
     ) -> tuple[ApiToken, str]:
-        """A new token of the principal's account with at most its own roles; the text is shown this once."""
+        """A new token of the principal's account, with at most the roles and the life of the principal's own token; the
+        text is shown this once."""
         if not roles or roles - principal.roles:
             raise Forbidden(f"A token can have only roles that you have: {', '.join(sorted(principal.roles))}.")
         if not 0 < life_ns <= TOKEN_LIFE_NS_MAX:
@@ -310,8 +311,10 @@ class IdentityService:
         def make(uow: UnitOfWork) -> tuple[ApiToken, str]:
             have = uow.tokens.count(principal.account_id, uow.now_wall_ns)
             decide.check_number(principal, have, decide.TOKENS_MAX, "API tokens", "Revoke some: windrow token rm")
+            own = uow.tokens.get(principal.token_id) if principal.token_id else None
+            left_ns = life_ns if own is None else min(life_ns, own.expires_at_ns - uow.now_wall_ns)
             token, text = self.issue_token(
-                uow, principal.account_id, name, roles, life_ns, principal.actor, principal.token_id
+                uow, principal.account_id, name, roles, left_ns, principal.actor, principal.token_id
             )
             said = f"A token was made: {token.name} ({', '.join(sorted(roles))})"
             uow.event("token.made", (token.id, token.account_id), said, actor=principal.actor)

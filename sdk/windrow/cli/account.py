@@ -108,6 +108,8 @@ def token_add(
         print_json(made)
         return
     sys.stdout.write(secret + "\n")
+    if not join:
+        say(f"It expires at {made['expires_at']}: no token outlives the one that made it.")
     if join and made.get("command"):
         say("Run this on the host that should join, within 15 minutes:")
         sys.stdout.write(made["command"] + "\n")
