@@ -13,9 +13,10 @@ from windrow_master.store.tables_jobs import jobs
 from windrow_proto.ids import AccountId
 from windrow_proto.volumes import Mount
 
-_COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in ("request_key", "request_sha256"))
+_APART: Final = ("request_key", "request_sha256", "kept_bytes")
+_COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in _APART)
 _ADD: Final = Made(insert(jobs), jobs.c.keys())
-_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), _COLUMNS)
+_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), (*_COLUMNS, "kept_bytes"))
 _GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
 _LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
 
@@ -67,12 +68,14 @@ class JobRepository:
         """Whatever has not ended, the oldest first."""
         return _LIVING.readable(self._connection)
 
-    def folder_bytes(self, account_id: AccountId, ended_after_ns: int) -> int:
-        """What the folders of an account's jobs take, each once; those whose jobs ended earlier are gone."""
+    def kept_bytes(self, account_id: AccountId, ended_after_ns: int) -> int:
+        """Bytes that an account's jobs take: the folder of each group once, and the logs and files of all attempts.
+        Jobs that ended earlier have none left."""
         is_kept = jobs.c.ended_at_ns.is_(None) | (jobs.c.ended_at_ns > ended_after_ns)
+        folder, attempts = func.max(jobs.c.folder_bytes), func.sum(jobs.c.kept_bytes)
         of_groups = (
-            select(func.max(jobs.c.folder_bytes).label("size_bytes"))
-            .where(jobs.c.account_id == account_id, jobs.c.folder_bytes.is_not(None), is_kept)
+            select((func.coalesce(folder, 0) + func.coalesce(attempts, 0)).label("size_bytes"))
+            .where(jobs.c.account_id == account_id, is_kept)
             .group_by(jobs.c.group_id)
             .subquery()
         )
@@ -93,6 +96,7 @@ def _values(job: Job) -> dict[str, Any]:
         "state": job.state.value,
         "attempts": [asdict(attempt) for attempt in job.attempts],
         "verdict": None if job.verdict is None else job.verdict.value,
+        "kept_bytes": sum((one.log_bytes or 0) + (one.files_bytes or 0) for one in job.attempts),
     }
     return {name: getattr(job, name) for name in _COLUMNS if name != "group_id"} | changed
 

@@ -18,6 +18,7 @@ jobs = Table(
     Column("attempts", JSON, nullable=False),
     Column("verdict", String(20)),
     Column("folder_bytes", Whole),
+    Column("kept_bytes", Whole),
     Column("ended_at_ns", Whole),
     Column("version", Whole, nullable=False),
     Column("request_key", String(200)),

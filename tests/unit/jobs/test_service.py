@@ -7,6 +7,8 @@ import pytest
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, principal
 from tests.unit.jobs.world import GONE, once, world
 from windrow_master.clusters.artefacts.retention.rules import KEPT_NS
+from windrow_master.clusters.artefacts.service import taken
+from windrow_master.clusters.jobs.course import service as course
 from windrow_master.clusters.jobs.model import JobId, JobRequest, JobState
 from windrow_master.fleet.machines import LinkEvent
 from windrow_proto.errors import Conflict, IdempotencyMismatch, NotFound
@@ -232,6 +234,31 @@ async def test_files_that_cannot_be_had_are_said_and_hold_nothing_up(tmp_path) -
         assert found.attempts[0].files_bytes is None
         with pytest.raises(Conflict):
             await it.jobs.artefacts(principal(), job.job_id)
+
+
+@pytest.mark.row("F13")
+async def test_logs_and_files_of_jobs_count_against_the_quota_and_one_takes_half_of_what_is_left(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(course, "QUOTA_BYTES", 40)
+    async with world(tmp_path) as it:
+        it.market.join()
+        kept = []
+        for number in range(3):
+            job = await it.submit(name=f"job-{number}")
+            await it.tick()
+            spec = it.run()
+            it.inside.log_bytes, it.inside.tar = b"a log\n", b"a tar of 21 bytes ..."
+            it.exit(spec)
+            await it.tick(3)
+            (attempt,) = (await it.get(job)).attempts
+            kept.append((attempt.files_bytes, attempt.files_truncated))
+            it.market.report(spec, WorkloadPhase.GONE)
+            await it.tick(2)
+        assert kept == [(20, True), (7, True), (0, True)]
+        assert it.market.read(lambda uow: taken(uow, principal().account_id)[1]) == 3 * 6 + 27
+        it.market.clock.advance(KEPT_NS)
+        assert it.market.read(lambda uow: taken(uow, principal().account_id)[1]) == 0
 
 
 async def test_what_is_cancelled_is_collected_first_and_what_has_ended_stays(tmp_path) -> None:

@@ -269,8 +269,7 @@ class ArtefactService:
         room = min(ARTEFACT_BYTES_MAX, QUOTA_BYTES - taken)
         if room < size_bytes or room <= 0:
             raise TooLarge(
-                f"Your artefacts, volumes and folders of jobs may take {QUOTA_BYTES // GIB} GiB. Delete some: "
-                "windrow artefact rm"
+                f"Your artefacts, volumes and jobs may take {QUOTA_BYTES // GIB} GiB. Delete some: windrow artefact rm"
             )
         if count >= ARTEFACTS_MAX:
             raise TooLarge(f"An account has at most {ARTEFACTS_MAX} artefacts; delete some: windrow artefact rm")
@@ -296,10 +295,10 @@ def _anything(more_bytes: int) -> None:
 
 def taken(uow: UnitOfWork, account_id: AccountId) -> tuple[int, int]:
     """How many artefacts an account has, and what counts against its quota: their bytes, those of its volumes, and
-    those of the folders that its jobs keep."""
+    those of the folders, logs and files that its jobs keep."""
     count, size = uow.artefacts.used(account_id)
-    folders = uow.jobs.folder_bytes(account_id, uow.now_wall_ns - KEPT_NS)
-    return count, size + uow.volumes.used(account_id) + folders
+    of_jobs = uow.jobs.kept_bytes(account_id, uow.now_wall_ns - KEPT_NS)
+    return count, size + uow.volumes.used(account_id) + of_jobs
 
 
 def _known(keys: Sequence[ObjectKey], uow: UnitOfWork) -> frozenset[ObjectKey]:

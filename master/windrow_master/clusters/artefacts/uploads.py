@@ -15,7 +15,7 @@ from windrow_proto.ids import AccountId
 from windrow_proto.units import GIB, MIB
 
 QUOTA_BYTES: Final = 100 * GIB
-"""Of one account's artefacts, volumes and folders of jobs together, those on their way included."""
+"""Of one account's artefacts, volumes and jobs together, those on their way included."""
 STEP_BYTES: Final = 16 * MIB
 """Reserved at a time where no size was announced, or more comes."""
 LOOK_BYTES: Final = MIB
@@ -58,7 +58,7 @@ class Uploads:
         if coming + got > left_bytes:
             under_way = f", of which {coming // MIB:,} MiB are on their way" if coming else ""
             raise TooLarge(
-                f"Your artefacts, volumes and folders of jobs may take {QUOTA_BYTES // GIB} GiB; "
+                f"Your artefacts, volumes and jobs may take {QUOTA_BYTES // GIB} GiB; "
                 f"{max(0, left_bytes) // MIB:,} MiB are left{under_way}. Delete some: windrow artefact rm"
             )
         self._coming[account_id] += got

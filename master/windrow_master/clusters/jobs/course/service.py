@@ -17,6 +17,8 @@ from typing import Any, Final
 import structlog
 
 from windrow_master.again import GIVEN_UP, Boundary, again
+from windrow_master.clusters.artefacts.service import taken
+from windrow_master.clusters.artefacts.uploads import QUOTA_BYTES
 from windrow_master.clusters.jobs import decide as rules
 from windrow_master.clusters.jobs import logins
 from windrow_master.clusters.jobs.checkpoints.service import JobCheckpoints, Mover
@@ -314,8 +316,9 @@ class JobCourse:
             async with asyncio.timeout(limit_ns / SECOND):
                 size, is_cut = await self._take_log(job)
                 attempt = replace(attempt, log_bytes=size, log_truncated=is_cut)
-                taken = _principal(job, self._clock), attempt.cluster_id, job.job_id, len(job.attempts)
-                size, is_cut = await self._files.take_files(*taken)
+                attempted = _principal(job, self._clock), attempt.cluster_id, job.job_id, len(job.attempts)
+                room_bytes = await self._store.read(lambda uow: _room_bytes(uow, job))
+                size, is_cut = await self._files.take_files(*attempted, room_bytes)
                 attempt = replace(attempt, files_bytes=size, files_truncated=is_cut)
         except TimeoutError:
             why = f"its files could not be had within {limit_ns // SECOND} s"
@@ -338,6 +341,11 @@ class JobCourse:
 
 def _answer(uow: UnitOfWork, job: Job) -> rules.Answer | None:
     return rules.decide(job, uow.jobs.all_of(job.request.after), seen(uow, job), uow.now_wall_ns)
+
+
+def _room_bytes(uow: UnitOfWork, job: Job) -> int:
+    """For the files of one attempt: half of what is left, so that no single host fills an account's quota."""
+    return max(0, QUOTA_BYTES - taken(uow, job.account_id)[1]) // 2
 
 
 def _principal(job: Job, clock: Clock) -> Principal:

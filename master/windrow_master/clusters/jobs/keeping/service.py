@@ -96,14 +96,16 @@ class JobFiles:
     # --- the files -------------------------------------------------------------------------------------------------
 
     async def take_files(
-        self, principal: Principal, cluster_id: ClusterId, job_id: JobId, attempt: int
+        self, principal: Principal, cluster_id: ClusterId, job_id: JobId, attempt: int, room_bytes: int
     ) -> tuple[int, bool]:
-        """Keep the files that its work changed, as a tar; returns its bytes, and whether a cap has cut it."""
+        """Keep the files that its work changed, as a tar of at most room_bytes; returns its bytes, and whether it
+        was cut."""
+        cap_bytes = min(FILES_KEPT_MAX, room_bytes)
         pieces = await self.inside.fetch_files(principal, cluster_id, changed_only=True)
         async with aclosing(pieces):
-            kept = await self._objects.put(_files(job_id, attempt), _first(pieces, FILES_KEPT_MAX), FILES_KEPT_MAX)
-            is_cut = kept.size_bytes == FILES_KEPT_MAX and await anext(pieces, None) is not None
-        return kept.size_bytes, is_cut
+            first = _First(pieces, cap_bytes)
+            kept = await self._objects.put(_files(job_id, attempt), first.read(), cap_bytes)
+        return kept.size_bytes, first.is_cut
 
     async def files(self, job_id: JobId, attempt: int, offset: int = 0) -> AsyncIterator[bytes]:
         """That tar from byte `offset` on. Raises NotFound."""
@@ -122,12 +124,21 @@ def _files(job_id: JobId, attempt: int) -> ObjectKey:
     return object_key(f"{_attempt(job_id, attempt)}/files")
 
 
-async def _first(pieces: AsyncGenerator[bytes], count: int) -> AsyncIterator[bytes]:
-    """At most so many bytes."""
-    left = count
-    while left and (piece := await anext(pieces, None)) is not None:
-        yield piece[:left]
-        left -= len(piece[:left])
+class _First:
+    """The first bytes of a stream. is_cut: whether it had more."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes], count: int) -> None:
+        self._pieces, self._left, self.is_cut = pieces, count, False
+
+    async def read(self) -> AsyncIterator[bytes]:
+        """Until it ends, or the first byte too many."""
+        async for piece in self._pieces:
+            if self._left:
+                yield piece[: self._left]
+            self.is_cut = len(piece) > self._left
+            if self.is_cut:
+                return
+            self._left -= len(piece)
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:
