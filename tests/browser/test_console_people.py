@@ -152,4 +152,7 @@ async def test_a_second_person_is_added_and_signs_in_on_the_shipped_stack(page: 
     await expect(hers.get_by_role("button", name="ada")).to_be_visible()
     await expect(hers.get_by_test_id("balance")).to_have_text("50.00")
     await expect(hers.get_by_role("link", name="People")).to_have_count(0)
+    await hers.get_by_role("link", name="Tokens").click()
+    await expect(hers.get_by_role("row", name="sign-in link")).to_be_visible()
+    await expect(hers.get_by_role("alert")).to_have_count(0)
     await context.close()

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import re
 import shutil
 import signal
 import socket
@@ -328,6 +329,23 @@ def test_a_run_goes_on_without_its_client_and_its_files_are_fetched_twice(renter
     assert tree(here)["b"] == b"b\n" == tree(here.parent / "other")["b"]
     assert not [name for name in tree(here) if "from-" in name]
     assert renter.windrow("run", "--no-files", "--", "sh", "-c", "exit 0").returncode == 0
+
+
+@pytest.mark.row("K4")
+@pytest.mark.timeout(240)
+def test_a_detached_run_that_its_renter_ends_has_left_its_log_and_files(renter: Renter, here: Path) -> None:
+    fill(here, "a")
+    began = renter.windrow("run", "--detach", "--", "sh", "-c", "echo b >b; echo said; exec sleep 600", cwd=here)
+    assert began.returncode == 0, began.stderr
+    cluster = began.stdout.strip().splitlines()[-1]
+    wait_for(lambda: renter.windrow("cluster", "logs", cluster).stdout == "said\n")
+    way = re.search(r"windrow (cluster delete --keep-results \S+)", " ".join(began.stderr.split()))
+    assert way is not None, began.stderr
+    ended = renter.windrow(*way[1].split())
+    assert ended.returncode == 0, ended.stderr
+    done = renter.windrow("run", "fetch", cluster, cwd=Path("/"))
+    assert (done.returncode, tree(here)["b"]) == (0, b"b\n"), done.stderr
+    assert renter.windrow("cluster", "logs", cluster).stdout == "said\n"
 
 
 class Slow:

@@ -299,11 +299,13 @@ function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }
 }
 
 function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
+  const hasCommand = cluster.request.argv.length > 0;
+  const path = `/clusters/${encodeURIComponent(cluster.id)}${hasCommand ? "?keep_results=true" : ""}`;
   const client = useQueryClient();
   const [typed, setTyped] = useState("");
   const [known, setKnown] = useState(false);
   const act = useMutation({
-    mutationFn: () => remove(`/clusters/${encodeURIComponent(cluster.id)}`),
+    mutationFn: () => remove(path),
     onSuccess: () => {
       notifications.show({ message: `${plain(cluster.name)} is being deleted` });
       for (const key of [["cluster", cluster.id], ["clusters"], ["receipts"], ["me"]]) void client.invalidateQueries({ queryKey: key });
@@ -315,10 +317,10 @@ function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }
     <Modal opened onClose={close} title={`Delete ${plain(cluster.name)}`}>
       <form onSubmit={(event) => { event.preventDefault(); if (ready) act.mutate(); }}>
         <Stack gap="sm">
-          <Text size="sm">Its {cluster.workloads.length === 1 ? "workload ends" : `${count(cluster.workloads.length)} workloads end`} and its files are gone for good. You pay up to the last signed second; the rest of the hold comes back.</Text>
+          <Text size="sm">Its {cluster.workloads.length === 1 ? "workload ends" : `${count(cluster.workloads.length)} workloads end`}{hasCommand ? "; its log and the files that it changed are kept for 30 days" : " and its files are gone for good"}. You pay up to the last signed second; the rest of the hold comes back.</Text>
           <TextInput label={`Type ${plain(cluster.name)} to confirm`} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} autoComplete="off" data-autofocus />
           {toneOf(cluster.phase) === "bad" && <Checkbox label="It has failed: delete it without typing" checked={known} onChange={(event) => setKnown(event.currentTarget.checked)} />}
-          <Same method="DELETE" path={`/clusters/${cluster.id}`} command={`windrow cluster delete ${cluster.id} --yes`} />
+          <Same method="DELETE" path={path} command={`windrow cluster delete ${cluster.id} ${hasCommand ? "--keep-results " : ""}--yes`} />
           {act.error && <ProblemNote error={act.error} />}
           <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" color="red" disabled={!ready} loading={act.isPending}>Delete cluster</Button></Group>
         </Stack>

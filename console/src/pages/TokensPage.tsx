@@ -17,7 +17,8 @@ const LIVES: readonly (readonly [string, string])[] = [["86400", "1 day"], ["604
 
 export function TokensPage() {
   const query = useQuery(tokensQuery);
-  const joins = useQuery(joinTokensQuery);
+  const mayJoin = useQuery(meQuery).data?.roles.some((role) => role === "operator" || role === "provider") ?? false;
+  const joins = useQuery({ ...joinTokensQuery, enabled: mayJoin });
   const [making, setMaking] = useState(false);
   const [revoking, revoke] = useState<TokenRow | null>(null);
   return (
@@ -53,7 +54,7 @@ export function TokensPage() {
             }
           </Loaded>
         </Panel>
-        <Panel title="Join tokens" bare>
+        {mayJoin && <Panel title="Join tokens" bare>
           <Loaded query={joins}>
             {(items) =>
               items.length === 0 ? (
@@ -66,7 +67,7 @@ export function TokensPage() {
               )
             }
           </Loaded>
-        </Panel>
+        </Panel>}
       </div>
       {making && <NewToken close={() => setMaking(false)} />}
       {revoking && <Revoke token={revoking} close={() => revoke(null)} />}

@@ -131,8 +131,8 @@ RULES: Final[dict[tuple[str, str], Permission]] = {
     ("POST", f"{V1}/jobs/{{job_id}}/rerun"): Permission.RENT,
     ("GET", f"{V1}/receipts"): Permission.RENT_READ,
     ("GET", f"{V1}/receipts/{{receipt_id}}"): Permission.RENT_READ,
-    ("GET", f"{V1}/ledger/balances"): Permission.RENT_READ,
-    ("GET", f"{V1}/ledger/transfers"): Permission.RENT_READ,
+    ("GET", f"{V1}/ledger/balances"): Permission.LEDGER_READ,
+    ("GET", f"{V1}/ledger/transfers"): Permission.LEDGER_READ,
 }
 
 

@@ -88,15 +88,13 @@ class AuditService:
         except InvalidInput as error:
             return Verdict(0, None, error.detail, None, None)
         heads = [(name, head) for name, head in (("the anchor", anchor), ("the head you kept", kept)) if head]
-        return await self._store.read(lambda uow: self._judge_all(uow, heads, anchor))
+        return self._vouched(await self._store.read(lambda uow: self._judge_all(uow, heads, anchor)))
 
     async def checkpoint(self) -> None:
         """Move the anchor to the newest entry, if everything since follows from it; else remember the problem."""
         try:
             anchor = await self._executor.read(self._anchor)
-            verdict = await self._store.read(lambda uow: self._judge_since(uow, anchor))
-            if anchor is None and verdict.problem is None:
-                verdict = replace(verdict, problem=f"Its anchor {self._path} is gone: its end may have been cut off.")
+            verdict = self._vouched(await self._store.read(lambda uow: self._judge_since(uow, anchor)))
             self._report(verdict.problem)
             head = verdict.head
             if verdict.problem is None and anchor is not None and head is not None and anchor.number < head.number:
@@ -151,6 +149,12 @@ class AuditService:
         path = await self._executor.read(lambda: sealing.write(self._old, entries, self._signing))
         log.info("audit_sealed", path=str(path), entries=len(entries))
         return len(entries)
+
+    def _vouched(self, verdict: Verdict) -> Verdict:
+        """The same, with a problem where no anchor vouches for the log's end."""
+        if verdict.anchor is not None or verdict.problem is not None:
+            return verdict
+        return replace(verdict, problem=f"Its anchor {self._path} is gone: its end may have been cut off.")
 
     def _judge_since(self, uow: UnitOfWork, anchor: Head | None) -> Verdict:
         """Judge only what came after the anchor, which vouches for all before it."""

@@ -210,6 +210,7 @@ class Permission(StrEnum):
     PRICE_SET = "price.set"
     RENT = "rent"
     RENT_READ = "rent.read"
+    LEDGER_READ = "ledger.read"
     TOKENS = "tokens"
     JOIN_TOKENS = "join_tokens"
     ACCOUNTS_READ = "accounts.read"
@@ -228,6 +229,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.PRICE_SET: frozenset({Role.OPERATOR, Role.PROVIDER}),
     Permission.RENT: frozenset({Role.RENTER}),
     Permission.RENT_READ: frozenset({Role.RENTER, Role.OPERATOR, Role.AUDITOR}),
+    Permission.LEDGER_READ: _EVERYONE,
     Permission.TOKENS: _EVERYONE,
     Permission.JOIN_TOKENS: frozenset({Role.OPERATOR, Role.PROVIDER}),
     Permission.ACCOUNTS_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),

@@ -131,8 +131,8 @@ def _audit(data_dir: Path, database: str) -> Finding:
         count, problem = copies.read_of(database, read)
     except WindrowError as error:
         return Finding("audit log", False, error.detail, repair)
-    except (OSError, ValueError) as error:
-        return Finding("audit log", False, str(error), repair)
+    except (OSError, ValueError) as error:  # of the key, as `keys` says
+        return _restore("audit log", f"it cannot be judged: {error}")
     if problem is None and anchor is None:
         problem = f"its anchor {data_dir / manifest.ANCHOR} is missing: nobody can say whether its end was cut off"
     if problem is not None:

@@ -354,13 +354,21 @@ def cluster_files(
 
 
 @cluster_app.command("delete")
-def cluster_delete(context: typer.Context, cluster: Which, yes: Yes = False, wait: bool = True) -> None:
-    """End it. What is not fetched is gone."""
+def cluster_delete(
+    context: typer.Context,
+    cluster: Which,
+    keep_results: Annotated[
+        bool, typer.Option("--keep-results", help="Keep its log and what it changed, as if it had ended by itself.")
+    ] = False,
+    yes: Yes = False,
+    wait: bool = True,
+) -> None:
+    """End it. What is not fetched is gone, but with --keep-results."""
     api = client(context)
     found = cluster_id(api, cluster)
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"Delete {cluster} and everything in it?", abort=True)
-    api.delete_cluster(found)
+        typer.confirm(f"End {cluster}?" if keep_results else f"Delete {cluster} and everything in it?", abort=True)
+    api.delete_cluster(found, keep_results=keep_results)
     if wait:
         item = api.wait_cluster(found, text.is_settled, END_TIMEOUT_S)
         say(f"{cluster} is {item['phase']}.")

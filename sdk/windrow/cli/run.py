@@ -199,7 +199,8 @@ def _say_detached(cluster_id: str, as_json: bool) -> None:
         print_json({"cluster_id": cluster_id})
         return
     say(f"It goes on without this program. Log: windrow cluster logs -f {cluster_id}")
-    say(f"Files: windrow run fetch {cluster_id}   End: windrow cluster delete {cluster_id}")
+    say(f"Files: windrow run fetch {cluster_id}")
+    say(f"End: windrow cluster delete --keep-results {cluster_id}")
     sys.stdout.write(f"{cluster_id}\n")
 
 

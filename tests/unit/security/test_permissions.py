@@ -309,6 +309,24 @@ async def test_lists_hold_nothing_of_others(world: World) -> None:
     )
 
 
+async def test_a_provider_alone_sees_what_its_account_is_paid_and_nobody_elses_money(world: World) -> None:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(world.app), base_url="http://m") as client:
+
+        async def asked(method: str, path: str, token: str, **more: Any) -> Any:
+            headers = {"Authorization": f"Bearer {token}"}
+            answer = await client.request(method, V1 + path, headers=headers, **more)
+            assert answer.status_code < 300, answer.text
+            return answer.json()
+
+        body = {"name": "earnings", "roles": ["provider"]}
+        token = (await asked("POST", "/tokens", world.tokens["owner"], json=body))["token"]
+        moved = (await asked("GET", "/ledger/transfers", token))["items"]
+        assert moved and all(f"acct:{OWNER}" in (row["debit"], row["credit"]) for row in moved)
+        assert f"acct:{OWNER}" in {row["account"] for row in (await asked("GET", "/ledger/balances", token))["items"]}
+        theirs = (await asked("GET", "/ledger/transfers", world.tokens["provider"]))["items"]
+        assert [(row["kind"], row["credit"]) for row in theirs] == [("mint", "acct:account_provider")]
+
+
 @pytest.mark.parametrize("name", ["{cluster_id}", "{job_id}", "{operation_id}", "{command_id}", "{receipt_id}"])
 async def test_events_of_anothers_object_are_not_there(world: World, name: str) -> None:
     path = f"{V1}/events?subject={world.ids[name]}"

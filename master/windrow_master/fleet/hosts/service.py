@@ -109,7 +109,10 @@ class HostDesk:
         if excess is None:
             return
         if what == REFUSED:
-            text = "This host reports events that it may not report, or about what is not its own; they are not kept"
+            text = (
+                "This host reports events that it may not report, or about what is not its own or not known here, as "
+                "after a restore; they are not kept"
+            )
         else:
             text = (
                 f"More {what} come from this host than are kept in an hour ({KEPT_AN_HOUR[what]}); the rest are counted"
