@@ -304,7 +304,7 @@ def test_a_project_there_and_back(renter: Renter, here: Path) -> None:
         "mkdir -p .git/hooks .ssh node_modules/.bin run-1; echo evil >.git/config; echo evil >.git/hooks/pre-commit;"
         "echo evil >.envrc; echo evil >.ssh/config; printf '#!/bin/sh\\n' >tool; chmod 755 tool;"
         "ln -s run-1 latest; ln -s /etc/passwd passwd; echo w >run-1/w; chmod 750 run-1;"
-        "touch -d @1600000000 run-1;"
+        "touch -d @1600000000 run-1; mkfifo a-pipe;"
         f"truncate -s {RESULT_MIB}M model.safetensors; echo end >>model.safetensors; echo z >zzz; exit 7"
     )
     out = subprocess.Popen(
@@ -337,7 +337,7 @@ def test_a_project_there_and_back(renter: Renter, here: Path) -> None:
     assert oct((here / "run-1").stat().st_mode & 0o777) == "0o750"
     assert (here / "run-1").stat().st_mtime == 1_600_000_000
     assert "touched" not in said.partition("came back")[2].partition("\n")[0]
-    assert ".env" in said and "passwd" in said
+    assert ".env" in said and "passwd" in said and "a-pipe (a pipe" in " ".join(said.split())
     assert renter.ask("GET", f"/clusters/{cluster}")["phase"] in ("Deleted", "Finished", "Failed")
 
 

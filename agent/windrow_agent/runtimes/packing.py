@@ -101,11 +101,11 @@ def sift(stream: IO[bytes], prefix: str, known: Manifest | None, offset: int, pu
     with tarfile.open(fileobj=io.BufferedReader(counted), mode="r|") as source:
         for found in source:
             name = found.name.removeprefix(prefix).strip("/")
-            if not name or not (found.isreg() or found.issym() or found.isdir() or found.islnk()):
+            if not name:
                 continue
             member = _renamed(found, name)
             is_new = known is None or (known.get(name) != _mark(found) and not is_own(name))
-            if found.isdir() or found.issym():
+            if not (found.isreg() or found.islnk()):
                 if is_new:
                     out.add(member, None)
             elif found.isreg():
@@ -162,14 +162,15 @@ def _sift_file(out: TarOut, member: tarfile.TarInfo, content: IO[bytes] | None, 
 
 
 def _mark(found: tarfile.TarInfo) -> Mark:
-    """Of a folder or a link."""
+    """Of what is no file."""
     return Mark(FOLDER) if found.isdir() else Mark(LINK, found.linkname)
 
 
 def _renamed(found: tarfile.TarInfo, name: str) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.mode = found.mode & 0o777
-    member.type = tarfile.REGTYPE if found.islnk() else found.type
+    if not found.islnk():
+        member.type = tarfile.FIFOTYPE if found.ischr() or found.isblk() else found.type
     member.linkname = found.linkname if found.issym() else ""
     member.size = found.size if found.isreg() else 0
     _set_time(member, mtime_ns(found))
@@ -283,8 +284,8 @@ def _member(name: str, parent: int, facts: os.stat_result) -> tarfile.TarInfo | 
             return None
     elif stat.S_ISREG(facts.st_mode):
         member.size = facts.st_size
-    else:
-        return None
+    else:  # a pipe, a socket or a device: only its name travels, so that whoever fetches it says what does not come
+        member.type = tarfile.FIFOTYPE
     return member
 
 
