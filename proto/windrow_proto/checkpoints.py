@@ -271,9 +271,12 @@ class Lines:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that are whole now. Raises TooLarge for one that does not end."""
-        self._held += data
-        *lines, rest = bytes(self._held).split(b"\n") if b"\n" in data else (bytes(self._held),)
-        self._held = bytearray(rest)
+        first, *others = data.split(b"\n")
+        self._held += first  # what is held is not copied until its line is whole: it may come byte by byte
+        lines = []
+        if others:
+            lines = [bytes(self._held), *others[:-1]]
+            self._held = bytearray(others[-1])
         if len(self._held) > LINE_BYTES_MAX:
             raise TooLarge("A message of a checkpoint channel has no end.")
         return lines

@@ -8,10 +8,11 @@ import pytest
 
 from tests.hostile.two_renters import TwoRenters, two_renters
 from tests.unit.clusters.world import market_world, principal
-from windrow_master.api import paging, values
+from windrow_master.api import idempotency, paging, values
 from windrow_master.clusters.request import REQUEST_CHARS_MAX
 from windrow_master.clusters.templates.service import TEMPLATES_CHARS_MAX
-from windrow_master.identity.model import ALL_ROLES
+from windrow_master.identity.model import ALL_ROLES, Role
+from windrow_master.market import service
 from windrow_proto.errors import TooMany
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.units import HOUR, MINUTE
@@ -122,6 +123,35 @@ async def test_an_array_of_large_jobs_is_bounded_as_a_whole(market: TwoRenters) 
     assert (answer.status_code, answer.json()["subject"]) == (422, "array_size")
     answer = await market.noisy.client.post("/jobs", json={"argv": ["x" * 2_000], "array_size": 1_000})
     assert answer.status_code == 201
+
+
+@pytest.mark.row("F20", "F23")
+async def test_an_owner_sets_so_many_prices(market: TwoRenters, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at what is offered reads all of them, whoever looks."""
+    monkeypatch.setattr(service, "ASKS_MAX", 3)
+    owner = await market.account("provider", Role.PROVIDER)
+    price = {"price_per_hour": "1", "scope": "own"}
+    found = [(await owner.client.put(f"/offers/t{number}/A", json=price)).status_code for number in range(5)]
+    assert found == [200, 200, 200, 429, 429]
+    assert (await owner.client.put("/offers/t0/A", json=price)).status_code == 200, "in place of itself"
+    assert (await market.operator.put("/offers/t9/A", json=price | {"scope": "all"})).status_code == 200
+
+
+@pytest.mark.row("F20", "F23")
+async def test_answers_that_are_remembered_take_a_bounded_room(
+    market: TwoRenters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "LONG_MAX", 5)
+    client = market.noisy.client
+    job = (await client.post("/jobs", json={"argv": LARGEST, "gpus": 8})).json()["jobs"][0]["id"]
+    replayed = []
+    for number in range(20):
+        key = {"Idempotency-Key": f"key-{number}"}
+        for _ in range(2):
+            answer = await client.post(f"/jobs/{job}/cancel", headers=key)
+            assert answer.status_code == 200, answer.text
+        replayed.append(idempotency.REPLAYED in answer.headers)
+    assert replayed == [True] * 5 + [False] * 15
 
 
 # --- holding hosts for nothing ---------------------------------------------------------------------------------------

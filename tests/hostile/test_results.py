@@ -12,6 +12,7 @@ import json
 import pathlib
 import pickle
 import resource
+import struct
 import sys
 import types
 import typing
@@ -25,10 +26,12 @@ import pytest
 
 from tests.hostile import IS_LONG
 from windrow.errors import RemoteError, UntrustedResult
+from windrow.remote import session
 from windrow.remote.code import tree_of
 from windrow.remote.outcome import value_of
 from windrow.remote.pickles import NOTHING, Reader
 from windrow.remote.session import Ended
+from windrow.worker import frames
 
 pytestmark = pytest.mark.row("F4")
 
@@ -163,6 +166,14 @@ OBJECTS = (
     b"(K\x01(K\x01tcnumpy\ndtype\n(\x8c\x02O8I00\nI01\ntR\x89]"
 )
 """An array of one object, up to that."""
+MANY = 3_000
+"""Keys with one hash. Python compares each with all before it: a hundred thousand of them take minutes."""
+ALIKE = [b"\x8a\x0c" + (n * sys.hash_info.modulus).to_bytes(12, "little") for n in range(1, MANY + 1)]
+"""Whole numbers: each has the hash 0."""
+ALIKE_COMPLEX = [
+    b"cbuiltins\ncomplex\nG" + struct.pack(">d", -1000003.0 * n) + b"G" + struct.pack(">d", n) + b"\x86R"
+    for n in range(1, MANY + 1)
+]
 HOSTILE = {
     "init": pickle.dumps(Calls(Opened, "x")),
     "init by newobj and build": program("Filled", b")\x81", b"}b"),
@@ -212,6 +223,12 @@ HOSTILE = {
     "dicts with defaults without an end": b"\x80\x05" + b"K\x01ccollections\ndefaultdict\nN\x85R" * DEEP
     + b"s" * (DEEP - 1) + b".",
     "arrays of objects without an end": b"\x80\x05" + OBJECTS * DEEP + b"N" + b"atb" * DEEP + b".",
+    "keys with one hash": b"\x80\x05}(" + b"".join(one + b"N" for one in ALIKE) + b"u.",
+    "keys with one hash, one at a time": b"\x80\x05}" + b"".join(one + b"Ns" for one in ALIKE) + b".",
+    "a set of what has one hash": b"\x80\x05\x8f(" + b"".join(ALIKE_COMPLEX) + b"\x90.",
+    "a frozen set of what has one hash": b"\x80\x05(" + b"".join(ALIKE_COMPLEX) + b"\x91.",
+    "a set of a list of what has one hash": b"\x80\x05cbuiltins\nset\n](" + b"".join(ALIKE) + b"e\x85R.",
+    "a text in an encoding that takes for ever": pickle.dumps(Calls(bytearray, "\u4e00", "punycode")),
     "a fraction that never ends": pickle.dumps(Calls(fractions.Fraction, "1e999999999")),
 }  # fmt: skip
 
@@ -366,6 +383,7 @@ class Names(dict[str, int]):
     "value",
     [
         collections.deque([collections.deque([1]), collections.defaultdict(list)]), {(1, (2, "ש")): Key((1, (2,)))},
+        {1 << 70: 1, 1 << 60: 2, -5 << 62: 3},
         {Key((1, (2, 3))): {(1, 2)}}, frozenset({frozenset({(1, 2)})}), [(1, 2), (3, (4,))],
         Colour.RED, Rights.READ | Rights.WRITE, Point(1, [2]), Typed(3), Frozen(1, [2]), Plain(2), Names(a=1),
         {"a": [1, (2.5, None)], "b": {1, 2}}, frozenset({1}), range(3), slice(1, 2), 2j, bytearray(b"x"), 1 << 70,
@@ -421,3 +439,31 @@ def test_a_file_that_changes_while_it_is_sent_is_replaced_and_one_that_is_gone_i
     assert changed.manifest["twin"] == "1" * 64
     assert changed.manifest["m.log"] != "1" * 64
     assert set(tree.replaced("m.log", None).manifest) == {"a.py", "twin"}
+
+
+class Endless:
+    """What a worker's answer is read from: one frame, again and again."""
+
+    def __init__(self, kind: frames.Kind, payload: bytes) -> None:
+        self.frame, self.count = frames.Frame(kind, 1, payload), 0
+
+    async def next(self) -> frames.Frame:
+        self.count += 1
+        assert self.count < 50, "it is read on and on"
+        return self.frame
+
+
+@pytest.mark.parametrize("kind", [frames.Kind.DATA, frames.Kind.OUTPUT])
+async def test_what_a_host_sends_without_an_end_is_not_kept(kind: frames.Kind, monkeypatch: Any) -> None:
+    monkeypatch.setattr(session, "BODY_BYTES_MAX", 10 << 10)
+    endless: Any = Endless(kind, b"\x01\xff\xff\xff\xff" + bytes(1 << 10))
+    with pytest.raises(UntrustedResult):
+        await session.Session._followed(endless, session.Asked({"run": "r"}, b"", None, lambda stream, data: None))
+
+
+@pytest.mark.parametrize("files", [["a"], ["b"], [["a"]], 5])
+async def test_a_host_is_given_only_files_that_it_was_offered(files: Any) -> None:
+    endless: Any = Endless(frames.Kind.NEED, json.dumps({"files": files, "more": True}).encode())
+    tree: Any = types.SimpleNamespace(files={"a": Path("a")})
+    with pytest.raises(UntrustedResult):
+        await session._needed(endless, tree)

@@ -1,6 +1,6 @@
 """A Master in process with an operator and two renters who know nothing of each other."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,8 @@ class TwoRenters:
     operator: httpx2.AsyncClient
     noisy: Renter
     quiet: Renter
+    account: Callable[[str, Role], Awaitable[Renter]]
+    """One more account, of this role."""
 
     @property
     def services(self) -> Services:
@@ -66,15 +68,16 @@ async def two_renters(folder: Path, room: Room | None = None) -> AsyncIterator[T
             headers = {"Authorization": f"Bearer {secret}"}
             return httpx2.AsyncClient(transport=transport, base_url="http://master/api/v1", headers=headers)
 
-        async def renter(name: str) -> Renter:
+        async def added(name: str, role: Role) -> Renter:
             assert services.accounts is not None
-            view, _ = await services.accounts.add(who, name, frozenset({Role.RENTER}), Microcents(50 * 10**8))
+            view, _ = await services.accounts.add(who, name, frozenset({role}), Microcents(50 * 10**8))
             account = view.account
             asking = Principal(account.id, name, account.roles, TokenId("token_2"), "first", clock.wall_ns() + DAY)
             _, secret = await services.identity.make_token(asking, "test", account.roles, DAY)
             return Renter(account.id, secret, client(secret))
 
-        found = TwoRenters(opened, app, clock, client(token), await renter("noisy"), await renter("quiet"))
+        noisy, quiet = await added("noisy", Role.RENTER), await added("quiet", Role.RENTER)
+        found = TwoRenters(opened, app, clock, client(token), noisy, quiet, added)
         yield found
         for one in (found.operator, found.noisy.client, found.quiet.client):
             await one.aclose()

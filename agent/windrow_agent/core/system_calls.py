@@ -65,6 +65,10 @@ _CLONE: Final = (56, 220)
 _CLONE3: Final = 435
 _SOCKET: Final = (41, 198)
 _IOCTL: Final = (16, 29)
+MAKING: Final = frozenset({"chroot", "mount", "mount_setattr", "move_mount", "open_tree", "pivot_root"}) | {
+    *("fsconfig", "fsmount", "fsopen", "fspick", "setns", "umount2", "unshare"),
+}
+"""What bubblewrap itself may need while it makes a sandbox. Whoever catches it has no rights to use them with."""
 NAMESPACES: Final = 0x7E020000
 """CLONE_NEW* of Linux's sched.h."""
 FAMILIES: Final = (38, 40)
@@ -82,14 +86,15 @@ _NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24
 _Line = tuple[int, int, int, int]
 
 
-def program(machine: str) -> bytes | None:
-    """The filter for this kind of processor, as platform.machine() names it; None: there is none for it."""
+def program(machine: str, *, is_making: bool = False) -> bytes | None:
+    """The filter for this kind of processor, as platform.machine() names it; None: there is none for it. is_making: for
+    what makes the sandbox."""
     if machine not in _AUDIT:
         return None
-    return b"".join(struct.pack("<HBBI", *line) for line in _lines(machine))
+    return b"".join(struct.pack("<HBBI", *line) for line in _lines(machine, is_making=is_making))
 
 
-def _lines(machine: str) -> Iterator[_Line]:
+def _lines(machine: str, *, is_making: bool) -> Iterator[_Line]:
     column = _COLUMN[machine]
     yield _LOAD, 0, 0, _ARCH
     yield _EQUAL, 1, 0, _AUDIT[machine]
@@ -98,17 +103,19 @@ def _lines(machine: str) -> Iterator[_Line]:
     if machine == X86_64:
         yield _GREATER, 0, 1, _X32
         yield _refuse(_ENOSYS)
-    for number in (numbers[column] for numbers in REFUSED.values()):
-        if number is not None:
+    for name, numbers in REFUSED.items():
+        number = numbers[column]
+        if number is not None and not (is_making and name in MAKING):
             yield _EQUAL, 0, 1, number
             yield _refuse(_EPERM)
     yield _EQUAL, 0, 1, _CLONE3
     yield _refuse(_ENOSYS)
-    yield _EQUAL, 0, 4, _CLONE[column]
-    yield _LOAD, 0, 0, _FIRST
-    yield _ANY_BIT, 0, 1, NAMESPACES
-    yield _refuse(_EPERM)
-    yield _allow()
+    if not is_making:
+        yield _EQUAL, 0, 4, _CLONE[column]
+        yield _LOAD, 0, 0, _FIRST
+        yield _ANY_BIT, 0, 1, NAMESPACES
+        yield _refuse(_EPERM)
+        yield _allow()
     for call, argument, values in ((_SOCKET, _FIRST, FAMILIES), (_IOCTL, _SECOND, _TERMINAL)):
         yield _EQUAL, 0, 2 * len(values) + 2, call[column]
         yield _LOAD, 0, 0, argument

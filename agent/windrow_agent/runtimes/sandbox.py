@@ -128,6 +128,7 @@ def confined(sandbox: Sandbox, inside: Inside, env: Mapping[str, str]) -> dict[s
     return {
         "options": [*flags, "--chdir", str(inside.folder / "work")],
         "filter": (system_calls.program(platform.machine()) or b"").hex(),
+        "making": (system_calls.program(platform.machine(), is_making=True) or b"").hex(),
         "user": sandbox.user,
         "groups": private_root.groups_of(inside.nodes),
         "stage": stage.folders,

@@ -20,6 +20,7 @@ import resource
 import select
 import signal
 import stat
+import struct
 import sys
 import time
 from typing import Any
@@ -36,9 +37,15 @@ SIGNALLED = (137, 143)
 """Exit codes of what SIGKILL and SIGTERM ended."""
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
-PR_SET_DUMPABLE = 4
+MS_SAFE = 0x2 | 0x4 | 0x8
+"""Without rights of programs, devices, and programs at all."""
+PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 4, 22, 38
+SECCOMP_MODE_FILTER = 2
 NS_GET_USERNS = 0xB701
-"""Numbers of Linux's sched.h, mount.h, prctl.h and nsfs.h."""
+"""Numbers of Linux's sched.h, mount.h, prctl.h, seccomp.h and nsfs.h."""
+PROC = "/proc"
+HIDING = (5, 8)
+"""The Linux from which on one view of the processes can hide what another shows."""
 KEYCTL = {"x86_64": 250, "aarch64": 219}
 """The number of the system call keyctl(2)."""
 JOIN_SESSION_KEYRING = 1
@@ -230,6 +237,16 @@ def confine(own: dict[str, Any]) -> None:
     hand(bytes.fromhex(own["filter"]), FILTER_FD)
     for space, descriptor in beside:
         os.dup2(space, descriptor)
+    refuse(bytes.fromhex(own["making"]))
+
+
+def refuse(program: bytes) -> None:
+    """From here on these system calls are refused. Bubblewrap sets the workload's own filter last, when what it joins
+    can see it already."""
+    text = ctypes.create_string_buffer(program, len(program))
+    lines = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(text))
+    call(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    call(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, lines, 0, 0))
 
 
 def around(pid: int) -> list[tuple[int, int]]:
@@ -249,6 +266,10 @@ def show(folders: list[str]) -> None:
     call(libc.unshare(CLONE_NEWNS))
     call(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))
     held = [os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in folders]  # one of them may be what STAGE covers
+    if tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2] if part.isdigit()) >= HIDING:
+        # Bubblewrap keeps this open, where what it joins can take it: no process of anybody else is in it. Where the
+        # kernel allows no view of one's own, as in some containers, it is left as it is.
+        libc.mount(b"proc", PROC.encode(), b"proc", MS_SAFE, b"hidepid=2")
     call(libc.mount(b"tmpfs", STAGE.encode(), b"tmpfs", 0, b"mode=0755"))
     for number, folder in enumerate(held):
         os.mkdir(f"{STAGE}/{number}", 0o755)

@@ -36,6 +36,10 @@ KEYS_MAX: Final = 20_000
 """Of one account within KEEP_NS; an operator's may be more."""
 BODY_MAX: Final = 256 * 1024
 """Longer answers are not remembered; no POST of ours gives one."""
+LONG_MAX: Final = 200
+"""Keys of one account within KEEP_NS whose answers may be so long; of the others those above SHORT_MAX are not
+remembered. What has a longer one is of REPEATABLE, or says how something is to be: it may run again."""
+SHORT_MAX: Final = 4 * 1024
 LOGIN: Final = "registry_login"
 REPLAYED: Final = "Idempotency-Replayed"
 SECRET_ANSWERS: Final = frozenset(
@@ -102,13 +106,16 @@ async def _once(request: Request, handler: Handler, key: str) -> Response:
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
     digest.update(_without_login(await request.body()))
     asked = services.identity.seal_key.digest(digest.digest())
+    longest = BODY_MAX
 
     def reserve(uow: UnitOfWork) -> RememberedAnswer | None:
+        nonlocal longest
         uow.idempotency.forget_older(uow.now_wall_ns - KEEP_NS)
         present = uow.idempotency.get(principal.account_id, key)
         if present is None:
             have, way = uow.idempotency.count(principal.account_id), "Ask without a key, or try again tomorrow."
             check_number(principal, have, KEYS_MAX, "Idempotency-Keys of the last 24 hours", way)
+            longest = BODY_MAX if have < LONG_MAX else SHORT_MAX
             uow.idempotency.reserve(principal.account_id, key, asked, uow.epoch, uow.now_wall_ns)
         return present
 
@@ -127,7 +134,7 @@ async def _once(request: Request, handler: Handler, key: str) -> Response:
                 lambda uow: uow.idempotency.forget(principal.account_id, key), name="idempotency.forget"
             )
         raise
-    await _remember(request, key, answer)
+    await _remember(request, key, answer, longest)
     return answer
 
 
@@ -155,10 +162,10 @@ def _replay(present: RememberedAnswer, asked: bytes) -> Response:
     return Response(present.body, present.status, headers={**present.headers, REPLAYED: "true"})
 
 
-async def _remember(request: Request, key: str, answer: Response) -> None:
+async def _remember(request: Request, key: str, answer: Response, longest: int) -> None:
     services, principal = services_of(request), await principal_of(request)
     body = bytes(getattr(answer, "body", b""))
-    is_whole = hasattr(answer, "body") and len(body) <= BODY_MAX
+    is_whole = hasattr(answer, "body") and len(body) <= longest
     if not is_whole or answer.status_code >= 400:
         # A stream cannot be repeated and a refusal changed nothing: the next request with this key runs.
         await services.store.write(

@@ -3,6 +3,8 @@ keeps no more than a member's headers. Pure."""
 
 from typing import Final
 
+from windrow_proto.errors import InvalidInput
+
 BLOCK: Final = 512
 _FILES: Final = frozenset({b"0", b"\0", b"7"})
 """Type flags of regular files: old, present and contiguous."""
@@ -63,11 +65,12 @@ class TarSieve:
         self._header = b""
         self._before = b""
         self._rest, self._sink = 0, _KEEP
+        self._zeros = 0
 
     def feed(self, data: bytes) -> bytes:
-        """Take in the next piece; returns what passes of it."""
+        """Take in the next piece; returns what passes of it. Raises InvalidInput for what no archive of ours has."""
         out, at = bytearray(), 0
-        while at < len(data):
+        while at < len(data) and self._zeros < _ZEROS_MAX:
             if self._rest:
                 step = min(self._rest, len(data) - at)
                 self._rest -= step
@@ -86,14 +89,18 @@ class TarSieve:
 
     def _take(self, header: bytes) -> bytes:
         if not any(header):
+            self._zeros += 1
             return header
         kind, size = header[156:157], _size(header[124:136])
-        if kind in _EXTENDED and size <= _EXTENDED_BYTES_MAX:
+        if kind in _EXTENDED:
+            if len(self._before) + size > _EXTENDED_BYTES_MAX:
+                raise InvalidInput("The archive of its host says more than 64 KiB of one file beside its content.")
             self._before += header
             self._rest, self._sink = -(-size // BLOCK) * BLOCK, _HOLD
             return b""
         records = _records(self._before)
-        size = int(records["size"]) if records.get("size", "").isdecimal() else size
+        said = records.get("size", "")
+        size = int(said) if said.isascii() and said.isdecimal() and len(said) <= _SIZE_DIGITS else size
         whole, held = header, self._before
         self._before, self._rest = b"", -(-size // BLOCK) * BLOCK
         total = len(held) + BLOCK + self._rest
@@ -111,10 +118,14 @@ class TarSieve:
 
 
 _KEEP, _HOLD, _DROP = range(3)
+_ZEROS_MAX: Final = 40
+"""Blocks of zeros: two of them end an archive, and some programs fill it up to twenty. Nothing passes after so many."""
 _EXTENDED: Final = frozenset({b"x", b"L", b"K"})
 """Members that say more of the one that comes after them: pax records, and GNU's long names."""
 _NAMES_MAX: Final = 10
 _EXTENDED_BYTES_MAX: Final = 64 * 1024
+"""Of all of them before one member: more is what a host makes up, and it would be kept here."""
+_LENGTH_DIGITS, _SIZE_DIGITS = 6, 20
 
 
 def _records(before: bytes) -> dict[str, str]:
@@ -126,13 +137,25 @@ def _records(before: bytes) -> dict[str, str]:
         body = before[at + BLOCK : at + BLOCK + size]
         if kind == b"L":
             found["path"] = _text(body)
-        while kind == b"x" and body:
-            length, _, rest = body.partition(b" ")
-            step = int(length) if length.isdigit() else 0
-            name, _, value = rest[: max(0, step - len(length) - 2)].partition(b"=")
-            found[_text(name)] = _text(value)
-            body = body[step:] if step > 0 else b""
+        if kind == b"x":
+            found |= _pax(body)
         at += BLOCK + -(-size // BLOCK) * BLOCK
+    return found
+
+
+def _pax(body: bytes) -> dict[str, str]:
+    """What a pax member says that matters here."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(body):
+        blank = body.find(b" ", at, at + _LENGTH_DIGITS)
+        length = body[at:blank] if blank > 0 else b""
+        if not length.isdigit() or int(length) == 0:
+            break
+        name, _, value = body[blank + 1 : max(blank, at + int(length) - 1)].partition(b"=")
+        if name in (b"path", b"size"):
+            found[name.decode()] = _text(value)
+        at += int(length)
     return found
 
 

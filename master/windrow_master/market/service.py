@@ -30,7 +30,7 @@ from windrow_master.market.offers import PriceBook, offers
 from windrow_master.market.prices import suggest
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import InsufficientFunds, InvalidInput, NotFound
+from windrow_proto.errors import InsufficientFunds, InvalidInput, NotFound, TooMany
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Receipt
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, money_text
@@ -41,6 +41,8 @@ LEASE_NS: Final = 30 * MINUTE
 """How long a host may go on without hearing from the Master (design.md section 6)."""
 CLOSE_GRACE_NS: Final = MINUTE
 """After the lease has lapsed: for a last receipt that is already on its way."""
+ASKS_MAX: Final = 200
+"""Prices of one owner: each look at what is offered reads all of them."""
 PRICE_MAX: Final = Microcents(1_000 * MICROCENTS_PER_UNIT)
 """No ask above 1,000 an hour: a slip of the keyboard, not a price."""
 
@@ -142,6 +144,8 @@ class MarketService:
             raise InvalidInput(f"A price is between 0 and {money_text(PRICE_MAX)} an hour.", subject=tier)
 
         def put(uow: UnitOfWork) -> None:
+            if account_id is not None and uow.asks.count_others(account_id, tier) >= ASKS_MAX:
+                raise TooMany(f"This account has set {ASKS_MAX:,} prices. Change one of those.", subject=tier)
             uow.asks.put(Ask(account_id, tier, price, uow.now_wall_ns, actor))
             text = f"{tier} is asked for at {money_text(price)} an hour"
             uow.audit(actor, "ask.set", tier, text, {"account": account_id or "all", "price": money_text(price)})

@@ -83,6 +83,11 @@ class AskRepository:
         rows = self._connection.execute(select(asks).order_by(asks.c.tier, asks.c.account_id))
         return [Ask(**dict(row._mapping) | {"account_id": row.account_id or None}) for row in rows]
 
+    def count_others(self, account_id: AccountId, tier: str) -> int:
+        """How many asks an account has for other tiers."""
+        wanted = (asks.c.account_id == account_id, asks.c.tier != tier)
+        return int(self._connection.scalar(select(func.count()).select_from(asks).where(*wanted)) or 0)
+
     def put(self, ask: Ask) -> None:
         """Set an ask, in place of an earlier one for the same account and tier."""
         values = asdict(ask) | {"account_id": ask.account_id or ""}

@@ -1,5 +1,6 @@
 """How a box is entered: whose keys it is given when it is made, and where its doors are found afterwards."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,9 @@ SSH_PORT: Final = 22
 NOTEBOOK_PORT: Final = 8888
 """Where people look for Jupyter; a box that is a process on its host has another port there."""
 KEY_FILE_MAX: Final = 64 * 1024
-USER_CHARS_MAX: Final = 64
+SAID_MAX: Final = 128
+_USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}", re.ASCII)
+"""What a user may be called: somebody's own settings of OpenSSH may give the name to a shell."""
 
 
 def own_keys() -> list[str]:
@@ -59,9 +62,11 @@ def user_inside(api: Client, cluster_id: str) -> str:
     for part in api.execute(cluster_id, ["id", "-un"]):
         if isinstance(part, tuple):
             said += part[1] if part[0] == 1 else b""
+            if len(said) > SAID_MAX:
+                break
             continue
-        name = said[: USER_CHARS_MAX + 1].decode(errors="replace").strip()
-        if part == 0 and name and len(name) <= USER_CHARS_MAX and name.isprintable() and not name.startswith("-"):
+        name = said.decode(errors="replace").strip()
+        if part == 0 and _USER.fullmatch(name):
             return name
     raise WindrowClientError(
         f"{cluster_id} does not say as whom it runs. Name the user: windrow cluster ssh --user NAME"

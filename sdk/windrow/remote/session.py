@@ -12,11 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from windrow.errors import CannotSend, LineBroken, MasterUnreachable, TunnelRefused, WorkerRefused
+from windrow.errors import (
+    CannotSend,
+    LineBroken,
+    MasterUnreachable,
+    TunnelRefused,
+    UntrustedResult,
+    WorkerRefused,
+)
 from windrow.remote import loop
 from windrow.remote.code import Tree
 from windrow.remote.line import Exchange, Line, Way
-from windrow.worker.frames import Kind
+from windrow.worker.frames import BODY_BYTES_MAX, FRAME_BYTES_MAX, Kind
 from windrow.worker.runs import RECORD
 
 RECONNECT_S: Final = 120.0
@@ -172,6 +179,10 @@ class Session:
                 _show(asked, frame.payload)
             elif frame.kind is Kind.DATA:
                 data += frame.payload
+                if len(data) > BODY_BYTES_MAX:
+                    raise UntrustedResult(
+                        f"A result of more than {BODY_BYTES_MAX >> 20} MiB comes: no worker sends one."
+                    )
             elif frame.kind is Kind.DONE:
                 return Ended(frame.record(), data)
 
@@ -217,15 +228,21 @@ class Session:
             await exchange.say(Kind.TREE, {"digest": tree.digest}, zlib.compress(_packed(tree), 1))
             if self._known:
                 return [one for one in tree.files if one not in self._known]
-            return await _needed(exchange)
+            return await _needed(exchange, tree)
 
 
-async def _needed(exchange: Exchange) -> list[str]:
-    """The digests of files that the worker asks for; many come in several frames."""
+async def _needed(exchange: Exchange, tree: Tree) -> list[str]:
+    """The digests of files that the worker asks for; many come in several frames. Raises UntrustedResult for what
+    nobody has offered."""
     found: list[str] = []
     while True:
         record = (await exchange.next()).record()
-        found += record["files"]
+        files = record.get("files")
+        if not isinstance(files, list) or not all(isinstance(one, str) and one in tree.files for one in files):
+            raise UntrustedResult("The worker asks for files that nobody has offered.")
+        found += files
+        if len(found) > len(tree.files):
+            raise UntrustedResult("The worker asks for the same files again and again.")
         if not record.get("more"):
             return found
 
@@ -253,6 +270,8 @@ def _show(asked: Asked, data: bytes) -> None:
     asked.rest += data
     while len(asked.rest) >= RECORD.size:
         stream, size = RECORD.unpack_from(asked.rest)
+        if size > 4 * FRAME_BYTES_MAX:
+            raise UntrustedResult(f"A piece of output of {size:,} bytes comes: no worker sends one.")
         if len(asked.rest) < RECORD.size + size:
             break
         asked.on_output(stream, bytes(asked.rest[RECORD.size : RECORD.size + size]))

@@ -15,8 +15,8 @@ import pickle
 import re
 import sys
 import types
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 from zoneinfo import ZoneInfo
@@ -42,7 +42,9 @@ _STRUCT_FLAGS: Final = (0, 16, 128, 144)
 _UNITS: Final = frozenset(b"Y M W D h m s ms us ns ps fs as generic".split())
 
 _CALLED: Final[Mapping[tuple[str, str], Callable[[tuple[Any, ...]], bool]]] = {
-    ("builtins", "bytearray"): lambda args: all(isinstance(one, bytes | str) for one in args),
+    ("builtins", "bytearray"): lambda args: (
+        not args or (isinstance(args[0], bytes | str) and args[1:] in ((), ("latin-1",), ("latin1",), ("utf-8",)))
+    ),
     ("builtins", "bytes"): lambda args: not args,
     ("builtins", "complex"): lambda args: all(isinstance(one, int | float) for one in args),
     ("builtins", "frozenset"): lambda args: all(isinstance(one, list | tuple | set) and are_keys(one) for one in args),
@@ -97,6 +99,10 @@ _MAKERS: Final[Mapping[type, tuple[type, ...]]] = {
 """Whose `__new__` may make an object, and of what: any other may make classes, hooks or memory out of numbers."""
 KEY_PARTS_MAX: Final = 10_000
 """Of a key, where it is a tuple, with those in it: Python looks through all of them, again where one is met again."""
+SAME_HASH_MAX: Final = 1_000
+"""Keys of one dict or set that have one hash: Python compares each of them with all before it."""
+_MODULUS: Final = sys.hash_info.modulus
+"""Whole numbers below it have hashes of their own. Those of texts nobody knows, and few floats have the same one."""
 DEEP: Final = (deque, defaultdict)
 NESTED_MAX: Final = 100
 """Of those, and of numpy's arrays of objects, directly inside one another: Python has no limit at their end."""
@@ -112,6 +118,7 @@ _STEPS: Final[Mapping[int, bytes]] = {
 }  # fmt: skip
 """Steps of today's protocols, by how many bytes follow."""
 _TUPLES: Final = pickle.TUPLE + pickle.TUPLE1 + pickle.TUPLE2 + pickle.TUPLE3
+_LONGS: Final = pickle.LONG1 + pickle.LONG4
 _KEYED: Final = pickle.SETITEM + pickle.SETITEMS + pickle.ADDITEMS + pickle.FROZENSET
 """The same for those that make tuples, and those that look through keys."""
 _RUN: Final = re.compile(
@@ -126,14 +133,17 @@ _COUNTED: Final[Mapping[int, int]] = {
 
 
 def is_quick(data: bytes | bytearray) -> bool:
-    """Whether the library's quick reader may read a pickle: its steps make no more than its bytes hold, and no key is a
-    tuple with tuples inside."""
+    """Whether the library's quick reader may read a pickle: its steps make no more than its bytes hold, no key is a
+    tuple with tuples inside, and none a number whose hash many others can have."""
     at, tuples, has_keys = 0, 0, False
     while at < len(data) and not (has_keys and tuples > 1):
         if (run := _RUN.match(data, at)) is not None:
             at = run.end()
         elif (width := _COUNTED.get(data[at])) is not None:
-            at += 1 + width + int.from_bytes(data[at + 1 : at + 1 + width], "little")
+            count, is_number = int.from_bytes(data[at + 1 : at + 1 + width], "little"), data[at] in _LONGS
+            at += 1 + width + count
+            if is_number and not _has_own_hash(int.from_bytes(data[at - count : at], "little", signed=True)):
+                tuples = 2  # as odd a key as a tuple of tuples
         elif data[at] in _TUPLES or data[at] in _KEYED:
             tuples += data[at] in _TUPLES
             has_keys = has_keys or data[at] in _KEYED
@@ -162,8 +172,29 @@ def is_of_python(module: str) -> bool:
     return module.partition(".")[0] in sys.stdlib_module_names and (file is None or is_standard(Path(file).resolve()))
 
 
-def are_keys(found: Iterable[Any]) -> bool:
-    """Whether these can be keys of a dict or a set at a cost that has an end."""
+def _has_own_hash(key: Any) -> bool:
+    """Whether nobody can make many keys with the hash of this one."""
+    kind = type(key)
+    return -_MODULUS < key < _MODULUS if kind is int else kind in _SIMPLE
+
+
+def are_keys(found: Collection[Any], hashes: Counter[int] | None = None) -> bool:
+    """Whether these can be keys of a dict or a set at a cost that has an end. hashes: of those that are in it."""
+    counted: Counter[int] = Counter() if hashes is None else hashes
+    return _are_flat(found) and _differ(found, counted)
+
+
+def _differ(keys: Iterable[Any], counted: Counter[int]) -> bool:
+    """Whether not too many of them have one hash."""
+    for key in keys:
+        if not _has_own_hash(key):
+            counted[code := hash(key)] += 1
+            if counted[code] > SAME_HASH_MAX:
+                return False
+    return True
+
+
+def _are_flat(found: Iterable[Any]) -> bool:
     for key in found:
         left, parts = [key], 0
         while left:
@@ -227,6 +258,7 @@ class Careful(pickle._Unpickler):
         self._size = file.getbuffer().nbytes
         self._depths: dict[int, int] = {}
         self._inside: dict[int, Any] = {}
+        self._hashes: defaultdict[int, Counter[int]] = defaultdict(Counter)
 
     def find_class(self, module: str, name: str) -> Any:
         """What the pickle names."""
@@ -288,9 +320,10 @@ class Careful(pickle._Unpickler):
     def load_additems(self) -> None:
         """Add several items to a set."""
         items = self.pop_mark()  # type: ignore[attr-defined]
-        if type(self.stack[-1]) is not set or not are_keys(items):  # type: ignore[attr-defined]
+        target = self.stack[-1]  # type: ignore[attr-defined]
+        if type(target) is not set or not are_keys(items, self._hashes[id(target)]):
             raise untrusted("odd items of a set")
-        self.stack[-1].update(items)  # type: ignore[attr-defined]
+        target.update(items)
 
     def load_frozenset(self) -> None:
         """Make a frozen set of several items."""
@@ -311,7 +344,7 @@ class Careful(pickle._Unpickler):
 
     def _update(self, keys: list[Any], values: list[Any]) -> None:
         target = self.stack[-1]  # type: ignore[attr-defined]
-        if not isinstance(target, dict) or not are_keys(keys):
+        if not isinstance(target, dict) or not are_keys(keys, self._hashes[id(target)]):
             raise untrusted("items of what is no dict, or odd keys")
         if isinstance(target, defaultdict):
             self._nested(target, values)

@@ -45,17 +45,21 @@ TRIES: Final = 5
 class FolderStore:
     """One folder. Blocking work goes to threads; there are no addresses, so nothing is presigned."""
 
-    def __init__(self, root: Path) -> None:
-        """root: made with mode 0700 at the first object."""
-        self._root = root
+    def __init__(self, root: Path, admit: Callable[[int], None] = lambda more_bytes: None) -> None:
+        """root: made with mode 0700 at the first object. admit: raises DiskFull where the disk is too full for so many
+        more bytes of what is large, whoever sends it; what is small has its place below that."""
+        self._root, self._admit = root, admit
         self._incoming = root / INCOMING
 
     async def put(self, key: ObjectKey, chunks: AsyncIterator[bytes], cap_bytes: int) -> ObjectStat:
         """Write aside, fsync, rename, fsync the folder."""
-        target, coming = self._path(key), _Incoming(self._incoming)
+        target, coming, is_large = self._path(key), _Incoming(self._incoming), False
         try:
             async for block in capped(chunks, cap_bytes):
+                if is_large:
+                    await _in_thread(partial(self._admit, len(block)))
                 await _in_thread(partial(coming.write, block))
+                is_large = True
             return await _in_thread(lambda: self._finish(coming, target, key))
         finally:
             await asyncio.shield(_in_thread(coming.drop))

@@ -94,8 +94,9 @@ class ArtefactService:
     ) -> "ArtefactService":
         """With the key that lies beside the Master's others, made if need be. settings: None: a folder of data_dir,
         whose disks room watches."""
-        objects = FolderStore(data_dir / "artefacts") if settings is None else S3Store(settings)
-        uploads = Uploads(_anything if room is None or settings is not None else room.admit_upload)
+        admit = _anything if room is None or settings is not None else room.admit_upload
+        objects = FolderStore(data_dir / "artefacts", admit) if settings is None else S3Store(settings)
+        uploads = Uploads(admit)
         return cls(store, objects, root_key(data_dir / "identity"), clusters, clock, rng, uploads)
 
     # --- for routes ---------------------------------------------------------------------------------------------------

@@ -74,6 +74,8 @@ CALL_S: Final = 3600
 MOVES: Final = ShareLimits(limit=32, per_account=6, reserve=0)
 """Checkpoints and volumes on their way at once through this Master; a host may take hours for one."""
 ATTEMPT_BYTES: Final = 8
+WAITING_MAX: Final = 16
+"""Messages of a host that nobody has read yet: it says one at a time, when it is asked."""
 FLAWS: Final = (BadProof, NotFound, Conflict, InvalidInput)
 """What says that a checkpoint itself is not whole; anything else says nothing of it, and is raised."""
 
@@ -358,6 +360,8 @@ class _Talk:
             raise from_code(step.error_code, step.detail) if step.error_code else LinkClosed("The host hung up.")
         if step.stream != BYTES_STREAM:
             self.waiting += self.lines.feed(step.data)
+            if len(self.waiting) > WAITING_MAX:
+                raise InvalidInput("The host says more than anybody asked for.")
         elif len(self.held) <= 2 * BLOCK_BYTES:
             self.held += step.data
         else:
