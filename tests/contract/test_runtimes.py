@@ -188,7 +188,8 @@ async def test_content_decides_what_changed_and_modes_links_and_times_survive(pl
     sent = {"same": (0o640, b"abc"), "touched": (0o755, b"abc"), "hidden": (0o644, b"abc"), "late": (0o600, b"abc")}
     words = (
         "touch touched && cp -p hidden .t && printf xyz >hidden && touch -r .t hidden && rm .t && chmod 600 same"
-        " && ln -s same link && ln late again && mkdir -p empty/er && printf new >made && chmod 664 made"
+        " && ln -s same link && ln late again && mkdir -p empty/er && chmod 750 empty"
+        " && printf new >made && chmod 664 made && mkfifo pipe"
     )
     spec = place.spec("sh", "-c", words)
     await place.runtime.prepare(spec, no_progress)
@@ -209,10 +210,12 @@ async def test_content_decides_what_changed_and_modes_links_and_times_survive(pl
     data = await tar_bytes_of(place, spec.workload_id, changed_only=True)
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         found = {one.name: one for one in tar}
-    assert sorted(found) == ["again", "empty/er", "hidden", "link", "made"]
+    assert sorted(found) == ["again", "empty", "empty/er", "hidden", "link", "made", "pipe"]
     assert found["again"].isreg() and found["again"].size == 3
     assert found["link"].linkname == "same" and found["empty/er"].isdir()
     assert oct(found["made"].mode) == "0o664" and oct(found["hidden"].mode) == "0o644"
+    assert oct(found["empty"].mode) == "0o750"
+    assert found["pipe"].isfifo(), "so that whoever fetches it can say what does not come"
     everything = await tar_bytes_of(place, spec.workload_id, changed_only=False)
     with tarfile.open(fileobj=io.BytesIO(everything)) as tar:
         assert oct(tar.getmember("touched").mode) == "0o755"

@@ -62,6 +62,9 @@ async def test_a_sandbox_that_can_never_be_made_ends_its_workload_and_says_why(p
     log, _ = await log_of(place, spec.workload_id)
     assert run.exit_code == shim.NO_SANDBOX
     assert b"Can't bind mount" in log and b"run" not in log.replace(b"windrow", b"")
+    assert not (await place.runtime.facts()).is_usable, "what failed is no longer offered"
+    fails(0)
+    assert (await place.runtime.facts()).is_usable
 
 
 @only("bubblewrap")

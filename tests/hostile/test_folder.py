@@ -121,6 +121,30 @@ def test_ignore_files_mean_what_they_mean_to_git(tmp_path: Path) -> None:
         assert {entry.name for entry in survey(root).entries if entry.is_file} == judged
 
 
+@pytest.mark.row("K3")
+def test_a_folder_inside_a_repository_is_judged_by_all_of_it(tmp_path: Path) -> None:
+    paths = ("a/b/x.py", "a/b/data/d", "a/b/x.log", "a/b/keep.log", "a/b/local.cfg", "a/b/deep/data/d", "a/b/only")
+    root = fill(tmp_path, *paths) / "a" / "b"
+    (tmp_path / ".git" / "info").mkdir(parents=True)
+    (tmp_path / ".git" / "info" / "exclude").write_text("local.cfg\n")
+    (tmp_path / ".gitignore").write_text("data/\n*.log\n/only\n")
+    (tmp_path / "a" / ".gitignore").write_text("!keep.log\n/b/only\n")
+
+    def sent() -> set[str]:
+        return {entry.name for entry in survey(root).entries if entry.is_file}
+
+    assert sent() == {"x.py", "keep.log"}
+    if shutil.which("git"):
+        shutil.rmtree(tmp_path / ".git")
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+        (tmp_path / ".git" / "info" / "exclude").write_text("local.cfg\n")
+        command = ["git", "-C", str(root), "ls-files", "-z", "-o", "--exclude-standard"]
+        listed = subprocess.run(command, capture_output=True, check=True)
+        assert sent() == {os.fsdecode(name) for name in listed.stdout.split(b"\0") if name}
+    (tmp_path / ".gitignore").write_text("*\na/\n/a/b/data\n")  # who works in an ignored folder means it
+    assert sent() == {"x.py", "x.log", "keep.log", "deep/data/d"}
+
+
 SECRETS = (
     *(".env", ".env.local", "prod.env", ".envrc", "server.pem", "tls.key", "id_rsa", "id_ed25519", "sub/id_rsa.bak"),
     *(".netrc", ".aws/credentials", ".kube/config", ".gnupg/x", "credentials.json", "credentials-prod.json", ".pypirc"),
@@ -280,7 +304,8 @@ def test_a_project_there_and_back(renter: Renter, here: Path) -> None:
         "set -e; cat link.txt >outputs/r; test ! -e .env; touch touched; echo more >>real.txt; echo remote >edited;"
         "mkdir -p .git/hooks .ssh node_modules/.bin run-1; echo evil >.git/config; echo evil >.git/hooks/pre-commit;"
         "echo evil >.envrc; echo evil >.ssh/config; printf '#!/bin/sh\\n' >tool; chmod 755 tool;"
-        "ln -s run-1 latest; ln -s /etc/passwd passwd; echo w >run-1/w;"
+        "ln -s run-1 latest; ln -s /etc/passwd passwd; echo w >run-1/w; chmod 750 run-1;"
+        "touch -d @1600000000 run-1; mkfifo a-pipe;"
         f"truncate -s {RESULT_MIB}M model.safetensors; echo end >>model.safetensors; echo z >zzz; exit 7"
     )
     out = subprocess.Popen(
@@ -310,8 +335,10 @@ def test_a_project_there_and_back(renter: Renter, here: Path) -> None:
     assert (here / ".git" / "config").read_bytes() == config and not (here / ".git/hooks/pre-commit").exists()
     assert oct((here / "real.txt").stat().st_mode & 0o777) == "0o664"
     assert oct((here / "tool").stat().st_mode & 0o111) == "0o0"
+    assert oct((here / "run-1").stat().st_mode & 0o777) == "0o750"
+    assert (here / "run-1").stat().st_mtime == 1_600_000_000
     assert "touched" not in said.partition("came back")[2].partition("\n")[0]
-    assert ".env" in said and "passwd" in said
+    assert ".env" in said and "passwd" in said and "a-pipe (a pipe" in " ".join(said.split())
     assert renter.ask("GET", f"/clusters/{cluster}")["phase"] in ("Deleted", "Finished", "Failed")
 
 

@@ -195,6 +195,22 @@ async def test_without_bubblewrap_no_process_is_run_and_the_host_says_so(
 
 
 @pytest.mark.row("F25")
+async def test_bubblewrap_that_is_taken_away_while_the_agent_runs_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("bubblewrap")
+    with tempfile.TemporaryDirectory(prefix="windrow-test-", dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        shutil.copy(str(shutil.which("bwrap")), folder)
+        monkeypatch.setattr(sandbox, "SEARCH_PATH", name)
+        runtime = ProcessRuntime(folder / "process", folder / "agent", HOST)
+        before = await runtime.facts()
+        (folder / "bwrap").unlink()
+        after = await runtime.facts()
+    assert (before.is_usable, before.condition) == (True, "")
+    assert (after.is_usable, after.condition) == (False, NO_SANDBOX)
+
+
+@pytest.mark.row("F25")
 async def test_a_host_whose_owner_wants_no_sandbox_says_so(tmp_path: Path) -> None:
     facts = await ProcessRuntime(tmp_path / "process", tmp_path, HOST, is_bubblewrap_wanted=False).facts()
     assert (facts.is_usable, facts.version, facts.condition) == (True, "plain", UNCONFINED)

@@ -76,8 +76,8 @@ def pack(folder: Path, known: Manifest | None, offset: int, put: Sink) -> None:
     out = TarOut(put, offset)
     root = os.open(folder, DIRECTORY)
     try:
-        for name, parent, facts, is_empty in _walk(root, ""):
-            if known is not None and not _counts(name, parent, facts, is_empty, known):
+        for name, parent, facts in _walk(root, ""):
+            if known is not None and not _counts(name, parent, facts, known):
                 continue
             member = _member(name, parent, facts)
             if member is None:
@@ -97,21 +97,15 @@ def sift(stream: IO[bytes], prefix: str, known: Manifest | None, offset: int, pu
     """Re-write a runtime's tar stream without `prefix`, filtered as `pack` does. Raises RuntimeUnavailable where it
     has no end."""
     out = TarOut(put, offset)
-    waiting: tarfile.TarInfo | None = None
     counted = _Counted(stream)
     with tarfile.open(fileobj=io.BufferedReader(counted), mode="r|") as source:
         for found in source:
             name = found.name.removeprefix(prefix).strip("/")
-            if waiting is not None and not name.startswith(f"{waiting.name}/"):
-                out.add(waiting, None)
-            waiting = None
-            if not name or not (found.isreg() or found.issym() or found.isdir() or found.islnk()):
+            if not name:
                 continue
             member = _renamed(found, name)
             is_new = known is None or (known.get(name) != _mark(found) and not is_own(name))
-            if found.isdir() and known is not None:
-                waiting = member if is_new else None
-            elif found.isdir() or found.issym():
+            if not (found.isreg() or found.islnk()):
                 if is_new:
                     out.add(member, None)
             elif found.isreg():
@@ -122,8 +116,6 @@ def sift(stream: IO[bytes], prefix: str, known: Manifest | None, offset: int, pu
                         _sift_file(out, _renamed(one, name), other.extractfile(one), known)
         if counted.bytes < source.offset + BLOCK:
             raise RuntimeUnavailable("The container daemon ended the files before their end.")
-    if waiting is not None:
-        out.add(waiting, None)
     out.end()
 
 
@@ -170,23 +162,23 @@ def _sift_file(out: TarOut, member: tarfile.TarInfo, content: IO[bytes] | None, 
 
 
 def _mark(found: tarfile.TarInfo) -> Mark:
-    """Of a folder or a link."""
+    """Of what is no file."""
     return Mark(FOLDER) if found.isdir() else Mark(LINK, found.linkname)
 
 
 def _renamed(found: tarfile.TarInfo, name: str) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.mode = found.mode & 0o777
-    member.type = tarfile.REGTYPE if found.islnk() else found.type
+    if not found.islnk():
+        member.type = tarfile.FIFOTYPE if found.ischr() or found.isblk() else found.type
     member.linkname = found.linkname if found.issym() else ""
     member.size = found.size if found.isreg() else 0
     _set_time(member, mtime_ns(found))
     return member
 
 
-def _walk(root: int, below: str) -> Iterator[tuple[str, int, os.stat_result, bool]]:
-    """Each entry: its name, its open folder, its facts, and whether it is a folder without any; folders before what is
-    in them."""
+def _walk(root: int, below: str) -> Iterator[tuple[str, int, os.stat_result]]:
+    """Each entry: its name, its open folder and its facts; folders before what is in them."""
     parts = below.split("/") if below else []
     if len(parts) > DEPTH_MAX:
         return
@@ -200,21 +192,12 @@ def _walk(root: int, below: str) -> Iterator[tuple[str, int, os.stat_result, boo
                     facts = os.stat(last, dir_fd=here, follow_symlinks=False)
                 except OSError:
                     continue  # it went away: then it is not part of the answer
-                is_folder = stat.S_ISDIR(facts.st_mode)
-                yield name, here, facts, is_folder and _is_empty(root, [*parts, last])
-                if is_folder:
+                yield name, here, facts
+                if stat.S_ISDIR(facts.st_mode):
                     yield from _walk(root, name)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EACCES):
             raise
-
-
-def _is_empty(root: int, parts: list[str]) -> bool:
-    try:
-        with _granted(root, parts) as here, os.scandir(here) as found:
-            return next(found, None) is None
-    except OSError:
-        return False
 
 
 @contextmanager
@@ -263,13 +246,13 @@ def _reading(parent: int, last: str) -> Iterator[IO[bytes] | None]:
         yield file if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
-def _counts(name: str, parent: int, facts: os.stat_result, is_empty: bool, known: Manifest) -> bool:
+def _counts(name: str, parent: int, facts: os.stat_result, known: Manifest) -> bool:
     """Whether the work has made this, or has changed what is in it."""
     before = known.get(name)
     if is_own(name):
         return False
     if stat.S_ISDIR(facts.st_mode):
-        return is_empty and (before is None or before.size != FOLDER)
+        return before is None or before.size != FOLDER
     if before is None or not stat.S_ISREG(facts.st_mode):
         return before is None or not _is_same_link(parent, os.path.basename(name), before)
     if before.size != facts.st_size:
@@ -301,8 +284,8 @@ def _member(name: str, parent: int, facts: os.stat_result) -> tarfile.TarInfo | 
             return None
     elif stat.S_ISREG(facts.st_mode):
         member.size = facts.st_size
-    else:
-        return None
+    else:  # a pipe, a socket or a device: only its name travels, so that whoever fetches it says what does not come
+        member.type = tarfile.FIFOTYPE
     return member
 
 

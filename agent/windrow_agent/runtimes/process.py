@@ -119,15 +119,17 @@ class ProcessRuntime:
         """Whether each of its workloads has a network of its own; else they are in the host's."""
         self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted, shown)
         self._sandbox: sandbox.Sandbox | None = None
+        self._is_doubted = False
         self._limited: limits.Parents | None = None
         self._interpreters = folder / "bin"
         self._live: dict[WorkloadId, _Live] = {}
 
     async def facts(self) -> RuntimeFacts:
         """Whether a sandbox can be made here, and whether its network leads anywhere. What is in the way is looked at
-        anew each time: a package may have been installed."""
-        if self._sandbox is not None and (self._sandbox.why or self._sandbox.closed):
-            self._sandbox = None
+        anew each time: a package may have been installed. So is a sandbox whose program is gone, or that failed."""
+        known = self._sandbox
+        if known is not None and (known.why or known.closed or self._is_doubted or _is_gone(known)):
+            self._sandbox, self._is_doubted = None, False
         found = await self._wrapper()
         limited = limits.words(await self._parents())
         if found.is_plain:
@@ -271,6 +273,7 @@ class ProcessRuntime:
             known = _live(folder, run) if run is not None and run.state is RunState.RUNNING else None
         if known is not None:
             self._live[workload_id] = known
+        self._is_doubted |= run is not None and run.exit_code == shim.NO_SANDBOX
         return run
 
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
@@ -470,6 +473,10 @@ def _load_spec(folder: Path) -> WorkloadSpec:
     slots = tuple(SlotGrant(SlotId(s["slot_id"]), s["token"], GpuUuid(s["gpu_uuid"])) for s in record["slots"])
     lists = {name: tuple(record.get(name, ())) for name in ("argv", "ports", "listens", "peers")}
     return WorkloadSpec(**{**record, **lists, "slots": slots, "volumes": sandbox.mounts_of(record)})
+
+
+def _is_gone(known: sandbox.Sandbox) -> bool:
+    return known.bwrap is not None and not os.access(known.bwrap, os.X_OK)
 
 
 def _observe(folder: Path) -> Run:

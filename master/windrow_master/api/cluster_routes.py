@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
 from zlib import crc32
@@ -17,6 +18,7 @@ from windrow_master.api.context import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
+from windrow_master.api.names import host_of
 from windrow_master.api.paging import Cursor, Json, Limit, accepted, page, read_cursor, tagged
 from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
@@ -244,10 +246,16 @@ def attach(services: Services) -> None:
     services.clusters.on_change(lambda cluster_id: services.bus.publish(CLUSTER, cluster_id))
 
 
+def _asked(services: Services, body: ClusterBody) -> ClusterRequest:
+    """What is asked for, with the id of the host that it names."""
+    asked = body.parsed()
+    return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))
+
+
 @router.post("/clusters/plan", responses=out_clusters.PLAN)
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
     """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
-    return plan_json(await services.clusters.plan(principal, body.parsed()))
+    return plan_json(await services.clusters.plan(principal, _asked(services, body)))
 
 
 @router.post("/clusters", status_code=202, responses=out_clusters.ACCEPTED)
@@ -259,7 +267,7 @@ async def create_cluster(
 ) -> Response:
     """Rent and start; the operation ends when it runs."""
     login = login_of(body.registry_login)
-    operation, view = await services.clusters.create(principal, body.parsed(), idempotency_key, login=login)
+    operation, view = await services.clusters.create(principal, _asked(services, body), idempotency_key, login=login)
     return accepted(operation, {"cluster": cluster_json(view)})
 
 

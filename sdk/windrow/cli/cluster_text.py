@@ -37,6 +37,9 @@ def print_plan(plan: dict[str, Any]) -> None:
         )
         if place.get("note"):
             say(f"  {place['host_name']}: {place['note']}.")
+    if plan.get("fits") is False:
+        say(f"  it fits on no host now; balance {plan.get('balance')}")
+        return
     price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
     say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
 

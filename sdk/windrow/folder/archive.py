@@ -153,7 +153,7 @@ class Kind(Enum):
     FOLDER = "folder"
     LINK = "link"
     HARD_LINK = "hard link"
-    OTHER = "device or pipe"
+    OTHER = "pipe, socket or device"
 
 
 @dataclass(frozen=True, slots=True)

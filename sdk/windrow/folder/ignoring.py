@@ -1,5 +1,7 @@
 """What ignore files leave out: `.gitignore` and `.windrowignore` in any folder, by git's rules.
 
+Where the folder lies in a repository, so do its `.git/info/exclude` and the `.gitignore` of the folders above.
+
 `.windrowignore` has the last word: what it names with `!` is sent although a `.gitignore` or its look as a secret would
 keep it here. The one door to the library of such patterns.
 """
@@ -15,18 +17,20 @@ from windrow.folder.names import IGNORE_FILES
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-OWN: Final = IGNORE_FILES[0]
+OWN, GIT = IGNORE_FILES
 FILE_BYTES_MAX: Final = 1 << 20
 
 
 @dataclass(slots=True)
 class _Rules:
-    """One ignore file. base: its folder's name below the root, with a slash at its end; lines: by pattern; unmatched:
-    those of its patterns that have met nothing."""
+    """One ignore file. base: its folder's name below the root, with a slash at its end; above: the root's name below
+    its folder, where that is above the root; lines: by pattern; unmatched: those of its patterns that have met
+    nothing."""
 
     base: str
     spec: "GitIgnoreSpec"
     lines: list[str]
+    above: str = ""
     unmatched: set[int] = field(default_factory=set)
 
 
@@ -35,7 +39,7 @@ class Ignores:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._rules: dict[str, list[_Rules]] = {name: [] for name in IGNORE_FILES}
+        self._rules: dict[str, list[_Rules]] = {OWN: [], GIT: list(_of_repository(root))}
 
     def enter(self, folder: str, names: set[str]) -> None:
         """Read the ignore files of a folder, by its name below the root; names: of its entries. Raises
@@ -59,7 +63,7 @@ class Ignores:
 
     def _of(self, file: str, shown: str) -> bool | None:
         for rules in reversed(self._rules[file]):
-            below = shown.removeprefix(rules.base)
+            below = rules.above + shown.removeprefix(rules.base)
             if file == OWN:
                 rules.unmatched -= {one for one in rules.unmatched if rules.spec.patterns[one].match_file(below)}
             found = rules.spec.check_file(below).include
@@ -74,7 +78,20 @@ class Ignores:
                 yield from (rules.lines[one] for one in sorted(rules.unmatched))
 
 
-def _read(path: Path, base: str) -> _Rules | None:
+def _of_repository(root: Path) -> Iterator[_Rules]:
+    """What the repository that a folder lies in says of it, the weakest first."""
+    root = root.resolve()
+    top = next((one for one in (root, *root.parents) if (one / ".git").exists()), root)
+    between = root.relative_to(top).parts
+    files = [top / ".git" / "info" / "exclude"]
+    files += [top.joinpath(*between[:depth], GIT) for depth in range(len(between))]
+    for depth, file in enumerate(files):
+        below = between[max(depth - 1, 0) :]
+        if (made := _read(file, "", "".join(f"{part}/" for part in below))) is not None:
+            yield made
+
+
+def _read(path: Path, base: str, above: str = "") -> _Rules | None:
     from pathspec import GitIgnoreSpec  # only where there is such a file: each command would wait for it
 
     try:
@@ -86,9 +103,12 @@ def _read(path: Path, base: str) -> _Rules | None:
     lines = [one for one in lines if one.strip() and not one.startswith("#")]
     try:
         spec = GitIgnoreSpec.from_lines(lines)
+        if above:  # what leaves out the whole folder is not meant by who works in it
+            lines = [line for line, one in zip(lines, spec.patterns, strict=True) if not one.match_file(above)]
+            spec = GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise WindrowClientError(f"{path} holds a line that is no pattern: {error}") from error
-    return _Rules(base, spec, lines, set(range(len(lines))))
+    return _Rules(base, spec, lines, above, set(range(len(lines))))
 
 
 def _line(text: str) -> str:

@@ -410,7 +410,7 @@ def new_of(kind: Any, args: Any) -> Any:
         raise untrusted("an object of what is no class")
     where = f"{kind.__module__}.{kind.__qualname__}"
     if hasattr(kind, "__del__"):
-        raise untrusted(f"{where}, which has a __del__ of its own,")
+        raise untrusted(f"{where} with a __del__ of its own")
     made_by = kind.__new__
     if isinstance(made_by, types.BuiltinFunctionType):
         taken = _MAKERS.get(made_by.__self__) if isinstance(made_by.__self__, type) else None
@@ -421,7 +421,7 @@ def new_of(kind: Any, args: Any) -> Any:
         return made_by(kind, *args)
     if issubclass(kind, tuple) and getattr(made_by, "__module__", "").startswith("namedtuple_"):
         return tuple.__new__(kind, args)
-    raise untrusted(f"{where}, which has a __new__ of its own,")
+    raise untrusted(f"{where} with a __new__ of its own")
 
 
 def fill(made: Any, state: Any) -> None:
@@ -439,7 +439,7 @@ def fill(made: Any, state: Any) -> None:
     own = getattr(kind, "__setstate__", None)
     if own is not None:
         if getattr(own, "__module__", None) not in ("dataclasses", "uuid"):
-            raise untrusted(f"{kind.__module__}.{kind.__qualname__}, which has a __setstate__ of its own,")
+            raise untrusted(f"{kind.__module__}.{kind.__qualname__} with a __setstate__ of its own")
         own(made, state)
         return
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
@@ -493,7 +493,7 @@ def _exception(kind: type[BaseException], args: tuple[Any, ...]) -> BaseExceptio
     if kind.__module__ == "builtins" or (is_of_python(kind.__module__) and all(type(one) in _SIMPLE for one in args)):
         return kind(*args)
     if hasattr(kind, "__del__"):
-        raise untrusted(f"{kind.__qualname__}, which has a __del__ of its own,")
+        raise untrusted(f"{kind.__qualname__} with a __del__ of its own")
     base = next(one for one in kind.__mro__ if one.__module__ == "builtins")
     made: BaseException = base.__new__(kind, *args)
     try:

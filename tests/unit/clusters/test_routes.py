@@ -206,6 +206,17 @@ async def test_a_plan_shows_place_price_hold_and_balance_or_the_refusals(site):
     assert refused["refusals"] == [{"host_id": HOST, "host_name": "a", "reason": "it has no GPU"}]
 
 
+async def test_a_host_is_named_by_its_name_as_well_while_no_other_has_it(site):
+    fleet, asked = site.rooms.fleet, {"cpus": 1, "host_id": "a"}
+    await fleet.refresh()
+    assert (await site.client.post("/api/v1/clusters/plan", json=asked)).json()["fits"]
+    owner = fleet.entry(HOST).host.owner_account
+    site.write(lambda uow: fleet.enrol(uow, HostId("host_other"), "a", owner, False, "test"))
+    await fleet.refresh()
+    answer = await site.client.post("/api/v1/clusters", json=asked)
+    assert answer.status_code == 409 and HOST in answer.json()["detail"], "nobody guesses which"
+
+
 async def test_no_capacity_is_a_problem_with_a_reason_for_each_host(site):
     answer = await site.client.post("/api/v1/clusters", json={"gpus": 1})
     assert (answer.status_code, answer.json()["code"]) == (409, "no_capacity")
