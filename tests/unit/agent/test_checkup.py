@@ -98,6 +98,7 @@ def test_a_good_host_has_nothing_to_mend() -> None:
         ({"daemon": replace(DAEMON, cdi_devices=None)}, [("toolkit", "note")]),
         ({"daemon": replace(DAEMON, cdi_devices=None, cgroup_driver="cgroupfs")}, []),
         ({"daemon": replace(DAEMON, is_rootless=True, cgroup_driver="none")}, [("containers", "fix")]),
+        ({"daemon": replace(DAEMON, is_rootless=True, cgroup_version="1")}, [("containers", "fix")]),
         ({"daemon": None, "daemon_reason": "There is no container daemon."}, [("containers", "fix")]),
         ({"daemon": replace(DAEMON, runc="1.1.12")}, [("runc", "note")]),
         ({"daemon": replace(DAEMON, runc="1.2.7")}, [("runc", "note")]),
