@@ -217,6 +217,7 @@ def _daemon(docker_url: str) -> tuple[Daemon | None, str]:
         cgroup_driver=str(told.get("CgroupDriver") or ""),
         cgroup_version=str(told.get("CgroupVersion") or ""),
         is_rootless=docker_kind.is_rootless(told),
+        gives_limits=docker_kind.gives_limits(told),
         cdi_devices=None
         if devices is None
         else tuple(str(one.get("ID")) for one in devices if str(one.get("ID", "")).startswith("nvidia.com/gpu=")),

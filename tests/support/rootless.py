@@ -22,7 +22,8 @@ USERS = 65_536
 """Of each daemon: the first is its user, the others are below it."""
 LISTS = ("passwd", "group", "subuid", "subgid")
 DEVICES = {"net/tun": (10, 200), "fuse": (10, 229)}
-PODMAN = ("podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "file")
+PODMAN = ("prlimit", "--nproc=4096:4096", "podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs")
+"""As an ordinary user Podman's containers have its own limit of processes, whatever is asked for."""
 DOCKERD = "/usr/share/docker.io/contrib/dockerd-rootless.sh"
 
 
@@ -30,7 +31,9 @@ DOCKERD = "/usr/share/docker.io/contrib/dockerd-rootless.sh"
 def rootless_podman(network: Namespace) -> Iterator[str]:
     """Podman's service in this network; what DOCKER_HOST has to say to reach it."""
     need("podman")
-    with _daemon(network, lambda url: (*PODMAN, "system", "service", "--time=0", url)) as url:
+    with _daemon(
+        network, lambda url: (*PODMAN, "--events-backend", "file", "system", "service", "--time=0", url)
+    ) as url:
         yield url
 
 

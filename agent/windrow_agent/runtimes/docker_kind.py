@@ -10,6 +10,7 @@ from typing import Any, Final
 from windrow_agent.core import container_calls, egress
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_socket
+from windrow_agent.runtimes import limits as limits_of
 from windrow_agent.runtimes.shim import write_whole
 from windrow_proto.errors import RuntimeUnavailable
 
@@ -91,8 +92,12 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kin
     cdi = frozenset(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
     root = str(info.get("DockerRootDir") or ROOT)
     caps = CAPS if is_apart(info) else ()
-    limits, podman_url = (own_limits(), base_url) if is_podman else (None, "")
-    return Kind(limits, podman_url, root, cdi, caps, is_rootless(info))
+    limits = own_limits() if is_podman else []
+    if not gives_limits(info):
+        at_most = limits_of.PROCESSES_MAX  # of all that its user runs: the one limit that there is without cgroups
+        limits = [one for one in limits if one["Name"] != "nproc"]
+        limits.append({"Name": "nproc", "Soft": at_most, "Hard": at_most})
+    return Kind(limits or None, base_url if is_podman else "", root, cdi, caps, is_rootless(info))
 
 
 def is_apart(info: dict[str, Any]) -> bool:
@@ -103,6 +108,11 @@ def is_apart(info: dict[str, Any]) -> bool:
 def is_rootless(info: dict[str, Any]) -> bool:
     """True where the daemon itself is an ordinary user's. Podman says it beside the options."""
     return bool(info.get("Rootless")) or "name=rootless" in _options(info)
+
+
+def gives_limits(info: dict[str, Any]) -> bool:
+    """Whether containers have limits of memory, processors and processes: a rootless daemon gives them by cgroup v2."""
+    return not is_rootless(info) or (info.get("CgroupDriver") != "none" and str(info.get("CgroupVersion")) == "2")
 
 
 def _options(info: dict[str, Any]) -> str:
