@@ -58,6 +58,7 @@ def found() -> dict[str, Service]:
         "docker": _docker(),
         "podman": _binary("Podman", ["podman", "--version"], PROVISIONED),
         "busybox": _binary("busybox", ["busybox", "--help"], PROVISIONED),
+        "rootless": _rootless(),
         "bubblewrap": _binary("bubblewrap", ["bwrap", "--version"], PROVISIONED),
         "pasta": _binary("pasta", ["pasta", "--version"], PROVISIONED),
         "victoriametrics": _victoriametrics(),
@@ -148,6 +149,12 @@ def _openssh() -> Service:
     number = re.search(r"OpenSSH_(\S+)", said)
     is_whole = number is not None and shutil.which("ssh") is not None
     return Service("OpenSSH", number[1].rstrip(",") if number and is_whole else None, PROVISIONED)
+
+
+def _rootless() -> Service:
+    """What gives an ordinary user's daemon its users and its network."""
+    is_whole = all(map(shutil.which, ("newuidmap", "slirp4netns", "rootlesskit")))
+    return Service("rootless daemons", _answer(["slirp4netns", "--version"]) if is_whole else None, PROVISIONED)
 
 
 def _node() -> Service:

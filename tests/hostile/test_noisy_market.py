@@ -6,6 +6,7 @@ import socket
 import statistics
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.support.stack import wait_for
 
 SIMULATED = 3
 RENTALS = 5 if IS_LONG else 1
+TOGETHER = 8
 IDLE = 2_010 if IS_LONG else 300
 MOST_TIMES, FLOOR_S = 5, 2.0
 """Beside the noise a rental takes at most so many times as long as alone, or as this where that is nothing."""
@@ -84,7 +86,9 @@ def noise(port: int, token: str) -> Iterator[dict[str, int]]:
         for number in range(17):
             send("uploads", f"PUT /api/v1/artefacts/account/{me}/a{number}", b"x")
         tokens = {"name": "more", "roles": ["renter"]}
-        refused["tokens"] = sum(call(port, token, "POST", "/tokens", tokens)[0] == 429 for _ in range(201))
+        with ThreadPoolExecutor(TOGETHER) as together:
+            asked = together.map(lambda _: call(port, token, "POST", "/tokens", tokens)[0], range(201))
+            refused["tokens"] = list(asked).count(429)
         for _ in range(IDLE):
             plain = held.enter_context(socket.create_connection(("127.0.0.1", port), 10))
             plain.sendall(b"GET / HTTP/1.1\r\nX: ")

@@ -101,6 +101,7 @@ class Daemon:
     cgroup_driver: str
     cgroup_version: str
     is_rootless: bool
+    gives_limits: bool = True
     cdi_devices: tuple[str, ...] | None = None
 
 
@@ -268,7 +269,7 @@ def _daemon(facts: MachineFacts) -> Iterator[Finding]:
     mode = "rootless" if daemon.is_rootless else "root"
     driver = f"{daemon.cgroup_driver or 'unknown'} cgroups v{daemon.cgroup_version or '?'}"
     yield Finding("containers", Level.OK, f"containers by {daemon.version} ({mode}, {driver})")
-    if daemon.is_rootless and daemon.cgroup_driver == "none":
+    if not daemon.gives_limits:
         repair = "Delegate cgroup controllers to this user (cgroup v2 and systemd): limits of memory and processors."
         yield Finding("containers", Level.FIX, "a rootless daemon without cgroups limits nothing", repair)
     runc = version_of(daemon.runc)

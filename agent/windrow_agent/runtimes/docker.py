@@ -232,7 +232,8 @@ class DockerRuntime:
         if container["State"]["Status"] != "running":
             raise Conflict(f"{workload_id} does not run; nothing listens in it.", subject=workload_id)
         joined = await asyncio.to_thread(self.pause_containers.networks, container)
-        own = tuple((ip, port) for ip, gateway in facts_of.networks(joined) if docker_socket.is_here(gateway))
+        near = () if self._kind.is_rootless else facts_of.networks(joined)  # there such an address may be another's
+        own = tuple((ip, port) for ip, gateway in near if docker_socket.is_here(gateway))
         found = own or facts_of.published(container, port)
         if not found:
             words = f"Port {port} of this container is not published, and its network is not this host's."

@@ -10,6 +10,7 @@ from typing import Any, Final
 from windrow_agent.core import container_calls, egress
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import docker_socket
+from windrow_agent.runtimes import limits as limits_of
 from windrow_agent.runtimes.shim import write_whole
 from windrow_proto.errors import RuntimeUnavailable
 
@@ -25,6 +26,8 @@ CAPS: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "SETFCAP")
 """What package managers need; inside a user namespace they reach nothing of the host's."""
 ROOTLESS_NETWORK: Final = "the network of a rootless daemon is out of the kernel's rules"
 SECCOMP_FILE: Final = "seccomp.json"
+OPEN_FOLDER: Final = Path("/run/windrow-profile")
+"""Where another user's daemon reads the profile of an agent that is root: nothing in it is secret, only root writes."""
 CALL_S: Final = 30.0
 ROOT: Final = "/var/lib/docker"
 
@@ -33,14 +36,14 @@ ROOT: Final = "/var/lib/docker"
 class Kind:
     """One daemon's ways. limits: of a container's processes, where it has to be told. podman_url: empty for Docker.
     root: where it keeps volumes; cdi: the devices that it knows by CDI; caps: what a container's root keeps;
-    reads_files: whether it can read the agent's."""
+    is_rootless: whether it is an ordinary user's."""
 
     limits: list[dict[str, Any]] | None = None
     podman_url: str = ""
     root: str = ROOT
     cdi: frozenset[str] = frozenset()
     caps: tuple[str, ...] = ()
-    reads_files: bool = True
+    is_rootless: bool = False
 
     def have_network(self, api: Any, base_url: str) -> None:
         """Have the network of all workloads of this machine, whose bridge the fence knows by name. Raises
@@ -57,15 +60,20 @@ class Kind:
 
     def system_calls(self, folder: Path) -> str:
         """The profile of system calls, as this daemon wants it: Docker in whole, Podman as a file, which is kept in
-        this folder. Empty: the daemon cannot read it, and has its own. Blocking."""
+        this folder or where its user can read it. Empty: its files are elsewhere, and it has its own. Blocking."""
         if not self.podman_url:
             return container_calls.profile()
-        if not self.reads_files:
+        if not self.podman_url.startswith("unix:"):
             return ""
+        is_others = self.is_rootless and os.geteuid() == 0
+        folder = OPEN_FOLDER if is_others else folder
         wanted = json.loads(container_calls.profile())
         if facts_of.read_note(folder / SECCOMP_FILE) != wanted:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(str(folder), SECCOMP_FILE, wanted)
+        if is_others:
+            folder.chmod(0o755)
+            (folder / SECCOMP_FILE).chmod(0o644)
         return str(folder / SECCOMP_FILE)
 
     def _is_own(self, network: dict[str, Any]) -> bool:
@@ -84,11 +92,12 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kin
     cdi = frozenset(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
     root = str(info.get("DockerRootDir") or ROOT)
     caps = CAPS if is_apart(info) else ()
-    if not is_podman:
-        return Kind(root=root, cdi=cdi, caps=caps)
-    is_apart_from_us = is_rootless(info) and os.geteuid() == 0
-    reads_files = base_url.startswith("unix:") and not is_apart_from_us
-    return Kind(own_limits(), base_url, root, cdi, caps, reads_files)
+    limits = own_limits() if is_podman else []
+    if not gives_limits(info):
+        at_most = limits_of.PROCESSES_MAX  # of all that its user runs: the one limit that there is without cgroups
+        limits = [one for one in limits if one["Name"] != "nproc"]
+        limits.append({"Name": "nproc", "Soft": at_most, "Hard": at_most})
+    return Kind(limits or None, base_url if is_podman else "", root, cdi, caps, is_rootless(info))
 
 
 def is_apart(info: dict[str, Any]) -> bool:
@@ -99,6 +108,11 @@ def is_apart(info: dict[str, Any]) -> bool:
 def is_rootless(info: dict[str, Any]) -> bool:
     """True where the daemon itself is an ordinary user's. Podman says it beside the options."""
     return bool(info.get("Rootless")) or "name=rootless" in _options(info)
+
+
+def gives_limits(info: dict[str, Any]) -> bool:
+    """Whether containers have limits of memory, processors and processes: a rootless daemon gives them by cgroup v2."""
+    return not is_rootless(info) or (info.get("CgroupDriver") != "none" and str(info.get("CgroupVersion")) == "2")
 
 
 def _options(info: dict[str, Any]) -> str:

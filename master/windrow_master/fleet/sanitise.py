@@ -27,7 +27,7 @@ CONDITION_TEXTS: Final = {
     "agent.bug_met": "This host's agent has met a bug of its own, which ended only what met it. Its log has it with "
     "its traceback (`..._crashed`): please report it.",
     "docker.unfenced": "Containers here reach this host's network, so that they run its owner's work only. As root "
-    "there: windrow-agent fence",
+    "there: windrow-agent fence (which does not reach a rootless container daemon)",
     "process.unconfined": "Processes here run without a sandbox, with all rights of the agent's user: its owner "
     "started the agent with --no-bubblewrap.",
     "process.no_sandbox": "No sandbox can be made here, so that no processes are run, only containers. As its owner: "
@@ -82,6 +82,8 @@ CHALLENGE: Final = "challenge."
 CHALLENGE_RUNS: Final = "challenge.running"
 CHALLENGE_FAILED: Final = "challenge.failed"
 CHALLENGE_APART: Final = "challenge.apart"
+RUNTIMES_CODES: Final = ("docker.", "process.")
+"""How conditions begin that an agent finds by looking at its runtimes."""
 OWN_CODES: Final = (CLAIM, CHALLENGE, "disputed.", "gpu.listed_elsewhere")
 """How conditions begin that the Master finds itself: a host that sends one is not believed."""
 HOST_CODES: Final = frozenset({"agent.disk_full"})

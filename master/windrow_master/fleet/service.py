@@ -315,7 +315,7 @@ class FleetService:
                 boot_id=route.boot_id,
             )
         if change.conditions is not None:
-            lost = self.hosts.conditions(uow, host_id, change.conditions)
+            lost = self.hosts.conditions(uow, host_id, change.conditions, is_whole=change.is_whole)
             if lost:
                 self.ports.on_slots_lost(uow, host_id, tuple(lost), "the GPU is out of order")
         if change.event is not None:

@@ -35,7 +35,7 @@ from windrow_agent.core.checkup import (
 from windrow_agent.main import main
 from windrow_proto.units import GIB, MILLISECOND, SECOND
 
-DAEMON = Daemon("Docker 28.3.0", "1.3.3", ("nvidia", "runc"), "systemd", "2", False, ("nvidia.com/gpu=0",))
+DAEMON = Daemon("Docker 28.3.0", "1.3.3", ("nvidia", "runc"), "systemd", "2", False, True, ("nvidia.com/gpu=0",))
 GOOD = MachineFacts(
     kernel="6.1.0-18-amd64",
     cards=(Card("0000:17:00.0", "nvidia", "nvidia"),),
@@ -97,7 +97,7 @@ def test_a_good_host_has_nothing_to_mend() -> None:
         ({"daemon": replace(DAEMON, runtimes=("runc",), cdi_devices=())}, [("toolkit", "fix")]),
         ({"daemon": replace(DAEMON, cdi_devices=None)}, [("toolkit", "note")]),
         ({"daemon": replace(DAEMON, cdi_devices=None, cgroup_driver="cgroupfs")}, []),
-        ({"daemon": replace(DAEMON, is_rootless=True, cgroup_driver="none")}, [("containers", "fix")]),
+        ({"daemon": replace(DAEMON, is_rootless=True, gives_limits=False)}, [("containers", "fix")]),
         ({"daemon": None, "daemon_reason": "There is no container daemon."}, [("containers", "fix")]),
         ({"daemon": replace(DAEMON, runc="1.1.12")}, [("runc", "note")]),
         ({"daemon": replace(DAEMON, runc="1.2.7")}, [("runc", "note")]),
@@ -281,7 +281,7 @@ def test_a_machine_is_read_from_its_files(tree: Path, tmp_path: Path) -> None:
     assert (facts.kernel, facts.cgroup, facts.has_user_namespaces) == ("6.1.0-18-amd64", "v2", False)
     assert facts.can_read_kernel_log is True
     assert facts.daemon == Daemon(
-        "Docker 28.3.0", "1.2.5", ("nvidia", "runc"), "systemd", "2", True, ("nvidia.com/gpu=0",)
+        "Docker 28.3.0", "1.2.5", ("nvidia", "runc"), "systemd", "2", True, True, ("nvidia.com/gpu=0",)
     )
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from windrow_agent import fence
-from windrow_agent.runtimes import docker_socket
+from windrow_agent.runtimes import docker_kind, docker_socket
 from windrow_agent.runtimes.docker import UNFENCED, DockerRuntime
+from windrow_agent.runtimes.limits import PROCESSES_MAX
 from windrow_proto.ids import HostId
 
 DOCKER = {"SecurityOptions": ["name=seccomp,profile=default", "name=rootless"]}
@@ -28,3 +29,21 @@ async def test_strangers_get_no_containers_where_the_rules_do_not_reach(
     facts = await DockerRuntime(tmp_path, HostId("host_1")).facts()
 
     assert (facts.condition, facts.more) == (condition, {"container_own_users": has_own_users})
+
+
+@pytest.mark.parametrize("info", [DOCKER, PODMAN])
+@pytest.mark.parametrize(
+    ("cgroups", "is_bounded_here"),
+    [(("none", "1"), True), (("cgroupfs", "1"), True), (("none", "2"), True), (("systemd", "2"), False)],
+)
+def test_without_cgroups_a_rootless_daemons_containers_are_bounded_in_processes_all_the_same(
+    info: dict[str, Any], cgroups: tuple[str, str], is_bounded_here: bool
+) -> None:
+    told = info | {"CgroupDriver": cgroups[0], "CgroupVersion": cgroups[1]}
+    version = {"Components": [{"Name": "Podman Engine"}]} if info is PODMAN else {}
+
+    limits = docker_kind.kind_of(version, told, "unix:///x").limits or []
+
+    assert docker_kind.gives_limits(told) is not is_bounded_here
+    assert ({"Name": "nproc", "Soft": PROCESSES_MAX, "Hard": PROCESSES_MAX} in limits) is is_bounded_here
+    assert len({one["Name"] for one in limits}) == len(limits)

@@ -69,3 +69,21 @@ def test_a_card_that_is_challenged_or_failed_is_not_offered_and_its_neighbour_is
     assert (slots[SlotId(GPU_1)].is_offered, slots[SlotId(GPU_2)].is_offered) == (False, True)
     with pytest.raises(Conflict):
         w.write(lambda uow: w.fleet.grant(uow, [SlotId(GPU_1)], ClusterId("cluster_1"), "test", "rented"))
+
+
+async def test_an_agent_that_has_just_started_does_not_end_what_was_the_matter_with_its_runtimes(w):
+    def beat(inventory_hash: str, *codes: str) -> None:
+        w.fleet.presence.heard(HOST, Heartbeat(w.clock.wall_ns(), 1, inventory_hash, b"", codes))
+
+    async def written() -> tuple[set[str], bool]:
+        await w.fleet.tick()
+        return {one.code for one in w.host().conditions}, w.host().is_fenced
+
+    w.connect()
+    beat("")  # and before it is written down, the inventory comes
+    w.equip(GPU_1, conditions=("docker.unfenced", "gpu.none"))
+    assert await written() == ({"docker.unfenced"}, False), "no stranger's container goes there meanwhile"
+    beat("", "agent.disk_full")
+    assert await written() == ({"docker.unfenced", "agent.disk_full"}, False)
+    beat("hash", "agent.disk_full")
+    assert await written() == ({"agent.disk_full"}, True), "it has looked"

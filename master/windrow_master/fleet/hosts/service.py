@@ -251,9 +251,14 @@ class HostDesk:
             self.tell(uow, host_id, "notes", "host.moved", text, fields=fields)
         return self.save(uow, after)
 
-    def conditions(self, uow: UnitOfWork, host_id: HostId, codes: tuple[str, ...]) -> tuple[SlotId, ...]:
-        """Write down what is the matter with a host; returns held slots that are faulted by it."""
+    def conditions(
+        self, uow: UnitOfWork, host_id: HostId, codes: tuple[str, ...], *, is_whole: bool = True
+    ) -> tuple[SlotId, ...]:
+        """Write down what is the matter with a host; returns held slots that are faulted by it. Unless that is_whole,
+        what was the matter with its runtimes stands: strangers' work would go where it may not, until the next word."""
         host = self.load(uow, host_id)
+        if not is_whole:
+            codes += tuple(c.code for c in host.conditions if c.code.startswith(sanitise.RUNTIMES_CODES))
         found = sanitise.own(host.conditions)
         after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions == host.conditions:

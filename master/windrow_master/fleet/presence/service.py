@@ -37,7 +37,8 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What is known of a connected host and is not worth a row. rtts_ns: to each Access that it has measured."""
+    """What is known of a connected host and is not worth a row. rtts_ns: to each Access that it has measured; is_whole:
+    see Change."""
 
     presence: Presence
     route: Route | None = None
@@ -48,18 +49,21 @@ class Live:
     spool_bytes: int = 0
     sampling_age_ns: int | None = None
     conditions: tuple[str, ...] | None = None
+    is_whole: bool = True
     observed_digest: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has to be written down of one host."""
+    """What has to be written down of one host. is_whole: the conditions are all that there are; False: its agent has
+    just started, and has not looked at its runtimes yet."""
 
     host_id: HostId
     event: LinkEvent | None = None
     route: Route | None = None
     conditions: tuple[str, ...] | None = None
     seen_ns: int | None = None
+    is_whole: bool = True
 
     @property
     def is_move(self) -> bool:
@@ -74,6 +78,7 @@ class Change:
             newer.route or self.route,
             self.conditions if newer.conditions is None else newer.conditions,
             newer.seen_ns or self.seen_ns,
+            self.is_whole if newer.conditions is None else newer.is_whole,
         )
 
 
@@ -125,8 +130,9 @@ class PresenceBook:
             conditions = (*conditions, "clock.skew")
         if before.link is not LinkState.ONLINE:
             self._note(Change(host_id, event=LinkEvent.HEARD, seen_ns=wall_ns))
-        if live.conditions != conditions:
-            self._note(Change(host_id, conditions=conditions))
+        is_whole = bool(heartbeat.inventory_hash)  # an agent makes its inventory when it has looked
+        if (live.conditions, live.is_whole) != (conditions, is_whole):
+            self._note(Change(host_id, conditions=conditions, is_whole=is_whole))
         self._hosts[host_id] = Live(
             presence=liveness.heard(before, live.route.access_id, now_ns),
             route=live.route,
@@ -137,6 +143,7 @@ class PresenceBook:
             spool_bytes=heartbeat.spool_bytes,
             sampling_age_ns=heartbeat.sampling_age_ns if heartbeat.sampling_age_ns >= 0 else None,
             conditions=conditions,
+            is_whole=is_whole,
             observed_digest=heartbeat.observed_digest,
         )
 
