@@ -9,7 +9,9 @@ import hashlib
 import http.client
 import json
 import os
+import random
 import ssl
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from windrow_proto.errors import InvalidInput, JoinTokenRefused, StorageFailed, 
 
 ANSWER_BYTES_MAX = 1 << 20
 """An answer of the Master to joining is a few kilobytes; more is not one."""
+AGAIN_S, AGAIN_MAX_S = 0.1, 2.0
+"""Pauses between tries of a connection that was cut before its handshake; each is twice the one before."""
 TOKEN_HASH_HEX = 32
 """Half of a SHA-256, 128 bits: enough against a second preimage, short enough to paste."""
 
@@ -268,6 +272,7 @@ def _call(
     connection = http.client.HTTPSConnection(parts.hostname, parts.port or 443, timeout=timeout_s, context=context)
     try:
         headers = {"Content-Type": "application/json"} if body is not None else {}
+        _connect(connection, timeout_s)
         connection.request(method, path, body=body, headers=headers)
         answer = connection.getresponse()
         payload = answer.read(ANSWER_BYTES_MAX + 1)
@@ -278,6 +283,22 @@ def _call(
     if len(payload) > ANSWER_BYTES_MAX:
         raise Unavailable(f"{master_url} answered with more than {ANSWER_BYTES_MAX} bytes.")
     return answer.status, payload
+
+
+def _connect(connection: http.client.HTTPSConnection, timeout_s: float) -> None:
+    """Open a connection. A Master cuts the newest before their handshake where too many come from one network at once,
+    as when hundreds of hosts behind one address join: those try again, for so long."""
+    until, pause_s = time.monotonic() + timeout_s, AGAIN_S
+    while True:
+        try:
+            connection.connect()
+            return
+        except (ConnectionResetError, ssl.SSLEOFError):
+            connection.close()
+            if time.monotonic() + pause_s > until:
+                raise
+        time.sleep(pause_s * random.uniform(0.5, 1.5))
+        pause_s = min(2 * pause_s, AGAIN_MAX_S)
 
 
 def host_name() -> str:
