@@ -75,7 +75,7 @@ mission: $(VENV)/tested ## one test per sentence of the mission that works
 	@$(PY) -m pytest -q tests/mission
 
 packages: $(VENV)/installed ## the agent with its own Python as one file, archive and .deb, into build/packages
-	@$(PY) -m windrow_master.onboarding.packages.service build/packages
+	@$(PY) -m windrow_master.onboarding.packages build/packages
 
 proto: $(VENV)/tested ## make the stubs in proto/ again from the .proto files
 	@$(PY) -m tests.architecture.stubs proto

@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from windrow_master import logs, rooms, serving
+from windrow_master.app import logs, serving, wiring
+from windrow_master.app.main import open_doors, serve, write_cli
+from windrow_master.app.wiring import Rooms
 from windrow_master.config import Config, from_process
 from windrow_master.fleet.model import CommandRow
-from windrow_master.main import open_doors, serve, write_cli
-from windrow_master.rooms import Rooms
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import CommandId, HostId
@@ -118,7 +118,7 @@ def main() -> None:
     config = from_process(sys.argv[1:])
     logs.set_up(config.log_level)
     config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    opened = rooms.build(config.data_dir, SystemClock(), SystemRng(), database=config.database)
+    opened = wiring.build(config.data_dir, SystemClock(), SystemRng(), database=config.database)
     try:
         cli = serving.CliFile(config.data_dir / "cli.json")
         doors = open_doors(config, cli)

@@ -15,9 +15,9 @@ import obstore
 from bench._report import last_line, median, scale, table
 from tests import services
 from tests.support.s3 import bucket, ceph, moto
-from windrow_master.clusters.artefacts.model import object_key
-from windrow_master.clusters.artefacts.s3 import PARTS_AT_ONCE, S3Settings, S3Store
-from windrow_master.clusters.artefacts.sealing import Tally, opened, sealed
+from windrow_master.storage.model import object_key
+from windrow_master.storage.s3_store import PARTS_AT_ONCE, S3Settings, S3Store
+from windrow_master.storage.sealing import Tally, opened, sealed
 from windrow_proto.data_keys import DataKey
 from windrow_proto.frames import SALT_BYTES, Sealer, sealed_size
 from windrow_proto.units import MIB

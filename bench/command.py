@@ -26,7 +26,7 @@ from bench._series import Plan
 from tests.support.stack import wait_for
 from windrow.client import Client
 from windrow.config import Config
-from windrow_master.serving import CliFile
+from windrow_master.app.serving import CliFile
 from windrow_proto import enrol
 
 HOSTS, HOSTS_MIN = 200, 20

@@ -18,9 +18,9 @@ from dataclasses import replace
 from bench._report import last_line, median, percentile, scale, table
 from windrow_agent.challenge.opencl import ComputeFailed, OpenCl
 from windrow_agent.challenge.prover import Prover, open_session
-from windrow_master.fleet.verification.draw import CHANCE_BYTES, draw
-from windrow_master.fleet.verification.judge import Answered, Committed, Phase, Trial, step
-from windrow_master.fleet.verification.product import entries, lines
+from windrow_master.verification.draw import CHANCE_BYTES, draw
+from windrow_master.verification.judge import Answered, Committed, Phase, Trial, step
+from windrow_master.verification.product import entries, lines
 from windrow_proto import merkle
 from windrow_proto.challenge import (
     ENTRY_BYTES,

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 from tests.master_support import SeededRng
 from tests.trunk_support import FakeAccess, FakeAgent
-from windrow_master.api.trunk import HubPorts, LinkHub
 from windrow_master.fleet.service import FleetService
+from windrow_master.link.hub import HubPorts, LinkHub
 from windrow_master.store.executors import InlineExecutor, ThreadExecutor
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService

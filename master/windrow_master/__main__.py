@@ -6,7 +6,7 @@ from windrow_proto.endure import loading
 def main() -> None:
     """The daemon's entry point."""
     with loading():
-        from windrow_master.main import main as run
+        from windrow_master.app.main import main as run
     run()
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
-from windrow_master.clusters.artefacts.s3 import S3Settings
-from windrow_master.clusters.artefacts.s3 import read_settings as artefact_settings
 from windrow_master.proxies import Network, parse_networks
 from windrow_master.records.rules import AUDIT_DAYS, DAYS_MAX, EVENTS_DAYS, Keeping
+from windrow_master.storage.s3_store import S3Settings
+from windrow_master.storage.s3_store import read_settings as artefact_settings
 from windrow_master.store.bus import check_url
 from windrow_master.telemetry.settings import HistorySettings, read_settings
 from windrow_proto.errors import InvalidInput

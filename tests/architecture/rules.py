@@ -19,8 +19,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "alembic": ("master/windrow_master/store/*",),
     "fastapi": ("master/windrow_master/api/*",),
     "starlette": ("master/windrow_master/api/*", "master/windrow_master/serving*.py"),
-    "uvicorn": ("master/windrow_master/serving.py", "master/windrow_master/serving_guard.py"),
-    "h11": ("master/windrow_master/serving_guard.py",),
+    "uvicorn": ("master/windrow_master/app/serving.py", "master/windrow_master/app/connection_guard.py"),
+    "h11": ("master/windrow_master/app/connection_guard.py",),
     "cryptography": (
         "proto/windrow_proto/bodies.py",
         "proto/windrow_proto/keys.py",
@@ -32,15 +32,15 @@ DOORS: dict[str, tuple[str, ...]] = {
         "sdk/windrow/link.py",
         "sdk/windrow/seal.py",
     ),
-    "boto3": ("master/windrow_master/clusters/artefacts/s3.py",),
-    "botocore": ("master/windrow_master/clusters/artefacts/s3.py",),
-    "obstore": ("master/windrow_master/clusters/artefacts/s3.py",),
+    "boto3": ("master/windrow_master/storage/s3_store.py",),
+    "botocore": ("master/windrow_master/storage/s3_store.py",),
+    "obstore": ("master/windrow_master/storage/s3_store.py",),
     "httpx2": ("sdk/windrow/transport.py",),
     "pathspec": ("sdk/windrow/folder/ignoring.py",),
 }
 """Foreign library -> the only files that may import it."""
 
-ENVIRONMENT = ("*/config.py", "master/windrow_master/up.py", "master/windrow_master/store/copies.py")
+ENVIRONMENT = ("*/config.py", "master/windrow_master/up/up.py", "master/windrow_master/store/copies.py")
 """The only files that read the environment; the last passes it on to PostgreSQL's own programs."""
 
 IMPURE_LIBRARIES = (
@@ -89,23 +89,23 @@ SHELLS: dict[str, str] = {
     "master/windrow_master/*/backends/*": "doors to other providers",
     "master/windrow_master/*/drawings.py": "prints the drawings of the machines when run",
     "master/windrow_master/config.py": "reads the environment",
-    "master/windrow_master/clusters/artefacts/folder.py": "objects in files of the Master's disk",
-    "master/windrow_master/clusters/artefacts/sealing.py": "seals and opens blocks on a thread",
+    "master/windrow_master/storage/folder_store.py": "objects in files of the Master's disk",
+    "master/windrow_master/storage/sealing.py": "seals and opens blocks on a thread",
     "master/windrow_master/telemetry/remote/store.py": "the door to a metrics store over HTTP",
     "master/windrow_master/recovery/archive.py": "a backup is a file",
     "master/windrow_master/recovery/backup.py": "reads a data directory into a backup",
     "master/windrow_master/recovery/restore.py": "writes a data directory from a backup",
     "master/windrow_master/recovery/check.py": "looks whether a data directory is whole",
     "master/windrow_master/recovery/command.py": "commands that people run",
-    "master/windrow_master/again.py": "does work again and again, and logs what it met",
-    "master/windrow_master/main.py": "starts and stops the Master",
+    "master/windrow_master/loops.py": "does work again and again, and logs what it met",
+    "master/windrow_master/app/main.py": "starts and stops the Master",
     "master/windrow_master/rooms*.py": "wires the rooms to one another",
-    "master/windrow_master/serving.py": "listens and writes where",
-    "master/windrow_master/serving_guard.py": "ends connections that only take up a place",
-    "master/windrow_master/standby.py": "waits for the leader's seat",
-    "master/windrow_master/logs.py": "sets up the log",
-    "master/windrow_master/steady.py": "the clock of the whole process, asked from every thread",
-    "master/windrow_master/supervisor.py": "starts, watches and ends daemons",
+    "master/windrow_master/app/serving.py": "listens and writes where",
+    "master/windrow_master/app/connection_guard.py": "ends connections that only take up a place",
+    "master/windrow_master/app/standby.py": "waits for the leader's seat",
+    "master/windrow_master/app/logs.py": "sets up the log",
+    "master/windrow_master/app/clock.py": "the clock of the whole process, asked from every thread",
+    "master/windrow_master/up/supervisor.py": "starts, watches and ends daemons",
     "master/windrow_master/up*.py": "`windrow up`, run by people",
     **{path: f"the door to {library}" for library, paths in DOORS.items() for path in paths},
 }

@@ -38,7 +38,7 @@ BREACHES = [
     (rules.impurities, "agent/windrow_agent/core/lease.py", "from asyncio import sleep"),
     (rules.impurities, "master/windrow_master/market/prices.py", "import structlog"),
     (rules.impurities, "master/windrow_master/fleet/tiers.py", "from datetime import datetime\nNOW = datetime.now()"),
-    (rules.impurities, "master/windrow_master/clusters/machine.py", "import uuid\nID = uuid.uuid4()"),
+    (rules.impurities, "master/windrow_master/clusters/states.py", "import uuid\nID = uuid.uuid4()"),
     (rules.impurities, "master/windrow_master/placement/plan.py", "TEXT = open('hosts').read()"),
     (rules.room_breaches, "master/windrow_master/market/service.py", "from windrow_master.fleet.tiers import tier"),
     (rules.room_breaches, "master/windrow_master/fleet/service.py", "import windrow_master.api.app"),

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_world import Json, World, at
-from windrow_master.clusters.volumes.rules import VOLUME_BYTES_MAX
+from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX
 from windrow_proto.volumes import parse_mount
 
 GROWTH_BYTES = 40 << 20

@@ -7,7 +7,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, World, world
-from windrow_master.fleet.machines import SlotState
+from windrow_master.fleet.states import SlotState
 from windrow_master.store.tables_fleet import grants
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, SlotId

@@ -11,10 +11,10 @@ import httpx2
 import pytest
 
 from tests.support.objects import MemoryStore
-from windrow_master.clusters.artefacts.folder import LEFT_S, FolderStore
-from windrow_master.clusters.artefacts.model import SMALL_BYTES_MAX, ObjectKey, Presigned, object_key
-from windrow_master.clusters.artefacts.port import ObjectStore
-from windrow_master.clusters.artefacts.s3 import S3Store, read_settings
+from windrow_master.storage.folder_store import LEFT_S, FolderStore
+from windrow_master.storage.model import SMALL_BYTES_MAX, ObjectKey, Presigned, object_key
+from windrow_master.storage.object_store import ObjectStore
+from windrow_master.storage.s3_store import S3Store, read_settings
 from windrow_proto.errors import InvalidInput, NotFound, StorageFailed, TooLarge, Unavailable
 from windrow_proto.units import MIB
 

@@ -11,7 +11,6 @@ from sqlalchemy.exc import IntegrityError
 from tests.master_support import START_NS, opened_store
 from tests.unit.clusters import made
 from tests.unit.market.rentals import line, rental
-from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.fleet.model import (
     CardBenchmark,
@@ -27,6 +26,7 @@ from windrow_master.fleet.model import (
     VerifyOutcome,
 )
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
+from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.market.model import Ask
 from windrow_master.store.bandwidth_repository import KEPT_PER_HOST
 from windrow_master.store.benchmark_repository import KEPT_PER_FIGURE

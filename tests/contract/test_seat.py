@@ -18,7 +18,7 @@ from windrow_master.store.core_repository import TermRepository
 from windrow_master.store.engine import APPLICATION, IDLE_IN_TRANSACTION_MS
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.leader import GONE_NS, LEASE_NS, SURE_NS
-from windrow_master.store.seat import Candidate, Claim
+from windrow_master.store.leadership import Candidate, Claim
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Fenced, StorageFailed
@@ -98,7 +98,7 @@ def test_a_leader_whose_process_ended_is_followed_when_it_is_surely_gone(masters
 
 def test_a_leader_whose_session_was_ended_says_with_its_next_beat_that_it_lives(masters: Masters) -> None:
     with ExitStack() as alone:
-        alone.enter_context(mock.patch("windrow_master.store.seat.Leadership.keep", lambda *_: None))
+        alone.enter_context(mock.patch("windrow_master.store.leadership.Leadership.keep", lambda *_: None))
         first = claimed(masters.candidate("a"))
         store = masters.lead(first)
     lost: list[str] = []
@@ -120,7 +120,7 @@ def test_a_leader_whose_session_was_ended_says_with_its_next_beat_that_it_lives(
 
 def test_the_log_is_fenced_before_a_leader_without_session_is_followed(masters: Masters) -> None:
     with ExitStack() as alone:
-        alone.enter_context(mock.patch("windrow_master.store.seat.Leadership.keep", lambda *_: None))
+        alone.enter_context(mock.patch("windrow_master.store.leadership.Leadership.keep", lambda *_: None))
         first = claimed(masters.candidate("a"))
         store = masters.lead(first)
     first.leadership.beat(store.epoch, pytest.fail)
@@ -136,7 +136,7 @@ def test_the_log_is_fenced_before_a_leader_without_session_is_followed(masters: 
 def test_a_leader_that_is_connected_and_silent_is_followed_after_its_lease(masters: Masters) -> None:
     with ExitStack() as stopped:
         # Stopped: its session stays and its thread beats no more.
-        stopped.enter_context(mock.patch("windrow_master.store.seat.Leadership.keep", lambda *_: None))
+        stopped.enter_context(mock.patch("windrow_master.store.leadership.Leadership.keep", lambda *_: None))
         first = claimed(masters.candidate("a"))
         store = masters.lead(first)
         second = masters.candidate("b")
@@ -246,7 +246,7 @@ def _stopped_while_receiving(session: pgconn.PGconn) -> None:
 def test_a_leader_stopped_within_a_message_holds_nobody_up(
     masters: Masters, stopped: Callable[[pgconn.PGconn], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("windrow_master.store.seat.Leadership.keep", lambda *_: None)
+    monkeypatch.setattr("windrow_master.store.leadership.Leadership.keep", lambda *_: None)
     first = masters.lead(claimed(masters.candidate("a")))
     with psycopg.connect(masters.url.replace("+psycopg", ""), application_name=APPLICATION) as session:
         lock = "SELECT epoch FROM leader WHERE epoch = %s FOR KEY SHARE"

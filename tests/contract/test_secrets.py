@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from tests.master_support import ManualClock, SeededRng
 from tests.support.canaries import Canaries, in_database, plant_over
-from windrow_master import rooms
 from windrow_master.api.app import build_app
+from windrow_master.app import wiring
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 
@@ -26,7 +26,7 @@ PLANTED = {"planted token", "planted join token", "planted session", "wrong toke
 def used(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Canaries, Any]]:
     """The secrets of a Master that has used each kind, and a connection to its database."""
     url = str(request.getfixturevalue("postgres_url")) if request.param == "postgresql" else None
-    opened = rooms.build(
+    opened = wiring.build(
         tmp_path / "data",
         ManualClock(),
         SeededRng(3),

@@ -13,7 +13,7 @@ from sqlalchemy import event
 from tests.master_support import opened_store
 from tests.simulation.database import Power, sharing_engines
 from windrow_master.store.executors import InlineExecutor, ThreadExecutor
-from windrow_master.store.made import say
+from windrow_master.store.prepared import say
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Fenced, NotFound, StorageFailed

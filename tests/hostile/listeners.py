@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windrow_master import serving
-from windrow_master.admission import AdmissionLimits, Patience
+from windrow_master.app import serving
+from windrow_master.app.admission import AdmissionLimits, Patience
 from windrow_proto.units import MILLISECOND, SECOND
 
 HASTY = Patience(head_ns=2 * SECOND, look_ns=200 * MILLISECOND)

@@ -10,17 +10,17 @@ from sqlalchemy import text
 
 from tests.hostile.two_of_each import HOST, OTHER, Pair
 from tests.hostile.two_of_each import pair as pair
-from windrow_master.again import CRASHES_MAX, GIVEN_UP_CODE
+from windrow_master.acceptance.service import ProofService
 from windrow_master.clusters.model import WorkPhase
-from windrow_master.clusters.results.service import ResultService
-from windrow_master.clusters.volumes.course.service import VolumeCourse
-from windrow_master.fleet.machines import LinkEvent, VerifyState
-from windrow_master.fleet.presence.service import Change
-from windrow_master.fleet.reliabilities.service import _counted
-from windrow_master.fleet.verification.checks.service import VerificationService
-from windrow_master.onboarding.proofs.service import ProofService
-from windrow_master.store import made
+from windrow_master.clusters.results import ResultService
+from windrow_master.fleet.presence import Change
+from windrow_master.fleet.reliability_counts import _counted
+from windrow_master.fleet.states import LinkEvent, VerifyState
+from windrow_master.loops import CRASHES_MAX, GIVEN_UP_CODE
+from windrow_master.storage.volume_sync import VolumeCourse
+from windrow_master.store import prepared
 from windrow_master.store.unit import UnitOfWork
+from windrow_master.verification.scheduler import VerificationService
 from windrow_proto.units import DAY, MINUTE
 
 pytestmark = pytest.mark.row("F5")
@@ -107,7 +107,7 @@ async def test_a_host_that_crashes_a_step_of_the_fleet_is_alone_with_it(
 
 
 async def test_a_host_whose_record_crashes_keeps_no_other_from_being_counted(pair: Pair, monkeypatch: Any) -> None:
-    counted = "windrow_master.fleet.reliabilities.service._counted"
+    counted = "windrow_master.fleet.reliability_counts._counted"
     monkeypatch.setattr(counted, Crashing(_counted, lambda before, *_: before.host_id == HOST))
     for _ in range(CRASHES_MAX):
         pair.clock.advance(6 * MINUTE)
@@ -234,7 +234,7 @@ async def test_results_that_crash_are_given_up_and_said(pair: Pair, monkeypatch:
 
 async def test_a_job_whose_shape_cannot_be_told_keeps_no_other_waiting(pair: Pair, monkeypatch: Any) -> None:
     bad, good = await pair.job("bad"), await pair.job("good")
-    shape = "windrow_master.clusters.jobs.course.service.shape_of"
+    shape = "windrow_master.jobs.controller.shape_of"
     monkeypatch.setattr(shape, Crashing(lambda job: job.account_id, lambda job: job.job_id == bad))
     for _ in range(CRASHES_MAX + 1):
         await pair.jobs.course.tick()
@@ -260,7 +260,7 @@ async def test_a_job_whose_shape_cannot_be_told_keeps_no_other_waiting(pair: Pai
 async def test_a_row_that_cannot_be_read_ends_no_list_and_no_loop(
     pair: Pair, monkeypatch: Any, table: str, key: str, damage: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(made, "PASSED_OVER", {})
+    monkeypatch.setattr(prepared, "PASSED_OVER", {})
     await pair.workload(HOST), await pair.workload(OTHER)
     good = max(await pair.job("one"), await pair.job("two"))
 
@@ -280,4 +280,4 @@ async def test_a_row_that_cannot_be_read_ends_no_list_and_no_loop(
         assert answer.json()["items"] or path == "operations", path
     tried = pair.opened.store.read_now(lambda uow: uow.jobs.get(good))
     assert tried is not None and (tried.attempts or tried.reason)
-    assert any(code == made.ROW_UNREADABLE for source in pair.services.health.conditions for code, *_ in source())
+    assert any(code == prepared.ROW_UNREADABLE for source in pair.services.health.conditions for code, *_ in source())

@@ -10,7 +10,7 @@ from tests.hostile.two_renters import TwoRenters, two_renters
 from tests.unit.clusters.world import market_world, principal
 from windrow_master.api import idempotency, paging, values
 from windrow_master.clusters.request import REQUEST_CHARS_MAX
-from windrow_master.clusters.templates.service import TEMPLATES_CHARS_MAX
+from windrow_master.clusters.templates import TEMPLATES_CHARS_MAX
 from windrow_master.identity.model import ALL_ROLES, Role
 from windrow_master.market import service
 from windrow_proto.errors import TooMany

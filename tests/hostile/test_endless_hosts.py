@@ -13,10 +13,10 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support.objects import MemoryStore
 from tests.unit.clusters.conftest import site as site
 from tests.unit.clusters.test_results import brought_in, ended, names, said, tar
-from windrow_master.clusters.artefacts.folder import FolderStore
-from windrow_master.clusters.artefacts.model import object_key
-from windrow_master.clusters.artefacts.moving.service import CheckpointService
-from windrow_master.clusters.tar import BLOCK, TarSieve
+from windrow_master.network.tar import BLOCK, TarSieve
+from windrow_master.storage.folder_store import FolderStore
+from windrow_master.storage.model import object_key
+from windrow_master.storage.transfer import CheckpointService
 from windrow_proto.checkpoints import Found, Lines, Piece, Settled, encode
 from windrow_proto.data_keys import DataKey
 from windrow_proto.errors import DiskFull, InvalidInput

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, market_world, principal
 from windrow_master.api.market_routes import _receipt_json
 from windrow_master.clusters.model import ClusterPhase, Results
-from windrow_master.fleet.machines import LinkEvent
+from windrow_master.fleet.states import LinkEvent
 from windrow_master.market.model import RentalState
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, charge

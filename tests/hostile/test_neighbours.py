@@ -14,12 +14,12 @@ from tests.hostile.listeners import GET, close_all, listening, small_receiver
 from tests.unit.clusters.world import OWNER, STRANGER, principal
 from tests.unit.jobs.world import World, once, world
 from tests.waiting import poll_async
-from windrow_master import serving
-from windrow_master.admission import Admission, AdmissionLimits, Stage
-from windrow_master.clusters.jobs.course.service import TRANSFERS
-from windrow_master.clusters.jobs.model import JobRequest, JobState
-from windrow_master.clusters.jobs.service import LIVING_MAX
+from windrow_master.app import serving
+from windrow_master.app.admission import Admission, AdmissionLimits, Stage
 from windrow_master.identity.authority import Authority
+from windrow_master.jobs.controller import TRANSFERS
+from windrow_master.jobs.model import JobRequest, JobState
+from windrow_master.jobs.service import LIVING_MAX
 from windrow_proto.errors import TooMany
 from windrow_proto.ids import HostId
 from windrow_proto.model import WorkloadPhase

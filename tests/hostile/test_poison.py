@@ -17,12 +17,12 @@ from tests.hostile import IS_LONG
 from tests.master_support import ManualClock
 from tests.unit.security.test_permissions import CUSTOMER, World
 from tests.unit.security.test_permissions import world as world
-from windrow_master.again import CRASHES_MAX, GIVEN_UP
 from windrow_master.api import values
 from windrow_master.api.app import build_api
 from windrow_master.api.auth import RULES
-from windrow_master.clusters.jobs.model import JobId, JobRequest, JobState
 from windrow_master.identity.decide import GRANTS
+from windrow_master.jobs.model import JobId, JobRequest, JobState
+from windrow_master.loops import CRASHES_MAX, GIVEN_UP
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import MINUTE, parse_time, time_text

@@ -21,11 +21,11 @@ import pytest
 from tests.hostile import IS_LONG
 from tests.support.rental import Renter
 from tests.support.stack import WINDROW, stack, wait_for
+from windrow_master.app.wiring import KeysUnusable, Rooms, build
 from windrow_master.audit.model import Wanted
 from windrow_master.recovery import command, manifest
 from windrow_master.recovery.restore import check_whole
-from windrow_master.rooms import KeysUnusable, Rooms, build
-from windrow_master.store.opening import DatabaseDamaged
+from windrow_master.store.open_errors import DatabaseDamaged
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.enrol import IdentityFolder, renew
 from windrow_proto.errors import Conflict, InvalidInput, StorageFailed

@@ -18,11 +18,12 @@ from tests.master_support import SeededRng
 from windrow_agent.core.command import CommandState, Phase
 from windrow_agent.journal import command_fact
 from windrow_agent.runtimes import shim
-from windrow_master import rooms
-from windrow_master.fleet.machines import LinkEvent
+from windrow_master.app import wiring
+from windrow_master.app.wiring import Rooms
+from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.model import Principal, Role
-from windrow_master.rooms import Rooms
-from windrow_master.store import earlier, made
+from windrow_master.store import earlier
+from windrow_master.store import prepared as made
 from windrow_master.store.engine import engines_of
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.migrate import downgrade
@@ -346,7 +347,7 @@ async def test_an_old_directory_is_opened_and_its_values_are_sealed(tmp_path: Pa
     assert is_told(bytes_in(tmp_path / "data")), "control: this is where they were"
 
     clock.advance(HOUR)
-    opened = rooms.build(tmp_path / "data", clock, SeededRng(4), disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(tmp_path / "data", clock, SeededRng(4), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         assert not is_told(bytes_in(tmp_path / "data")), "nor in a free page or the log"
         mine = Principal(account, "noisy", frozenset({Role.RENTER}), TokenId("t"), "test", clock.wall_ns() + DAY)
@@ -362,7 +363,7 @@ async def test_an_old_directory_is_opened_and_its_values_are_sealed(tmp_path: Pa
         is_left = opened.store.read_now(lambda uow: uow.idempotency.get(account, "once"))
         assert is_left is None, "an answer that showed them"
     assert not is_told(bytes_in(tmp_path / "data"))
-    again = rooms.build(tmp_path / "data", clock, SeededRng(5), disk=MemoryDisk(), make_executor=InlineExecutor)
+    again = wiring.build(tmp_path / "data", clock, SeededRng(5), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(again):
         view = await again.clusters.get(mine, running["id"])
         assert view.whole is not None and view.whole.request.env == ENV
@@ -390,7 +391,9 @@ async def test_an_old_directory_opens_whatever_is_in_one_of_its_rows(
         database.commit()
 
     for seed in (4, 5):
-        opened = rooms.build(tmp_path / "data", clock, SeededRng(seed), disk=MemoryDisk(), make_executor=InlineExecutor)
+        opened = wiring.build(
+            tmp_path / "data", clock, SeededRng(seed), disk=MemoryDisk(), make_executor=InlineExecutor
+        )
         with closing(opened):
             mine = Principal(account, "noisy", frozenset({Role.RENTER}), TokenId("t"), "test", clock.wall_ns() + DAY)
             assert (await opened.services.templates.get(mine, "large")).request.env == large

@@ -16,12 +16,12 @@ from tests.hostile.two_renters import TwoRenters, two_renters
 from tests.unit.clusters.world import principal
 from tests.waiting import poll_async
 from windrow_master.api import sharing
-from windrow_master.clusters.access import service as access
-from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import WorkPhase
 from windrow_master.identity.decide import SESSIONS_MAX, TOKENS_MAX
 from windrow_master.identity.model import ALL_ROLES, Role
-from windrow_master.store.room import Room
+from windrow_master.network import workload_io
+from windrow_master.network.workload_io import WorkAccess
+from windrow_master.store.disk_space import Room
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import TooMany
 from windrow_proto.ids import AccountId, ClusterId, HostId
@@ -280,13 +280,13 @@ async def test_one_account_takes_its_channels_here_and_to_a_host_and_no_more() -
         async def follow(who: Any, rank: int) -> None:
             held.push_async_callback((await way.follow(who, CLUSTER, 0, rank)).aclose)
 
-        for _ in range(access.HOST_CHANNELS.per_account):
+        for _ in range(workload_io.HOST_CHANNELS.per_account):
             await follow(A, 0)
         with pytest.raises(TooMany, match="24 of at most 24 channels to this host"):
             await follow(A, 0)
         await follow(B, 0)
         with pytest.raises(TooMany, match="channels into workloads"):
-            for number in range(access.CHANNELS.per_account):
+            for number in range(workload_io.CHANNELS.per_account):
                 await follow(A, 1 + number % 7)
         await follow(B, 1)
         await follow(OPERATOR, 0)

@@ -25,15 +25,15 @@ from tests.support.rental import ENDED, Renter, renting
 from tests.support.stack import wait_for
 from tests.support.truth import ledger_flaws
 from tests.unit.clusters.world import HOST, Market, market_world, principal
-from windrow_master import rooms
-from windrow_master.audit.sealing import service as sealing
-from windrow_master.audit.sealing.service import files
+from windrow_master.app import wiring
+from windrow_master.app.wiring import Rooms
+from windrow_master.audit import sealing
+from windrow_master.audit.sealing import files
 from windrow_master.audit.service import AuditService
 from windrow_master.market import metering
 from windrow_master.records import service as records
 from windrow_master.records.rules import EVERY_NS, ROWS_MAX, STEPS_MAX, Keeping, Record
 from windrow_master.records.service import RecordService
-from windrow_master.rooms import Rooms
 from windrow_master.store.core_repository import AuditRepository
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.records_repository import RecordRepository
@@ -260,7 +260,7 @@ class Audited:
 
     def __init__(self, folder: Path) -> None:
         self.clock, self.data_dir = ManualClock(), folder / "data"
-        self.opened: Rooms = rooms.build(
+        self.opened: Rooms = wiring.build(
             self.data_dir, self.clock, SeededRng(5), disk=OsDisk(), make_executor=InlineExecutor
         )
         self.opened.identity.first_account()

@@ -13,8 +13,8 @@ from tests.unit.clusters.test_tunnels import HeldStream, ask, tunnelling
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.conftest import api as api
 from windrow_master.api.app import build_app
-from windrow_master.api.limits import SIGN_IN, Limits
 from windrow_master.api.proxied import Proxied
+from windrow_master.api.rate_limits import SIGN_IN, Limits
 from windrow_master.proxies import parse_networks
 from windrow_master.store.bus import Limit
 from windrow_master.store.unit import UnitOfWork

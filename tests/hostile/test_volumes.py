@@ -13,7 +13,7 @@ from tests.unit.artefacts.test_moving import World
 from tests.unit.artefacts.test_moving import world as world
 from tests.unit.artefacts.test_moving_volumes import folder, restore, save
 from windrow_agent import vol_files
-from windrow_master.clusters.volumes.rules import part_words
+from windrow_master.storage.volume_rules import part_words
 from windrow_proto.checkpoints import LEFT_MAX, Found, Moved, decode, encode
 from windrow_proto.errors import Conflict
 from windrow_proto.units import GIB

@@ -11,18 +11,18 @@ import httpx2
 import pytest
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
 from windrow_master.api.app import build_app
 from windrow_master.api.services import Services
-from windrow_master.clusters.jobs.model import JobId, JobRequest
-from windrow_master.clusters.jobs.service import JobService
+from windrow_master.app import wiring
+from windrow_master.app.wiring import Rooms
 from windrow_master.clusters.model import ClusterRequest, Workload, WorkPhase
-from windrow_master.fleet.machines import LinkEvent, VerifyState
-from windrow_master.fleet.verification.checks.service import Begun
+from windrow_master.fleet.states import LinkEvent, VerifyState
 from windrow_master.identity.model import Principal
-from windrow_master.rooms import Rooms
+from windrow_master.jobs.model import JobId, JobRequest
+from windrow_master.jobs.service import JobService
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
+from windrow_master.verification.scheduler import Begun
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Inventory, Observed, ObservedWorkload, WorkloadPhase
@@ -131,7 +131,7 @@ class Pair:
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
     clock = ManualClock()
-    opened = rooms.build(tmp_path, clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(tmp_path, clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         account = opened.identity.first_account()
         token = opened.identity.local_token(account, None)

@@ -9,13 +9,13 @@ from typing import Any
 import httpx2
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
 from windrow_master.api.app import build_app
 from windrow_master.api.services import Services
+from windrow_master.app import wiring
+from windrow_master.app.wiring import Rooms
 from windrow_master.identity.model import ALL_ROLES, Principal, Role
-from windrow_master.rooms import Rooms
+from windrow_master.store.disk_space import Room
 from windrow_master.store.executors import InlineExecutor
-from windrow_master.store.room import Room
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import AccountId, TokenId
 from windrow_proto.units import DAY, Microcents
@@ -53,7 +53,7 @@ class TwoRenters:
 async def two_renters(folder: Path, room: Room | None = None) -> AsyncIterator[TwoRenters]:
     """The accounts are made as an operator makes them."""
     clock = ManualClock()
-    opened = rooms.build(
+    opened = wiring.build(
         folder / "data", clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor, room=room
     )
     with closing(opened):

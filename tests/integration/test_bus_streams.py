@@ -15,14 +15,14 @@ from tests import services as outside
 from tests.contract.test_bus import kept_up
 from tests.support.valkey import PASSWORD, Valkey, valkey
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_master import rooms
 from windrow_master.api import event_tail
 from windrow_master.api.app import build_app
-from windrow_master.api.context import Services
-from windrow_master.api.limits import Limits
+from windrow_master.api.deps import Services
+from windrow_master.api.rate_limits import Limits
 from windrow_master.api.record_routes import _resumed
 from windrow_master.api.services import HealthSources
 from windrow_master.api.sse import Broadcaster, Message
+from windrow_master.app import wiring
 from windrow_master.identity.model import Principal
 from windrow_master.store.bus import Bus, Exchange, MemoryBus
 from windrow_master.store.bus_redis import RedisBus
@@ -76,7 +76,7 @@ async def _process(services: Services, token: str, static: Path, is_writer: bool
 @asynccontextmanager
 async def _site(folder: Path, buses: tuple[Bus, Bus], server: Valkey | None) -> AsyncIterator[Site]:
     (folder / "static").mkdir()
-    opened = rooms.build(folder / "data", SystemClock(), SystemRng(), disk=MemoryDisk())
+    opened = wiring.build(folder / "data", SystemClock(), SystemRng(), disk=MemoryDisk())
     with closing(opened):
         services = opened.services
         token = services.identity.local_token(services.identity.first_account(), None)

@@ -27,8 +27,8 @@ from tests.support.regions import RegionalMarket
 from tests.support.rental import ENDED
 from tests.support.stack import wait_for
 from tests.waiting import PATIENCE_S
-from windrow_master.clusters.artefacts import checkpoints as rules
-from windrow_master.clusters.artefacts.folder import MARK
+from windrow_master.storage import checkpoints
+from windrow_master.storage.folder_store import MARK
 
 IS_LONG = bool(os.environ.get("CHAOS"))
 KILLS = int(os.environ.get("KILLS") or (200 if IS_LONG else 2))
@@ -88,7 +88,7 @@ class World:
 
     def newest(self, job: str) -> int:
         """The step of the newest manifest in the store, read from the Master's disk; -1: there is none."""
-        folder = self.market.data_dir / "artefacts" / rules.owner_prefix(job) / "manifests"
+        folder = self.market.data_dir / "artefacts" / checkpoints.owner_prefix(job) / "manifests"
         return max((int(path.name.removesuffix(MARK)) for path in folder.glob("*")), default=-1)
 
     def submit(self) -> str:

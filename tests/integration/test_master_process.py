@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.waiting import PATIENCE_S, poll
-from windrow_master.up_client import MasterHttp
+from windrow_master.up.client import MasterHttp
 from windrow_proto import enrol, keys
 from windrow_proto.errors import JoinTokenRefused, Unavailable
 from windrow_proto.wire_link import decode_region_map

@@ -13,9 +13,9 @@ from tests.support.health_world import OWNER, HealthWorld, watched_host
 from tests.waiting import poll_async
 from windrow_agent import leaving
 from windrow_agent.core.layout import parse_layouts
-from windrow_master.fleet.machines import AdminEvent, CommandState
 from windrow_master.fleet.model import CommandRow
 from windrow_master.fleet.slices import CUT
+from windrow_master.fleet.states import AdminEvent, CommandState
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
 from windrow_proto.model import Command, CommandKind, DeleteSpec, Isolation

@@ -5,8 +5,8 @@ import pytest
 from tests.trunk_support import FakeAgent
 from tests.trunk_world import HOST, MASTER, running
 from tests.waiting import poll_async
-from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import AdminState
+from windrow_master.fleet.states import AdminEvent
 from windrow_proto.model import Kind
 from windrow_proto.v1 import services_pb2
 

@@ -11,9 +11,8 @@ from tests.support.challenge_world import CARDS, ChallengeWorld, challenged, pro
 from tests.waiting import poll_async
 from windrow_agent.challenge.crew import COMMAND
 from windrow_master.fleet.model import VerifyOutcome, VerifyState
-from windrow_master.fleet.verification import memory, schedule, times, together
-from windrow_master.fleet.verification.checks import service as checks
-from windrow_master.fleet.verification.times import Timing, Work
+from windrow_master.verification import memory, schedule, scheduler, times, together
+from windrow_master.verification.times import Timing, Work
 from windrow_proto.units import DAY, MIB, MILLISECOND, MINUTE, SECOND
 
 SMALL = Work(64, 2)
@@ -23,7 +22,7 @@ SMALL = Work(64, 2)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that a processor does at once, and a Master that looks often."""
     monkeypatch.setattr(schedule, "OBSERVED", SMALL)
-    monkeypatch.setattr(checks, "LOOK_NS", 50 * MILLISECOND)
+    monkeypatch.setattr(scheduler, "LOOK_NS", 50 * MILLISECOND)
     monkeypatch.setattr(memory, "FILL_PERMILLE", 4)
     # A processor of tests may be busy for longer than a card's.
     monkeypatch.setattr(together, "SPREAD_NS", MINUTE)

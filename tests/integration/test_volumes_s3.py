@@ -14,7 +14,7 @@ from tests.support import s3
 from tests.support.canaries import Canaries, leaks, leaks_of
 from tests.support.rental import Renter, renting
 from tests.support.stack import wait_for
-from windrow_master.clusters.artefacts.s3 import S3Settings
+from windrow_master.storage.s3_store import S3Settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

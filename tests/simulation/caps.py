@@ -15,7 +15,8 @@ from windrow_access import outbox as access_outbox
 from windrow_access import relay
 from windrow_agent import channels, connection, sampler, spool
 from windrow_agent.spool import SpoolCaps
-from windrow_master.api import trunk_down, trunk_pumps, trunk_route, trunk_wire
+from windrow_master.link import downlink, pumps, wire
+from windrow_master.link import route as trunk_route
 from windrow_master.store import store
 from windrow_proto import link_memory_stream, windows
 from windrow_proto.model import Lane
@@ -89,9 +90,9 @@ SMALLER: Final = (
     (relay, "QUEUE_ROUTE_BYTES_MAX", 2 * KIB),
     (relay, "QUEUE_ROUTE_ALL_BYTES_MAX", 4 * KIB),
     (relay, "CONTROL_MAX", 2),
-    (trunk_wire, "QUEUED_BYTES_MAX", 2 * KIB),
-    (trunk_pumps, "EVIDENCE_WAITING_MAX", 3),
-    (trunk_pumps, "TELEMETRY_WAITING_MAX", 3),
+    (wire, "QUEUED_BYTES_MAX", 2 * KIB),
+    (pumps, "EVIDENCE_WAITING_MAX", 3),
+    (pumps, "TELEMETRY_WAITING_MAX", 3),
     (store, "PENDING_MAX", 1),
     (trunk_route, "BOOTS_MAX", 2),
     (connection, "CONTROL_MAX", 1),
@@ -99,9 +100,9 @@ SMALLER: Final = (
     (sampler, "SAMPLES_MAX", 2),
     (spool, "CACHE_BYTES", 4 * KIB),
     (windows, "WINDOW_RECORDS_MAX", 8),
-    (trunk_down, "AHEAD_BYTES_MAX", 2 * KIB),
-    (trunk_down, "EVIDENCE_CREDITS", 4),
-    (trunk_down, "TELEMETRY_CREDITS", 4),
+    (downlink, "AHEAD_BYTES_MAX", 2 * KIB),
+    (downlink, "EVIDENCE_CREDITS", 4),
+    (downlink, "TELEMETRY_CREDITS", 4),
 )
 """Lines take little at a time, so that what is said waits where it is said."""
 SMALL_SPOOL: Final = {

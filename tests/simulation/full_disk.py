@@ -3,7 +3,7 @@
 import apsw
 
 from tests.simulation.database import Power
-from windrow_master.store.room import Room
+from windrow_master.store.disk_space import Room
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ports import Clock
 from windrow_proto.units import MIB

@@ -8,7 +8,7 @@ from tests.simulation.books import Books
 from tests.simulation.loop import START_WALL_NS
 from tests.simulation.pair import PairedMaster
 from tests.simulation.witness import Life
-from windrow_master.steady import NEARER_ONE_IN
+from windrow_master.app.clock import NEARER_ONE_IN
 from windrow_proto.units import SECOND
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from windrow_agent.sampler import Sampler
 from windrow_agent.service import AgentService, Parts
 from windrow_agent.simulate import SimulatedHost
 from windrow_agent.threads import InlineRunner
-from windrow_master import rooms as master_rooms
-from windrow_master.rooms import Rooms
-from windrow_master.steady import SteadyClock
+from windrow_master.app import wiring
+from windrow_master.app.clock import SteadyClock
+from windrow_master.app.wiring import Rooms
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import WindrowError
@@ -118,7 +118,7 @@ class MasterMachine(Machine):
 
     async def _main(self) -> None:
         clock = SteadyClock(self.clock)
-        self.rooms = rooms = master_rooms.build(
+        self.rooms = rooms = wiring.build(
             self.directory,
             clock,
             self.rng(),

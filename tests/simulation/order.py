@@ -13,7 +13,7 @@ from windrow_proto.v1 import link_pb2, services_pb2
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
-    from windrow_master.rooms import Rooms
+    from windrow_master.app.wiring import Rooms
 
 KEPT_MAX: Final = 20_000
 """Frames that came to an Access and not to the Master: most went with their trunk, the older half is forgotten."""

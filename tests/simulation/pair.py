@@ -24,14 +24,14 @@ from sqlalchemy.pool import StaticPool
 
 from tests.simulation.database import READ, WRITE, Connection, Cursor, Power, driver, migrated, opened
 from tests.simulation.machines import MasterMachine
-from windrow_master import rooms as master_rooms
-from windrow_master.rooms import Rooms
-from windrow_master.standby import StandbyApp, seat_of
-from windrow_master.steady import SteadyClock
+from windrow_master.app import wiring
+from windrow_master.app.clock import SteadyClock
+from windrow_master.app.standby import StandbyApp, seat_of
+from windrow_master.app.wiring import Rooms
 from windrow_master.store.engine import Engines, set_up
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.leader import BEAT_NS
-from windrow_master.store.seat import Candidate, Leadership
+from windrow_master.store.leadership import Candidate, Leadership
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import Conflict, StorageFailed
 from windrow_proto.units import MILLISECOND
@@ -296,7 +296,7 @@ class PairedMaster(MasterMachine):
                 claim = await seat_of(SimulatedCandidate(self), StandbyApp(), asyncio.Event())
                 assert claim is not None
                 await asyncio.sleep(luck.choice(WAITS_S))
-                self.rooms = master_rooms.build(
+                self.rooms = wiring.build(
                     self.directory,
                     clock,
                     self.rng(),

@@ -30,22 +30,22 @@ from windrow_agent.core import lease
 from windrow_agent.orphans import Orphans
 from windrow_agent.runtimes.simulated import SimulatedRuntime
 from windrow_agent.workloads import Keeper
-from windrow_master.clusters.life.service import LifeDesk
-from windrow_master.clusters.placing.service import Placer
+from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.service import ClusterService
-from windrow_master.fleet.evidence.service import EvidenceDesk
+from windrow_master.clusters.snapshot import Placer
+from windrow_master.fleet.intake import EvidenceDesk
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.service import FleetService
-from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.fleet.slot_leases import SlotDesk
 from windrow_master.market import ledger
 from windrow_master.store import fleet_repository
 from windrow_master.store.clusters_repository import ClusterRepository
 from windrow_master.store.fleet_repository import SlotRepository, _slot_values
-from windrow_master.store.made import Made
+from windrow_master.store.prepared import Made
 from windrow_master.store.tables_fleet import grants
 from windrow_master.store.tables_fleet import slots as slots_table
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.telemetry.log.service import TelemetryLog
+from windrow_master.telemetry.segment_log import TelemetryLog
 from windrow_proto.errors import NotFound, RuntimeUnavailable, WindrowError
 from windrow_proto.session import AgentSession
 from windrow_proto.units import MINUTE, SECOND

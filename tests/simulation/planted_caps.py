@@ -18,15 +18,15 @@ from windrow_access.relay import Relay
 from windrow_agent.connection import Connection
 from windrow_agent.spool import Spool
 from windrow_agent.workloads import Keeper
-from windrow_master.api.trunk import LinkHub
-from windrow_master.api.trunk_certificates import Certificates
-from windrow_master.api.trunk_down import Downlink
-from windrow_master.api.trunk_pumps import Pump
-from windrow_master.api.trunk_route import HostRoute
-from windrow_master.api.trunk_wire import Trunk, _size
 from windrow_master.clusters import environments
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.service import IdentityService
+from windrow_master.link.certificates import Certificates
+from windrow_master.link.downlink import Downlink
+from windrow_master.link.hub import LinkHub
+from windrow_master.link.pumps import Pump
+from windrow_master.link.route import HostRoute
+from windrow_master.link.wire import Trunk, _size
 from windrow_master.store import clusters_repository
 from windrow_master.store.store import Store, _Job
 from windrow_proto import keys

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from windrow_master.api.trunk_certificates import Certificates
-from windrow_master.api.trunk_copies import Copies
-from windrow_master.api.trunk_route import Opening
 from windrow_master.identity import decide
+from windrow_master.link.certificates import Certificates
+from windrow_master.link.copies import Copies
+from windrow_master.link.route import Opening
 from windrow_proto.errors import Banned
 
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 from windrow_access import relay
 from windrow_access.core import queues
-from windrow_master.api.trunk import LinkHub
+from windrow_master.link.hub import LinkHub
 from windrow_proto import session
 from windrow_proto.units import KIB
 

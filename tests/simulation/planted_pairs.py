@@ -6,8 +6,8 @@ from unittest import mock
 
 from sqlalchemy import Connection
 
-from windrow_master.store import seat
-from windrow_master.store.seat import Leadership
+from windrow_master.store import leadership
+from windrow_master.store.leadership import Leadership
 from windrow_master.store.store import Store
 from windrow_proto.units import SECOND
 
@@ -31,7 +31,7 @@ def log_unfenced() -> Iterator[None]:
     def hopeful(last_beat_ns: int, now_ns: int) -> bool:
         return now_ns - last_beat_ns < 5 * SECOND
 
-    with mock.patch.object(seat, "is_sure", hopeful):
+    with mock.patch.object(leadership, "is_sure", hopeful):
         yield
 
 

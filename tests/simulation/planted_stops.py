@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from windrow_master.clusters.life.service import LifeDesk
+from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.model import ClusterPhase, WorkPhase
-from windrow_master.clusters.starting.service import Starter
+from windrow_master.clusters.start import Starter
 
 
 def start_without_audit() -> Any:

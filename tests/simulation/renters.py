@@ -5,9 +5,9 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any
 
+from windrow_master.app.wiring import Rooms
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.identity.model import Principal
-from windrow_master.rooms import Rooms
 from windrow_proto.errors import Conflict, InsufficientFunds, NoCapacity, NotFound, WindrowError
 from windrow_proto.ids import ClusterId
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.runtimes.simulated import _run
-from windrow_master.rooms import Rooms
+from windrow_master.app.wiring import Rooms
 from windrow_proto.errors import LinkClosed, WindrowError
 from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.messages import ChannelClose, ChannelOpen

@@ -17,7 +17,7 @@ from tests.simulation.witness import Read
 from tests.simulation.world import Plan, World, listening, terms
 from windrow_access import relay
 from windrow_access.core.queues import FairQueues
-from windrow_master.api.trunk_route import HostRoute
+from windrow_master.link.route import HostRoute
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.errors import DiskFull
 from windrow_proto.model import Kind

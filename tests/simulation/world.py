@@ -33,12 +33,12 @@ from tests.simulation.proofs import remembered
 from tests.simulation.renters import Renter
 from tests.simulation.talks import Talker
 from tests.simulation.witness import Trace, Witness
-from windrow_master.clusters.launching import service as launching_service
-from windrow_master.fleet.machines import AdminEvent
+from windrow_master.app.wiring import Rooms
+from windrow_master.clusters import launch
+from windrow_master.fleet.states import AdminEvent
 from windrow_master.identity.model import Account, JoinRequest, MemberRole, Principal, Role
 from windrow_master.market import ledger
 from windrow_master.market import service as market_service
-from windrow_master.rooms import Rooms
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.crashes import CRASHED
 from windrow_proto.enrol import Identity
@@ -300,11 +300,11 @@ def terms(plan: Plan) -> Iterator[None]:
     """Let leases and holds last as long as the plan says: the same code with other constants."""
     with ExitStack() as stack:
         if plan.lease_ns is not None:
-            for module in (launching_service, market_service):
+            for module in (launch, market_service):
                 stack.enter_context(mock.patch.object(module, "LEASE_NS", plan.lease_ns))
         if plan.hold_ns is not None:
             low_ns = plan.hold_ns - 10 * SECOND
-            stack.enter_context(mock.patch.object(launching_service, "HOLD_NS", plan.hold_ns))
+            stack.enter_context(mock.patch.object(launch, "HOLD_NS", plan.hold_ns))
             stack.enter_context(mock.patch.object(ledger, "HOLD_NS", plan.hold_ns))
             stack.enter_context(mock.patch.object(ledger, "HOLD_LOW_NS", low_ns))
             stack.enter_context(mock.patch.object(ledger.hold_amount, "__defaults__", (plan.hold_ns,)))

@@ -14,11 +14,11 @@ from tests.waiting import PATIENCE_S, poll_async
 from windrow_agent.gpu.none import NoGpus
 from windrow_agent.gpu.port import Condition, GpuHealth, GpuInventory
 from windrow_agent.service import AgentService
-from windrow_master.fleet.measures.service import MeasureDesk
+from windrow_master.fleet.bandwidth_schedule import MeasureDesk
 from windrow_master.fleet.model import Host, HostFacts, Verification, VerifyState
-from windrow_master.fleet.verification.checks.service import VerificationService
-from windrow_master.fleet.verification.times import TIMES, Timing, Work
 from windrow_master.fleet.view import Entry
+from windrow_master.verification.scheduler import VerificationService
+from windrow_master.verification.times import TIMES, Timing, Work
 from windrow_proto.clock import SystemClock
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import GpuUuid, HostId

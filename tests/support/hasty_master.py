@@ -7,10 +7,9 @@ import os
 from types import ModuleType
 from typing import Final
 
-from windrow_master.clusters.jobs import decide, request
-from windrow_master.clusters.jobs.course import service as course
 from windrow_master.fleet import flaps, liveness, model
 from windrow_master.fleet import service as fleet
+from windrow_master.jobs import controller, decide, request
 from windrow_proto.units import SECOND
 
 LOST_S: Final = int(os.environ.get("HASTE_LOST_S") or 6)
@@ -27,7 +26,7 @@ HASTE: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (request, "CHECKPOINT_MIN_NS", SECOND // 2),
     (decide, "COLLECT_ENDED_NS", 30 * SECOND),
     (decide, "TRY_MAX_NS", 2 * SECOND),
-    (course, "AGAIN_NS", SECOND),
+    (controller, "AGAIN_NS", SECOND),
 )
 
 

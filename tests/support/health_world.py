@@ -31,9 +31,9 @@ from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
 from windrow_agent.service import AgentService, Parts
 from windrow_agent.threads import ThreadRunner
-from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import CommandState, HostFacts, Slot
 from windrow_master.fleet.slices import SHARED
+from windrow_master.fleet.states import AdminEvent
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.disk import OsDisk
 from windrow_proto.disk_memory import MemoryDisk

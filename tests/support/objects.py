@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from windrow_master.clusters.artefacts.model import (
+from windrow_master.storage.model import (
     LIST_MAX,
     SMALL_BYTES_MAX,
     ObjectKey,
@@ -14,7 +14,7 @@ from windrow_master.clusters.artefacts.model import (
     key_prefix,
     object_key,
 )
-from windrow_master.clusters.artefacts.port import capped
+from windrow_master.storage.object_store import capped
 from windrow_proto.errors import NotFound, TooLarge, Unavailable
 
 BEGAN_NS = 1_700_000_000 * 10**9

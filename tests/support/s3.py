@@ -22,7 +22,7 @@ import pytest
 
 from tests import services
 from tests.waiting import poll
-from windrow_master.clusters.artefacts.s3 import S3Settings
+from windrow_master.storage.s3_store import S3Settings
 
 START_S = 120.0
 ASK_S = 60

@@ -21,11 +21,11 @@ from unittest import mock
 from sqlalchemy import Connection, Engine, bindparam, update
 from sqlalchemy.exc import OperationalError
 
-from windrow_master.fleet.slots.service import SlotDesk
+from windrow_master.fleet.slot_leases import SlotDesk
 from windrow_master.store import fleet_repository
 from windrow_master.store.engine import engines_of
 from windrow_master.store.fleet_repository import SlotRepository
-from windrow_master.store.made import Made
+from windrow_master.store.prepared import Made
 from windrow_master.store.tables_fleet import slots as slots_table
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict

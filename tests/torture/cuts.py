@@ -19,8 +19,8 @@ from windrow_agent.core.workload import WorkloadState
 from windrow_agent.journal import Journal
 from windrow_agent.spool import EXPENDABLE, Spool, SpoolCaps
 from windrow_master.telemetry import record as log_records
-from windrow_master.telemetry.log.service import TelemetryLog
 from windrow_master.telemetry.model import LogRecord
+from windrow_master.telemetry.segment_log import TelemetryLog
 from windrow_proto.errors import StorageFailed
 from windrow_proto.ids import BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.intervals import Intervals

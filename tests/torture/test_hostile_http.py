@@ -23,8 +23,8 @@ from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
 from windrow_master.api.app import build_app, description
+from windrow_master.app import wiring
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 
@@ -40,7 +40,7 @@ def served(folder: Path) -> Iterator[tuple[TestClient, dict[str, str]]]:
     clock, rng = ManualClock(), SeededRng(3)
     static = folder / "static"
     static.mkdir()
-    opened = rooms.build(folder / "data", clock, rng, disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(folder / "data", clock, rng, disk=MemoryDisk(), make_executor=InlineExecutor)
     try:
         token = opened.services.identity.local_token(opened.services.identity.first_account(), None)
         app = build_app(opened.services, static)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.simulation.__main__ import described
 from tests.simulation.world import Plan, play
-from windrow_master.steady import SteadyClock
+from windrow_master.app.clock import SteadyClock
 from windrow_proto.units import MINUTE, SECOND
 
 SEEDS = range(1, 13 if os.environ.get("TORTURE") else 2)

@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.__main__ import described
 from tests.simulation.full_disk import SharedDisk
 from tests.simulation.world import Plan, World, play
-from windrow_master.store.room import LOOK_EVERY_NS, Room
+from windrow_master.store.disk_space import LOOK_EVERY_NS, Room
 from windrow_proto.ballast import Ballast
 from windrow_proto.units import MINUTE, SECOND
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 from fastapi import Body as FromBody
 from pydantic import Field
 
+from windrow_master.accesses.failover_test.model import Trial, Verdict
 from windrow_master.accesses.model import LOAD_FULL, Drained, state_of
 from windrow_master.accesses.service import no_access
-from windrow_master.accesses.trials.model import Trial, Verdict
 from windrow_master.api import out_accesses
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_routes import Given
 from windrow_master.api.fleet_shapes import link_json
 from windrow_master.api.idempotency import make_router

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final
 from fastapi import Header, Request
 from pydantic import Field
 
-from windrow_master.accounts.service import AccountService, AccountView, MadeLink
+from windrow_master.accounts import AccountService, AccountView, MadeLink
 from windrow_master.api import out_accounts
 from windrow_master.api.cluster_routes import money_of
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body, token_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor

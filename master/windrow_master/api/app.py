@@ -8,13 +8,13 @@ from starlette.types import ASGIApp
 
 from windrow_master.api import cluster_routes, console, health, metrics, onboarding_routes, problems
 from windrow_master.api.auth import V1, authorise
-from windrow_master.api.context import Services
-from windrow_master.api.edge import Edge
+from windrow_master.api.deps import Services
 from windrow_master.api.event_tail import EventTail
 from windrow_master.api.health import bus_figures
-from windrow_master.api.limits import Limited
+from windrow_master.api.middleware import Edge
 from windrow_master.api.own_names import OwnNames
 from windrow_master.api.paging import LEFT_OUT, Json
+from windrow_master.api.rate_limits import Limited
 from windrow_master.api.routers import ROUTERS
 
 TITLE = "Windrow"

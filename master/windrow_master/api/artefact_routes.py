@@ -5,13 +5,13 @@ from urllib.parse import quote
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import lasting, out
-from windrow_master.api.context import Asking, Serving, announced
+from windrow_master.api import out, streaming
+from windrow_master.api.deps import Asking, Serving, announced
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, Page, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
-from windrow_master.clusters.artefacts.model import Artefact
-from windrow_master.clusters.artefacts.service import KEEP_NS
+from windrow_master.storage.artefacts import KEEP_NS
+from windrow_master.storage.model import Artefact
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import DAY, time_text
 
@@ -101,7 +101,7 @@ async def get_artefact(
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
     }
-    return lasting.Lasting(request, pieces, media_type="application/octet-stream", headers=headers)
+    return streaming.Lasting(request, pieces, media_type="application/octet-stream", headers=headers)
 
 
 @router.delete("/artefacts/{owner_kind}/{owner_id}/{name:path}", status_code=204, response_class=Response)

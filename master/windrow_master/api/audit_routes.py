@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api import out
-from windrow_master.api.context import Asking, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_number

@@ -4,7 +4,7 @@ from typing import Final
 
 from fastapi import Request
 
-from windrow_master.api.context import principal_of
+from windrow_master.api.deps import principal_of
 from windrow_master.identity.decide import GRANTS, Permission, is_allowed
 from windrow_proto.errors import Forbidden
 

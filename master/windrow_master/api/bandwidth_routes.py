@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from pydantic import Field
 
-from windrow_master.api.context import Serving
+from windrow_master.api.deps import Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, Time, described
 from windrow_master.fleet.model import MeasuredRound

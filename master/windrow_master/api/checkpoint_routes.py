@@ -6,12 +6,12 @@ from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api import out
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.out import Out, Page, Time
-from windrow_master.clusters.artefacts.model import Manifest
-from windrow_master.clusters.artefacts.moving.service import CheckpointService
+from windrow_master.storage.model import Manifest
+from windrow_master.storage.transfer import CheckpointService
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import time_text

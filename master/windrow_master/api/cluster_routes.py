@@ -12,22 +12,22 @@ from zlib import crc32
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, Field, SecretStr
 
-from windrow_master.api import lasting, out, out_clusters, sse
+from windrow_master.api import out, out_clusters, sse, streaming
 from windrow_master.api.cluster_shapes import box_json, cluster_json, explanation_json, plan_json, tunnel_json
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.names import host_of
 from windrow_master.api.paging import Cursor, Json, Limit, accepted, page, read_cursor, tagged
-from windrow_master.clusters.access.service import WorkAccess
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
 from windrow_master.clusters.request import HOSTS_MAX
-from windrow_master.clusters.results.service import ResultService
-from windrow_master.clusters.tunnels.nearest import LISTED_MAX, Wish
+from windrow_master.clusters.results import ResultService
 from windrow_master.clusters.views import ClusterView
 from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.model import Principal
+from windrow_master.network.nearest_access import LISTED_MAX, Wish
+from windrow_master.network.workload_io import WorkAccess
 from windrow_proto.errors import InvalidInput, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData
@@ -360,7 +360,7 @@ async def cluster_stream(request: Request, services: Serving, principal: Asking,
         listener = leaving.enter_context(services.broadcaster.listen(f"cluster/{cluster_id}"))
         first = await services.clusters.get(principal, ClusterId(cluster_id))
         leaving.pop_all()
-    return lasting.stream(request, _followed(services, principal, listener, first))
+    return streaming.stream(request, _followed(services, principal, listener, first))
 
 
 async def _followed(
@@ -405,7 +405,7 @@ async def logs(
     safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     if follow:
         pieces = await results.follow(principal, ClusterId(cluster_id), offset, rank)
-        return lasting.Lasting(request, pieces, media_type="text/plain; charset=utf-8", headers=safe)
+        return streaming.Lasting(request, pieces, media_type="text/plain; charset=utf-8", headers=safe)
     data, is_cut = await results.log(principal, ClusterId(cluster_id), offset, rank)
     headers = {**safe, "X-Log-Truncated": _flag(is_cut)}
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
@@ -423,7 +423,7 @@ async def execute(
             yield json.dumps(_exec_json(part, cluster_id), separators=(",", ":")).encode() + b"\n"
 
     safe = {"Cache-Control": "no-store"}
-    return lasting.Lasting(request, lines(), media_type="application/x-ndjson", headers=safe)
+    return streaming.Lasting(request, lines(), media_type="application/x-ndjson", headers=safe)
 
 
 @router.post("/clusters/{cluster_id}/tunnels", status_code=201, responses=out_clusters.TUNNEL)
@@ -437,7 +437,7 @@ async def open_tunnel(
     what both measured, or that one is in `without`: if the Access does not answer, ask once more without it."""
     if services.tunnels is None:
         raise Unavailable("This Master has no link to hosts.")
-    is_allowed = partial(lasting.is_allowed, request)
+    is_allowed = partial(streaming.is_allowed, request)
     ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish())
     return Json(tunnel_json(ticket), 201, headers={"Cache-Control": "no-store"})
 
@@ -469,7 +469,7 @@ async def get_files(
         principal, ClusterId(cluster_id), changed_only=changed, rank=rank, offset=offset
     )
     headers = {"Cache-Control": "no-store"} | ({"X-Files-Version": version} if version else {})
-    return lasting.Lasting(request, _until_broken(pieces), media_type="application/x-tar", headers=headers)
+    return streaming.Lasting(request, _until_broken(pieces), media_type="application/x-tar", headers=headers)
 
 
 async def _until_broken(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:

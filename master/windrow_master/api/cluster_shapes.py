@@ -6,10 +6,10 @@ from typing import Any
 
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import money_or_none, seconds_or_none, time_or_none
-from windrow_master.clusters import box
+from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import ClusterRequest, NetworkMode, Results, Step, Template, Workload
-from windrow_master.clusters.tunnels.service import Ticket
 from windrow_master.clusters.views import ClusterView, Preview
+from windrow_master.network.tunnels import Ticket
 from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.model import Isolation

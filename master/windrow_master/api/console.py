@@ -14,7 +14,7 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse
 
-from windrow_master.api.context import services_of
+from windrow_master.api.deps import services_of
 from windrow_master.api.headers import NONCE_PLACE, page_policy
 from windrow_proto.errors import NotFound
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import ends_alone
 from windrow_master.api.record_routes import message_of, topics_of
 from windrow_master.api.sse import Broadcaster, Message
+from windrow_master.loops import ends_alone
 from windrow_master.store.bus import Bus
 from windrow_master.store.model import EventRow
 from windrow_master.store.store import Store

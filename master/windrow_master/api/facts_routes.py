@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from windrow_master.api.context import Serving
+from windrow_master.api.deps import Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, described
 from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value

@@ -9,18 +9,18 @@ from fastapi import Body as FromBody
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from windrow_master.api import lasting, out, out_gpus, sight, sse
-from windrow_master.api.answers import listed, tag_of, tagged_text
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api import out, out_gpus, sse, streaming, visibility
+from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_feed import FleetFeed, Viewer
 from windrow_master.api.fleet_shapes import Sees, command_json
 from windrow_master.api.gpu_shapes import gpu_page_json
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
+from windrow_master.api.json_text import listed, tag_of, tagged_text
 from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sifted, tagged, write_cursor
-from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
 from windrow_master.fleet.sanitise import OWN_CODES
+from windrow_master.fleet.states import AdminEvent
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Principal, Role
 from windrow_master.sift import sift
@@ -89,19 +89,19 @@ async def hosts(
 
 
 def _viewer(principal: Principal) -> Viewer:
-    return None if sight.oversees(principal) else principal.account_id
+    return None if visibility.oversees(principal) else principal.account_id
 
 
 async def _sees(services: Services, principal: Principal, entry: Entry) -> Sees | None:
     """Which slots' holders they may know: all of their own host, elsewhere those that their own clusters hold."""
-    if sight.oversees(principal) or entry.host.owner_account == principal.account_id:
+    if visibility.oversees(principal) or entry.host.owner_account == principal.account_id:
         return None
     holders = {slot.holder for slot in entry.slots if slot.holder is not None}
     if not holders:
         return lambda slot: False
 
     def read(uow: UnitOfWork) -> frozenset[ClusterId]:
-        return frozenset(one for one in holders if sight.sees_subject(uow, principal, one))
+        return frozenset(one for one in holders if visibility.sees_subject(uow, principal, one))
 
     own = await services.store.read(read)
     return lambda slot: slot.holder in own
@@ -252,7 +252,7 @@ async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
 
     def read(uow: UnitOfWork) -> tuple[list[EventRow], Sequence[CardBenchmark]]:
         rows = uow.events.newest(gpu_id, limit=EVENTS_READ, kind=GPU_XID)
-        return sight.seen_events(uow, principal, rows), uow.benchmarks.of_card(entry.host.host_id, facts.uuid)
+        return visibility.seen_events(uow, principal, rows), uow.benchmarks.of_card(entry.host.host_id, facts.uuid)
 
     xids, benchmarks = await services.store.read(read)
     host = entry.host
@@ -286,7 +286,7 @@ async def fleet_stream(
     """Rows (`rows`) and hosts (`hosts`) as they change, at most once a second; everything first, or what changed after
     a version that a list or a message named (`after`, or Last-Event-ID)."""
     seen = sse.last_event_id(request)
-    return lasting.stream(request, feed_of(services).stream(after if seen is None else seen, _viewer(principal)))
+    return streaming.stream(request, feed_of(services).stream(after if seen is None else seen, _viewer(principal)))
 
 
 @router.get("/commands", responses=out.COMMANDS)
@@ -302,7 +302,7 @@ async def commands(
         def rows(last: CommandRow | None, size: int) -> Sequence[CommandRow]:
             return uow.commands.list(host_id, before if last is None else last.command_id, size)
 
-        return sift(rows, lambda row: sight.sees_command(uow, principal, row), limit, sight.LOOKED_MAX)
+        return sift(rows, lambda row: visibility.sees_command(uow, principal, row), limit, visibility.LOOKED_MAX)
 
     return sifted(await services.store.read(read), command_json, lambda row: str(row.command_id))
 
@@ -313,7 +313,7 @@ async def command(services: Serving, principal: Asking, command_id: str) -> Any:
 
     def read(uow: UnitOfWork) -> CommandRow | None:
         found = uow.commands.get(CommandId(command_id))
-        return found if found is not None and sight.sees_command(uow, principal, found) else None
+        return found if found is not None and visibility.sees_command(uow, principal, found) else None
 
     row = await services.store.read(read)
     if row is None:

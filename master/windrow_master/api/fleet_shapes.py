@@ -5,7 +5,7 @@ from typing import Any
 
 from windrow_master.api.paging import time_or_none
 from windrow_master.fleet.model import CommandRow, Host, Slot
-from windrow_master.fleet.presence.service import Live
+from windrow_master.fleet.presence import Live
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
 from windrow_master.telemetry.live import Reading

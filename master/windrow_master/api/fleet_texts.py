@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from windrow_master.api import fleet_shapes as shapes
 from windrow_master.fleet.model import Slot
-from windrow_master.fleet.presence.service import Live
+from windrow_master.fleet.presence import Live
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
 from windrow_master.telemetry.live import Reading

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from windrow_master.api import metrics, out, out_health
-from windrow_master.api.context import Services, Serving, principal_of
+from windrow_master.api.deps import Services, Serving, principal_of
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import time_or_none
 from windrow_master.api.proxied import FORWARDED

@@ -11,9 +11,9 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
 from windrow_master.api import out_health
-from windrow_master.api.context import Services, Serving
+from windrow_master.api.deps import Services, Serving
 from windrow_master.api.idempotency import make_router
-from windrow_master.api.lasting import Lasting
+from windrow_master.api.streaming import Lasting
 from windrow_master.api.telemetry_routes import METRICS_MAX, keys_of, moment, step_s_of
 from windrow_master.telemetry import export
 from windrow_master.telemetry.model import GroupQuery, SeriesQuery

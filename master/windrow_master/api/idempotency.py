@@ -12,9 +12,9 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
-from windrow_master.api import lasting, names, values
+from windrow_master.api import names, streaming, values
 from windrow_master.api.auth import RULES, V1, authorise
-from windrow_master.api.context import principal_of, services_of
+from windrow_master.api.deps import principal_of, services_of
 from windrow_master.identity.decide import Permission, check_number
 from windrow_master.store.model import RememberedAnswer
 from windrow_master.store.unit import UnitOfWork
@@ -80,7 +80,7 @@ class IdempotentRoute(APIRoute):
             shares = services_of(request).shares
             shares.take(request.scope, template, principal)
             if shares.kind(request.method, template) is shares.uploads:
-                return await lasting.while_allowed(request, once(request, template))
+                return await streaming.while_allowed(request, once(request, template))
             return await once(request, template)
 
         async def once(request: Request, template: str) -> Response:

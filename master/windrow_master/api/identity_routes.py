@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.api import out
-from windrow_master.api.context import Asking, Serving, bearer_of
+from windrow_master.api.deps import Asking, Serving, bearer_of
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.onboarding_routes import join_command
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none

@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Query, Request, Response
 from pydantic import AwareDatetime, Field
 
-from windrow_master.api import lasting, out, out_clusters, out_jobs
+from windrow_master.api import out, out_clusters, out_jobs, streaming
 from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, RegistryLoginBody, money_if, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
-from windrow_master.api.context import Asking, Services, Serving, announced
+from windrow_master.api.deps import Asking, Services, Serving, announced
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.job_shapes import impact_json, job_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, tagged
-from windrow_master.clusters.jobs import impact
-from windrow_master.clusters.jobs.model import JobId, JobRequest
-from windrow_master.clusters.jobs.service import JobService
 from windrow_master.fleet.slices import PROFILE_FORM
+from windrow_master.jobs import gpu_impact
+from windrow_master.jobs.model import JobId, JobRequest
+from windrow_master.jobs.service import JobService
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.units import SECOND, Bytes, moment_ns
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
@@ -180,9 +180,9 @@ async def job_logs(
     pieces: AsyncIterator[bytes]
     if follow:
         pieces = await service.follow(principal, JobId(job_id))
-        return lasting.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
+        return streaming.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
     pieces = await service.log(principal, JobId(job_id), attempt)
-    return lasting.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
+    return streaming.Lasting(request, _behind(pieces, offset), media_type=text, headers=_SAFE)
 
 
 async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[bytes]:
@@ -213,7 +213,7 @@ async def job_artefacts(
         "Content-Disposition": f'attachment; filename="{job_id}.tar"',
         **_SAFE,
     }
-    return lasting.Lasting(request, pieces, media_type="application/x-tar", headers=headers)
+    return streaming.Lasting(request, pieces, media_type="application/x-tar", headers=headers)
 
 
 @router.get("/jobs/{job_id}/impact", responses=out_jobs.IMPACT)
@@ -221,12 +221,12 @@ async def job_impact(services: Serving, principal: Asking, job_id: str, attempt:
     """What an attempt, by default the last one, did to each GPU that it had: use, memory, power and throttling in the
     minute before, during and in the minute after it, as history has them."""
     number, tried, workloads = await jobs_of(services).placed(principal, JobId(job_id), attempt)
-    cards = impact.cards_of(workloads)
+    cards = gpu_impact.cards_of(workloads)
     if tried is None or not cards:
         return impact_json(number, tried, None, ())
-    spans = impact.spans_of(tried, services.clock.wall_ns())
-    found = await services.telemetry.series(impact.query_of(cards, spans))
-    return impact_json(number, tried, spans, impact.impact(cards, spans, found))
+    spans = gpu_impact.spans_of(tried, services.clock.wall_ns())
+    found = await services.telemetry.series(gpu_impact.query_of(cards, spans))
+    return impact_json(number, tried, spans, gpu_impact.impact(cards, spans, found))
 
 
 @router.post("/jobs/{job_id}/cancel", responses=out_jobs.JOB)

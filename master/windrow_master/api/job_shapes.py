@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from windrow_master.api.paging import money_or_none, seconds_or_none, time_or_none
-from windrow_master.clusters.jobs.impact import CardImpact, Figures, Spans, Stretch
-from windrow_master.clusters.jobs.model import Attempt, JobRequest
-from windrow_master.clusters.jobs.service import JobView
+from windrow_master.jobs.gpu_impact import CardImpact, Figures, Spans, Stretch
+from windrow_master.jobs.model import Attempt, JobRequest
+from windrow_master.jobs.service import JobView
 from windrow_proto.metrics import BY_NAME
 from windrow_proto.units import Microcents, money_text, seconds, time_text
 

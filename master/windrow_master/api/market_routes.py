@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from windrow_master.api import out
 from windrow_master.api.cluster_routes import money_of
-from windrow_master.api.context import Asking, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body

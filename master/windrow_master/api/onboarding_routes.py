@@ -8,7 +8,7 @@ from typing import Final
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, Response
 
-from windrow_master.api.context import Services, Serving
+from windrow_master.api.deps import Services, Serving
 from windrow_master.onboarding.join_line import filled, join_line
 from windrow_master.onboarding.service import carried, not_ready
 from windrow_proto.errors import NotFound

@@ -4,8 +4,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from windrow_master.accesses.failover_test.model import Phase
 from windrow_master.accesses.model import AccessState
-from windrow_master.accesses.trials.model import Phase
 from windrow_master.api.out import Out, Page, Time, described
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from windrow_master.fleet.machines import SLOT_HELD
 from windrow_master.fleet.model import AdminState, LinkState, Slot, SlotState
+from windrow_master.fleet.states import SLOT_HELD
 from windrow_master.fleet.view import Entry
 from windrow_master.market.model import PriceUnit
 from windrow_master.market.offers import PriceBook, unit_of

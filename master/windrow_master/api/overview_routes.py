@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel
 
 from windrow_master.api import overview
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_routes import feed_of
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import EventOut

@@ -4,13 +4,13 @@ from typing import Any
 
 from fastapi import Response
 
+from windrow_master.acceptance import progress
+from windrow_master.acceptance.model import Proof
 from windrow_master.api import out_proof as out
-from windrow_master.api.context import Asking, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_routes import own_host
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import accepted, time_or_none
-from windrow_master.onboarding.proofs import progress
-from windrow_master.onboarding.proofs.model import Proof
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import lasting, out, sight, sse
-from windrow_master.api.context import Asking, Services, Serving
+from windrow_master.api import out, sse, streaming, visibility
+from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import (
     Cursor,
@@ -48,7 +48,7 @@ def message_of(row: EventRow) -> sse.Message:
 @router.get("/operations", responses=out.OPERATIONS)
 async def operations(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Long actions of the account (operators: of all), the latest first."""
-    account = None if sight.oversees(principal) else principal.account_id
+    account = None if visibility.oversees(principal) else principal.account_id
     before = read_cursor(cursor) or None
     found = await services.store.read(lambda uow: uow.operations.list(account, before, limit + 1))
     return page(found, limit, operation_json, lambda operation: operation.id)
@@ -58,7 +58,7 @@ async def operations(services: Serving, principal: Asking, limit: Limit = 100, c
 async def operation(services: Serving, principal: Asking, operation_id: str) -> Any:
     """How far a long action has come."""
     found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
-    if found is None or (found.account_id != principal.account_id and not sight.oversees(principal)):
+    if found is None or (found.account_id != principal.account_id and not visibility.oversees(principal)):
         raise NotFound(subject=operation_id[:64])
     return operation_json(found)
 
@@ -78,7 +78,7 @@ async def events(
     before = read_number(cursor)
 
     def read(uow: UnitOfWork) -> tuple[list[EventRow], EventRow | None]:
-        if subject is not None and not sight.sees_subject(uow, principal, subject):
+        if subject is not None and not visibility.sees_subject(uow, principal, subject):
             raise NotFound(subject=subject[:64])
 
         def rows(last: EventRow | None, size: int) -> Sequence[EventRow]:
@@ -87,7 +87,7 @@ async def events(
                 return uow.events.after(after if number is None else number, subject, size)
             return uow.events.newest(subject, number, size)
 
-        return sift(rows, lambda row: sight.may_see_event(uow, principal, row), limit, sight.LOOKED_MAX)
+        return sift(rows, lambda row: visibility.may_see_event(uow, principal, row), limit, visibility.LOOKED_MAX)
 
     return sifted(await services.store.read(read), event_json, lambda row: str(row.number))
 
@@ -96,11 +96,13 @@ async def events(
 async def events_stream(request: Request, services: Serving, principal: Asking, subject: Subject = None) -> Response:
     """Events as they happen; a returning listener gets what it missed first."""
     _check_subject(principal, subject)
-    if subject is not None and not await services.store.read(lambda uow: sight.sees_subject(uow, principal, subject)):
+    if subject is not None and not await services.store.read(
+        lambda uow: visibility.sees_subject(uow, principal, subject)
+    ):
         raise NotFound(subject=subject[:64])
     seen = sse.last_event_id(request)
     listener = services.broadcaster.listen(EVERYTHING if subject is None else f"{EVERYTHING}/{subject}")
-    return lasting.stream(request, _resumed(services, listener, seen, subject, principal))
+    return streaming.stream(request, _resumed(services, listener, seen, subject, principal))
 
 
 async def _resumed(
@@ -130,9 +132,9 @@ async def _resumed(
 
 
 async def _may_hear(services: Services, principal: Principal | None, subjects: Sequence[str]) -> bool:
-    if principal is None or sight.oversees(principal):
+    if principal is None or visibility.oversees(principal):
         return True
-    return await services.store.read(lambda uow: sight.sees_event(uow, principal, subjects))
+    return await services.store.read(lambda uow: visibility.sees_event(uow, principal, subjects))
 
 
 def _check_subject(principal: Principal, subject: str | None) -> None:

@@ -5,43 +5,43 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from windrow_master.acceptance.service import ProofService
+from windrow_master.accesses.failover_test.service import TrialService
 from windrow_master.accesses.service import AccessService
-from windrow_master.accesses.trials.service import TrialService
-from windrow_master.accounts.service import AccountService
+from windrow_master.accounts import AccountService
 from windrow_master.api.sharing import RequestShares
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
-from windrow_master.clusters.access.service import WorkAccess
-from windrow_master.clusters.artefacts.moving.service import CheckpointService
-from windrow_master.clusters.artefacts.retention.service import RetentionService
-from windrow_master.clusters.artefacts.service import ArtefactService
-from windrow_master.clusters.cords.service import CordService
-from windrow_master.clusters.jobs.service import JobService
-from windrow_master.clusters.results.service import ResultService
+from windrow_master.clusters.results import ResultService
 from windrow_master.clusters.service import ClusterService
-from windrow_master.clusters.templates.service import TemplateService
-from windrow_master.clusters.tunnels.service import TunnelService
-from windrow_master.clusters.volumes.course.service import VolumeCourse
-from windrow_master.clusters.volumes.service import VolumeService
+from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet.service import FleetService
-from windrow_master.fleet.verification.checks.service import VerificationService
 from windrow_master.identity.service import IdentityService
+from windrow_master.jobs.service import JobService
 from windrow_master.market.service import MarketService
-from windrow_master.onboarding.packages.service import Packages
-from windrow_master.onboarding.proofs.service import ProofService
+from windrow_master.network.overlay import CordService
+from windrow_master.network.tunnels import TunnelService
+from windrow_master.network.workload_io import WorkAccess
+from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.records.service import RecordService
+from windrow_master.storage.artefacts import ArtefactService
+from windrow_master.storage.retention import RetentionService
+from windrow_master.storage.transfer import CheckpointService
+from windrow_master.storage.volume_sync import VolumeCourse
+from windrow_master.storage.volumes import VolumeService
 from windrow_master.store.bus import Bus
-from windrow_master.store.room import Room
+from windrow_master.store.disk_space import Room
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
+from windrow_master.verification.scheduler import VerificationService
 from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import CURRENCY_TEST, Microcents, money_text
 
 if TYPE_CHECKING:
     from windrow_master.api.event_tail import EventTail
-    from windrow_master.api.limits import Limits
+    from windrow_master.api.rate_limits import Limits
 
 Figure = tuple[str, str, float, dict[str, str]]
 """Name (with unit, without the prefix), help, value, labels."""

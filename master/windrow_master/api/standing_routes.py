@@ -5,16 +5,16 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from windrow_master.api.context import Services, Serving
+from windrow_master.api.deps import Services, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, described
-from windrow_master.fleet.machines import VerifyState
+from windrow_master.fleet import reliability_counts
 from windrow_master.fleet.model import AdminState, Slot, Verification
-from windrow_master.fleet.reliabilities import service as reliabilities
-from windrow_master.fleet.verification import schedule
+from windrow_master.fleet.states import VerifyState
 from windrow_master.fleet.view import Entry
 from windrow_master.market import unrented
 from windrow_master.market.offers import PriceBook
+from windrow_master.verification import schedule
 from windrow_proto.ids import GpuUuid, HostId
 from windrow_proto.units import DAY, Microcents
 
@@ -70,8 +70,8 @@ async def standing(services: Serving, host_id: str) -> Any:
         "host_id": entry.host.host_id,
         "reliability": {
             "figure": held.figure if held is not None else None,
-            "words": reliabilities.words(held, now_ns),
-            **reliabilities.evidence(held, now_ns),
+            "words": reliability_counts.words(held, now_ns),
+            **reliability_counts.evidence(held, now_ns),
         },
         "unrented": [
             {

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import lasting, out, out_health, sse
-from windrow_master.api.context import Services, Serving
+from windrow_master.api import out, out_health, sse, streaming
+from windrow_master.api.deps import Services, Serving
 from windrow_master.api.fleet_shapes import reading_json
 from windrow_master.api.idempotency import make_router
 from windrow_master.telemetry.model import SeriesKey, SeriesQuery
@@ -47,7 +47,7 @@ async def catalog() -> Any:
 async def host_stream(request: Request, services: Serving, host_id: str) -> Response:
     """The samples of one host as they come; while this is open the host sends them each second."""
     entry = services.fleet.entry(HostId(host_id))
-    return lasting.stream(request, _live(services, entry.host.host_id))
+    return streaming.stream(request, _live(services, entry.host.host_id))
 
 
 async def _live(services: Services, host_id: HostId) -> AsyncIterator[sse.Message]:

@@ -8,10 +8,10 @@ from pydantic import Field
 from windrow_master.api import out
 from windrow_master.api.cluster_routes import ClusterBody
 from windrow_master.api.cluster_shapes import template_json
-from windrow_master.api.context import Asking, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.out_clusters import KeptRequestOut
-from windrow_master.clusters.templates.service import TEMPLATES_MAX
+from windrow_master.clusters.templates import TEMPLATES_MAX
 
 router = make_router("templates")
 

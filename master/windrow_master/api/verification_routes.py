@@ -5,12 +5,12 @@ from typing import Any, Final
 from fastapi import Response
 
 from windrow_master.api import out_verification as out
-from windrow_master.api.context import Asking, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_routes import own_host
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import accepted
 from windrow_master.fleet.model import Verification
-from windrow_master.fleet.verification import schedule
+from windrow_master.verification import schedule
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text

@@ -6,13 +6,13 @@ from fastapi import Path, Response
 from pydantic import Field
 
 from windrow_master.api import out
-from windrow_master.api.context import Asking, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import time_or_none
 from windrow_master.clusters.model import Volume
-from windrow_master.clusters.volumes.rules import VOLUME_BYTES_MAX, VOLUMES_MAX
-from windrow_master.clusters.volumes.service import VolumeView
+from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX, VOLUMES_MAX
+from windrow_master.storage.volumes import VolumeView
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import time_text

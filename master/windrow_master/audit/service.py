@@ -13,8 +13,8 @@ from typing import Final
 
 import structlog
 
+from windrow_master.audit import sealing
 from windrow_master.audit.model import Head, Verdict, Wanted, seal, unseal
-from windrow_master.audit.sealing import service as sealing
 from windrow_master.store.executors import Executor
 from windrow_master.store.model import CHAIN_START, AuditEntry
 from windrow_master.store.store import Store

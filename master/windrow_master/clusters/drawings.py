@@ -1,7 +1,7 @@
 """Draws a cluster's table: as a grid for the test, as a Mermaid page for the documentation. Pure."""
 
-from windrow_master.clusters.machine import FINAL, MOVES, ClusterEvent, answer
 from windrow_master.clusters.model import ClusterPhase
+from windrow_master.clusters.states import FINAL, MOVES, ClusterEvent, answer
 
 
 def table_text() -> str:
@@ -32,7 +32,7 @@ def page() -> str:
     head = [
         "# A cluster's life",
         "",
-        "Generated from the table in `windrow_master.clusters.machine` by",
+        "Generated from the table in `windrow_master.clusters.states` by",
         "`python -m windrow_master.clusters.drawings`; a test keeps it fresh.",
         "",
         "```mermaid",

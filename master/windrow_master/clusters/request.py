@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Final
 
-from windrow_master.clusters import box, limits
+from windrow_master.clusters import end_limits
+from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
-from windrow_master.clusters.volumes import rules as volume_rules
 from windrow_master.placement.model import Request, Runtime
+from windrow_master.storage import volume_rules
 from windrow_proto import image_names
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId, WorkloadId
@@ -70,7 +71,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("argv", not is_gang or bool(request.argv), "said for a gang: it is what every member runs")
     box.check(request)
     volume_rules.check(request)
-    limits.check(request)
+    end_limits.check(request)
     is_process = request.runtime == Runtime.PROCESS
     _check("runtime", not (is_process and request.image is not None), "docker where an image is named")
     _check("max_price_per_hour", (request.max_price_per_hour or 0) >= 0, "at least 0")

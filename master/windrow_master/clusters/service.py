@@ -9,14 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from windrow_master.again import GIVEN_UP, Boundary, page_alone
-from windrow_master.clusters import environments, limits, stopping
-from windrow_master.clusters.launching.service import Launcher
-from windrow_master.clusters.life.service import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
-from windrow_master.clusters.machine import HOLDING
-from windrow_master.clusters.making_way import Proofs, ProofsInTheWay
-from windrow_master.clusters.meeting.service import Meeter
-from windrow_master.clusters.mending.service import Lacking, Mender
+from windrow_master.clusters import end_limits, environments, stopping
+from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
+from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -25,22 +20,27 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.clusters.networks import Cord, Sight, Unsighted
-from windrow_master.clusters.placing.service import Placer
+from windrow_master.clusters.ports import Proofs, ProofsInTheWay
+from windrow_master.clusters.repair import Lacking, Mender
+from windrow_master.clusters.reports import has_results
 from windrow_master.clusters.request import checked, digest
-from windrow_master.clusters.resizing.service import Resizer
-from windrow_master.clusters.starting.service import Starter, names
-from windrow_master.clusters.tunnels.public import public_ports
+from windrow_master.clusters.resize import Resizer
+from windrow_master.clusters.snapshot import Placer
+from windrow_master.clusters.start import Starter, names
+from windrow_master.clusters.states import HOLDING
 from windrow_master.clusters.views import ClusterView, Preview
-from windrow_master.clusters.volumes.claims import service as claims
-from windrow_master.clusters.workloads import has_results
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
+from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market.model import Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
+from windrow_master.network.meeting import Meeter
+from windrow_master.network.public_ports import public_ports
+from windrow_master.network.topology import Cord, Sight, Unsighted
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
+from windrow_master.storage import volume_attachments
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
@@ -114,7 +114,7 @@ class ClusterService:
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
-            claims.check(uow, principal.account_id, request.volumes)
+            volume_attachments.check(uow, principal.account_id, request.volumes)
             answer = self._starter.placed(uow, principal.account_id, request)
             balance = self._market.balance(uow, principal.account_id)
             proofs_on: tuple[HostId, ...] = ()
@@ -200,7 +200,7 @@ class ClusterService:
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
             self._check_waited(uow, principal, asked)
-            claims.claim(uow, principal.account_id, asked.volumes, cluster_id)
+            volume_attachments.claim(uow, principal.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, principal.account_id, asked, is_proof)
             if isinstance(found, Refusal):
                 raise _refused(found)
@@ -216,7 +216,9 @@ class ClusterService:
     def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:
         """Raises TooMany. What has no token is the Master itself, for a job or a proof: it has the files."""
         if asked.await_files and principal.token_id and not principal.is_trusted:
-            limits.check_waited(uow.clusters.page(principal.account_id, None, limits.LATELY_MAX), uow.now_wall_ns)
+            end_limits.check_waited(
+                uow.clusters.page(principal.account_id, None, end_limits.LATELY_MAX), uow.now_wall_ns
+            )
 
     def _starts(
         self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str
@@ -267,7 +269,7 @@ class ClusterService:
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
             self._check_waited(uow, principal, asked)
-            claims.claim(uow, cluster.account_id, asked.volumes, cluster_id)
+            volume_attachments.claim(uow, cluster.account_id, asked.volumes, cluster_id)
             found = self._starter.placed(uow, cluster.account_id, asked)
             if isinstance(found, Refusal):
                 raise _refused(found)
@@ -485,9 +487,11 @@ class ClusterService:
         workloads = uow.workloads.of_cluster(cluster.cluster_id)
         view = ClusterView(cluster, workloads, Microcents(sum(rental.charged for rental in rentals)))
         view = replace(view, client_lease_ends_at_ns=self.life.clients.lease_ends_at_ns(cluster, now_ns))
-        if limits.are_any(cluster.request):
-            spent = limits.spent_of(rentals[-1] if rentals else None, uow.rentals.lines([cluster.rental_id]), now_ns)
-            view = replace(view, ends_at_ns=limits.ends_at_ns(cluster, spent, now_ns))
+        if end_limits.are_any(cluster.request):
+            spent = end_limits.spent_of(
+                rentals[-1] if rentals else None, uow.rentals.lines([cluster.rental_id]), now_ns
+            )
+            view = replace(view, ends_at_ns=end_limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
             cords = self.cords(cluster.cluster_id)
             problem = next((one.problem for one in cords if one.problem), "")

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from windrow_master.clusters.machine import HOLDING, WAITING
 from windrow_master.clusters.model import Cluster, ClusterPhase
+from windrow_master.clusters.states import HOLDING, WAITING
 from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.sealed import RegistryLogin
 

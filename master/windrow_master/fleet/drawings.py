@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import TypeVar
 
-from windrow_master.fleet.machines import ADMIN, COMMAND, LINK, SLOT, VERIFY, Answer, Machine
+from windrow_master.fleet.states import ADMIN, COMMAND, LINK, SLOT, VERIFY, Answer, Machine
 
 S = TypeVar("S", bound=StrEnum)
 E = TypeVar("E", bound=StrEnum)
@@ -51,7 +51,7 @@ def page() -> str:
     parts = [
         "# The fleet's state machines",
         "",
-        "Generated from the tables in `windrow_master.fleet.machines` by `python -m windrow_master.fleet.drawings`;",
+        "Generated from the tables in `windrow_master.fleet.states` by `python -m windrow_master.fleet.drawings`;",
         "a test keeps it fresh.",
     ]
     for heading, drawing in zip(_HEADINGS, _drawings(), strict=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windrow_master.fleet.machines import AdminState, LinkEvent, LinkState, VerifyState
+from windrow_master.fleet.states import AdminState, LinkEvent, LinkState, VerifyState
 from windrow_proto.ids import HostId
 from windrow_proto.units import MINUTE, SECOND
 

@@ -10,7 +10,8 @@ from typing import Final
 
 from windrow_master.fleet.flaps import NEVER, SETTLED_NS, Flaps, settling_ns
 from windrow_master.fleet.liveness import NOT_HEARD_YET, Headline, headline
-from windrow_master.fleet.machines import (
+from windrow_master.fleet.reliability import Record
+from windrow_master.fleet.states import (
     COMMAND_DONE,
     SLOT_HELD,
     AdminState,
@@ -22,7 +23,6 @@ from windrow_master.fleet.machines import (
     VerifyState,
     step_link,
 )
-from windrow_master.fleet.reliability import Record
 from windrow_master.fleet.tiers import Bandwidth
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import NO_GPU, Benchmark, CommandKind, GpuFacts, Inventory, Isolation, Kind, Lane, SlotGrant

@@ -10,25 +10,25 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import Boundary, again, each_alone, ends_alone
 from windrow_master.fleet import reconcile
-from windrow_master.fleet.commands.service import CommandDesk, is_under_way
-from windrow_master.fleet.cuts.service import CutDesk
-from windrow_master.fleet.evidence.service import EvidenceDesk, EvidenceItem
-from windrow_master.fleet.hosts.service import HostDesk
-from windrow_master.fleet.machines import AdminEvent, LinkEvent
-from windrow_master.fleet.measures.service import MeasureDesk
+from windrow_master.fleet.bandwidth_schedule import MeasureDesk
+from windrow_master.fleet.commands import CommandDesk, is_under_way
+from windrow_master.fleet.hosts import HostDesk
+from windrow_master.fleet.intake import EvidenceDesk, EvidenceItem
 from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, Slot
+from windrow_master.fleet.partitioning import CutDesk
 from windrow_master.fleet.ports import FleetPorts
-from windrow_master.fleet.presence.service import Change, PresenceBook
+from windrow_master.fleet.presence import Change, PresenceBook
 from windrow_master.fleet.reconcile import Findings
-from windrow_master.fleet.reliabilities.service import ReliabilityDesk
 from windrow_master.fleet.reliability import SLOT_NS
-from windrow_master.fleet.slots.service import SlotDesk, is_back_soon
-from windrow_master.fleet.verification.uniqueness import FLEET_CODES
+from windrow_master.fleet.reliability_counts import ReliabilityDesk
+from windrow_master.fleet.slot_leases import SlotDesk, is_back_soon
+from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.fleet.view import Entry, FleetView
+from windrow_master.loops import Boundary, again, each_alone, ends_alone
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.verification.uniqueness import FLEET_CODES
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
 from windrow_proto.model import Command, CommandKind, Kind, Observed, ObservedWorkload, SlotGrant, WorkloadPhase

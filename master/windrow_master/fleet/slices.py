@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.fleet.machines import SLOT_HELD
 from windrow_master.fleet.model import AdminState, Host, Slot
+from windrow_master.fleet.states import SLOT_HELD
 from windrow_proto.errors import Conflict, WindrowError
 from windrow_proto.ids import MPS_PREFIX, GpuUuid, SlotId, cpu_slot
 from windrow_proto.model import GpuFacts, GpuSlice, Isolation

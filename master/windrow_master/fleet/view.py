@@ -6,8 +6,8 @@ Each host has the version at which it last changed here; a reader that knows a v
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from windrow_master.fleet.machines import LinkState, SlotState
 from windrow_master.fleet.model import AdminState, Host, Slot
+from windrow_master.fleet.states import LinkState, SlotState
 from windrow_proto.ids import HostId
 
 

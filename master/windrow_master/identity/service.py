@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from windrow_master.identity import decide
-from windrow_master.identity.asking.service import TOKEN_LIFE_NS_MAX, Asking, new_secret
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import (
     ALL_ROLES,
@@ -24,6 +23,7 @@ from windrow_master.identity.model import (
     SignedRegions,
     Standing,
 )
+from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, new_secret
 from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork

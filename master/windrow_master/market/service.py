@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import page_alone
+from windrow_master.loops import page_alone
 from windrow_master.market import ledger, metering
 from windrow_master.market.model import (
     PROOF_ACCOUNT,

@@ -10,8 +10,8 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import again, ends_alone
 from windrow_master.audit.service import AuditService
+from windrow_master.loops import again, ends_alone
 from windrow_master.records.rules import (
     EVENTS_MAX,
     EVERY_NS,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from windrow_master.audit.model import Head, unseal
-from windrow_master.audit.sealing.service import FOLDER, whole
+from windrow_master.audit.sealing import FOLDER, whole
 from windrow_master.audit.service import judge
 from windrow_master.config import SQLITE_PREFIX
 from windrow_master.identity.authority import Authority

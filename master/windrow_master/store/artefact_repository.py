@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, insert, select
 
 from windrow_master.clusters.model import Artefact, ObjectKey
-from windrow_master.store.made import page
+from windrow_master.store.prepared import page
 from windrow_master.store.tables_clusters import artefacts as table
 from windrow_proto.ids import AccountId
 

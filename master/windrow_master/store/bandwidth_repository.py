@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, delete, select
 
 from windrow_master.fleet.model import MeasuredRound
-from windrow_master.store.made import Found, Upsert, flat
+from windrow_master.store.prepared import Found, Upsert, flat
 from windrow_master.store.tables_fleet import bandwidth_rounds as table
 from windrow_proto.ids import HostId
 

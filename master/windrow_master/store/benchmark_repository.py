@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from windrow_master.fleet.model import CardBenchmark
-from windrow_master.store.made import Found
+from windrow_master.store.prepared import Found
 from windrow_master.store.tables_fleet import gpu_benchmarks as table
 from windrow_proto.ids import HostId
 from windrow_proto.model import Benchmark

@@ -20,7 +20,7 @@ from windrow_master.clusters.model import (
     WorkPhase,
     names_of,
 )
-from windrow_master.store.made import Found, Made, flat, page, settable
+from windrow_master.store.prepared import Found, Made, flat, page, settable
 from windrow_master.store.tables_clusters import clusters, service_traffic, volume_uses, workloads
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant

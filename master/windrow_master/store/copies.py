@@ -15,9 +15,9 @@ from sqlalchemy import make_url
 from windrow_master.config import with_password
 from windrow_master.store.core_repository import TermRepository
 from windrow_master.store.engine import Engines, engines_of
+from windrow_master.store.leadership import is_led
 from windrow_master.store.migrate import revision_of, upgrade
-from windrow_master.store.opening import explained
-from windrow_master.store.seat import is_led
+from windrow_master.store.open_errors import explained
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, StorageFailed
 

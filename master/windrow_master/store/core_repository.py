@@ -8,7 +8,6 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, func, insert, select, update
 
 from windrow_master.audit.model import Wanted
-from windrow_master.store.made import Found, Made, flat, page
 from windrow_master.store.model import (
     CHAIN_START,
     AuditEntry,
@@ -17,6 +16,7 @@ from windrow_master.store.model import (
     OperationState,
     RememberedAnswer,
 )
+from windrow_master.store.prepared import Found, Made, flat, page
 from windrow_master.store.tables_core import audit, event_subjects, events, idempotency, leader, operations, terms
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, OperationId

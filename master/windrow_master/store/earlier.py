@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Connection, Table, delete, select, update
 
 from windrow_master.clusters.model import MEMBERS_SECRET, ClusterPhase, names_of, sealed_for, template_owner
-from windrow_master.store.made import readable
+from windrow_master.store.prepared import readable
 from windrow_master.store.tables_clusters import clusters, templates
 from windrow_master.store.tables_core import idempotency
 from windrow_master.store.tables_fleet import commands, hosts

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from windrow_master.store.made import say
+from windrow_master.store.prepared import say
 from windrow_proto.errors import InvalidInput
 
 BUSY_TIMEOUT_MS: Final = 5_000

@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from windrow_master.fleet.model import EvidenceRow, GapRow
-from windrow_master.store.made import Made, Upsert
+from windrow_master.store.prepared import Made, Upsert
 from windrow_master.store.tables_fleet import dead_letters, evidence, gaps, marks
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.model import Kind, Lane

@@ -26,7 +26,7 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
-from windrow_master.store.made import Found, Made, flat, page, settable
+from windrow_master.store.prepared import Found, Made, flat, page, settable
 from windrow_master.store.tables_fleet import commands, gpu_claims, grants, hosts, slots
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId

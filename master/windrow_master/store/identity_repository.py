@@ -18,7 +18,7 @@ from windrow_master.identity.model import (
     SignInLink,
     Standing,
 )
-from windrow_master.store.made import Found, page
+from windrow_master.store.prepared import Found, page
 from windrow_master.store.tables_identity import (
     accounts,
     api_tokens,

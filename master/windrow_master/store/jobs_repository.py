@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.clusters.model import names_of
-from windrow_master.store.made import Found, Made, page
+from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.store.prepared import Found, Made, page
 from windrow_master.store.tables_jobs import jobs
 from windrow_proto.ids import AccountId
 from windrow_proto.volumes import Mount

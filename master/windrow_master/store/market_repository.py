@@ -19,7 +19,7 @@ from windrow_master.market.model import (
     TransferKind,
     may_be_negative,
 )
-from windrow_master.store.made import Found, Made, Upsert, flat, page, settable
+from windrow_master.store.prepared import Found, Made, Upsert, flat, page, settable
 from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from windrow_master.acceptance.model import Proof, ProofStep, StepName, StepState
 from windrow_master.fleet.model import ProofOutcome
-from windrow_master.onboarding.proofs.model import Proof, ProofStep, StepName, StepState
 from windrow_master.store.tables_fleet import host_proofs as table
 from windrow_proto.ids import HostId
 

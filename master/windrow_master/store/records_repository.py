@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from windrow_master.records.rules import Record
-from windrow_master.store.made import Made
+from windrow_master.store.prepared import Made
 from windrow_master.store.tables_clusters import clusters, workloads
 from windrow_master.store.tables_core import events, operations
 from windrow_master.store.tables_fleet import commands, dead_letters, gaps

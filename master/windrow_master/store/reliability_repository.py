@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, func, select
 
 from windrow_master.fleet.model import HostRecord, Mishap, Record
-from windrow_master.store.made import Found, Upsert
+from windrow_master.store.prepared import Found, Upsert
 from windrow_master.store.tables_core import event_subjects, events
 from windrow_master.store.tables_fleet import host_reliability as table
 from windrow_proto.ids import HostId

@@ -19,14 +19,14 @@ from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, 
 from windrow_master.audit.model import Wanted
 from windrow_master.store import earlier
 from windrow_master.store.core_repository import AuditRepository, ChainHead, TermRepository
+from windrow_master.store.disk_space import Room
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
+from windrow_master.store.leadership import Claim
 from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.model import EventRow
-from windrow_master.store.opening import explained, is_damage
-from windrow_master.store.room import Room
-from windrow_master.store.seat import Claim
+from windrow_master.store.open_errors import explained, is_damage
 from windrow_master.store.unit import ORIGIN, Part, UnitOfWork
 from windrow_proto.errors import (
     DeadlineExceeded,

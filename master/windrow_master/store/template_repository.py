@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from windrow_master.clusters.model import Template
 from windrow_master.store.clusters_repository import request_of, request_values
-from windrow_master.store.made import readable
+from windrow_master.store.prepared import readable
 from windrow_master.store.tables_clusters import templates
 from windrow_proto.ids import AccountId
 

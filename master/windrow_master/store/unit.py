@@ -37,7 +37,6 @@ from windrow_master.store.identity_repository import (
     TokenRepository,
 )
 from windrow_master.store.jobs_repository import JobRepository
-from windrow_master.store.made import say
 from windrow_master.store.market_repository import (
     AskRepository,
     LedgerRepository,
@@ -45,6 +44,7 @@ from windrow_master.store.market_repository import (
     RentalRepository,
 )
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
+from windrow_master.store.prepared import say
 from windrow_master.store.proof_repository import ProofRepository
 from windrow_master.store.records_repository import RecordRepository
 from windrow_master.store.reliability_repository import ReliabilityRepository

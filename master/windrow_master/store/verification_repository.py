@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
 
 from windrow_master.fleet.model import Verification, VerifyOutcome
-from windrow_master.store.made import Found, Made
+from windrow_master.store.prepared import Found, Made
 from windrow_master.store.tables_fleet import gpu_verifications as table
 from windrow_proto.ids import GpuUuid, HostId
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from windrow_master.clusters.model import Use, Volume
-from windrow_master.store.made import readable
+from windrow_master.store.prepared import readable
 from windrow_master.store.tables_clusters import volume_uses as uses
 from windrow_master.store.tables_clusters import volumes as table
 from windrow_proto.ids import AccountId, ClusterId

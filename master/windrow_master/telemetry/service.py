@@ -16,11 +16,10 @@ from typing import Final
 
 import structlog
 
-from windrow_master.again import ends_alone
+from windrow_master.loops import ends_alone
 from windrow_master.telemetry.duckdb_view import HistoryView
 from windrow_master.telemetry.follow import stored_since
 from windrow_master.telemetry.live import LiveView
-from windrow_master.telemetry.log.service import Forced, Retention, TelemetryLog
 from windrow_master.telemetry.model import (
     GroupPoints,
     GroupQuery,
@@ -32,6 +31,7 @@ from windrow_master.telemetry.model import (
 )
 from windrow_master.telemetry.ports import Executor, HistoryPort
 from windrow_master.telemetry.remote.service import RemoteView
+from windrow_master.telemetry.segment_log import Forced, Retention, TelemetryLog
 from windrow_master.telemetry.watch import WatchBook
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, HostId

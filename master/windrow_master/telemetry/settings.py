@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from windrow_master.telemetry.log.service import BYTES_MAX, KEEP_NS, Retention
 from windrow_master.telemetry.remote.store import MetricsStore, parse_url
+from windrow_master.telemetry.segment_log import BYTES_MAX, KEEP_NS, Retention
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import HOUR
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from windrow_master.accesses.trials.judge import is_whole, judge
-from windrow_master.accesses.trials.model import Return, Verdict, Watched
+from windrow_master.accesses.failover_test.judge import is_whole, judge
+from windrow_master.accesses.failover_test.model import Return, Verdict, Watched
 from windrow_master.telemetry.model import LogRecord
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.intervals import Intervals

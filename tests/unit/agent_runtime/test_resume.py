@@ -10,7 +10,7 @@ from windrow_agent.connection import Connection, Greeting
 from windrow_agent.outbox import Outbox
 from windrow_agent.spool import Spool
 from windrow_agent.threads import InlineRunner
-from windrow_master.api.trunk_route import HostRoute, Opening
+from windrow_master.link.route import HostRoute, Opening
 from windrow_proto.clock import SystemClock
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import BootId, HostId

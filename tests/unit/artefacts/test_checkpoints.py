@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.objects import BEGAN_NS, MemoryStore
-from windrow_master.clusters.artefacts import checkpoints
-from windrow_master.clusters.artefacts.model import Part, encode_manifest, parse_manifest
+from windrow_master.storage import checkpoints
+from windrow_master.storage.model import Part, encode_manifest, parse_manifest
 from windrow_proto.data_keys import DataKey
 from windrow_proto.errors import InvalidInput, NotFound, Unavailable
 from windrow_proto.frames import open_sealed, seal

@@ -14,9 +14,9 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support.objects import MemoryStore
 from windrow_agent import checkpoints as agent
 from windrow_agent.cache import Cache
-from windrow_master.clusters.artefacts import checkpoints as rules
-from windrow_master.clusters.artefacts.moving.service import CheckpointService
-from windrow_master.clusters.artefacts.s3 import S3Store
+from windrow_master.storage import checkpoints
+from windrow_master.storage.s3_store import S3Store
+from windrow_master.storage.transfer import CheckpointService
 from windrow_proto.checkpoints import FOLDER
 from windrow_proto.data_keys import DataKey
 from windrow_proto.errors import BadProof, WindrowError
@@ -155,7 +155,7 @@ async def test_a_host_that_dies_at_any_word_leaves_the_checkpoint_before(world):
         world.cut = cut
         with pytest.raises(WindrowError):
             await world.service.save("account_1", OWNER, one)
-        assert await rules.steps(world.objects, OWNER) == (1,)
+        assert await checkpoints.steps(world.objects, OWNER) == (1,)
     world.cut = None
 
     assert (await world.service.save("account_1", OWNER, one)).step == 2
@@ -212,7 +212,7 @@ async def test_a_host_that_says_another_hash_than_it_sent_is_refused(world, monk
     with pytest.raises(BadProof):
         await world.service.save("account_1", OWNER, one)
 
-    assert await rules.steps(world.objects, OWNER) == ()
+    assert await checkpoints.steps(world.objects, OWNER) == ()
 
 
 def agent_moved(size: int) -> Any:

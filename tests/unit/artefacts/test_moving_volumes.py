@@ -10,9 +10,9 @@ import pytest
 from tests.support.s3 import bucket
 from tests.unit.artefacts.test_moving import World
 from tests.unit.artefacts.test_moving import world as world
-from windrow_master.clusters.artefacts import checkpoints as rules
-from windrow_master.clusters.artefacts.moving.service import Restoring, Saving
-from windrow_master.clusters.artefacts.s3 import S3Store
+from windrow_master.storage import checkpoints
+from windrow_master.storage.s3_store import S3Store
+from windrow_master.storage.transfer import Restoring, Saving
 from windrow_proto.errors import Conflict, TooLarge, WindrowError
 
 OWNER = "volume_1"
@@ -71,7 +71,7 @@ async def test_a_save_that_dies_at_any_word_leaves_the_version_before(world):
         world.cut = cut
         with pytest.raises(WindrowError):
             await save(world, "one", 1)
-        assert await rules.steps(world.objects, OWNER) == (1,)
+        assert await checkpoints.steps(world.objects, OWNER) == (1,)
     world.cut = None
     assert (await restore(world, "two")).step == 1
     assert {(two / name).read_bytes() for name in "ab"} == {b"first"}
@@ -85,7 +85,7 @@ async def test_who_is_not_the_writer_any_more_makes_no_version(world):
 
     with pytest.raises(Conflict, match="another has version 1"):
         await save(world, "one", 0, begin=begin)
-    assert await rules.steps(world.objects, OWNER) == ()
+    assert await checkpoints.steps(world.objects, OWNER) == ()
 
 
 async def test_more_than_is_allowed_is_not_sent(world):
@@ -100,7 +100,7 @@ async def test_the_two_newest_are_kept_and_a_damaged_one_is_passed_over(world):
     for version in range(1, 4):
         (one / "f").write_bytes(b"%d" % version)
         await save(world, "one", version - 1, keep=2)
-    assert await rules.steps(world.objects, OWNER) == (3, 2)
+    assert await checkpoints.steps(world.objects, OWNER) == (3, 2)
     key = next(key for key in world.objects.held if f"/parts/{3:020d}/" in key)
     world.objects.held[key] = world.objects.held[key][:-1] + bytes([world.objects.held[key][-1] ^ 1])
     (two / "left").touch()

@@ -13,14 +13,14 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support.objects import MemoryStore
 from tests.unit.master_api.described import assert_described
 from tests.waiting import PATIENCE_S
-from windrow_master import rooms
 from windrow_master.api.app import build_app
 from windrow_master.api.artefact_routes import ArtefactOut
 from windrow_master.api.out import Page
-from windrow_master.clusters.artefacts import service as artefacts
-from windrow_master.clusters.artefacts.model import ObjectKey
-from windrow_master.clusters.artefacts.sealing import Tally, opened, sealed
-from windrow_master.clusters.artefacts.service import ArtefactService, root_key
+from windrow_master.app import wiring
+from windrow_master.storage import artefacts
+from windrow_master.storage.artefacts import ArtefactService, root_key
+from windrow_master.storage.model import ObjectKey
+from windrow_master.storage.sealing import Tally, opened, sealed
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.data_keys import DataKey
 from windrow_proto.disk_memory import MemoryDisk
@@ -55,7 +55,7 @@ class Site:
 @pytest.fixture
 async def site(tmp_path) -> AsyncIterator[Site]:
     clock = ManualClock()
-    opened = rooms.build(tmp_path, clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(tmp_path, clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         owner = opened.services.identity.first_account()
         token = opened.services.identity.local_token(owner, None)

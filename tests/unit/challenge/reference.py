@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow_master.fleet.verification.product import line
+from windrow_master.verification.product import line
 from windrow_proto import merkle
 from windrow_proto.challenge import (
     FIRST_ROOT,

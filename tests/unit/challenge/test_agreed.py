@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.challenge.reference import CHALLENGE
-from windrow_master.fleet.verification.product import line
+from windrow_master.verification.product import line
 from windrow_proto import merkle, wire_challenge
 from windrow_proto.challenge import (
     FIRST_ROOT,

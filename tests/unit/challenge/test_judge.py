@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.challenge.reference import CHALLENGE, prove, wrong_share
-from windrow_master.fleet.verification.draw import CHANCE_BYTES, draw
-from windrow_master.fleet.verification.judge import (
+from windrow_master.verification.draw import CHANCE_BYTES, draw
+from windrow_master.verification.judge import (
     FINAL,
     Answered,
     Committed,
@@ -19,8 +19,8 @@ from windrow_master.fleet.verification.judge import (
     Trial,
     step,
 )
-from windrow_master.fleet.verification.product import entries
-from windrow_master.fleet.verification.times import ANSWER_NS, LIMIT_NS, Pace, Timing
+from windrow_master.verification.product import entries
+from windrow_master.verification.times import ANSWER_NS, LIMIT_NS, Pace, Timing
 from windrow_proto.challenge import Challenge, Matrix, Place, entry
 from windrow_proto.ids import GpuUuid
 from windrow_proto.units import SECOND

@@ -14,8 +14,8 @@ from windrow_agent.challenge.crew import Crew, Outcome
 from windrow_agent.challenge.memory import Memory
 from windrow_agent.challenge.opencl import ComputeFailed, Device, OpenCl, Session
 from windrow_agent.challenge.prover import Prover, choose, open_session
-from windrow_master.fleet.verification.draw import draw
-from windrow_master.fleet.verification.judge import Answered, Committed, Phase, Trial, step
+from windrow_master.verification.draw import draw
+from windrow_master.verification.judge import Answered, Committed, Phase, Trial, step
 from windrow_proto.challenge import Challenge, Place, Selection
 from windrow_proto.clock import SystemClock
 from windrow_proto.fill import LINE_BLOCKS, Fill, Filled, Probe, block

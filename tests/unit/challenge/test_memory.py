@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.challenge.reference import CHALLENGE
-from windrow_master.fleet.verification import memory as memories
-from windrow_master.fleet.verification.memory import (
+from windrow_master.verification import memory as memories
+from windrow_master.verification.memory import (
     FILL_NS,
     PROBES,
     VALUES_NS,

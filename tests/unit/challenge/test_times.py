@@ -2,7 +2,7 @@
 
 import pytest
 
-from windrow_master.fleet.verification.times import (
+from windrow_master.verification.times import (
     LIMIT_NS,
     SAMPLES_MIN,
     STANDARD,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.clusters.world import OPERATOR, STRANGER, market_world, principal
-from windrow_master.clusters import box
-from windrow_master.clusters.box import Doors
-from windrow_master.clusters.members import BLOCK_PORTS, FIRST_PORT
+from windrow_master.clusters.kinds import box
+from windrow_master.clusters.kinds.box import Doors
+from windrow_master.clusters.kinds.engines import BLOCK_PORTS, FIRST_PORT
 from windrow_master.clusters.model import ClusterKind
 from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.service_names import forward_host

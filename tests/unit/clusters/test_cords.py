@@ -9,9 +9,9 @@ from tests.unit.clusters.test_networks import TUNNELS, Said
 from tests.unit.clusters.test_over_hosts import by_rank, gang, m, prepared
 from tests.unit.clusters.world import principal
 from tests.waiting import poll_async
-from windrow_master.clusters.cords import service as cords
-from windrow_master.clusters.cords.service import CordService
-from windrow_master.clusters.tunnels.service import TunnelAddresses
+from windrow_master.network import overlay
+from windrow_master.network.overlay import CordService
+from windrow_master.network.tunnels import TunnelAddresses
 from windrow_proto.errors import HostUnreachable, LinkClosed
 from windrow_proto.keys import SigningKey
 from windrow_proto.messages import ChannelClose, ChannelData
@@ -90,7 +90,7 @@ async def test_a_bug_in_writing_down_what_cords_carried_ends_no_master(m, monkey
             raise bugs.pop()
         is_written.set()
 
-    monkeypatch.setattr(cords, "write_down", write_down)
+    monkeypatch.setattr(overlay, "write_down", write_down)
     async with joining(m):
         await is_written.wait()
 

@@ -8,7 +8,7 @@ from tests.unit.clusters.test_routes import ScriptedStream
 from tests.unit.clusters.test_tunnels import HeldStream, tunnelling
 from tests.unit.clusters.world import STRANGER, market_world, principal
 from tests.waiting import poll_async
-from windrow_master.clusters import limits
+from windrow_master.clusters import end_limits
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.clusters.request import checked
 from windrow_master.market.model import RentalId, RentalLine
@@ -17,7 +17,7 @@ from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.messages import ChannelClose
 from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
 
-NOTHING = limits.Spent(0, 0)
+NOTHING = end_limits.Spent(0, 0)
 CENT = Microcents(MICROCENTS_PER_UNIT // 100)
 
 
@@ -90,7 +90,7 @@ async def test_a_budget_ends_it_a_minute_before_it_is_passed(m):
     cluster_id = await running(m, budget=Microcents(100 * CENT))
     price = (await m.cluster(cluster_id)).price_per_hour
     whole_ns = 100 * CENT * HOUR // price
-    await later(m, whole_ns - limits.BUDGET_MARGIN_NS - SECOND)
+    await later(m, whole_ns - end_limits.BUDGET_MARGIN_NS - SECOND)
     assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
     await later(m, 2 * SECOND)
     assert await phase(m, cluster_id) == (
@@ -129,19 +129,19 @@ async def test_whoever_is_in_it_keeps_it_and_its_idle_time_begins_when_the_last_
 async def test_what_does_not_run_yet_comes_to_no_limit(m):
     view = await m.create(argv=(), max_duration_ns=MINUTE, idle_ns=MINUTE)
     waiting = replace(view.cluster, phase=ClusterPhase.CREATING)
-    assert limits.reached(waiting, NOTHING, HOUR, waiting.created_at_ns + HOUR) == ""
-    assert limits.ends_at_ns(waiting, NOTHING, waiting.created_at_ns) is None
+    assert end_limits.reached(waiting, NOTHING, HOUR, waiting.created_at_ns + HOUR) == ""
+    assert end_limits.ends_at_ns(waiting, NOTHING, waiting.created_at_ns) is None
 
 
 async def test_the_sooner_of_duration_and_budget_is_when_it_ends(m):
     cluster_id = await running(m, max_duration_ns=HOUR, budget=Microcents(100 * CENT))
     cluster = (await m.clusters.get(principal(), cluster_id)).cluster
     began = cluster.started_at_ns
-    assert limits.ends_at_ns(cluster, NOTHING, began) == began + HOUR
+    assert end_limits.ends_at_ns(cluster, NOTHING, began) == began + HOUR
     dear = replace(cluster, price_per_hour=Microcents(400 * CENT))
-    assert limits.ends_at_ns(dear, NOTHING, began) == began + 14 * MINUTE
-    assert limits.ends_at_ns(dear, limits.Spent(0, 50 * CENT), began) == began + 6 * MINUTE + 30 * SECOND
-    assert limits.ends_at_ns(replace(cluster, price_per_hour=Microcents(0)), NOTHING, began) == began + HOUR
+    assert end_limits.ends_at_ns(dear, NOTHING, began) == began + 14 * MINUTE
+    assert end_limits.ends_at_ns(dear, end_limits.Spent(0, 50 * CENT), began) == began + 6 * MINUTE + 30 * SECOND
+    assert end_limits.ends_at_ns(replace(cluster, price_per_hour=Microcents(0)), NOTHING, began) == began + HOUR
 
 
 def test_the_clock_counts_each_line_from_its_own_start_and_a_final_one_as_it_was_signed():
@@ -152,8 +152,8 @@ def test_the_clock_counts_each_line_from_its_own_start_and_a_final_one_as_it_was
     gone = replace(one, workload_id=WorkloadId("w4"), lease_until_ns=2 * HOUR)
     ending = replace(one, workload_id=WorkloadId("w5"), cut_at_ns=2 * HOUR)
     unborn = replace(one, workload_id=WorkloadId("w6"), runs_from_ns=None)
-    spent = limits.spent_of(None, [one, late, done, gone, ending, unborn], 3 * HOUR)
-    assert spent == limits.Spent(0, 120 + 60 + 30 + 60 + 60, HOUR)
+    spent = end_limits.spent_of(None, [one, late, done, gone, ending, unborn], 3 * HOUR)
+    assert spent == end_limits.Spent(0, 120 + 60 + 30 + 60 + 60, HOUR)
 
 
 async def test_a_host_that_bills_and_does_not_say_that_it_runs_is_held_to_the_limits(m):
@@ -197,7 +197,7 @@ async def test_a_tunnel_counts_as_somebody_until_it_is_closed(site):
 
 
 def test_nothing_is_remembered_of_what_has_ended():
-    uses = limits.Uses()
+    uses = end_limits.Uses()
     with uses.inside(ClusterId("cluster_1")):
         assert uses.idle_ns(ClusterId("cluster_1"), 5) == 0
     assert uses.idle_ns(ClusterId("cluster_1"), 5) == 0

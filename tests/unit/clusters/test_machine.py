@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tests.unit.clusters.made import NOW, cluster
 from windrow_master.clusters.drawings import mermaid_text, page, table_text
-from windrow_master.clusters.machine import FINAL, MOVES, ClusterEvent, Effect, answer, noted, step
 from windrow_master.clusters.model import STEPS_KEPT, ClusterPhase, Step
+from windrow_master.clusters.states import FINAL, MOVES, ClusterEvent, Effect, answer, noted, step
 
 TABLE = """\
 Requested queue     Queued

@@ -8,8 +8,8 @@ from tests.unit.clusters.test_networks import TUNNELS, Said, translated
 from tests.unit.clusters.test_over_hosts import THIRD, by_rank, gang, look, lose, running
 from tests.unit.clusters.test_over_hosts import m as m
 from tests.unit.clusters.world import HOST, OTHER, OWNER, principal
+from windrow_master.clusters import yielding
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Workload
-from windrow_master.clusters.placing import yielding
 from windrow_master.fleet.model import Slot, SlotState
 from windrow_master.identity.model import Account, Role
 from windrow_master.market.model import PROOF_ACCOUNT

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from windrow_master.clusters.members import (
+from windrow_master.clusters.kinds.engines import (
     BLOCK_PORTS,
     BLOCKS,
     FIRST_PORT,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_master.clusters.tunnels.nearest import (
+from windrow_master.network.nearest_access import (
     LISTED_MAX,
     Nearby,
     TunnelPlace,

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, OWNER, market_world, principal
-from windrow_master.clusters.fellows import FILL_NS, HURT_KEPT_NS
+from windrow_master.clusters.kinds.multi_host import FILL_NS, HURT_KEPT_NS
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Results, WorkPhase
-from windrow_master.fleet.machines import LinkEvent
+from windrow_master.fleet.states import LinkEvent
 from windrow_master.market.model import RentalState
 from windrow_proto.errors import InsufficientFunds, InvalidInput, NoCapacity
 from windrow_proto.ids import BootId, HostId

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.unit.clusters.world import HOST, OTHER, OWNER, market_world
-from windrow_master.clusters.placing.service import Placer
-from windrow_master.fleet.machines import AdminEvent, LinkEvent
+from windrow_master.clusters.snapshot import Placer
+from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.placement.model import Snapshot
 from windrow_proto.units import MINUTE, Microcents
 

@@ -7,8 +7,8 @@ import tarfile
 import pytest
 
 from tests.unit.clusters.test_routes import HOST, ScriptedStream
-from windrow_master.clusters.results.service import ResultService, Terms
-from windrow_master.clusters.tar import TarSieve
+from windrow_master.clusters.results import ResultService, Terms
+from windrow_master.network.tar import TarSieve
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.model import CommandKind, ObservedWorkload, WorkloadPhase
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND

@@ -11,12 +11,12 @@ from tests.unit.clusters.test_stopping import stopped
 from tests.unit.clusters.test_volumes import saved
 from tests.unit.clusters.world import OWNER
 from tests.unit.jobs.test_decide import job
-from windrow_master.clusters.artefacts import checkpoints
-from windrow_master.clusters.artefacts.model import object_key
-from windrow_master.clusters.artefacts.retention.rules import KEPT_NS, SETTLED_NS, Stay, of_ended
-from windrow_master.clusters.artefacts.retention.service import RetentionService
-from windrow_master.clusters.artefacts.service import ArtefactService
-from windrow_master.clusters.jobs.model import JobId, JobState
+from windrow_master.jobs.model import JobId, JobState
+from windrow_master.storage import checkpoints
+from windrow_master.storage.artefacts import ArtefactService
+from windrow_master.storage.model import object_key
+from windrow_master.storage.retention import RetentionService
+from windrow_master.storage.retention_rules import KEPT_NS, SETTLED_NS, Stay, of_ended
 from windrow_proto.units import DAY, HOUR
 
 GOES_ON = Stay(checkpoints.KEEP)

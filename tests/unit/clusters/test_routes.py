@@ -14,14 +14,14 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support.personas import DRIVER, uuid
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
-from windrow_master import rooms
 from windrow_master.api import market_routes, out_clusters
 from windrow_master.api.app import build_app
 from windrow_master.api.out import Page
-from windrow_master.clusters.access.service import WorkAccess
-from windrow_master.fleet.machines import LinkEvent
-from windrow_master.fleet.verification import schedule
+from windrow_master.app import wiring as rooms
+from windrow_master.fleet.states import LinkEvent
+from windrow_master.network.workload_io import WorkAccess
 from windrow_master.store.executors import InlineExecutor
+from windrow_master.verification import schedule
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import HostUnreachable
 from windrow_proto.ids import HostId

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, market_world, principal
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest, Results, WorkPhase
-from windrow_master.clusters.workloads import LOST_AFTER_NS
-from windrow_master.fleet.machines import AdminEvent, LinkEvent
+from windrow_master.clusters.reports import LOST_AFTER_NS
+from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.identity.model import Role
 from windrow_master.market.model import MINT, RentalState, Transfer, TransferKind, account_of
 from windrow_master.market.service import LEASE_NS

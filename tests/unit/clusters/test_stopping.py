@@ -15,10 +15,10 @@ from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, Ma
 from tests.unit.jobs.test_decide import job
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import out_clusters
-from windrow_master.clusters.jobs.model import Attempt, JobState
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, WorkPhase
-from windrow_master.clusters.workloads import LOST_AFTER_NS
-from windrow_master.fleet.machines import AdminEvent, LinkEvent
+from windrow_master.clusters.reports import LOST_AFTER_NS
+from windrow_master.fleet.states import AdminEvent, LinkEvent
+from windrow_master.jobs.model import Attempt, JobState
 from windrow_master.market.model import RentalState
 from windrow_master.store.model import OperationState
 from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NoCapacity, NotFound

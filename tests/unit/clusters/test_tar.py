@@ -6,7 +6,7 @@ import tarfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_master.clusters.tar import TarCounter
+from windrow_master.network.tar import TarCounter
 
 
 def packed(sizes: list[int], form: int) -> bytes:

@@ -13,7 +13,7 @@ from windrow.client import Client
 from windrow.config import Config
 from windrow.errors import WindrowClientError
 from windrow_master.api.template_routes import TemplateOut, TemplatesOut
-from windrow_master.clusters.templates import service
+from windrow_master.clusters import templates
 
 ASKED = {"kind": "ray", "hosts": 3, "cpus": 4, "env": {"A": "b"}, "name": "mine", "budget": "5", "idle_seconds": 600}
 
@@ -74,7 +74,7 @@ async def test_a_login_is_not_kept(site):
 
 
 async def test_an_account_has_so_many_and_no_more(site, monkeypatch):
-    monkeypatch.setattr(service, "TEMPLATES_MAX", 1)
+    monkeypatch.setattr(templates, "TEMPLATES_MAX", 1)
     await save(site)
     assert (await save(site, "second")).status_code == 429
     assert (await save(site)).status_code == 200

@@ -9,9 +9,9 @@ from tests.unit.clusters.test_routes import HOST, ScriptedStream
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master.api import out_clusters
-from windrow_master.clusters.tunnels import service
-from windrow_master.clusters.tunnels.nearest import LISTED_MAX, UNREACHED_KEPT_NS, Nearby, TunnelPlace
-from windrow_master.clusters.tunnels.service import TunnelAddresses, TunnelService
+from windrow_master.network import tunnels as service
+from windrow_master.network.nearest_access import LISTED_MAX, UNREACHED_KEPT_NS, Nearby, TunnelPlace
+from windrow_master.network.tunnels import TunnelAddresses, TunnelService
 from windrow_master.shares import ShareLimits
 from windrow_proto.errors import BadProof, LinkClosed
 from windrow_proto.messages import ChannelClose, ChannelData

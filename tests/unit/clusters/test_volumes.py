@@ -14,13 +14,11 @@ from tests.unit.clusters.world import OWNER
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master.api.volume_routes import VolumeOut, VolumesOut
-from windrow_master.clusters.artefacts import checkpoints
-from windrow_master.clusters.artefacts.model import LIST_MAX, ObjectKey, Part
 from windrow_master.clusters.model import ClusterPhase, Use, Volume, WorkPhase
-from windrow_master.clusters.volumes import rules
-from windrow_master.clusters.volumes import service as volumes
-from windrow_master.clusters.volumes.course.service import VolumeCourse
-from windrow_master.clusters.volumes.rules import Due, due, is_over
+from windrow_master.storage import checkpoints, volume_rules, volumes
+from windrow_master.storage.model import LIST_MAX, ObjectKey, Part
+from windrow_master.storage.volume_rules import Due, due, is_over
+from windrow_master.storage.volume_sync import VolumeCourse
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.volumes import Mount, check_mounts, parse_mount, variable
 
@@ -201,10 +199,10 @@ def test_mounts_of_one_workload_are_apart():
 def test_only_one_host_writes():
     request = replace(made.cluster(ClusterPhase.RUNNING).request, hosts=2, volumes=(Mount("a", "/data"),))
     with pytest.raises(InvalidInput, match="read-only"):
-        rules.check(request)
-    rules.check(replace(request, volumes=(Mount("a", "/data", True),)))
+        volume_rules.check(request)
+    volume_rules.check(replace(request, volumes=(Mount("a", "/data", True),)))
     with pytest.raises(InvalidInput, match="simulated"):
-        rules.check(replace(request, hosts=1, simulated=True))
+        volume_rules.check(replace(request, hosts=1, simulated=True))
 
 
 @pytest.mark.parametrize(

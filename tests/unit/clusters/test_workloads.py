@@ -6,9 +6,8 @@ from itertools import permutations
 import pytest
 
 from tests.unit.clusters.made import NOW, cluster, report, workload
-from windrow_master.clusters.machine import ClusterEvent, step
 from windrow_master.clusters.model import ClusterPhase, WorkPhase
-from windrow_master.clusters.workloads import (
+from windrow_master.clusters.reports import (
     END_OVERDUE_NS,
     FILES_WAIT_NS,
     LOST_AFTER_NS,
@@ -19,6 +18,7 @@ from windrow_master.clusters.workloads import (
     lost,
     observed,
 )
+from windrow_master.clusters.states import ClusterEvent, step
 from windrow_proto.model import WorkloadPhase
 from windrow_proto.units import SECOND
 

@@ -13,9 +13,9 @@ from windrow_master.clusters import environments
 from windrow_master.clusters.model import Cluster, ClusterRequest
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import ClusterView
-from windrow_master.fleet.machines import AdminEvent, LinkEvent
 from windrow_master.fleet.ports import FleetPorts
 from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.identity.model import ALL_ROLES, Principal, Role
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store

@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from tests.unit.fleet.world import BOOT, HOST, OTHER, World, world
-from windrow_master.fleet.evidence.service import EvidenceDesk
-from windrow_master.fleet.measured import ANSWER_NS
-from windrow_master.fleet.measures.service import MEASURE_LIFE_NS
-from windrow_master.store.made import say
+from windrow_master.fleet.bandwidth import ANSWER_NS
+from windrow_master.fleet.bandwidth_schedule import MEASURE_LIFE_NS
+from windrow_master.fleet.intake import EvidenceDesk
+from windrow_master.store.prepared import say
 from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
 from windrow_proto.errors import StorageFailed
 from windrow_proto.ids import BootId

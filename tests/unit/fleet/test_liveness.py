@@ -16,7 +16,7 @@ from windrow_master.fleet.liveness import (
     trip,
     verdict,
 )
-from windrow_master.fleet.machines import AdminState, LinkEvent, LinkState, VerifyState
+from windrow_master.fleet.states import AdminState, LinkEvent, LinkState, VerifyState
 from windrow_proto.ids import HostId
 from windrow_proto.units import SECOND
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from windrow_master.fleet import machines
+from windrow_master.fleet import states
 from windrow_master.fleet.drawings import page, table_text
-from windrow_master.fleet.machines import (
+from windrow_master.fleet.states import (
     ADMIN,
     COMMAND,
     COMMAND_DONE,
@@ -89,7 +89,7 @@ def test_every_state_is_reached_from_the_first_one(name):
 @pytest.mark.parametrize("state", sorted(COMMAND_DONE))
 @pytest.mark.parametrize("event", list(CommandEvent))
 def test_the_result_of_a_done_command_never_changes(state, event):
-    step = machines.step_command(state, event)
+    step = states.step_command(state, event)
     assert step.state is state
     assert not step.moved
 
@@ -97,15 +97,15 @@ def test_the_result_of_a_done_command_never_changes(state, event):
 @pytest.mark.parametrize("event", [CommandEvent.EXPIRE, CommandEvent.SILENCE])
 def test_a_command_that_was_sent_is_never_called_timed_out_by_time_alone(event):
     sent = [s for s in CommandState if s not in COMMAND_DONE and s is not CommandState.QUEUED]
-    assert CommandState.TIMED_OUT not in {machines.step_command(state, event).state for state in sent}
+    assert CommandState.TIMED_OUT not in {states.step_command(state, event).state for state in sent}
 
 
 def test_a_command_is_never_sent_again_once_its_fate_is_unknown():
-    assert machines.step_command(CommandState.UNKNOWN, CommandEvent.SEND).answer is Answer.REFUSED
+    assert states.step_command(CommandState.UNKNOWN, CommandEvent.SEND).answer is Answer.REFUSED
 
 
 def test_only_retired_ends_a_host():
-    assert ADMIN.final_states() == (machines.AdminState.RETIRED,)
+    assert ADMIN.final_states() == (states.AdminState.RETIRED,)
     assert SLOT.final_states() == ()
     assert set(COMMAND.final_states()) == COMMAND_DONE
 

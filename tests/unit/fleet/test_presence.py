@@ -3,7 +3,7 @@
 from tests.master_support import ManualClock
 from windrow_master.fleet.liveness import BREAKER_AGENTS_MIN, LOST_MIN_NS
 from windrow_master.fleet.model import LinkState
-from windrow_master.fleet.presence.service import MOVES_MIN, MOVES_TURNS, PresenceBook, Route
+from windrow_master.fleet.presence import MOVES_MIN, MOVES_TURNS, PresenceBook, Route
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.messages import Heartbeat
 from windrow_proto.units import SECOND

@@ -5,10 +5,10 @@ import pytest
 from tests.unit.fleet.world import GPU_1, HOST, world
 from windrow_master.fleet import mishaps
 from windrow_master.fleet.liveness import Breaker
-from windrow_master.fleet.machines import AdminEvent
 from windrow_master.fleet.model import HostRecord, Mishap
-from windrow_master.fleet.reliabilities.service import ReliabilityDesk
 from windrow_master.fleet.reliability import ENOUGH, SLOT_NS, Record
+from windrow_master.fleet.reliability_counts import ReliabilityDesk
+from windrow_master.fleet.states import AdminEvent
 from windrow_proto.ids import ClusterId, SlotId
 from windrow_proto.units import SECOND
 

@@ -9,11 +9,11 @@ from tests.master_support import START_NS
 from tests.support.personas import card, uuid
 from tests.support.personas import host as inventory_of
 from windrow_master.fleet import sanitise
-from windrow_master.fleet.machines import AdminState, SlotState, VerifyEvent, VerifyOutcome
 from windrow_master.fleet.model import Condition, Host, Slot, Verification
-from windrow_master.fleet.verification import schedule
-from windrow_master.fleet.verification.schedule import BACK_OFF_MAX_NS, BACK_OFF_NS
-from windrow_master.fleet.verification.times import Timing, Work
+from windrow_master.fleet.states import AdminState, SlotState, VerifyEvent, VerifyOutcome
+from windrow_master.verification import schedule
+from windrow_master.verification.schedule import BACK_OFF_MAX_NS, BACK_OFF_NS
+from windrow_master.verification.times import Timing, Work
 from windrow_proto.ids import AccountId, ClusterId, GpuUuid, HostId, SlotId
 from windrow_proto.units import DAY, MINUTE
 

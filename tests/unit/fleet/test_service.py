@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.fleet.world import BOOT, GPU_1, HOST, OTHER, world
 from windrow_master.audit.model import Wanted
-from windrow_master.fleet.machines import AdminEvent, LinkEvent
-from windrow_master.fleet.measures.service import MeasureDesk
+from windrow_master.fleet.bandwidth_schedule import MeasureDesk
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
+from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
 from windrow_proto.messages import Gap

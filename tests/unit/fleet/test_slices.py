@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.personas import card
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, OWNER, h100, world
-from windrow_master.fleet.machines import AdminEvent, SlotState
 from windrow_master.fleet.slices import BARE, CUT, SHARED, TOO_MUCH, UNSHARED, share_milli, sliced_tier
+from windrow_master.fleet.states import AdminEvent, SlotState
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId
 from windrow_proto.model import CommandKind, GpuSlice, Isolation, PartitionSpec

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, world
-from windrow_master.fleet.machines import SlotState
+from windrow_master.fleet.states import SlotState
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, SlotId, cpu_slot
 from windrow_proto.model import SlotGrant

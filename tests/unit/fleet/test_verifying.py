@@ -10,7 +10,7 @@ from tests.master_support import SeededRng
 from tests.unit.fleet.world import GPU_1, HOST, OWNER, world
 from tests.waiting import poll_async
 from windrow_master.fleet.model import VerifyState
-from windrow_master.fleet.verification.checks.service import VerificationService
+from windrow_master.verification.scheduler import VerificationService
 from windrow_proto.errors import StorageFailed, Unavailable
 
 

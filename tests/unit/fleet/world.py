@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.master_support import ManualClock, SeededRng, opened_store
 from tests.support.personas import card, host, uuid
-from windrow_master.fleet.evidence.service import EvidenceItem
-from windrow_master.fleet.presence.service import Route
+from windrow_master.fleet.intake import EvidenceItem
+from windrow_master.fleet.presence import Route
 from windrow_master.fleet.service import FleetService
 from windrow_master.store.store import Store
 from windrow_proto.ids import AccountId, BootId, HostId

@@ -23,7 +23,7 @@ from windrow_access import config as access_config
 from windrow_agent import config as agent_config
 from windrow_master import config as master_config
 from windrow_master.api.auth import RULES
-from windrow_master.standby import StandbyApp
+from windrow_master.app.standby import StandbyApp
 from windrow_master.store.bus import check_url
 
 ROOT = Path(__file__).resolve().parents[3]

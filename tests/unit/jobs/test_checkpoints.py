@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.clusters.world import OTHER, STRANGER, principal
 from tests.unit.jobs.world import once, world
-from windrow_master.clusters.artefacts.checkpoints import Passed
-from windrow_master.clusters.artefacts.moving.service import Outcome
-from windrow_master.clusters.jobs.model import JobState
-from windrow_master.fleet.machines import LinkEvent
+from windrow_master.fleet.states import LinkEvent
+from windrow_master.jobs.model import JobState
+from windrow_master.storage.checkpoints import Passed
+from windrow_master.storage.transfer import Outcome
 from windrow_proto.errors import InvalidInput, LinkClosed, NotFound, TooMany
 from windrow_proto.model import WorkloadPhase
 from windrow_proto.units import SECOND

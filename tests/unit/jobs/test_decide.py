@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.clusters.made import cluster, workload
-from windrow_master.clusters.jobs.decide import (
+from windrow_master.clusters.model import ClusterPhase, WorkPhase
+from windrow_master.jobs.decide import (
     TRY_FIRST_NS,
     TRY_MAX_NS,
     Seen,
@@ -15,10 +16,9 @@ from windrow_master.clusters.jobs.decide import (
     refused,
     waits_for,
 )
-from windrow_master.clusters.jobs.machine import JobEvent
-from windrow_master.clusters.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
-from windrow_master.clusters.jobs.request import attempt_key, checked, in_order
-from windrow_master.clusters.model import ClusterPhase, WorkPhase
+from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.request import attempt_key, checked, in_order
+from windrow_master.jobs.states import JobEvent
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId
 

@@ -7,7 +7,8 @@ import pytest
 from tests.unit.clusters.conftest import site as site
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import out_jobs
-from windrow_master.clusters.jobs.impact import (
+from windrow_master.clusters.model import Workload
+from windrow_master.jobs.gpu_impact import (
     MEMORY,
     METRICS,
     POWER,
@@ -20,8 +21,7 @@ from windrow_master.clusters.jobs.impact import (
     query_of,
     spans_of,
 )
-from windrow_master.clusters.jobs.model import Attempt
-from windrow_master.clusters.model import Workload
+from windrow_master.jobs.model import Attempt
 from windrow_master.telemetry.model import SeriesKey, SeriesPoints
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.metrics import BY_NAME

@@ -5,8 +5,8 @@ import pytest
 from tests.unit.clusters.test_images import DIGEST, KEYS, LOGIN, TAG, found, keyed
 from tests.unit.clusters.world import HOST, OTHER, principal
 from tests.unit.jobs.world import World, world
-from windrow_master.clusters.jobs.model import JobRequest, JobState
-from windrow_master.fleet.machines import LinkEvent
+from windrow_master.fleet.states import LinkEvent
+from windrow_master.jobs.model import JobRequest, JobState
 from windrow_proto.errors import BadProof, Conflict, InvalidInput
 from windrow_proto.keys import SigningKey
 from windrow_proto.model import CommandKind

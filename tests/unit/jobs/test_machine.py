@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from windrow_master.clusters.jobs.drawings import mermaid_text, page, table_text
-from windrow_master.clusters.jobs.machine import FINAL, HOLDING, LIVING, MOVES, JobEffect, JobEvent, answer
+from windrow_master.jobs.drawings import mermaid_text, page, table_text
+from windrow_master.jobs.states import FINAL, HOLDING, LIVING, MOVES, JobEffect, JobEvent, answer
 
 TABLE = """\
 Submitted     admit   Queued
@@ -125,4 +125,4 @@ def test_no_cluster_is_kept_by_a_job_that_is_not_holding_one() -> None:
 def test_the_drawings_of_the_documentation_are_fresh() -> None:
     root = Path(__file__).parents[3]
     assert (root / "docs/diagrams/jobs.md").read_text() == page()
-    assert mermaid_text() in (root / "master/windrow_master/clusters/jobs/README.md").read_text()
+    assert mermaid_text() in (root / "master/windrow_master/jobs/README.md").read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.wheels import wheel
-from windrow_master.clusters.jobs import packages
+from windrow_master.jobs import packages
 from windrow_proto.errors import InvalidInput
 from windrow_proto.model import ENVIRONMENT
 

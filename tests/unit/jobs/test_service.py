@@ -6,11 +6,11 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, principal
 from tests.unit.jobs.world import GONE, once, world
-from windrow_master.clusters.artefacts.retention.rules import KEPT_NS
-from windrow_master.clusters.artefacts.service import taken
-from windrow_master.clusters.jobs.course import service as course
-from windrow_master.clusters.jobs.model import JobId, JobRequest, JobState
-from windrow_master.fleet.machines import LinkEvent
+from windrow_master.fleet.states import LinkEvent
+from windrow_master.jobs import controller
+from windrow_master.jobs.model import JobId, JobRequest, JobState
+from windrow_master.storage.artefacts import taken
+from windrow_master.storage.retention_rules import KEPT_NS
 from windrow_proto.errors import Conflict, IdempotencyMismatch, NotFound
 from windrow_proto.model import CommandKind, WorkloadPhase
 from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND
@@ -240,7 +240,7 @@ async def test_files_that_cannot_be_had_are_said_and_hold_nothing_up(tmp_path) -
 async def test_logs_and_files_of_jobs_count_against_the_quota_and_one_takes_half_of_what_is_left(
     tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr(course, "QUOTA_BYTES", 40)
+    monkeypatch.setattr(controller, "QUOTA_BYTES", 40)
     async with world(tmp_path) as it:
         it.market.join()
         kept = []

@@ -8,11 +8,11 @@ from typing import Any
 
 from tests.master_support import ManualClock, opened_store
 from tests.unit.clusters.world import Market, principal
-from windrow_master.clusters.artefacts.folder import FolderStore
-from windrow_master.clusters.artefacts.uploads import Uploads
-from windrow_master.clusters.jobs.keeping.service import JobFiles
-from windrow_master.clusters.jobs.model import JobRequest
-from windrow_master.clusters.jobs.service import JobService
+from windrow_master.jobs.files import JobFiles
+from windrow_master.jobs.model import JobRequest
+from windrow_master.jobs.service import JobService
+from windrow_master.storage.folder_store import FolderStore
+from windrow_master.storage.uploads import Uploads
 from windrow_proto.errors import Conflict
 from windrow_proto.keys import SigningKey
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase

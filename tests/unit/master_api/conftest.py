@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
 from windrow_master.api.app import build_app
-from windrow_master.api.context import Services
+from windrow_master.api.deps import Services
+from windrow_master.app import wiring
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 
@@ -33,7 +33,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
     clock, rng = ManualClock(), SeededRng(3)
     static = tmp_path / "static"
     static.mkdir()
-    opened = rooms.build(tmp_path / "data", clock, rng, disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(tmp_path / "data", clock, rng, disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         services = opened.services
         services.version = "test"

@@ -10,8 +10,8 @@ from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_fleet_routes import HOST, fleet, ok  # noqa: F401  # the fixture
 from windrow_master.accesses.service import AccessService
 from windrow_master.api import out, out_accesses
-from windrow_master.api.trunk_wire import Trunk
-from windrow_master.fleet.presence.service import Route
+from windrow_master.fleet.presence import Route
+from windrow_master.link.wire import Trunk
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.messages import Heartbeat
 from windrow_proto.units import MILLISECOND

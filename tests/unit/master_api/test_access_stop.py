@@ -12,9 +12,9 @@ from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_access_routes import attach  # noqa: F401  # the fixture
 from tests.unit.master_api.test_fleet_routes import HOST, fleet  # noqa: F401  # the fixture
 from tests.waiting import poll_async
-from windrow_master.accesses.trials.service import TRIAL_NS
+from windrow_master.accesses.failover_test.service import TRIAL_NS
 from windrow_master.api import out_accesses
-from windrow_master.fleet.presence.service import Route
+from windrow_master.fleet.presence import Route
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccessId, BootId, HostId
 from windrow_proto.intervals import Intervals

@@ -26,10 +26,10 @@ from windrow_master.api import (
 )
 from windrow_master.api.app import description
 from windrow_master.api.cluster_shapes import cluster_json
-from windrow_master.api.trunk_wire import Trunk
 from windrow_master.clusters.model import ClusterPhase, Step
 from windrow_master.clusters.views import ClusterView
-from windrow_master.fleet.presence.service import Route
+from windrow_master.fleet.presence import Route
+from windrow_master.link.wire import Trunk
 from windrow_proto.ids import BootId
 from windrow_proto.messages import Heartbeat
 from windrow_proto.units import MINUTE, Microcents, time_text

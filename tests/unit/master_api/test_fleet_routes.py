@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.support.personas import DRIVER, uuid
-from windrow_master.fleet.measures.service import MEASURE_DAY_BYTES
+from windrow_master.fleet.bandwidth_schedule import MEASURE_DAY_BYTES
 from windrow_master.fleet.model import MeasuredRound
-from windrow_master.fleet.presence.service import Route
+from windrow_master.fleet.presence import Route
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
 from windrow_proto.model import FrameClass, GpuFacts, Inventory, Kind

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.master_api.conftest import Api
 from windrow_master.api.app import build_app
-from windrow_master.api.limits import ADDRESS, SIGN_IN, TOKEN, Limits
+from windrow_master.api.rate_limits import ADDRESS, SIGN_IN, TOKEN, Limits
 from windrow_master.store.bus import Exchange, Limit, MemoryBus
 from windrow_proto.units import SECOND
 

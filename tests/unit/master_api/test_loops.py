@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.master_support import ManualClock
-from windrow_master.accesses.trials.model import Phase
-from windrow_master.accesses.trials.service import TrialService
+from windrow_master.accesses.failover_test.model import Phase
+from windrow_master.accesses.failover_test.service import TrialService
 from windrow_master.api.event_tail import EventTail
-from windrow_master.api.trunk import BAD_PROOFS_MAX, LinkHub
-from windrow_master.api.trunk_certificates import Certificates
-from windrow_master.api.trunk_down import Downlink, HubFigures, HubPorts
+from windrow_master.link.certificates import Certificates
+from windrow_master.link.downlink import Downlink, HubFigures, HubPorts
+from windrow_master.link.hub import BAD_PROOFS_MAX, LinkHub
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.errors import LinkClosed
 from windrow_proto.ids import CommandId, HostId

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
 from windrow_master.api.app import build_app
 from windrow_master.api.headers import HEADERS
 from windrow_master.api.own_names import OwnNames, name_of
-from windrow_master.serving import own_names
+from windrow_master.app import wiring
+from windrow_master.app.serving import own_names
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import Misdirected
@@ -86,7 +86,7 @@ def test_the_names_are_those_of_loopback_the_listener_the_public_name_and_the_fu
 async def client(tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
     """Of an application with names, and a console of one page."""
     (tmp_path / "index.html").write_text("the console")
-    opened = rooms.build(tmp_path / "d", ManualClock(), SeededRng(9), disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(tmp_path / "d", ManualClock(), SeededRng(9), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         token = opened.identity.local_token(opened.identity.first_account(), None)
         transport = httpx2.ASGITransport(build_app(opened.services, tmp_path, names=NAMES))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_master.api.trunk_channels import ChannelPipe
+from windrow_master.link.channels import ChannelPipe
 from windrow_proto.errors import InvalidInput
 from windrow_proto.messages import CHANNEL_CHUNK_BYTES, Channel, ChannelCredit, ChannelData
 

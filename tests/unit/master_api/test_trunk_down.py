@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.master_support import ManualClock
-from windrow_master.api.trunk_down import RESEND_NS, Downlink, HubFigures, HubPorts
 from windrow_master.fleet.model import CommandRow
+from windrow_master.link.downlink import RESEND_NS, Downlink, HubFigures, HubPorts
 from windrow_proto.clock import SystemClock
 from windrow_proto.gather import Gather
 from windrow_proto.ids import CommandId, HostId

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from windrow_master.api import trunk_maps
-from windrow_master.api.trunk_accesses import Accesses
-from windrow_master.api.trunk_maps import RegionMaps
+from windrow_master.link import region_map
+from windrow_master.link.accesses import Accesses
+from windrow_master.link.region_map import RegionMaps
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import LinkClosed
 from windrow_proto.ids import HostId
@@ -36,7 +36,7 @@ def lines(count: int) -> dict[HostId, Line]:
 
 
 def test_few_hosts_hear_of_a_change_at_once_and_once() -> None:
-    few = lines(trunk_maps.TOLD_MIN)
+    few = lines(region_map.TOLD_MIN)
     one = maps(few)
 
     one.tick()
@@ -55,12 +55,12 @@ def test_of_many_hosts_a_tenth_hears_at_a_time_and_all_in_the_end() -> None:
     one = maps(many)
 
     counts = []
-    for _ in range(trunk_maps.TICKS + 1):
+    for _ in range(region_map.TICKS + 1):
         before = sum(len(line.heard) for line in many.values())
         one.tick()
         counts.append(sum(len(line.heard) for line in many.values()) - before)
 
-    assert counts == [200] * trunk_maps.TICKS + [0]
+    assert counts == [200] * region_map.TICKS + [0]
     assert {len(line.heard) for line in many.values()} == {1}
 
 
@@ -71,13 +71,13 @@ def test_that_an_access_has_gone_they_hear_seconds_later_also_while_others_go() 
     one.tick()
 
     counts: list[int] = []
-    for _ in range(trunk_maps.TICKS_AFTER_LOSS + 1):
-        if len(counts) < trunk_maps.TICKS_AFTER_LOSS:
+    for _ in range(region_map.TICKS_AFTER_LOSS + 1):
+        if len(counts) < region_map.TICKS_AFTER_LOSS:
             one.changed(is_loss=True)
         one.tick()
         counts.append(len(line.heard))
 
-    assert counts == [1] * trunk_maps.TICKS_AFTER_LOSS + [2]
+    assert counts == [1] * region_map.TICKS_AFTER_LOSS + [2]
 
 
 def test_a_host_that_comes_by_a_second_connection_hears_what_it_missed() -> None:

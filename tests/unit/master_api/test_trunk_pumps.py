@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.simulation.loop import VirtualLoop, run
-from windrow_master.api.trunk_pumps import Pump, Waiting
+from windrow_master.link.pumps import Pump, Waiting
 from windrow_proto.ids import BootId
 from windrow_proto.messages import Record
 from windrow_proto.model import FrameClass, Kind, Lane

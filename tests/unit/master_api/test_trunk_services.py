@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.waiting import poll_async
-from windrow_master.api import trunk_services
-from windrow_master.api.trunk_accesses import Accesses
-from windrow_master.api.trunk_down import HubPorts
-from windrow_master.api.trunk_services import ServiceAsks
-from windrow_master.api.trunk_wire import Trunk
-from windrow_master.clusters.tunnels.nearest import TunnelPlace
+from windrow_master.link import services
+from windrow_master.link.accesses import Accesses
+from windrow_master.link.downlink import HubPorts
+from windrow_master.link.services import ServiceAsks
+from windrow_master.link.wire import Trunk
+from windrow_master.network.nearest_access import TunnelPlace
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import Conflict, TooMany
 from windrow_proto.ids import ClusterId, mint
@@ -106,7 +106,7 @@ async def test_what_is_no_cluster_or_port_is_refused_before_anybody_is_asked() -
 
 
 async def test_questions_of_one_trunk_are_bounded_and_who_leaves_ends_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trunk_services, "ASKS_MAX", 2)
+    monkeypatch.setattr(services, "ASKS_MAX", 2)
     ended: list[int] = []
 
     async def slow(cluster_id: ClusterId, port: int) -> RenterTicket:

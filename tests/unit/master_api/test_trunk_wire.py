@@ -9,9 +9,10 @@ import pytest
 
 from tests.simulation.loop import VirtualLoop, run
 from tests.waiting import PATIENCE_S
-from windrow_master.api import trunk_route, trunk_wire
-from windrow_master.api.trunk_route import HostRoute, Opening
-from windrow_master.api.trunk_wire import Trunk, hello_of
+from windrow_master.link import route as trunk_route
+from windrow_master.link import wire
+from windrow_master.link.route import HostRoute, Opening
+from windrow_master.link.wire import Trunk, hello_of
 from windrow_proto.canary import Outflow
 from windrow_proto.errors import DeadlineExceeded
 from windrow_proto.gather import Gather
@@ -37,7 +38,7 @@ class Line:
 
 
 async def test_frames_that_can_wait_go_with_the_first_that_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trunk_wire, "Gather", lambda: Gather(3600.0))
+    monkeypatch.setattr(wire, "Gather", lambda: Gather(3600.0))
     line = Line()
     trunk = Trunk(line, services_pb2.TrunkHello(access_id="access_1"), "127.0.0.1:1", 1)
     async with asyncio.TaskGroup() as tasks:
@@ -108,12 +109,12 @@ def test_a_trunk_that_takes_nothing_is_closed() -> None:
 
     took_s, is_closed = _in_virtual_time(write)
     assert is_closed
-    assert took_s == pytest.approx(trunk_wire.SEND_DEADLINE_S)
+    assert took_s == pytest.approx(wire.SEND_DEADLINE_S)
 
 
 def test_a_trunk_that_says_nothing_is_read_no_longer() -> None:
     took_s, _ = _in_virtual_time(lambda trunk: trunk.read(lambda item: None))
-    assert took_s == pytest.approx(trunk_wire.SILENCE_S)
+    assert took_s == pytest.approx(wire.SILENCE_S)
 
 
 def test_a_trunk_without_a_hello_is_refused_in_time() -> None:
@@ -124,4 +125,4 @@ def test_a_trunk_without_a_hello_is_refused_in_time() -> None:
             await hello_of(Line(), "access_1")
         return loop.time()
 
-    assert run(1, history) == pytest.approx(trunk_wire.HELLO_DEADLINE_S)
+    assert run(1, history) == pytest.approx(wire.HELLO_DEADLINE_S)

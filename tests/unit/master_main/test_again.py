@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.master_support import ManualClock
-from windrow_master.again import again, ends_alone, pause_after
+from windrow_master.loops import again, ends_alone, pause_after
 from windrow_proto.errors import StorageFailed, Unavailable
 from windrow_proto.units import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 

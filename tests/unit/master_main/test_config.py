@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from windrow_master.config import parse, without_secrets
-from windrow_master.fleet.measures.service import MEASURE_CAP_BYTES
+from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import MIB
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from windrow_master import logs
+from windrow_master.app import logs
 from windrow_proto.crashes import STATED_NS, Crashes
 from windrow_proto.units import SECOND
 

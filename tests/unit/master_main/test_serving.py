@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow_master import serving
+from windrow_master.app import serving
 from windrow_proto.errors import Conflict
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.master_support import START_NS, ManualClock
-from windrow_master.steady import AHEAD_NS_MAX, BEHIND_NS_MAX, CLOCK_JUMPED, STATED_NS, SteadyClock
+from windrow_master.app.clock import AHEAD_NS_MAX, BEHIND_NS_MAX, CLOCK_JUMPED, STATED_NS, SteadyClock
 from windrow_proto.errors import Unavailable
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import PATIENCE_S, poll, poll_async
-from windrow_master import supervisor
-from windrow_master.supervisor import Daemon
+from windrow_master.up import supervisor
+from windrow_master.up.supervisor import Daemon
 
 PYTHON = sys.executable
 SLEEPER = (PYTHON, "-c", "import time; print('up', flush=True); time.sleep(600)")

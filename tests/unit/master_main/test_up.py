@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.waiting import PATIENCE_S
-from windrow_master import up, up_once
-from windrow_master.up_client import MasterHttp
-from windrow_master.up_once import Job
-from windrow_master.up_words import progress
+from windrow_master.up import once, up
+from windrow_master.up.client import MasterHttp
+from windrow_master.up.once import Job
+from windrow_master.up.words import progress
 from windrow_proto.errors import DeadlineExceeded, LinkClosed, NotFound, Unavailable, WorkloadFailed
 
 HOST = {
@@ -59,7 +59,7 @@ class PlayedMaster(MasterHttp):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(up_once, "LOOK_S", 0.001)
+    monkeypatch.setattr(once, "LOOK_S", 0.001)
 
 
 def _run(master: MasterHttp, is_stopped: bool = False) -> tuple[list[str], list[bytes]]:
@@ -101,7 +101,7 @@ def test_waiting_ends_with_what_was_waited_for(monkeypatch: pytest.MonkeyPatch) 
         def call(self, method: str, path: str, body: Any = None) -> Any:
             raise Unavailable("nobody there")
 
-    monkeypatch.setattr(up_once, "ONLINE_S", 0.01)
+    monkeypatch.setattr(once, "ONLINE_S", 0.01)
 
     with pytest.raises(DeadlineExceeded, match=r"Online.*nobody there"):
         _run(Absent())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.pki import TestAuthority, issue, make_ca
-from windrow_master.up_client import MasterHttp
+from windrow_master.up.client import MasterHttp
 from windrow_proto.errors import NotFound, Unavailable, WindrowError
 
 HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"

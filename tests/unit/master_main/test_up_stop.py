@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import poll_async
-from windrow_master import supervisor
-from windrow_master.supervisor import Daemon
-from windrow_master.up_stop import Desk, Line
+from windrow_master.up import supervisor
+from windrow_master.up.stop import Desk, Line
+from windrow_master.up.supervisor import Daemon
 from windrow_proto.errors import Conflict, Unavailable
 from windrow_proto.ids import AccessId
 

@@ -9,9 +9,9 @@ from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, bi
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.types import JSON
 
-from windrow_master.store import made
+from windrow_master.store import prepared
 from windrow_master.store.engine import sqlite_engines
-from windrow_master.store.made import Found, Made, Upsert, say
+from windrow_master.store.prepared import Found, Made, Upsert, say
 
 metadata = MetaData()
 things = Table(
@@ -95,7 +95,7 @@ def test_what_was_rolled_back_is_not_remembered_as_what_is(connection):
 
 
 def test_not_more_rows_are_remembered_than_it_says(connection, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(made, "ROWS_KNOWN_MAX", 3)
+    monkeypatch.setattr(prepared, "ROWS_KNOWN_MAX", 3)
     names = Found(select(things).order_by(things.c.number), lambda row: str(row["name"]))
     for number in range(20):
         ADD.run(connection, TWO | {"name": f"thing {number}"})
@@ -107,7 +107,7 @@ def test_not_more_rows_are_remembered_than_it_says(connection, monkeypatch: pyte
 
 
 def test_rows_that_are_large_are_forgotten_sooner(connection, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(made, "BYTES_KNOWN_MAX", 100)
+    monkeypatch.setattr(prepared, "BYTES_KNOWN_MAX", 100)
     one = Found(select(things).where(things.c.number == bindparam("wanted")), lambda row: str(row["name"]))
     for number in range(1, 30):
         ADD.run(connection, {"name": f"thing {number}", "fields": {}, "body": bytes(40)})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.master_support import ManualClock
-from windrow_master.store.room import DISK_FULL, Room
+from windrow_master.store.disk_space import DISK_FULL, Room
 from windrow_proto.ballast import Ballast, ReservedDisk
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import DiskFull, Unavailable

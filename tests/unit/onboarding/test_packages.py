@@ -19,7 +19,7 @@ from windrow_master.onboarding import archive, runtime
 from windrow_master.onboarding.archive import Entry
 from windrow_master.onboarding.join_line import filled
 from windrow_master.onboarding.model import Artifact, Manifest, record_of
-from windrow_master.onboarding.packages.service import MAINTAINER
+from windrow_master.onboarding.packages import MAINTAINER
 from windrow_master.onboarding.service import carried
 from windrow_proto.keys import SigningKey
 from windrow_proto.manifest import signed

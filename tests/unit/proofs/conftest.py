@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.clusters.world import market_world
 from tests.unit.proofs.world import Greeting, Inside, Tunnels
-from windrow_master.fleet.machines import LinkEvent
-from windrow_master.onboarding.proofs.rental import service as rental
+from windrow_master.acceptance import rental
+from windrow_master.fleet.states import LinkEvent
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow_master.acceptance import program, progress, schedule, words
+from windrow_master.acceptance.model import Proof, ProofStep, StepName, StepState
 from windrow_master.clusters.request import TEXT_MAX
 from windrow_master.fleet.model import (
     AdminState,
@@ -18,8 +20,6 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
-from windrow_master.onboarding.proofs import program, progress, schedule, words
-from windrow_master.onboarding.proofs.model import Proof, ProofStep, StepName, StepState
 from windrow_proto.ids import AccountId, ClusterId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Inventory
 from windrow_proto.units import GIB, HOUR, MINUTE, SECOND, Microcents

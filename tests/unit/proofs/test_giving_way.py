@@ -6,12 +6,12 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OWNER, principal
 from tests.unit.proofs.world import commanded, ended, host, proved, proving, started
+from windrow_master.acceptance import schedule
+from windrow_master.acceptance.service import GIVE_WAY_NS
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest
-from windrow_master.clusters.placing.yielding import LEAVING_NS
 from windrow_master.clusters.service import SOON_NS
+from windrow_master.clusters.yielding import LEAVING_NS
 from windrow_master.fleet.model import ProofOutcome
-from windrow_master.onboarding.proofs import schedule
-from windrow_master.onboarding.proofs.service import GIVE_WAY_NS
 from windrow_proto.errors import Conflict, NoCapacity
 from windrow_proto.model import CommandKind
 

@@ -8,16 +8,14 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OWNER, STRANGER, principal
 from tests.unit.proofs.world import SAID, commanded, ended, host, proved, proving, started
+from windrow_master.acceptance import rental, schedule, service
+from windrow_master.acceptance.model import StepState
+from windrow_master.acceptance.service import LEFT, ProofService
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest
-from windrow_master.fleet import gpus, measured, tiers
+from windrow_master.fleet import bandwidth, gpus, tiers
 from windrow_master.fleet.model import ProofOutcome
 from windrow_master.market.model import MINT, PROOF_ACCOUNT
 from windrow_master.market.service import PRICE_MAX
-from windrow_master.onboarding.proofs import schedule
-from windrow_master.onboarding.proofs import service as proof_service
-from windrow_master.onboarding.proofs.model import StepState
-from windrow_master.onboarding.proofs.rental import service as rental
-from windrow_master.onboarding.proofs.service import LEFT, ProofService
 from windrow_proto.errors import Conflict, StorageFailed, TooMany, Unavailable
 from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
 from windrow_proto.model import Benchmark, CommandKind, CommandPhase
@@ -54,8 +52,8 @@ async def test_a_proof_asks_for_a_measurement_by_two_relays_and_says_who_measure
     async with proving(m) as proofs:
         spec = await started(m)
         await commanded(m, CommandKind.MEASURE_BANDWIDTH)
-        line = measured.after(None, "access_1", "north", 941_000_000, 900_000_000, m.clock.wall_ns())
-        line = measured.after(line, "access_2", "south", 943_000_000, 902_000_000, m.clock.wall_ns())
+        line = bandwidth.after(None, "access_1", "north", 941_000_000, 900_000_000, m.clock.wall_ns())
+        line = bandwidth.after(line, "access_2", "south", 943_000_000, 902_000_000, m.clock.wall_ns())
         m.write(lambda uow: m.fleet.hosts.measured(uow, HOST, line, m.clock.wall_ns() + HOUR))
         await ended(m, spec)
         one = await proved(m, proofs)
@@ -65,9 +63,9 @@ async def test_a_proof_asks_for_a_measurement_by_two_relays_and_says_who_measure
 
 
 async def test_a_proof_says_how_many_measured_where_the_second_did_not_come_in_time(m, monkeypatch):
-    monkeypatch.setattr(proof_service, "MEASURED_NS", 0)
+    monkeypatch.setattr(service, "MEASURED_NS", 0)
     m.fleet.ports.relays = lambda: ("access_1", "access_2")
-    line = measured.after(None, "access_1", "north", 941_000_000, 900_000_000, m.clock.wall_ns())
+    line = bandwidth.after(None, "access_1", "north", 941_000_000, 900_000_000, m.clock.wall_ns())
     m.write(lambda uow: m.fleet.hosts.measured(uow, HOST, line, m.clock.wall_ns() + HOUR))
     async with proving(m) as proofs:
         await ended(m, await started(m))

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 from tests.master_support import SeededRng
 from tests.unit.clusters.world import HOST
 from tests.waiting import poll_async
-from windrow_master.onboarding.proofs import schedule
-from windrow_master.onboarding.proofs.rental import service as rental
-from windrow_master.onboarding.proofs.service import ProofService
+from windrow_master.acceptance import rental, schedule
+from windrow_master.acceptance.service import ProofService
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import SECOND
 

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
 from windrow_master.api.app import build_app
-from windrow_master.rooms import Rooms
+from windrow_master.app import wiring
+from windrow_master.app.wiring import Rooms
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.model import CHAIN_START
 from windrow_master.store.unit import UnitOfWork
@@ -61,7 +61,7 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     clock, data_dir = ManualClock(), tmp_path / "data"
-    opened = rooms.build(data_dir, clock, SeededRng(5), disk=OsDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(data_dir, clock, SeededRng(5), disk=OsDisk(), make_executor=InlineExecutor)
     with closing(opened):
         token = opened.identity.local_token(opened.identity.first_account(), None)
         transport = httpx2.ASGITransport(build_app(opened.services, tmp_path))

@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
 from windrow_master.api.app import build_app
 from windrow_master.api.headers import HEADERS, NONCE_PLACE, headers_of, page_policy
+from windrow_master.app import wiring
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 
@@ -33,7 +33,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     (tmp_path / "assets").mkdir()
     (tmp_path / "assets" / "a-1.js").write_text("1")
     (tmp_path / "index.html").write_text(f'<meta property="csp-nonce" nonce="{NONCE_PLACE}">')
-    opened = rooms.build(
+    opened = wiring.build(
         tmp_path / "data", ManualClock(), SeededRng(4), disk=MemoryDisk(), make_executor=InlineExecutor
     )
     with closing(opened):

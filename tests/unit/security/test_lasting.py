@@ -11,8 +11,8 @@ import pytest
 
 from tests.master_support import ManualClock, SeededRng
 from tests.unit.master_api.conftest import Api
-from windrow_master import rooms
 from windrow_master.api.app import build_app
+from windrow_master.app import wiring
 from windrow_master.identity.model import SessionId
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
@@ -48,7 +48,7 @@ class Endless:
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
     clock, rng = ManualClock(), SeededRng(3)
-    opened = rooms.build(tmp_path / "data", clock, rng, disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(tmp_path / "data", clock, rng, disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         services = opened.services
         services.inside = Endless()  # type: ignore[assignment]  # the two methods that are asked for

@@ -12,18 +12,18 @@ import pytest
 from fastapi.routing import APIRoute
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
-from windrow_master.api import console, health, onboarding_routes, sight
+from windrow_master.api import console, health, onboarding_routes, visibility
 from windrow_master.api.app import build_api, build_app
 from windrow_master.api.auth import RULES, V1
 from windrow_master.api.permissions import OBJECTS, Reach, document
 from windrow_master.api.routers import ROUTERS
-from windrow_master.clusters.jobs.model import JobRequest
+from windrow_master.app import wiring
+from windrow_master.app.wiring import Rooms
 from windrow_master.clusters.model import ClusterRequest
-from windrow_master.fleet.machines import LinkEvent
+from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.decide import GRANTS, Permission
 from windrow_master.identity.model import Account, MemberRole, Principal, Role
-from windrow_master.rooms import Rooms
+from windrow_master.jobs.model import JobRequest
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.disk_memory import MemoryDisk
@@ -127,7 +127,7 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     clock = ManualClock()
-    opened = rooms.build(tmp_path / "d", clock, SeededRng(7), disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(tmp_path / "d", clock, SeededRng(7), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         static = tmp_path / "static"
         static.mkdir()
@@ -340,7 +340,9 @@ async def test_events_of_anothers_object_are_not_there(world: World, name: str) 
 async def test_a_hosts_events_tell_strangers_nothing_of_what_others_run_there(world: World) -> None:
     async def kinds(name: str) -> set[str]:
         principal = await world.opened.identity.authenticate(world.tokens[name])
-        rows = await world.opened.store.read(lambda uow: sight.seen_events(uow, principal, uow.events.newest(HOST)))
+        rows = await world.opened.store.read(
+            lambda uow: visibility.seen_events(uow, principal, uow.events.newest(HOST))
+        )
         return {row.kind for row in rows}
 
     assert "cluster.creating" in await kinds("owner")

@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import text
 
 from tests.master_support import ManualClock, SeededRng
-from windrow_master import rooms
 from windrow_master.api.app import build_app
-from windrow_master.rooms import Rooms
+from windrow_master.app import wiring
+from windrow_master.app.wiring import Rooms
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -46,7 +46,7 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     clock = ManualClock()
-    opened = rooms.build(tmp_path / "d", clock, SeededRng(9), disk=MemoryDisk(), make_executor=InlineExecutor)
+    opened = wiring.build(tmp_path / "d", clock, SeededRng(9), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         token = opened.identity.local_token(opened.identity.first_account(), None)
         transport = httpx2.ASGITransport(build_app(opened.services, tmp_path), raise_app_exceptions=False)

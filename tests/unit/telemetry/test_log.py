@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.telemetry.world import BOOT, HOST, SECOND, Telemetry, batch, record
 from windrow_master.telemetry import record as records
-from windrow_master.telemetry.log.service import CHECKPOINT_EVERY_NS, KEEP_NS, Forced, Retention
 from windrow_master.telemetry.marks import MarkBook
 from windrow_master.telemetry.model import LogPosition
+from windrow_master.telemetry.segment_log import CHECKPOINT_EVERY_NS, KEEP_NS, Forced, Retention
 from windrow_proto.errors import Fenced, InvalidInput, StorageFailed
 from windrow_proto.messages import Gap
 from windrow_proto.model import Kind, Lane

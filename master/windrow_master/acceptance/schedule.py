@@ -1,0 +1,104 @@
+"""When the Master rents a host to try it, how, and what the result means for the next time. Pure.
+
+    joined ─▶ listed: active, online, something on offer ─▶ bandwidth measured, or FIRST_WAIT_NS ─▶ first proof
+    passed ─▶ again after AGAIN_MIN_NS to AGAIN_MAX_NS, at random, so that nobody knows when to behave
+    its GPUs or its driver changed ─▶ at once: what was measured of it no longer holds
+    failed, or nothing was learnt ─▶ back-off, doubled each time
+
+A proof observes and does not gate: by the design the challenge gates. A host whose proof failed stays listed, and the
+listing says that it failed, when and why. A host of which anything is rented is left alone, and a proof that runs gives
+way to a renter.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from windrow_master.fleet.model import AdminState, Host, LinkState, ProofOutcome, Slot, VerifyState, link_words
+from windrow_master.verification.schedule import back_off_ns
+from windrow_proto.model import GpuFacts
+from windrow_proto.units import HOUR, MINUTE, SECOND
+
+FIRST_WAIT_NS: Final = 20 * SECOND
+"""For the first bandwidth, which is measured at joining: beside it a rental would measure the measurement."""
+AGAIN_MIN_NS: Final = 12 * HOUR
+AGAIN_MAX_NS: Final = 36 * HOUR
+"""A day apart on average."""
+MEASURED_FOR_NS: Final = 10 * MINUTE
+"""For so long a measurement by two relays is as good as a new one: the first is made at joining."""
+IN_USE_AGAIN_NS: Final = 10 * MINUTE
+"""After a proof that gave way to a renter."""
+ASKED_EVERY_NS: Final = MINUTE
+"""Between two that people ask for: each earns its provider test money."""
+AT_ONCE: Final = 2
+"""Proofs under way at one time."""
+
+
+def is_listed(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
+    """Whether somebody could rent of it now."""
+    return (
+        host.admin_state is AdminState.ACTIVE
+        and host.is_settled(now_ns)
+        and host.verify_state in (VerifyState.UNVERIFIED, VerifyState.VERIFIED)
+        and any(slot.is_offered and slot.tier for slot in slots)
+    )
+
+
+def hindrance(host: Host, slots: Sequence[Slot], now_ns: int) -> str | None:
+    """Why this host cannot be proved now, in words; None where it can."""
+    if host.simulated:
+        return "it is simulated and runs nothing real"
+    if host.admin_state is not AdminState.ACTIVE:
+        return f"it is {host.admin_state}"
+    if host.link_state is not LinkState.ONLINE:
+        return f"it is not connected: {link_words(host.link_state)}"
+    if any(slot.holder is not None for slot in slots):
+        return "a part of it is rented; ask again when it is free"
+    if not is_listed(host, slots, now_ns):
+        return "nothing of it is on offer now"
+    if runtime(host) is None:
+        return (
+            "it runs neither processes nor containers with a default image: windrow-agent doctor says what to install"
+        )
+    return None
+
+
+def is_due(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
+    """Whether it is time; now_ns: wall time."""
+    if host.listed_at_ns is None or hindrance(host, slots, now_ns) is not None:
+        return False
+    if host.proof_due_ns is None:
+        return host.bandwidth is not None or host.listed_at_ns + FIRST_WAIT_NS <= now_ns
+    return host.proof_due_ns <= now_ns
+
+
+def wants_measurement(host: Host, serving: int, now_ns: int) -> bool:
+    """Whether a proof has its line measured first: where two relays serve and no two measured it a moment ago."""
+    found = host.bandwidth
+    return serving > 1 and (found is None or found.count < 2 or now_ns - found.measured_at_ns > MEASURED_FOR_NS)
+
+
+def runtime(host: Host) -> str | None:
+    """What the test rental runs in: a container of the default image as for strangers, else as for the owner."""
+    known = host.inventory.runtimes if host.inventory else ()
+    if host.default_image and "docker" in known:
+        return "docker"
+    return "process" if "process" in known else None
+
+
+def gpus_wanted(slots: Sequence[Slot]) -> int:
+    """How many GPUs are rented: all that are on offer; 0 asks for the processors."""
+    return sum(slot.gpu_uuid is not None and slot.is_offered for slot in slots)
+
+
+def cards_wanted(host: Host, slots: Sequence[Slot]) -> tuple[GpuFacts, ...]:
+    """Which of them are measured: whole cards. A slice is graded as its card is."""
+    wanted = {slot.gpu_uuid for slot in slots if slot.gpu_uuid is not None and slot.is_offered and not slot.profile}
+    return tuple(gpu for gpu in host.inventory.gpus if gpu.uuid in wanted) if host.inventory else ()
+
+
+def next_due_ns(outcome: ProofOutcome, tries: int, gave_way: bool, chance: int, now_ns: int) -> int:
+    """When the next one is due, wall time. tries: since the last good end, this one counted; chance: any number from
+    a source that nobody can foresee."""
+    if outcome is ProofOutcome.PASSED:
+        return now_ns + AGAIN_MIN_NS + chance % (AGAIN_MAX_NS - AGAIN_MIN_NS)
+    return now_ns + (IN_USE_AGAIN_NS if gave_way else back_off_ns(tries))

@@ -1,0 +1,396 @@
+"""Has hosts proved when they are due or somebody asks, keeps what came of it, and says when a host is listed first.
+
+ tick ─▶ listed for the first time: a row, an event
+      └▶ due ─▶ begin (a row) ─▶ rental.py's walk, as a renter ─▶ conclude (the row, the host's mark, audit, event)
+
+A renter who finds no room has the proofs that run end first (`give_way`). A Master that dies in between ends what it
+had rented at its next start. What a walk could not end is ended by the next look.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import structlog
+
+from windrow_master.acceptance import schedule, words
+from windrow_master.acceptance.model import Proof, ProofStep
+from windrow_master.acceptance.rental import Rental, Ways
+from windrow_master.clusters.model import Cluster
+from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.states import HOLDING
+from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
+from windrow_master.fleet.service import FleetService
+from windrow_master.identity.model import Account, Role
+from windrow_master.loops import Boundary, again, ends_alone
+from windrow_master.market.model import PROOF_ACCOUNT
+from windrow_master.market.service import MarketService
+from windrow_master.store.model import Operation
+from windrow_master.store.store import Store
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.verification.schedule import back_off_ns
+from windrow_proto.errors import Conflict, TooMany, Unavailable, WindrowError
+from windrow_proto.ids import AccountId, HostId
+from windrow_proto.model import Benchmark
+from windrow_proto.ports import Clock, Rng
+from windrow_proto.units import SECOND, money_text
+
+LOOK_NS: Final = 2 * SECOND
+"""Between two looks at who is listed and who is due."""
+STORE_AGAIN_NS: Final = 5 * SECOND
+GIVE_WAY_NS: Final = 20 * SECOND
+"""For a proof to be off a host for a renter who waits: the host may take ten to end it."""
+GIVE_WAY_LOOK_NS: Final = SECOND // 10
+"""Between two looks at whether it is, each one read."""
+MEASURED_NS: Final = 45 * SECOND
+"""For a measurement by two relays: 17 seconds (proofs/README.md), and a wait where one is busy with others."""
+MEASURED_LOOK_NS: Final = SECOND // 2
+OPERATION: Final = "host.prove"
+RESTARTED: Final = "the Master was restarted meanwhile"
+GAVE_WAY: Final = "it gave way to a renter"
+LEFT: Final = "its proof is over"
+FAILED: Final = "the Master failed"
+_EVENTS: Final = {
+    ProofOutcome.PASSED: "host.proved",
+    ProofOutcome.FAILED: "host.proof_failed",
+    ProofOutcome.UNFINISHED: "host.proof_unfinished",
+}
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """One proof under way."""
+
+    proof: Proof
+    rental: Rental
+    renting: "asyncio.Task[None] | None" = None
+    gave_way: bool = False
+
+
+class ProofService:
+    """Proves hosts. Used on the loop only. is_automatic: without being asked, too; None: not at all."""
+
+    is_automatic: bool | None = None
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        rng: Rng,
+        fleet: FleetService,
+        market: MarketService,
+        clusters: ClusterService,
+        ways: Callable[[], Ways | None],
+    ) -> None:
+        """ways: into workloads; None: there are none yet."""
+        self._store, self._clock, self._rng = store, clock, rng
+        self._fleet, self._market, self._clusters, self._ways = fleet, market, clusters, ways
+        self._walks: dict[HostId, _Walk] = {}
+        self._faults = Boundary("proof", DATABASE_FAULTS)
+        self._group: asyncio.TaskGroup | None = None
+        clusters.proofs = self
+
+    # --- what people ask -------------------------------------------------------------------------------------------
+
+    async def ask(self, host_id: HostId, account_id: AccountId, actor: str) -> Operation:
+        """Prove a host now; the operation ends with the result. Raises Conflict with the reason where it cannot be
+        proved, TooMany where it was a moment ago."""
+        self._fleet.entry(host_id)
+
+        def begin(uow: UnitOfWork) -> tuple[_Walk, Operation]:
+            latest = next(iter(uow.proofs.of_host(host_id, 1)), None)
+            if latest is not None and latest.ended_at_ns is None:
+                raise Conflict("This host is being proved already.", subject=host_id)
+            if latest is not None and (age_ns := uow.now_wall_ns - latest.at_ns) < schedule.ASKED_EVERY_NS:
+                left_ns = schedule.ASKED_EVERY_NS - age_ns
+                text = f"This host was proved {age_ns // SECOND} s ago. Ask again in {left_ns // SECOND + 1} s."
+                raise TooMany(text, subject=host_id, retry_after_ns=left_ns)
+            walk = self._begin(uow, host_id, actor)
+            if isinstance(walk, str):
+                raise Conflict(f"This host cannot be proved: {walk}.", subject=host_id)
+            return walk, uow.operation(OPERATION, host_id, account_id)
+
+        if self._group is None:
+            raise Unavailable("This Master does not prove hosts yet; try again in a moment.")
+        walk, operation = await self._store.write(begin, name=OPERATION)
+        self._launch(walk)
+        return operation
+
+    async def of_host(self, host_id: HostId) -> tuple[Proof, ...]:
+        """What was found, the newest first; one that runs has the steps that it came to."""
+        found = await self._store.read(lambda uow: uow.proofs.of_host(host_id))
+        walk = self._walks.get(host_id)
+        steps: dict[str, tuple[ProofStep, ...]] = {walk.proof.proof_id: tuple(walk.rental.steps)} if walk else {}
+        return tuple(replace(one, steps=steps.get(one.proof_id, one.steps)) for one in found)
+
+    def end_on(self, hosts: Sequence[HostId]) -> None:
+        """Have the proofs on these hosts end; nobody waits for it."""
+        for walk in (self._walks[host_id] for host_id in hosts if host_id in self._walks):
+            walk.gave_way = walk.rental.is_unwanted = True
+            if walk.renting is not None and walk.rental.cluster_id is not None:
+                walk.renting.cancel()
+
+    async def give_way(self, hosts: Sequence[HostId]) -> bool:
+        """The same, and wait until none holds anything there, whatever began it; whether that came in time."""
+        self.end_on(hosts)
+        ends_ns = self._clock.monotonic_ns() + GIVE_WAY_NS
+        while await self._store.read(partial(_hold_any, hosts=hosts)):
+            if self._clock.monotonic_ns() >= ends_ns:
+                return False
+            await self._clock.sleep_ns(GIVE_WAY_LOOK_NS)
+        return True
+
+    # --- keeping time ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Prove who is due, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+
+            async def turn() -> None:
+                if self._group is None:
+                    await self._store.write(self._pick_up, name="proof.start")
+                    self._group = group
+                await self.tick()
+
+            try:
+                await again(turn, LOOK_NS, self._clock, "proofs")
+            finally:
+                self._group = None
+
+    async def tick(self) -> None:
+        """End what no walk will end, say who is listed now for the first time, and begin with those that are due, the
+        longest waiting first."""
+        if await self._store.read(_left):
+            await self._store.write(self._end_left, name="proof.left")
+        now_ns = self._clock.wall_ns()
+        entries = tuple(self._fleet.view)
+        self._faults.keep_only({e.host.host_id for e in entries})
+        fresh, due = list[HostId](), list[Host]()
+        for e in entries:
+            with self._faults.around(e.host.host_id, "due"):
+                if e.host.listed_at_ns is None and schedule.is_listed(e.host, e.slots, now_ns):
+                    fresh.append(e.host.host_id)
+                is_free = e.host.host_id not in self._walks and self._fleet.is_connected(e.host.host_id)
+                is_due = is_free and schedule.is_due(e.host, e.slots, now_ns)
+                if is_due and not self._faults.skips(e.host.host_id):
+                    due.append(e.host)
+        if fresh:
+            await self._store.write(partial(self._list, host_ids=fresh), name="host.listed")
+            await self._fleet.refresh()
+        if not self.is_automatic:
+            return
+        due.sort(key=lambda host: (host.proof_due_ns or 0, host.host_id))
+        for host in due:
+            if len(self._walks) >= schedule.AT_ONCE:
+                break
+            begin = partial(self._begin, host_id=host.host_id, actor="master")
+            with self._faults.around(host.host_id, "begin"):
+                walk = await self._store.write(begin, name=OPERATION)
+                if isinstance(walk, _Walk) and host.host_id not in self._walks:
+                    self._launch(walk)
+
+    def _list(self, uow: UnitOfWork, host_ids: list[HostId]) -> None:
+        for host_id in host_ids:
+            with self._faults.around(host_id, "list"), uow.attempt():
+                self._list_one(uow, host_id)
+
+    def _list_one(self, uow: UnitOfWork, host_id: HostId) -> None:
+        host = uow.hosts.get(host_id)
+        if host is None or host.listed_at_ns is not None:
+            return
+        self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
+        price = self._market.book(uow).price(host.owner_account, host.tier)
+        text = f"{host.name} is listed: tier {host.tier} at {money_text(price)}/h"
+        uow.event("host.listed", (host_id,), text, {"tier": host.tier, "price_per_hour": money_text(price)})
+
+    def _pick_up(self, uow: UnitOfWork) -> None:
+        """End what a Master before this one had rented."""
+        if uow.accounts.get(PROOF_ACCOUNT) is None:
+            uow.accounts.add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        for proof in uow.proofs.open_all():
+            with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
+                known = uow.clusters.by_key(PROOF_ACCOUNT, proof.proof_id)
+                if known is not None:
+                    self._clusters.life.end(uow, known[0], RESTARTED, "master")
+                self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
+
+    def _end_left(self, uow: UnitOfWork) -> None:
+        for cluster in _left(uow):
+            with self._faults.around(cluster.cluster_id, "end"), uow.attempt():
+                self._clusters.life.end(uow, cluster, LEFT, "master")
+
+    # --- one host --------------------------------------------------------------------------------------------------
+
+    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> "_Walk | str":
+        """Write down that it begins; or why it cannot."""
+        host = uow.hosts.get(host_id)
+        if host is None:
+            return "there is no such host"
+        slots = uow.slots.of_host(host_id)
+        hindrance = schedule.hindrance(host, slots, uow.now_wall_ns)
+        ways = self._ways()
+        if hindrance is not None or ways is None:
+            return hindrance or "there is no link to hosts yet"
+        if any(one.ended_at_ns is None for one in uow.proofs.of_host(host_id, 1)):
+            return "it is being proved already"
+        self._market.keep_funded(uow, PROOF_ACCOUNT)
+        tries = (host.proof_tries or 0) + 1
+        due_ns = uow.now_wall_ns + back_off_ns(tries)
+        host = self._fleet.hosts.save(uow, replace(host, proof_tries=tries, proof_due_ns=due_ns))
+        proof = Proof(uow.mint("proof"), host_id, uow.now_wall_ns, actor)
+        uow.proofs.add(proof)
+        uow.audit(actor, OPERATION, host_id, "it was due" if actor == "master" else "it was asked for")
+        uow.event("host.proving", (host_id,), f"{host.name} is rented for a moment to try it", actor=actor)
+        wanted, kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
+        measured = partial(self._measured, host_id)
+        rental = Rental(
+            *(self._clock, self._clusters, self._market, ways, host, wanted, schedule.cards_wanted(host, slots)),
+            *(kind, self._chance(), measured),
+        )
+        return _Walk(proof, rental)
+
+    async def _measured(self, host_id: HostId) -> Host:
+        """A host with its line, measured by two relays where two serve, as far as that came in time."""
+        serving, began_ns = self._fleet.ports.relays(), self._clock.monotonic_ns()
+        is_asked = False
+        while True:
+            host = await self._store.read(lambda uow: self._fleet.hosts.load(uow, host_id))
+            is_late = self._clock.monotonic_ns() - began_ns >= MEASURED_NS
+            if is_late or not schedule.wants_measurement(host, len(serving), self._clock.wall_ns()):
+                return host
+            if not is_asked:
+                try:
+                    await self._store.write(
+                        lambda uow: self._fleet.measures.ask(uow, host_id, "master", serving), name="proof.measure"
+                    )
+                except TooMany:
+                    return host
+                is_asked = True
+            await self._clock.sleep_ns(MEASURED_LOOK_NS)
+
+    def _launch(self, walk: _Walk) -> None:
+        assert self._group is not None, "looked at before it began"
+        self._walks[walk.proof.host_id] = walk
+        self._group.create_task(self._walk(walk), name=f"prove {walk.proof.host_id}")
+
+    async def _walk(self, walk: _Walk) -> None:
+        try:
+            unfinished = await self._rented(walk)
+            await self._keep(walk, unfinished or walk.rental.unfinished)
+            self._faults.went_well(walk.proof.host_id, "walk")
+        except Exception:  # the task's top level: the others go on
+            self._faults.crashed(walk.proof.host_id, "walk")
+            await self._break_off(walk)
+        finally:
+            if self._walks.get(walk.proof.host_id) is walk:  # its row has ended: the next one may have begun
+                del self._walks[walk.proof.host_id]
+
+    async def _break_off(self, walk: _Walk) -> None:
+        """Its row ends, so that the host can be tried again: nothing was found out."""
+        with ends_alone("proof_end", host_id=walk.proof.host_id):
+            await self._store.write(
+                lambda uow: self._conclude(uow, walk.proof, FAILED, (), gave_way=False, chance=0),
+                name="proof.conclude",
+            )
+            await self._fleet.refresh()
+
+    async def _rented(self, walk: _Walk) -> str:
+        """Rent it and give it back; why that was not finished, or nothing."""
+        rental, unfinished = walk.rental, ""
+        try:
+            async with asyncio.TaskGroup() as group:
+                walk.renting = group.create_task(rental.rent(walk.proof.proof_id))
+        except* WindrowError as errors:
+            unfinished = str(errors.exceptions[0]) or "it was broken off"
+        except* Exception:
+            log.exception("proof_crashed", host_id=walk.proof.host_id)
+            unfinished = FAILED
+        unfinished = GAVE_WAY if walk.gave_way else unfinished
+        try:
+            await rental.end(not walk.gave_way)
+            if not unfinished:
+                await rental.receipt()
+        except WindrowError as error:
+            unfinished = unfinished or error.detail
+        except Exception:  # it is concluded all the same; what is left of it is ended by the next look
+            log.exception("proof_crashed", host_id=walk.proof.host_id)
+            unfinished = unfinished or FAILED
+        return unfinished
+
+    async def _keep(self, walk: _Walk, unfinished: str) -> None:
+        proof = replace(walk.proof, cluster_id=walk.rental.cluster_id, steps=tuple(walk.rental.steps))
+        figures = () if unfinished else walk.rental.benchmarks
+        chance = self._chance()
+        while True:
+            try:
+                await self._store.write(
+                    lambda uow: self._conclude(uow, proof, unfinished, figures, gave_way=walk.gave_way, chance=chance),
+                    name="proof.conclude",
+                )
+                await self._fleet.refresh()
+                return
+            except WindrowError as error:
+                log.warning("proof_not_stored", host_id=proof.host_id, error=str(error))
+                await self._clock.sleep_ns(STORE_AGAIN_NS)
+
+    def _conclude(
+        self,
+        uow: UnitOfWork,
+        proof: Proof,
+        unfinished: str,
+        figures: Sequence[Benchmark],
+        *,
+        gave_way: bool,
+        chance: int,
+    ) -> None:
+        """figures: of its cards, to be graded by from now on."""
+        host = uow.hosts.get(proof.host_id)
+        if host is None:
+            return
+        for figure in figures:
+            uow.benchmarks.add(host.host_id, proof.proof_id, figure)
+        if figures:
+            host = self._fleet.hosts.grade(uow, host)
+        outcome = words.verdict(proof.steps, unfinished)
+        suggested = self._market.suggested(host.tier) if host.tier else None
+        text = words.sentence(host, proof.steps, unfinished, suggested)
+        uow.proofs.save(replace(proof, ended_at_ns=uow.now_wall_ns, outcome=outcome, words=text))
+        is_told = outcome is not ProofOutcome.UNFINISHED
+        due_ns = schedule.next_due_ns(outcome, host.proof_tries or 1, gave_way, chance, uow.now_wall_ns)
+        after = replace(
+            host,
+            proof=ProofMark(uow.now_wall_ns, outcome, text) if is_told else host.proof,
+            proof_due_ns=due_ns,
+            proof_tries=None if outcome is ProofOutcome.PASSED else host.proof_tries,
+        )
+        self._fleet.hosts.save(uow, after)
+        fields = {"proof": proof.proof_id} | {step.name.value: step.state.value for step in proof.steps}
+        uow.audit("master", _EVENTS[outcome], host.host_id, text[:1000], fields)
+        uow.event(_EVENTS[outcome], (host.host_id,), f"{host.name}: {text}", fields)
+        for operation in uow.operations.running(host.host_id, OPERATION):
+            is_passed = outcome is ProofOutcome.PASSED
+            uow.operations.finish(operation.id, uow.now_wall_ns, None if is_passed else "conflict", text)
+
+    def _chance(self) -> int:
+        return int.from_bytes(self._rng.random_bytes(8), "big")
+
+
+def _hold_any(uow: UnitOfWork, hosts: Sequence[HostId]) -> bool:
+    """Whether proofs hold slots of these hosts, those that have ended by their rows among them."""
+    return any(one.host_id in hosts for one in uow.workloads.held_of(PROOF_ACCOUNT))
+
+
+def _left(uow: UnitOfWork) -> list[Cluster]:
+    """What is meant to run for proofs whose rows have ended: the row of one that is under way is open until its walk
+    has ended what it rented, as far as it could."""
+    held = {one.cluster_id for one in uow.workloads.held_of(PROOF_ACCOUNT)}
+    if not held:
+        return []
+    walked = (uow.clusters.by_key(PROOF_ACCOUNT, one.proof_id) for one in uow.proofs.open_all())
+    held -= {known[0].cluster_id for known in walked if known is not None}
+    found = (uow.clusters.get(cluster_id) for cluster_id in sorted(held))
+    return [one for one in found if one is not None and one.phase in HOLDING]

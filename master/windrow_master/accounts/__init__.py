@@ -1,1 +1,0 @@
-"""Accounts that an operator adds, credits and suspends, and the links by which people sign in to them."""

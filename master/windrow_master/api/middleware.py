@@ -1,0 +1,115 @@
+"""Surrounds every request: the name it came by, an id, limits on its body, headers for browsers, counters, one log
+line."""
+
+import time
+from typing import Any, Final
+
+import structlog
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from windrow_master.api import problems, sharing
+from windrow_master.api.headers import headers_of
+from windrow_master.api.metrics import HttpFigures
+from windrow_master.api.own_names import OwnNames
+from windrow_master.storage.model import ARTEFACT_BYTES_MAX
+from windrow_proto.errors import Misdirected
+from windrow_proto.ports import Rng
+from windrow_proto.units import GIB, KIB, MIB
+
+BODY_MAX: Final = 1 * MIB
+OPEN_BODY_MAX: Final = 64 * KIB
+"""Of a request that needs no token: a certificate's request and a few names."""
+OPEN_PATHS: Final = frozenset({"/api/v1/join", "/api/v1/renew", "/api/v1/session", "/api/v1/sign-in"})
+FILES_MAX: Final = 1 * GIB + 16 * MIB
+"""A folder is at most 1 GiB; the rest is what tar adds."""
+
+log = structlog.get_logger(__name__)
+
+
+def body_limit(method: str, path: str) -> int:
+    """How long a request's body may be, in bytes."""
+    if method == "PUT" and path.startswith(("/api/v1/clusters/", "/api/v1/jobs/")) and path.endswith("/files"):
+        return FILES_MAX
+    if method == "PUT" and path.startswith("/api/v1/artefacts/"):
+        return ARTEFACT_BYTES_MAX
+    return OPEN_BODY_MAX if path in OPEN_PATHS else BODY_MAX
+
+
+class Edge:
+    """The outermost application."""
+
+    def __init__(self, app: ASGIApp, rng: Rng, figures: HttpFigures, names: OwnNames | None) -> None:
+        """names: under which it answers; None under any, where no browser can come."""
+        self._app = app
+        self._names = names
+        self._rng = rng
+        self._figures = figures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"request_{self._rng.random_bytes(8).hex()}"
+        scope["windrow.request_id"] = request_id
+        began = time.perf_counter_ns()
+        status = 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _dress(MutableHeaders(scope=message), scope, request_id)
+            await send(message)
+
+        try:
+            await self._meant(scope)(scope, _limited(scope, receive), sending)
+        finally:
+            sharing.give_back(scope)
+            took_ns = time.perf_counter_ns() - began
+            template = getattr(scope.get("route"), "path", "unmatched")
+            self._figures.count(scope["method"], template, status, took_ns)
+            level = log.info if status >= 500 else log.debug
+            level("request", request_id=request_id, method=scope["method"], path=scope["path"][:200], status=status)
+
+    def _meant(self, scope: Scope) -> ASGIApp:
+        """The application, or the refusal of what was meant for another host."""
+        try:
+            if self._names is not None:
+                self._names.check(scope)
+        except Misdirected as error:
+            return problems.problem(Request(scope), error)
+        return self._app
+
+
+def _dress(headers: MutableHeaders, scope: Scope, request_id: str) -> None:
+    headers["X-Request-Id"] = request_id
+    host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+    for name, value in headers_of(scope.get("scheme", "http"), host).items():
+        headers.setdefault(name, value)
+
+
+def _too_large(limit: int) -> HTTPException:
+    # FastAPI lets only its own kind of exception through while it reads a body; problems.py makes it TooLarge again.
+    return HTTPException(413, f"A request's body is at most {limit} bytes here.")
+
+
+def _limited(scope: Scope, receive: Receive) -> Receive:
+    limit = body_limit(scope["method"], scope["path"])
+    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    seen = int(declared) if declared.isdigit() and int(declared) > limit else 0
+
+    async def receiving() -> Any:
+        nonlocal seen
+        if seen > limit:
+            raise _too_large(limit)
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > limit:
+            raise _too_large(limit)
+        return message
+
+    return receiving

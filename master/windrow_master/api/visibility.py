@@ -1,0 +1,105 @@
+"""Which records somebody may see: what concerns others is not there for them.
+
+Hosts, Accesses, slots and tiers are the market's shop window and open to everyone who is signed in. Accounts, clusters,
+jobs, workloads, rentals, operations, commands, tokens and sessions are their owner's. What happens on a host is also
+its owner's to see. Operators and auditors see everything.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from windrow_master.fleet.model import CommandRow
+from windrow_master.identity.model import Principal, Role
+from windrow_master.jobs.model import JobId
+from windrow_master.market.model import RentalId
+from windrow_master.store.model import EventRow
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, TokenId, WorkloadId
+
+OVERSEERS: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
+PRIVATE: Final = frozenset(
+    {
+        *("account", "cluster", "command", "job", "jointoken", "operation"),
+        *("rental", "receipt", "session", "token", "workload"),
+    }
+)
+"""Kinds of ids, as they are minted, that not everybody may look at."""
+LOOKED_MAX: Final = 1_000
+"""Rows that one request for a list looks at, of which few may be its caller's; the next one goes on from there."""
+
+
+def oversees(principal: Principal) -> bool:
+    """Whether everything is theirs to see."""
+    return bool(principal.roles & OVERSEERS)
+
+
+def sees_subject(uow: UnitOfWork, principal: Principal, subject: str) -> bool:
+    """Whether they may look at what this id names; False too for what there is not."""
+    kind = subject.partition("_")[0]
+    if oversees(principal) or kind not in PRIVATE:
+        return True
+    if kind == "command":
+        command = uow.commands.get(CommandId(subject))
+        return command is not None and sees_command(uow, principal, command)
+    return _owner(uow, kind, subject) == principal.account_id
+
+
+def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
+    match kind:
+        case "account":
+            return AccountId(subject)
+        case "cluster":
+            cluster = uow.clusters.get(ClusterId(subject))
+            return cluster.account_id if cluster is not None else None
+        case "workload":
+            workload = uow.workloads.get(WorkloadId(subject))
+            return _owner(uow, "cluster", workload.cluster_id) if workload is not None else None
+        case "job":
+            job = uow.jobs.get(JobId(subject))
+            return job.account_id if job is not None else None
+        case "rental" | "receipt":
+            rental = uow.rentals.get(RentalId("rental_" + subject.partition("_")[2]))
+            return rental.renter if rental is not None else None
+        case "token":
+            token = uow.tokens.get(TokenId(subject))
+            return token.account_id if token is not None else None
+        case "jointoken":
+            ticket = uow.join_tokens.get(TokenId(subject))
+            return ticket.account_id if ticket is not None else None
+        case "operation":
+            operation = uow.operations.get(OperationId(subject))
+            return operation.account_id if operation is not None else None
+        case _:
+            return None
+
+
+def _owns_host(uow: UnitOfWork, principal: Principal, host_id: str) -> bool:
+    host = uow.hosts.get(HostId(host_id))
+    return host is not None and host.owner_account == principal.account_id
+
+
+def sees_command(uow: UnitOfWork, principal: Principal, command: CommandRow) -> bool:
+    """Whether they may look at this command: it went to their host, or works for their cluster."""
+    return (
+        oversees(principal)
+        or _owns_host(uow, principal, command.host_id)
+        or _owner(uow, command.subject.partition("_")[0], command.subject) == principal.account_id
+    )
+
+
+def sees_event(uow: UnitOfWork, principal: Principal, subjects: Iterable[str]) -> bool:
+    """Whether they may be told of an event about these: all of them are theirs or public, or it was on their host."""
+    named = tuple(subjects)
+    return all(sees_subject(uow, principal, subject) for subject in named) or any(
+        _owns_host(uow, principal, subject) for subject in named if subject.startswith("host_")
+    )
+
+
+def may_see_event(uow: UnitOfWork, principal: Principal, row: EventRow) -> bool:
+    """Whether they may be told of this event."""
+    return oversees(principal) or sees_event(uow, principal, row.subjects)
+
+
+def seen_events(uow: UnitOfWork, principal: Principal, rows: Sequence[EventRow]) -> list[EventRow]:
+    """Those of the events that they may be told of."""
+    return [row for row in rows if may_see_event(uow, principal, row)]

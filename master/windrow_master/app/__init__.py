@@ -1,0 +1,1 @@
+"""The Master as a process: configuration, wiring of its packages, listeners, standby."""

@@ -1,0 +1,402 @@
+"""`windrow-master`: opens the rooms, serves people (HTTP, HTTPS) and Accesses (the trunk), and stops them in order.
+
+stop: streams end ─▶ trunk and HTTP close ─▶ rooms' loops end ─▶ store drained, term ended, lock released
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from windrow_master.api.app import build_app
+from windrow_master.api.own_names import OwnNames
+from windrow_master.api.proxied import Proxied
+from windrow_master.api.rate_limits import Limits
+from windrow_master.api.services import Figure
+from windrow_master.app import logs, serving, standby, wiring
+from windrow_master.app.clock import SteadyClock
+from windrow_master.app.wiring import KeysUnusable, Rooms
+from windrow_master.config import (
+    HEALTH_PORT,
+    HTTP_PORT,
+    HTTPS_PORT,
+    SQLITE_PREFIX,
+    TRUNK_PORT,
+    Config,
+    default_data_dir,
+    from_process,
+)
+from windrow_master.loops import again
+from windrow_master.onboarding.join_line import is_loopback
+from windrow_master.proxies import Network
+from windrow_master.recovery import command as recovery
+from windrow_master.recovery.last import way_out
+from windrow_master.recovery.restore import check_whole
+from windrow_master.store.bus import Bus, MemoryBus
+from windrow_master.store.disk_space import Room, one_of_each_disk
+from windrow_master.store.leadership import Candidate, Claim
+from windrow_master.store.lock import DirectoryLock
+from windrow_master.store.open_errors import DatabaseDamaged, own_folder
+from windrow_master.store.store import Store
+from windrow_master.telemetry.rebuild import service as rebuild
+from windrow_master.up.stop import Line
+from windrow_master.up.supervisor import EXIT_HELPLESS
+from windrow_proto.clock import BootClock, SystemRng
+from windrow_proto.crashes import Crashes
+from windrow_proto.disk import OsDisk
+from windrow_proto.endure import endure
+from windrow_proto.errors import Conflict, Fenced, StorageFailed, WindrowError
+from windrow_proto.link_grpc import serve_trunk
+from windrow_proto.ports import Clock
+from windrow_proto.units import MIB, SECOND
+
+LOOPBACK: Final = "127.0.0.1"
+KEEPING_EVERY_NS: Final = 10 * SECOND
+"""How much of the audit log's end a thief of the database could rewrite unseen; a checkpoint reads only what is new."""
+DRAIN_S: Final = 10.0
+"""For what is already asked to be written when the Master stops."""
+UNFIT_EVERY_NS: Final = SECOND // 4
+CLUSTERS_EVERY_NS: Final = 5 * SECOND
+M_ARENA_MAX: Final = -8
+"""Of glibc's mallopt."""
+ARENAS_MAX: Final = 2
+"""Pools of memory that all threads share. Else there are eight for each processor, and each keeps what is freed."""
+REBUILD: Final = "rebuild-history"
+EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
+
+log = structlog.get_logger("windrow_master")
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """The sockets that people come in by."""
+
+    http: socket.socket
+    https: socket.socket
+    health: socket.socket
+    trunk_port: int
+
+    def close(self) -> None:
+        """Close what was not handed over to a server."""
+        for door in (self.http, self.https, self.health):
+            door.close()
+
+
+def open_doors(config: Config, cli: serving.CliFile) -> Doors:
+    """Bind HTTP and health on loopback, and HTTPS; find a port for the trunk: as given, else as last time, else a free
+    one."""
+    before = cli.ports()
+    with ExitStack() as failing:
+
+        def bound(host: str, port: int | None, name: str, usual: int) -> socket.socket:
+            return failing.enter_context(serving.bind(host, port, before.get(name, usual)))
+
+        http = bound(LOOPBACK, config.http_port, "http", HTTP_PORT)
+        https = bound(config.listen, config.https_port, "https", HTTPS_PORT)
+        health = bound(LOOPBACK, config.health_port, "health", HEALTH_PORT)
+        # gRPC binds by itself, and would share a port that another Master has: it is found free here first.
+        with serving.bind(config.listen, config.trunk_port, before.get("trunk", TRUNK_PORT)) as probe:
+            doors = Doors(http, https, health, serving.port_of(probe))
+        failing.pop_all()
+    return doors
+
+
+def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors) -> None:
+    """Tell the command line on this machine where the Master is, with a token of the first account."""
+    record = cli.read()
+    account = opened.identity.first_account()
+    token = opened.identity.local_token(account, str(record.get("token") or "") or None)
+    ports = {
+        "http": serving.port_of(doors.http),
+        "https": serving.port_of(doors.https),
+        "trunk": doors.trunk_port,
+        "health": serving.port_of(doors.health),
+    }
+    opened.services.https_url = _https_url(config, doors)
+    ca_path = config.data_dir / "identity" / "ca.pem"
+    known = record.get("ports")
+    cli.write(
+        {
+            **record,
+            "url": f"http://{LOOPBACK}:{ports['http']}",
+            "local_url": f"https://{_in_url(_at_hand(config.listen))}:{ports['https']}",
+            "https_url": opened.services.https_url,
+            "health_url": f"http://{LOOPBACK}:{ports['health']}/healthz",
+            "token": token,
+            "ca_sha256": opened.identity.ca_sha256,
+            "ca_pem": str(ca_path),
+            "ports": {**(known if isinstance(known, dict) else {}), **ports},
+            "pids": {**(record.get("pids") or {}), "master": os.getpid()},
+        }
+    )
+
+
+def _https_url(config: Config, doors: Doors) -> str:
+    return f"https://{_in_url(config.public)}:{serving.port_of(doors.https)}"
+
+
+def _at_hand(listen: str) -> str:
+    """An address of this machine at which what listens there answers."""
+    return LOOPBACK if listen in {"0.0.0.0", "::"} else listen
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def open_bus(config: Config, opened: Rooms) -> Bus:
+    """The bus to the other Masters of this market, or the one of this process."""
+    services = opened.services
+    name = f"master-{opened.store.epoch}-{services.rng.random_bytes(4).hex()}"
+    bus: Bus = MemoryBus(name, services.clock)
+    if config.redis_url:
+        # Loaded only where it is used: it takes a good part of what a Master needs to start.
+        from windrow_master.store.bus_redis import RedisBus
+
+        bus = RedisBus(config.redis_url, name, services.clock, services.rng, opened.identity.ca_sha256[:16])
+    bus.announce({"role": "leader", "epoch": str(opened.store.epoch), "url": services.https_url})
+    return bus
+
+
+async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
+    """Serve until a signal comes, then stop in order."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    opened.services.bus = open_bus(config, opened)
+    if config.supervisor_fd is not None:
+        opened.services.trials.supervisor = Line(config.supervisor_fd)
+    opened.services.limits = Limits() if config.rate_limits else None
+    names = serving.own_names(config.listen, config.public, config.names)
+    app = Proxied(build_app(opened.services, names=OwnNames(names)), config.trusted_proxies)
+    assert opened.services.tail is not None, "the application made it"
+    key = serving.tls_key(config.data_dir / "identity")
+    tls = opened.authority.issue_master(key, names, opened.services.clock.wall_ns())
+    opened.services.https_pin = serving.pin_of(tls)
+    tls_files = serving.write_tls(config.data_dir / "identity", tls)
+    servers = _servers(app, doors, tls_files, config.trusted_proxies)
+    opened.services.health.figures.append(partial(_connection_figures, servers))
+    closing = asyncio.Event()
+    opened.fleet.start()
+    if not is_loopback(opened.services.https_url):
+        opened.services.wheelhouse.want()
+    opened.identity.hooks.trunk_addresses = lambda: (f"{_in_url(config.public)}:{doors.trunk_port}",)
+    trunk = await serve_trunk(opened.hub, tls, f"{_in_url(config.listen)}:{doors.trunk_port}")
+    async with asyncio.TaskGroup() as group:
+        loops = (
+            opened.hub.run(),
+            opened.fleet.run(),
+            opened.telemetry.run(),
+            *opened.watching(),
+            opened.services.wheelhouse.run(),
+            opened.services.packages.run(),
+            opened.services.bus.run(),
+            opened.services.tail.run(),
+            opened.services.trials.run(),
+            again(opened.clusters.tick, CLUSTERS_EVERY_NS, opened.services.clock, "clusters"),
+            again(opened.audit.checkpoint, KEEPING_EVERY_NS, opened.services.clock, "audit"),
+            again(opened.identity.asking.note_use, KEEPING_EVERY_NS, opened.services.clock, "tokens"),
+        )
+        keeping = [group.create_task(work) for work in loops]
+        serving_tasks = [group.create_task(server.run_until(closing)) for server in servers.values()]
+        watching = group.create_task(_until_unfit(opened, stop))
+        endure()
+        log.info("master_ready", epoch=opened.store.epoch, https_url=opened.services.https_url)
+        await stop.wait()
+        watching.cancel()
+        log.info("master_stopping", epoch=opened.store.epoch)
+        opened.services.broadcaster.close()
+        closing.set()
+        await trunk.stop()
+        await asyncio.wait(serving_tasks)
+        for task in keeping:
+            task.cancel()
+    await _end_well(config, opened)
+
+
+async def _end_well(config: Config, opened: Rooms) -> None:
+    """Write what is left to write; raises what the store ended with."""
+    if opened.store.problem is not None:
+        raise _ended(config, opened.store)
+    async with asyncio.timeout(DRAIN_S):
+        await opened.store.drain()
+        await opened.audit.checkpoint()
+
+
+def _ended(config: Config, store: Store) -> WindrowError:
+    """Why this Master stopped by itself. Whoever keeps this process up starts it again: it waits for the seat with
+    others, or reads its disk anew."""
+    kind = Fenced if config.is_shared else DatabaseDamaged if store.is_damaged else StorageFailed
+    return kind(store.problem or "")
+
+
+def _servers(
+    app: serving.Application, doors: Doors, tls_files: tuple[Path, Path], proxies: Sequence[Network]
+) -> Mapping[str, serving.HttpServer]:
+    """One server for each listener, by its name."""
+    health = serving.OnlyHealth(app)
+    return {
+        "http": serving.HttpServer(app, doors.http, None, proxies=proxies),
+        "https": serving.HttpServer(app, doors.https, tls_files, proxies=proxies),
+        "health": serving.HttpServer(health, doors.health, None, serving.HEALTH_LIMITS),
+    }
+
+
+def _connection_figures(servers: Mapping[str, serving.HttpServer]) -> Iterable[Figure]:
+    return [figure for name, server in servers.items() for figure in server.figures(name)]
+
+
+async def _until_unfit(opened: Rooms, stop: asyncio.Event) -> None:
+    """Stop this Master when it may write no more, overtaken or on a failed disk: what it says is old from then on."""
+    while opened.store.problem is None:
+        await opened.services.clock.sleep_ns(UNFIT_EVERY_NS)
+    log.error("master_unfit", epoch=opened.store.epoch, error=opened.store.problem)
+    stop.set()
+
+
+async def stand_by(config: Config, doors: Doors) -> Claim | None:
+    """Wait for the leader's seat, answering 503 meanwhile; None when a signal says stop."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    holder = f"{os.uname().nodename}/{os.getpid()}"
+    address = _https_url(config, doors)
+    candidate = await asyncio.to_thread(Candidate, config.database, BootClock(), holder, address)
+    app = standby.StandbyApp()
+    # A server closes the socket it was given: the doors themselves are for when this Master leads.
+    servers = [serving.HttpServer(app, door.dup(), None) for door in (doors.http, doors.health)]
+    tls_files = serving.present_tls(config.data_dir / "identity")
+    if tls_files is not None:
+        servers.append(serving.HttpServer(app, doors.https.dup(), tls_files))
+    claim = await standby.wait(candidate, app, servers, stop)
+    if claim is None:
+        candidate.close()
+    return claim
+
+
+def run(config: Config, crashes: Crashes) -> None:
+    """One Master, from its lock, or its wait for the seat, to its end."""
+    os.umask(0o077)
+    log.info("master_starting", pid=os.getpid(), **config.printable())
+    lock = _locked(config)
+    try:
+        check_whole(config.data_dir)
+        clock = SteadyClock(BootClock(), config.accept_clock)
+        room = room_of(config, clock)
+        room.look_before_start()
+        cli = serving.CliFile(config.data_dir / "cli.json")
+        doors = open_doors(config, cli)
+        try:
+            opened = _lead(config, doors, clock, room, lock)
+            if opened is None:
+                return
+            opened.services.health.figures.append(partial(logs.figures, crashes))
+            opened.services.health.conditions.append(partial(logs.conditions, crashes))
+            opened.fleet.measures.cap_bytes = config.measure_mib * MIB
+            if opened.services.proofs is not None:
+                opened.services.proofs.is_automatic = config.proofs
+            try:
+                write_cli(config, opened, cli, doors)
+                asyncio.run(serve(config, opened, doors))
+            finally:
+                opened.close()
+        finally:
+            doors.close()
+    finally:
+        if lock is not None:
+            lock.release()
+        log.info("master_stopped", pid=os.getpid())
+
+
+def _locked(config: Config) -> DirectoryLock | None:
+    """This data directory's lock, before anything else is touched; None where the database says who leads."""
+    if config.is_shared:
+        return None
+    own_folder(config.data_dir)
+    log.info("master_locking", pid=os.getpid(), waits=config.waits)
+    # All that a start needs is loaded by now: who waits here leads within a second of its turn.
+    return DirectoryLock(config.data_dir, waits=config.waits)
+
+
+def room_of(config: Config, clock: Clock) -> Room:
+    """What watches the disks of the log and, where it is a file, of the database."""
+    database = config.database.removeprefix(SQLITE_PREFIX)
+    folders = [config.data_dir] if config.is_shared else [config.data_dir, Path(database).parent]
+    for folder in folders:
+        own_folder(folder)
+    return Room(OsDisk(), one_of_each_disk(folders), clock)
+
+
+def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: DirectoryLock | None) -> Rooms | None:
+    """The rooms, once this Master may lead; None when it is told to stop before that."""
+    if not config.is_shared:
+        return wiring.build(
+            config.data_dir,
+            clock,
+            SystemRng(),
+            database=config.database,
+            history=config.history,
+            artefacts=config.artefacts,
+            keeping=config.keeping,
+            room=room,
+            lock=lock,
+        )
+    while True:
+        claim = asyncio.run(stand_by(config, doors))
+        if claim is None:
+            return None
+        try:
+            return wiring.build(
+                config.data_dir,
+                clock,
+                SystemRng(),
+                claim=claim,
+                history=config.history,
+                artefacts=config.artefacts,
+                keeping=config.keeping,
+                room=room,
+            )
+        except Conflict as error:
+            log.info("seat_taken_by_another", error=str(error))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The daemon's entry point: exits 0 after an orderly stop, 1 with a sentence when it cannot run."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == [REBUILD]:
+        sys.exit(rebuild.main(words[1:], default_data_dir()))
+    if words[:1] and words[0] in recovery.NAMES:
+        sys.exit(recovery.main(words))
+    try:
+        config = from_process(words)
+    except WindrowError as error:
+        print(error.detail, file=sys.stderr)
+        sys.exit(EXIT_USAGE)
+    with suppress(OSError, AttributeError):  # another C library has no such pools
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS_MAX)
+    crashes = logs.set_up(config.log_level)
+    try:
+        run(config, crashes)
+    except (DatabaseDamaged, KeysUnusable) as error:
+        # Nothing is better after another start: whoever keeps this process up waits with it.
+        log.error("master_failed", error=f"{error.detail} {way_out(config.data_dir)}")
+        sys.exit(EXIT_HELPLESS)
+    except WindrowError as error:
+        log.error("master_failed", error=str(error))
+        sys.exit(EXIT_FAILURE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Old entries of the audit log in files."""

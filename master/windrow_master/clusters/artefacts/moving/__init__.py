@@ -1,1 +1,0 @@
-"""Moves checkpoints between workloads and the store of objects."""

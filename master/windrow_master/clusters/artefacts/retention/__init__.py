@@ -1,1 +1,0 @@
-"""Removes what work has left in the store, in the end."""

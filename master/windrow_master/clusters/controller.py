@@ -1,0 +1,419 @@
+"""Carries clusters on: reports and verdicts of time become events of the table, and its effects are done at once.
+
+All of it happens inside the unit of work of the report that caused it, so state and effects commit together:
+
+    report ─▶ workload (workloads.py) ─▶ judge ─▶ step (machine.py) ─▶ effects: slots, commands, rental, operations
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from windrow_master.clusters import end_limits, images, reports
+from windrow_master.clusters.kinds import multi_host
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Results, Step, Workload, WorkPhase
+from windrow_master.clusters.states import HOLDING, ClusterEvent, Effect, noted, step
+from windrow_master.fleet.model import CommandRow, CommandState, LinkState
+from windrow_master.fleet.service import FleetService
+from windrow_master.market.service import MarketService
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
+from windrow_proto.image_names import is_pinned
+from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
+from windrow_proto.units import DAY, MINUTE, SECOND
+from windrow_proto.wire_command import decode_command
+
+DELETE_GRACE_NS: Final = 10 * SECOND
+"""Between asking a workload to end and ending it."""
+DELETE_NOT_AFTER_NS: Final = 30 * DAY
+"""A delete is good for as long as its tombstone: a host that comes back late still gets it."""
+START_NOT_AFTER_NS: Final = MINUTE
+"""A member that does not start with its fellows is no member: they wait for it."""
+AGAIN_NS: Final = MINUTE
+_NOT_DONE: Final = (CommandState.FAILED, CommandState.TIMED_OUT, CommandState.CANCELLED)
+CREATE_KIND: Final = "cluster.create"
+START_KIND: Final = "cluster.start"
+STOP_KIND: Final = "cluster.stop"
+DELETE_KIND: Final = "cluster.delete"
+_STARTS: Final = (CREATE_KIND, START_KIND)
+UNPAID: Final = "unpaid"
+_END_WORDS: Final = {
+    UNPAID: "the funds ran out, so the host ended the work at the last paid second",
+    "lease_lapsed": "the host heard nothing from the Master for the length of its lease and ended the work itself",
+    "lost": "the host restarted and the work was gone",
+    "fenced": "a newer holder of its slot came to the host",
+    "host_stopped": "the host was stopped by its owner",
+}
+
+
+class LifeDesk:
+    """What happens to clusters and workloads, one report at a time. `changed` is called on the loop after a commit."""
+
+    def __init__(self, fleet: FleetService, market: MarketService, changed: Callable[[ClusterId], None]) -> None:
+        self._fleet = fleet
+        self._market = market
+        self._changed = changed
+        self.uses = end_limits.Uses()
+        self.clients = end_limits.Clients()
+
+    # --- what the fleet tells ----------------------------------------------------------------------------------------
+
+    def on_command(self, uow: UnitOfWork, row: CommandRow) -> None:
+        """A command's row changed: progress of a creation, or the end of a creation or deletion."""
+        if row.kind not in (CommandKind.CREATE, CommandKind.START, CommandKind.DELETE) or not row.subject:
+            return
+        workload = uow.workloads.get(WorkloadId(row.subject))
+        if workload is None or workload.host_id != row.host_id:
+            return
+        if row.kind is CommandKind.CREATE:
+            self._on_create(uow, workload, row)
+        elif row.kind is CommandKind.START:
+            if row.state in _NOT_DONE:
+                self._save(uow, self._failed(uow, workload, f"not started: {_why(row)}"))
+        else:
+            self._on_delete(uow, workload, row)
+
+    def had(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
+        """Whether this workload was placed on this host."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload is not None and workload.host_id == host_id
+
+    def holds(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
+        """Whether this host has this workload and has not yet let go of it."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload is not None and workload.host_id == host_id and not workload.is_released
+
+    def cluster_of(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> str:
+        """The cluster of a workload that this host has or had; empty where it had none of that name."""
+        workload = uow.workloads.get(WorkloadId(workload_id))
+        return workload.cluster_id if workload is not None and workload.host_id == host_id else ""
+
+    def on_workload(self, uow: UnitOfWork, host_id: HostId, report: ObservedWorkload) -> None:
+        """A host reports a workload, maybe again and maybe late."""
+        workload = uow.workloads.get(report.workload_id)
+        if workload is None or workload.host_id != host_id:
+            return
+        said = replace(report, detail=_END_WORDS.get(report.detail, report.detail))
+        after = reports.observed(workload, said, uow.now_wall_ns)
+        if after == workload:
+            return
+        if after.phase is WorkPhase.RUNNING and workload.phase is not WorkPhase.RUNNING:
+            self._fleet.slots_running(uow, after.slots, f"host/{host_id}", "the work runs")
+        if report.faults:
+            self._fleet.slots.faulted(uow, after.slots, report.faults, f"host/{host_id}")
+        if after.phase is WorkPhase.GONE and after.running_ns == 0:
+            self._market.nothing_ran(uow, after.workload_id)
+        if after.phase is WorkPhase.EXITED and workload.phase is not WorkPhase.EXITED:
+            self._fleet.slots_scrubbing(uow, after.slots, f"host/{host_id}", "the work has ended")
+        self._save(uow, after, is_worth_showing=replace(after, running_ns=workload.running_ns) != workload)
+
+    def on_receipt(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, sealed: bytes) -> None:
+        """A signed receipt: the market charges it; why a work ended is said of its cluster."""
+        line = self._market.on_receipt(uow, host_id, receipt, sealed)
+        workload = uow.workloads.get(receipt.workload_id)
+        if line is None or workload is None or workload.cluster_id != receipt.cluster_id:
+            return
+        words = _END_WORDS.get(receipt.end_reason, "") if receipt.final else ""
+        after = replace(
+            workload,
+            running_ns=max(workload.running_ns, receipt.running_ns),
+            exit_code=receipt.exit_code if receipt.exit_code is not None else workload.exit_code,
+            detail=workload.detail or words,  # what the host says of this very end is worth more
+        )
+        if after != workload:
+            uow.workloads.save(after)
+        if receipt.final and after.delete_command is not None:
+            self._fleet.slots_scrubbing(uow, after.slots, f"host/{host_id}", "the work has ended, its host cleans up")
+        if receipt.final and receipt.end_reason == UNPAID:
+            subjects = (workload.cluster_id, line.rental_id, host_id)
+            uow.event("rental.unpaid", subjects, f"Ended at the last paid second: {words}", actor=f"host/{host_id}")
+        # Cost and running time go on; whoever looks at the cluster should see it.
+        uow.after_commit(lambda: self._changed(workload.cluster_id))
+
+    def on_host_link(self, uow: UnitOfWork, host_id: HostId, link_state: LinkState) -> None:
+        """A host became Online, Suspect or Lost; Suspect matters for its bills only."""
+        held = uow.workloads.held_on(host_id)
+        is_heard = link_state is LinkState.ONLINE
+        self._market.on_host_link(uow, [workload.workload_id for workload in held], is_heard)
+        if link_state is LinkState.SUSPECT:
+            return
+        since_ns = uow.now_wall_ns if link_state is LinkState.LOST else None
+        for workload in held:
+            after = reports.lost(workload, since_ns)
+            if after != workload:
+                self._save(uow, after)
+
+    def on_slots_lost(self, uow: UnitOfWork, host_id: HostId, slot_ids: Sequence[str], reason: str) -> None:
+        """Held slots are out of order: what runs on them cannot go on."""
+        broken = set(slot_ids)
+        for workload in uow.workloads.held_on(host_id):
+            if broken & {slot.slot_id for slot in workload.slots}:
+                self._save(uow, self._failed(uow, workload, reason))
+
+    # --- what people and time ask ------------------------------------------------------------------------------------
+
+    def end(
+        self, uow: UnitOfWork, cluster: Cluster, reason: str, actor: str, *, keeps_results: bool = False
+    ) -> Cluster:
+        """Somebody wants a cluster gone; what is gone or on its way stays as it is. keeps_results: its log and files
+        are brought in first, where its host can be reached."""
+        event = ClusterEvent.EXPIRE if keeps_results else ClusterEvent.DELETE
+        return self._apply(uow, cluster, event, reason, actor)
+
+    def stop(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> Cluster:
+        """Somebody wants its work gone, and will start it again."""
+        return self._apply(uow, cluster, ClusterEvent.STOP, "", actor)
+
+    def judge(self, uow: UnitOfWork, cluster: Cluster, actor: str = "master") -> Cluster:
+        """What all of its workloads, and time, mean for a cluster now."""
+        workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        if cluster.kind in OVER_HOSTS:
+            found = multi_host.judge(cluster, workloads, uow.now_wall_ns)
+        else:
+            found = reports.judge(cluster.phase, workloads, uow.now_wall_ns)
+        return cluster if found is None else self._apply(uow, cluster, found.event, found.reason, actor)
+
+    def limit(self, uow: UnitOfWork, cluster: Cluster) -> Cluster:
+        """End a cluster that has come to one of its own limits, or whose client is silent for its lease."""
+        lease_ends_at_ns = self.clients.lease_ends_at_ns(cluster, uow.now_wall_ns)
+        if lease_ends_at_ns is not None and uow.now_wall_ns >= lease_ends_at_ns:
+            said = end_limits.unheard(cluster.request.client_lease_ns or 0)
+            return self.end(uow, cluster, said, "master", keeps_results=True)
+        if not end_limits.are_any(cluster.request):
+            return cluster
+        rental = uow.rentals.get(cluster.rental_id)
+        spent = end_limits.spent_of(rental, uow.rentals.lines([cluster.rental_id]), uow.now_wall_ns)
+        idle_ns = self.uses.idle_ns(cluster.cluster_id, uow.now_wall_ns)
+        reason = end_limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
+        return self.end(uow, cluster, reason, "master", keeps_results=True) if reason else cluster
+
+    def order_again(self, uow: UnitOfWork, workload: Workload) -> None:
+        """Order its end once more where its host refused or failed to end it, a minute after it said so, or where it
+        was to end with its results kept, and did not."""
+        if workload.delete_command is None:
+            cluster = uow.clusters.get(workload.cluster_id)
+            if cluster is not None and reports.is_end_overdue(cluster, workload, uow.now_wall_ns):
+                self._order_end(uow, workload, "master")
+            return
+        row = uow.commands.get(workload.delete_command)
+        if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
+            return
+        if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
+            self._order_end(uow, replace(workload, delete_command=None), "master")
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _is_online(self, uow: UnitOfWork, host_id: HostId) -> bool:
+        host = uow.hosts.get(host_id)
+        return host is not None and host.link_state is LinkState.ONLINE
+
+    def _on_create(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
+        if row.state in _NOT_DONE:
+            step = f"while {row.step}: " if row.step and workload.address is not None else ""
+            self._save(uow, self._failed(uow, workload, f"{step}{_why(row)}"))
+            return
+        workload = self._resolved(uow, workload, row)
+        if row.step == "waiting_files":
+            after = reports.advanced(workload, WorkPhase.WAITING_FILES, uow.now_wall_ns)
+            workload = self._save(uow, after) if after != workload else workload
+        cluster = uow.clusters.get(workload.cluster_id)
+        if cluster is None or cluster.phase not in HOLDING or not workload.is_member:
+            return
+        if not row.step or row.state is CommandState.SUCCEEDED:
+            return  # the end of the command is no step of its own: the workload's report says that it runs
+        who = multi_host.named(workload) if cluster.kind in OVER_HOSTS else ""
+        told = noted(cluster, Step(uow.now_wall_ns, row.step, row.progress_permille, member=who))
+        if told is not cluster:
+            self.keep(uow, told)
+
+    def _resolved(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> Workload:
+        """Write down which image its tag was found to be: from then on that is what is started in its place."""
+        cluster, said = uow.clusters.get(workload.cluster_id), str(row.result.get("image", ""))
+        if cluster is None or not images.pins(said, workload.image):
+            return workload
+        found = replace(workload, image=said)
+        uow.workloads.save(found)
+        who = multi_host.named(workload) if cluster.kind in OVER_HOSTS else ""
+        self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "image", None, said, who)))
+        others = multi_host.members_of(uow.workloads.of_cluster(cluster.cluster_id))
+        known = [one for one in others if is_pinned(one.image) and one.workload_id != found.workload_id]
+        why = images.disagreement([*known, found]) if found.is_member else ""
+        return self._save(uow, self._failed(uow, found, why)) if why else found
+
+    def _on_delete(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
+        spec = decode_command(row.body).delete
+        if spec is not None and spec.keeps_files:
+            if row.state in _NOT_DONE:  # else its own report says that it has ended
+                self._order_end(uow, workload, "master")
+        elif row.state is CommandState.SUCCEEDED:
+            gone = reports.advanced(workload, WorkPhase.GONE, uow.now_wall_ns)
+            if gone.running_ns == 0:
+                self._market.nothing_ran(uow, gone.workload_id)
+            self._save(uow, gone)
+        elif row.is_done and not workload.is_released:
+            # The host could not, or was retired; reconcile asks again for what is still seen there.
+            cluster = uow.clusters.get(workload.cluster_id)
+            if cluster is not None:
+                said = f"{workload.host_name} could not delete it: {row.error_detail or row.error_code}"
+                self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "delete_failed", None, said)))
+
+    def _failed(self, uow: UnitOfWork, workload: Workload, detail: str) -> Workload:
+        if workload.phase in (WorkPhase.EXITED, WorkPhase.GONE, WorkPhase.STOPPING):
+            return workload
+        return reports.advanced(workload, WorkPhase.FAILED, uow.now_wall_ns, detail)
+
+    def _save(self, uow: UnitOfWork, workload: Workload, is_worth_showing: bool = True) -> Workload:
+        """Write a workload down, give back its slots once nothing of it is left, and judge its cluster."""
+        if workload.phase is WorkPhase.GONE and workload.delete_command is not None and not workload.is_released:
+            self._fleet.slots_released(uow, workload.slots, f"host/{workload.host_id}", "nothing of the work is left")
+            workload = replace(workload, is_released=True)
+        uow.workloads.save(workload)
+        cluster = uow.clusters.get(workload.cluster_id)
+        if cluster is not None:
+            after = self.judge(uow, cluster, f"host/{workload.host_id}")
+            if after == cluster and is_worth_showing:
+                self.keep(uow, replace(cluster, version=cluster.version + 1))
+        return workload
+
+    def _apply(self, uow: UnitOfWork, cluster: Cluster, event: ClusterEvent, reason: str, actor: str) -> Cluster:
+        after, effects = step(cluster, event, reason, uow.now_wall_ns)
+        if after != cluster:
+            self.keep(uow, after)
+        if after.phase is not cluster.phase:
+            fields = {"from": cluster.phase.value, "to": after.phase.value}
+            uow.audit(actor, f"cluster.{event}", cluster.cluster_id, reason, fields)
+            said = f"{after.name} is {after.phase.value}" + (f": {reason}" if reason else "")
+            uow.event(f"cluster.{after.phase.value.lower()}", self._subjects(uow, after), said, actor=actor)
+        for effect in effects:
+            self._do(uow, after, effect, actor)
+        return after
+
+    def _do(self, uow: UnitOfWork, cluster: Cluster, effect: Effect, actor: str) -> None:
+        match effect:
+            case Effect.START_MEMBERS:
+                for workload in multi_host.members_of(uow.workloads.of_cluster(cluster.cluster_id)):
+                    self._order_start(uow, workload)
+            case Effect.END_WORK:
+                self._close(uow, cluster, actor)
+                self.clear(uow, cluster, actor)
+            case Effect.CLOSE_WORK:
+                self._close(uow, cluster, actor)
+                for workload in uow.workloads.of_cluster(cluster.cluster_id):
+                    self._order_rest(uow, workload, actor)
+            case Effect.FINISH_CREATE:
+                self._finish(uow, cluster, *_STARTS)
+            case Effect.FAIL_CREATE:
+                word = "stopped" if cluster.phase is ClusterPhase.STOPPING else "deleted"
+                said = cluster.reason or f"it was {word} first"
+                self._finish(uow, cluster, *_STARTS, error_code="workload_failed", detail=said)
+            case Effect.FINISH_STOP:
+                self._finish(uow, cluster, STOP_KIND)
+            case Effect.FAIL_STOP:
+                self._finish(uow, cluster, STOP_KIND, error_code="conflict", detail="it was deleted first")
+            case Effect.FINISH_DELETE:
+                self._finish(uow, cluster, DELETE_KIND)
+
+    def _close(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> None:
+        """Nobody uses it or pays for it from now on."""
+        self.uses.forget(cluster.cluster_id)
+        self.clients.forget(cluster.cluster_id)
+        self._market.end_rental(uow, cluster.rental_id, cluster.reason or cluster.phase.value.lower())
+
+    def clear(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> None:
+        """Order the end of whatever is left of a cluster on its hosts."""
+        for workload in uow.workloads.of_cluster(cluster.cluster_id):
+            self._order_end(uow, workload, actor)
+
+    def keep_results(self, uow: UnitOfWork, workload_id: WorkloadId, results: Results) -> None:
+        """What is to be kept of work that has ended is: its host clears it away, and what is missing is said."""
+        workload = uow.workloads.get(workload_id)
+        if workload is None or workload.delete_command is not None or workload.is_released:
+            return
+        after = replace(workload, results=results)
+        uow.workloads.save(after)
+        self._order_end(uow, after, "master")
+        cluster = uow.clusters.get(workload.cluster_id)
+        if cluster is None:
+            return
+        if results.problem:
+            said = f"{multi_host.named(workload)}: {results.problem}"
+            uow.event("cluster.results_cut", self._subjects(uow, cluster), f"{cluster.name}: {said}", actor="master")
+            cluster = replace(cluster, reason=f"{cluster.reason}; not kept: {said}")
+        self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "results", None, results.problem)))
+
+    def _order_start(self, uow: UnitOfWork, workload: Workload) -> None:
+        if workload.start_command is not None or workload.phase is not WorkPhase.WAITING_MEMBERS:
+            return
+        spec = StartSpec(workload.workload_id, workload.slots)
+        command = Command(CommandId(""), CommandKind.START, start=spec)
+        not_after_ns = uow.now_wall_ns + START_NOT_AFTER_NS
+        command_id = self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id)
+        uow.workloads.save(replace(workload, start_command=command_id))
+
+    def broke(self, uow: UnitOfWork, workload: Workload, detail: str) -> None:
+        """What it needs to start cannot be had."""
+        self._save(uow, self._failed(uow, workload, detail))
+
+    def let_go(self, uow: UnitOfWork, workload: Workload) -> None:
+        """Write a member down as replaced, and order its end."""
+        uow.workloads.save(workload)
+        self._order_end(uow, workload, "master")
+
+    def _order_rest(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
+        """Order the end of what runs of a workload, whose log and files are brought in before the rest is cleared."""
+        is_asked = workload.phase is WorkPhase.RUNNING and self._is_online(uow, workload.host_id)
+        if is_asked and not _is_of_job(uow, workload.cluster_id):  # which reads all jobs: asked last
+            if workload.delete_command is None:
+                spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)
+                command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
+                not_after_ns = uow.now_wall_ns + reports.END_OVERDUE_NS
+                self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id, actor)
+                self._fleet.slots_stopping(uow, workload.slots, actor, "the work is being ended")
+        elif reports.has_results(workload):
+            said = "the work has ended, its log and files are brought in"
+            self._fleet.slots_stopping(uow, workload.slots, actor, said)
+            self._fleet.slots_scrubbing(uow, workload.slots, actor, said)
+        else:
+            self._order_end(uow, workload, actor)
+
+    def _order_end(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
+        if workload.is_released or workload.delete_command is not None:
+            return
+        spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS)
+        command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
+        not_after_ns = uow.now_wall_ns + DELETE_NOT_AFTER_NS
+        command_id = self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id, actor)
+        self._fleet.slots_stopping(uow, workload.slots, actor, "the work is being ended")
+        if workload.phase is WorkPhase.EXITED:
+            self._fleet.slots_scrubbing(uow, workload.slots, actor, "the work ended by itself, its host cleans up")
+        after = replace(workload, delete_command=command_id)
+        if after.phase is WorkPhase.GONE:
+            # It went by itself; the order still goes out, since its tombstone keeps it from ever coming back.
+            self._fleet.slots_released(uow, after.slots, actor, "nothing of the work is left")
+            after = replace(after, is_released=True)
+        uow.workloads.save(after)
+
+    def _finish(
+        self, uow: UnitOfWork, cluster: Cluster, *kinds: str, error_code: str | None = None, detail: str = ""
+    ) -> None:
+        for kind in kinds:
+            for operation in uow.operations.running(cluster.cluster_id, kind):
+                uow.operations.finish(OperationId(operation.id), uow.now_wall_ns, error_code, detail)
+
+    def keep(self, uow: UnitOfWork, cluster: Cluster) -> None:
+        """Write a cluster down, and tell of it once that is committed."""
+        uow.clusters.save(cluster)
+        uow.after_commit(lambda: self._changed(cluster.cluster_id))
+
+    def _subjects(self, uow: UnitOfWork, cluster: Cluster) -> tuple[str, ...]:
+        hosts = tuple(workload.host_id for workload in uow.workloads.of_cluster(cluster.cluster_id))
+        return (cluster.cluster_id, cluster.account_id, *hosts)
+
+
+def _is_of_job(uow: UnitOfWork, cluster_id: ClusterId) -> bool:
+    """Whether a job brings in itself what this leaves."""
+    return any(attempt.cluster_id == cluster_id for job in uow.jobs.living() for attempt in job.attempts)
+
+
+def _why(row: CommandRow) -> str:
+    return f"{row.error_code or 'workload_failed'}: {row.error_detail or 'the host gave no reason'}"

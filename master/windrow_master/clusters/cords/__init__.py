@@ -1,1 +1,0 @@
-"""The cords between members that do not."""

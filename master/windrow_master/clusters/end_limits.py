@@ -1,0 +1,201 @@
+"""The limits that a cluster was asked for with: how long, for how much, how long with nobody in it or without its
+client. Pure, but for `Uses`, which knows who is in one now, and `Clients`, which knows when each client was heard."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest
+from windrow_master.clusters.reports import FILES_WAIT_NS
+from windrow_master.clusters.states import HOLDING
+from windrow_master.market.model import Rental, RentalLine
+from windrow_proto.errors import InvalidInput, TooMany
+from windrow_proto.ids import ClusterId
+from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, money_text
+
+DURATION_MAX_NS: Final = 365 * DAY
+IDLE_MIN_NS: Final = MINUTE
+IDLE_MAX_NS: Final = 30 * DAY
+CLIENT_LEASE_MIN_NS: Final = 10 * SECOND
+CLIENT_LEASE_MAX_NS: Final = DAY
+BUDGET_MARGIN_NS: Final = 60 * SECOND
+"""Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow."""
+WAITED_MAX_NS: Final = 16 * FILES_WAIT_NS
+"""Of slots of one account in an hour, in which they wait for its files: that costs nothing, and keeps others out."""
+LATELY_MAX: Final = 200
+"""Of an account's clusters, the latest of which are looked at for that."""
+_RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What something has cost so far, microcents: by its receipts, and by our own clock. began_ns: since when."""
+
+    charged: int
+    by_clock: int
+    began_ns: int | None = None
+
+
+def check(request: ClusterRequest) -> None:
+    """Raises InvalidInput naming the field."""
+    duration, idle = request.max_duration_ns, request.idle_ns
+    _check("max_duration_seconds", duration is None or SECOND <= duration <= DURATION_MAX_NS, "from 1 s to 365 days")
+    _check("budget", request.budget is None or request.budget > 0, "above 0")
+    _check("idle_seconds", idle is None or IDLE_MIN_NS <= idle <= IDLE_MAX_NS, "from 60 s to 30 days")
+    lease = request.client_lease_ns
+    in_bounds = lease is None or CLIENT_LEASE_MIN_NS <= lease <= CLIENT_LEASE_MAX_NS
+    _check("client_lease_s", in_bounds, "from 10 to 86400, or null")
+    ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
+    _check("idle_seconds", idle is None or not ends_itself, "left out where a command runs: its end is the cluster's")
+
+
+def check_waited(clusters: Iterable[Cluster], now_ns: int) -> None:
+    """Raises TooMany where an account's clusters held slots for long and only waited for files. What still waits counts
+    as if its files never came."""
+    if sum(_waited_ns(cluster, now_ns) for cluster in clusters) >= WAITED_MAX_NS:
+        raise TooMany(
+            "Clusters of this account hold hosts, or held them in the last hour, and wait for files that did not come. "
+            "Send the files of those that wait, or delete them and try again later."
+        )
+
+
+def _waited_ns(cluster: Cluster, now_ns: int) -> int:
+    asked = cluster.request
+    slots = max(1, asked.gpus) * asked.hosts if asked.await_files else 0
+    if cluster.phase is ClusterPhase.CREATING:
+        return slots * FILES_WAIT_NS
+    is_long_ago = now_ns - cluster.created_at_ns >= HOUR + FILES_WAIT_NS
+    if cluster.started_at_ns is not None or is_long_ago:
+        return 0
+    return slots * min(FILES_WAIT_NS, (cluster.ended_at_ns or now_ns) - cluster.created_at_ns)
+
+
+def are_any(request: ClusterRequest) -> bool:
+    """Whether a cluster was asked for with limits to its time, cost or use."""
+    return request.max_duration_ns is not None or request.budget is not None or request.idle_ns is not None
+
+
+def reached(cluster: Cluster, spent: Spent, idle_ns: int, now_ns: int) -> str:
+    """Which limit a cluster has come to, in words; empty: none. idle_ns: of `Uses`."""
+    asked = cluster.request
+    # A host that signs running time and does not say that it runs is held to the same.
+    began_ns = spent.began_ns if cluster.started_at_ns is None else cluster.started_at_ns
+    if cluster.phase not in HOLDING or began_ns is None:
+        return ""
+    if asked.max_duration_ns is not None and now_ns - began_ns >= asked.max_duration_ns:
+        return ran_out(asked.max_duration_ns)
+    if asked.budget is not None and owed_soon(cluster.price_per_hour, spent) > asked.budget:
+        return used_up(asked.budget)
+    if asked.idle_ns is not None and idle_ns >= asked.idle_ns:
+        return f"nobody was in it for {asked.idle_ns // SECOND} s"
+    return ""
+
+
+def ends_at_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int | None:
+    """When its duration or its budget ends it if it goes on as it does, in wall time; None: neither does."""
+    asked, began_ns, price = cluster.request, cluster.started_at_ns, cluster.price_per_hour
+    if cluster.phase not in _RUNS or began_ns is None:
+        return None
+    ends = [] if asked.max_duration_ns is None else [began_ns + asked.max_duration_ns]
+    if asked.budget is not None and price:
+        left = max(0, asked.budget - owed_soon(price, spent)) * HOUR // price
+        ends.append((now_ns + left + SECOND // 2) // SECOND * SECOND)  # two looks at one moment agree
+    return min(ends, default=None)
+
+
+def unheard(lease_ns: int) -> str:
+    """Why something ended whose client was silent for its lease."""
+    minutes, rest = divmod(lease_ns, MINUTE)
+    span = f"{lease_ns // SECOND} s" if rest else f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return f"Its client has not been heard from for {span}"
+
+
+def spent_of(rental: Rental | None, lines: Sequence[RentalLine], now_ns: int) -> Spent:
+    """What a rental has cost. Receipts come every 10 s and later where a link is down, so each line's running time by
+    our own clock is told, too: never by what its host says of clocks."""
+    clock, began = 0, list[int]()
+    for line in lines:
+        if line.runs_from_ns is None:
+            continue
+        began.append(line.runs_from_ns)
+        until_ns = min(now_ns, line.lease_until_ns, now_ns if line.cut_at_ns is None else line.cut_at_ns)
+        passed_ns = max(0, until_ns - line.runs_from_ns)
+        clock += -(-line.price_per_hour * (min(line.signed_ns, passed_ns) if line.is_final else passed_ns) // HOUR)
+    return Spent(Microcents(0) if rental is None else rental.charged, clock, min(began, default=None))
+
+
+def owed_soon(price_per_hour: int, spent: Spent) -> int:
+    """At most what it will have cost by the time it can be ended, in microcents, rounded up."""
+    return max(spent.charged, spent.by_clock) - (-price_per_hour * BUDGET_MARGIN_NS // HOUR)
+
+
+def ran_out(duration_ns: int) -> str:
+    """Why something ended that ran for as long as it may."""
+    return f"it ran for the {duration_ns // SECOND} s that it may"
+
+
+def used_up(budget: Microcents) -> str:
+    """Why something ended before it cost more than it may."""
+    return f"its budget of {money_text(budget)} would be passed"
+
+
+class Uses:
+    """Who is in which cluster now: commands, files and tunnels, also those of a service's visitors; readers of logs are
+    not. In the memory of one Master: with another an idle time begins anew."""
+
+    def __init__(self) -> None:
+        self._inside: Counter[ClusterId] = Counter()
+        self._idle_since_ns: dict[ClusterId, int] = {}
+
+    @contextmanager
+    def inside(self, cluster_id: ClusterId) -> Iterator[None]:
+        """Somebody is in it, for as long as this lasts."""
+        self._inside[cluster_id] += 1
+        try:
+            yield
+        finally:
+            self._inside[cluster_id] -= 1
+            self._idle_since_ns.pop(cluster_id, None)
+            if not self._inside[cluster_id]:
+                del self._inside[cluster_id]
+
+    def idle_ns(self, cluster_id: ClusterId, now_ns: int) -> int:
+        """For how long nobody has been in it, counted from the first time that this was asked since then."""
+        if cluster_id in self._inside:
+            return 0
+        return max(0, now_ns - self._idle_since_ns.setdefault(cluster_id, now_ns))
+
+    def forget(self, cluster_id: ClusterId) -> None:
+        """It ends."""
+        self._idle_since_ns.pop(cluster_id, None)
+
+
+class Clients:
+    """When the client of each cluster was last heard. In the memory of one Master: with another each lease begins
+    anew."""
+
+    def __init__(self) -> None:
+        self._heard_at_ns: dict[ClusterId, int] = {}
+
+    def heard(self, cluster_id: ClusterId, now_ns: int) -> None:
+        """It lives."""
+        self._heard_at_ns[cluster_id] = now_ns
+
+    def lease_ends_at_ns(self, cluster: Cluster, now_ns: int) -> int | None:
+        """Until when a cluster goes on without another word of its client; None: it holds nothing or needs no
+        client."""
+        lease_ns = cluster.request.client_lease_ns
+        if lease_ns is None or cluster.phase not in HOLDING:
+            return None
+        return self._heard_at_ns.setdefault(cluster.cluster_id, now_ns) + lease_ns
+
+    def forget(self, cluster_id: ClusterId) -> None:
+        """It ends."""
+        self._heard_at_ns.pop(cluster_id, None)
+
+
+def _check(field: str, holds: bool, must: str) -> None:
+    if not holds:
+        raise InvalidInput(f"{field} must be {must}.", subject=field)

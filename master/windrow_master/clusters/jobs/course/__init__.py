@@ -1,1 +1,0 @@
-"""Carries jobs on with time: steps, places, folders, logs and files."""

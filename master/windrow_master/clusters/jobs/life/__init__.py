@@ -1,1 +1,0 @@
-"""Takes the steps of jobs: row, audit, events and effects of each in one transaction."""

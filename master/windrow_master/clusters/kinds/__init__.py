@@ -1,0 +1,1 @@
+"""Kinds of clusters: what each kind runs on its members."""

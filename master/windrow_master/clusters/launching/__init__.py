@@ -1,1 +1,0 @@
-"""Starts members of clusters on the hosts that placement chose."""

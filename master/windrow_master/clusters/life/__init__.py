@@ -1,1 +1,0 @@
-"""Takes in what happens to workloads and carries their clusters on."""

@@ -1,1 +1,0 @@
-"""Members beside others: where they run, and how they meet."""

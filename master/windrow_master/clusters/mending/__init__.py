@@ -1,1 +1,0 @@
-"""Makes clusters whole again that have lost members."""

@@ -1,1 +1,0 @@
-"""Reads the fleet and its prices into what placement decides over."""

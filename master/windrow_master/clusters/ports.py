@@ -1,0 +1,25 @@
+"""How the Master's own test rentals make way for renters: whom to ask, and that a request waits for it. Values."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from windrow_proto.errors import NoCapacity
+from windrow_proto.ids import HostId
+
+
+class Proofs(Protocol):
+    """The test rentals that are under way; acceptance/service.py has them."""
+
+    def end_on(self, hosts: Sequence[HostId]) -> None:
+        """Have those on these hosts end; nobody waits for it."""
+
+    async def give_way(self, hosts: Sequence[HostId]) -> bool:
+        """The same, and wait until they hold nothing there any more; whether that came in time."""
+
+
+class ProofsInTheWay(Exception):
+    """A request fits once the proofs on these hosts have ended. refused: what is said to the renter until then."""
+
+    def __init__(self, hosts: Sequence[HostId], refused: NoCapacity) -> None:
+        super().__init__()
+        self.hosts, self.refused = hosts, refused

@@ -1,0 +1,112 @@
+"""Lets members go that are lost, and looks for hosts in their place; what and when is fellows.py's.
+
+All of it in the caller's unit of work, at every tick of a Degraded cluster, so it goes on after a restart where it was.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from windrow_master.clusters.controller import LifeDesk
+from windrow_master.clusters.kinds import multi_host
+from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.model import (
+    OVER_HOSTS,
+    Cluster,
+    ClusterKind,
+    Step,
+    Workload,
+)
+from windrow_master.clusters.states import noted
+from windrow_master.market.service import MarketService
+from windrow_master.network.meeting import Meeter
+from windrow_master.network.topology import Meeting, Unsighted
+from windrow_master.placement.model import Placement, Refusal
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import NoCapacity
+from windrow_proto.ids import HostId
+from windrow_proto.units import Microcents
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """What has to happen before a cluster can be mended. unseen: hosts that have to look for each other first;
+    proofs_on: hosts of which a test rental holds what it needs."""
+
+    unseen: Sequence[Meeting] = ()
+    proofs_on: Sequence[HostId] = ()
+
+
+class Mender:
+    """Makes clusters whole again."""
+
+    def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, life: LifeDesk) -> None:
+        self._market, self._meeter, self._launcher, self._life = market, meeter, launcher, life
+
+    def mend(self, uow: UnitOfWork, cluster: Cluster) -> Lacking:
+        """Do the next thing that leads to a whole cluster; nothing where it is whole or cannot be. Returns what has to
+        happen first."""
+        if cluster.kind not in OVER_HOSTS:
+            return Lacking()
+        workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        found = multi_host.mending(cluster, workloads)
+        if found.leaving:
+            self._let_go(uow, cluster, found.leaving)
+        elif found.ranks:
+            try:
+                return Lacking(proofs_on=self._fill(uow, cluster, workloads, found.ranks))
+            except Unsighted as unseen:
+                return Lacking(unseen=unseen.hosts)
+        return Lacking()
+
+    def _let_go(self, uow: UnitOfWork, cluster: Cluster, leaving: Sequence[Workload]) -> None:
+        for member in leaving:
+            self._life.let_go(uow, replace(member, replaced_at_ns=uow.now_wall_ns))
+            self._market.end_line(uow, member.workload_id)
+        said = ", ".join(multi_host.named(member) for member in leaving)
+        after = replace(cluster, restarts=cluster.restarts + 1)
+        self._life.keep(uow, noted(after, Step(uow.now_wall_ns, "replacing", None, said)))
+        uow.audit("master", "cluster.replace", cluster.cluster_id, said)
+
+    def _fill(
+        self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], ranks: Sequence[int]
+    ) -> Sequence[HostId]:
+        """Order members for these ranks; returns the hosts whose test rentals have to end first."""
+        members = multi_host.members_of(workloads)
+        found = self._found(uow, cluster, workloads, len(ranks))
+        if isinstance(found, Refusal):
+            return found.proofs_on  # asked again with the next tick, until fellows.FILL_NS is over
+        try:
+            is_new = cluster.kind is ClusterKind.GANG
+            cluster = self._launcher.networked(uow, cluster, found.members) if is_new else cluster
+        except NoCapacity:
+            return ()
+        places = dict(zip(ranks, found.members, strict=True))
+        addresses = [member.address or "" for member in members]
+        for rank in ranks:
+            addresses.insert(rank, "")
+        launched = self._launcher.launch(uow, cluster, places, "master", addresses)
+        for workload in launched.workloads:
+            uow.workloads.add(workload)
+        self._market.add_lines(uow, launched.lines)
+        said = ", ".join(f"rank {rank} on {place.host_name}" for rank, place in places.items())
+        self._life.keep(uow, noted(cluster, Step(uow.now_wall_ns, "placed", None, said)))
+        return ()
+
+    def _found(
+        self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], missing: int
+    ) -> Placement | Refusal:
+        """Hosts that meet those of the members as these meet each other; those that do not are left out, and others are
+        looked for."""
+        members = multi_host.members_of(workloads)
+        spent = sum(self._market.line_price(uow, member.workload_id) for member in members)
+        # What was agreed on at the start is never exceeded: the price is frozen for as long as the cluster is rented.
+        left = Microcents(max(0, cluster.price_per_hour - spent))
+        unmet: frozenset[HostId] = frozenset()
+        while not isinstance(found := self._meeter.beside(uow, cluster, workloads, missing, left, unmet), Refusal):
+            try:
+                self._meeter.met(uow, cluster, members, found)
+            except NoCapacity:
+                unmet |= {member.host_id for member in found.members}
+            else:
+                return found
+        return found

@@ -1,1 +1,0 @@
-"""More or fewer hosts of a cluster that runs."""

@@ -1,1 +1,0 @@
-"""Keeps what work leaves that has ended by itself."""

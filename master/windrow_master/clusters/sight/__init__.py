@@ -1,1 +1,0 @@
-"""Whether the hosts of a cluster see each other."""

@@ -1,0 +1,214 @@
+"""Reads hosts, slots, commitments and prices of one unit of work into a snapshot, and asks placement.
+
+Who finds no room is told where there is some once the Master's own test rentals have ended (yielding.py).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from operator import is_
+from typing import Any, Final
+
+from windrow_master.clusters.launch import network_of
+from windrow_master.clusters.model import ClusterRequest
+from windrow_master.clusters.request import placement_request
+from windrow_master.clusters.yielding import retried, vacated
+from windrow_master.fleet.model import ABOUT_CONTAINERS, AdminState, Host, LinkState, Slot
+from windrow_master.fleet.service import is_back_soon
+from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
+from windrow_master.market.service import MarketService, PriceBook
+from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
+from windrow_master.placement.service import plan
+from windrow_master.store.clusters_repository import Committed
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import AccountId, HostId
+from windrow_proto.model import GpuFacts
+from windrow_proto.units import Bytes, Microcents
+
+_NOTHING = Committed(0, Bytes(0))
+_Known = dict[tuple[HostId, int], tuple[tuple[Any, ...], Candidate]]
+"""By host and processors asked for: what a candidate was made of, and the candidate."""
+KNOWN_MAX: Final = 16_384
+
+
+class Placer:
+    """Takes snapshots; the decision itself is placement's."""
+
+    def __init__(self, market: MarketService) -> None:
+        self._market = market
+        self._last: tuple[PriceBook, _Known] = PriceBook(()), {}  # one value: readers have threads of their own
+
+    def place(
+        self,
+        uow: UnitOfWork,
+        request: ClusterRequest,
+        account_id: AccountId,
+        is_proof: bool = False,
+        but: frozenset[HostId] = frozenset(),
+        is_private: bool = False,
+    ) -> Placement | Refusal:
+        """Where this request would run now, or why nowhere. but: hosts that are left out. is_private: its members meet
+        in a network of their own, so that it does not matter whether their hosts see each other."""
+        # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
+        seed = f"{account_id}|{uow.clusters.count(account_id)}"
+        snapshot = _open(self.snapshot(uow, request.cpus), but, is_private)
+        wanted = placement_request(request, account_id, seed, is_proof)
+        found = plan(wanted, snapshot)
+        if isinstance(found, Placement) or is_proof:
+            return found
+        empty = _open(Snapshot(self._vacated(uow, request.cpus)), but, is_private)
+        by_id = {one.host_id: one for one in empty.candidates}
+        if not by_id:
+            return found
+        then = replace(snapshot, candidates=tuple(by_id.get(one.host_id, one) for one in snapshot.candidates))
+        return retried(wanted, found, then, by_id)
+
+    def _vacated(self, uow: UnitOfWork, cpus: int) -> tuple[Candidate, ...]:
+        """The hosts on which proofs hold anything, as they will be once these have ended."""
+        proofs, book = uow.workloads.held_of(PROOF_ACCOUNT), self._market.book(uow)
+        ids = frozenset(one.cluster_id for one in proofs)
+        found = []
+        for host_id in sorted({one.host_id for one in proofs}):
+            host = uow.hosts.get(host_id)
+            if host is None:
+                continue
+            slots, held = uow.slots.of_host(host_id), uow.workloads.held_on(host_id)
+            slots, held = vacated(slots, held, ids, uow.now_wall_ns)
+            taken = Committed(sum(one.cpus for one in held), Bytes(sum(one.memory_bytes for one in held)))
+            found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns)))
+        return tuple(found)
+
+    def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
+        """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
+        book = self._market.book(uow)
+        committed = uow.workloads.committed()
+        by_host = _by_host(uow.slots.list_all())
+        last, known = self._last
+        if not book.says_the_same(last) or len(known) > KNOWN_MAX:
+            known = {}
+            self._last = book, known
+        found: list[Candidate] = []
+        for host in uow.hosts.list_all():
+            if host.admin_state is AdminState.RETIRED:
+                continue
+            # Rows that did not change give the values that they gave before (store/prepared.py), and so the same candidate.
+            is_settled = host.is_settled_once_heard(uow.now_wall_ns)
+            slots, taken = tuple(by_host.get(host.host_id, ())), committed.get(host.host_id, _NOTHING)
+            made_of = host, slots, taken, is_settled
+            before = known.get((host.host_id, cpus))
+            if before is None or not _is_same(before[0], made_of):
+                before = known[host.host_id, cpus] = made_of, _candidate(host, slots, taken, book, cpus, is_settled)
+            found.append(before[1])
+        return Snapshot(tuple(found))
+
+    def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
+        """What the whole fleet offers, by tier."""
+        hosts = {host.host_id: host for host in uow.hosts.list_all() if host.admin_state is not AdminState.RETIRED}
+        slots = [slot for slot in uow.slots.list_all() if slot.host_id in hosts]
+        listings = [_listing(hosts[slot.host_id], slot, uow.now_wall_ns) for slot in slots]
+        return self._market.offers(uow, listings)
+
+
+def _open(snapshot: Snapshot, but: frozenset[HostId], is_private: bool) -> Snapshot:
+    """Without hosts that are left out, and with all in one network where members meet in one of their own."""
+    if but:
+        others = tuple(one for one in snapshot.candidates if one.host_id not in but)
+        snapshot = replace(snapshot, candidates=others)
+    if is_private:
+        others = tuple(one if one.simulated else replace(one, network="") for one in snapshot.candidates)
+        snapshot = replace(snapshot, candidates=others)
+    return snapshot
+
+
+def _by_host(slots: Iterable[Slot]) -> dict[HostId, list[Slot]]:
+    found: dict[HostId, list[Slot]] = {}
+    for slot in slots:
+        found.setdefault(slot.host_id, []).append(slot)
+    return found
+
+
+def _is_same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two candidates are made of the same values; of host and slots it is asked only whether they are the very
+    same, since comparing them costs as much as a candidate."""
+    (host, slots, *rest), (other_host, other_slots, *other_rest) = one, other
+    is_alike = host is other_host and len(slots) == len(other_slots) and rest == other_rest
+    return is_alike and all(map(is_, slots, other_slots))
+
+
+def _candidate(
+    host: Host, slots: Sequence[Slot], committed: Committed, book: PriceBook, cpus: int, is_settled_once_heard: bool
+) -> Candidate:
+    inventory = host.inventory
+    return Candidate(
+        host_id=host.host_id,
+        host_name=host.name,
+        owner_account=host.owner_account,
+        simulated=host.simulated,
+        admin_state=host.admin_state.value,
+        verify_state=host.verify_state.value,
+        link_state=host.link_state.value,
+        is_settled=is_settled_once_heard and host.link_state is LinkState.ONLINE,
+        is_back_soon=is_settled_once_heard and host.link_state is LinkState.UNKNOWN,
+        runtimes=() if inventory is None else inventory.runtimes,
+        cpus_free=0 if inventory is None else inventory.cpu_count - committed.cpus,
+        memory_free_bytes=Bytes(0 if inventory is None else inventory.memory_bytes - committed.memory_bytes),
+        slots=tuple(_slot_offer(host, slot, book, cpus) for slot in slots),
+        default_image=host.default_image,
+        is_fenced=host.is_fenced,
+        about_processes=host.about_processes,
+        about_containers=ABOUT_CONTAINERS.get(host.container_users, ""),
+        network=network_of(host),
+        settling_ns=host.settling_ns,
+    )
+
+
+def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer:
+    price = book.price(host.owner_account, slot.tier, slot.share_milli)
+    gpu = host.gpu(slot.card) if slot.card is not None else None
+    return SlotOffer(
+        slot_id=slot.slot_id,
+        tier=slot.tier,
+        price_per_hour=price if slot.gpu_uuid is not None else Microcents(price * cpus),
+        taken=_taken(slot),
+        gpu_uuid=slot.gpu_uuid,
+        gpu_name="" if gpu is None else gpu.name,
+        gpu_memory_bytes=_memory(gpu, slot),
+        isolation=slot.isolation,
+        profile=slot.profile,
+        is_back_soon=bool(slot.tier) and is_back_soon(host, slot),
+    )
+
+
+def _memory(gpu: GpuFacts | None, slot: Slot) -> Bytes | None:
+    """Of the card, or of the slice of it that the slot is."""
+    if gpu is None:
+        return None
+    part = next((one.memory_bytes for one in gpu.slices if one.uuid == slot.gpu_uuid), gpu.memory_bytes)
+    return None if part is None else Bytes(part)
+
+
+def _taken(slot: Slot) -> str | None:
+    if slot.is_offered:
+        # A slot without a tier has no price yet: its host has joined and not said what it is.
+        return None if slot.tier else "not graded yet"
+    return f"unavailable ({slot.unavailable})" if slot.unavailable else f"in use ({slot.state.value})"
+
+
+def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
+    gpu = host.gpu(slot.card) if slot.card is not None else None
+    inventory = host.inventory
+    memory = _memory(gpu, slot) if gpu is not None else inventory.memory_bytes if inventory is not None else None
+    is_free = slot.is_offered and host.admin_state is AdminState.ACTIVE and host.is_settled(now_ns)
+    return Listing(
+        host_id=host.host_id,
+        owner=host.owner_account,
+        tier=slot.tier,
+        is_gpu=slot.gpu_uuid is not None,
+        is_free=is_free,
+        simulated=host.simulated,
+        runtimes=() if inventory is None else inventory.runtimes,
+        memory_bytes=None if memory is None else Bytes(memory),
+        isolation=slot.isolation,
+        share_milli=slot.share_milli,
+        note=f"{host.name}: {host.about_processes}" if host.about_processes else "",
+        container_users=host.container_users,
+    )

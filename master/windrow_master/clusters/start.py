@@ -1,0 +1,144 @@
+"""Starts a cluster, the first time or again, in the caller's unit of work: where it runs, how its members meet, what it
+costs, and the commands for its hosts, all together or none of it.
+
+again: what was stopped is placed anew and rented anew, under its own id. Its steps and what it was asked for stay; its
+earlier workloads and their rental are past. Its image is what it ran before, by digest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
+from windrow_master.clusters.snapshot import Placer
+from windrow_master.clusters.states import ClusterEvent, answer, noted
+from windrow_master.market.model import Rental, RentalId, RentalState
+from windrow_master.market.service import MarketService
+from windrow_master.network.meeting import Meeter
+from windrow_master.placement.model import Chosen, Placement, Refusal
+from windrow_master.placement.service import record_bytes
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.sealed import RegistryLogin
+
+REASON_MAX = 400
+"""Characters of why members meet as they do."""
+
+
+class Starter:
+    """Starts clusters."""
+
+    def __init__(self, market: MarketService, placer: Placer, launcher: Launcher, meeter: Meeter) -> None:
+        self._market, self._placer, self._launcher, self._meeter = market, placer, launcher, meeter
+
+    def placed(
+        self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, is_proof: bool = False
+    ) -> Placement | Refusal:
+        """Where it would run: on hosts that see each other, or else on others, if a network can be made for them."""
+        found = self._placer.place(uow, request, account_id, is_proof)
+        if isinstance(found, Placement) or self._meeter.sight is None or request.hosts == 1:
+            return found
+        private = self._placer.place(uow, request, account_id, is_proof, is_private=True)
+        is_better = isinstance(private, Placement) or (found.without_proofs is None and bool(private.without_proofs))
+        return private if is_better else found
+
+    def first(
+        self,
+        uow: UnitOfWork,
+        account_id: AccountId,
+        request: ClusterRequest,
+        cluster_id: ClusterId,
+        found: Placement,
+        needs_login: bool,
+    ) -> Cluster:
+        """The row of a new cluster as its command goes out: it has passed through its first phases at once."""
+        new = Cluster(
+            cluster_id=cluster_id,
+            account_id=account_id,
+            request=request,
+            phase=ClusterPhase.REQUESTED,
+            rental_id=RentalId(""),
+            tier="",
+            price_per_hour=found.price_per_hour,
+            decision=b"",
+            created_at_ns=uow.now_wall_ns,
+            needs_login=needs_login,
+            version=0,
+        )
+        return self._placed_on(uow, new, found)
+
+    def again(
+        self, uow: UnitOfWork, stopped: Cluster, found: Placement, actor: str, login: RegistryLogin | None
+    ) -> Cluster:
+        """Start what was stopped in these places. Raises what a creation does, and then nothing is changed."""
+        past = uow.workloads.of_cluster(stopped.cluster_id)
+        empty = replace(stopped, reason="", started_at_ns=None, ended_at_ns=None, restarts=0, first_port=None)
+        cluster = self._placed_on(uow, empty, found)
+        self._audit(uow, stopped, actor)
+        self.rent(uow, cluster, found.members, actor, login)
+        for workload in past:
+            uow.workloads.save(replace(workload, is_past=True))
+        return cluster
+
+    def rent(
+        self,
+        uow: UnitOfWork,
+        cluster: Cluster,
+        members: Sequence[Chosen],
+        actor: str,
+        login: RegistryLogin | None,
+    ) -> None:
+        """Lease all slots, put the commands into the outbox, and set the money aside for all of them together."""
+        launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), actor, login=login)
+        host = uow.hosts.get(members[0].host_id)
+        rental = Rental(
+            cluster.rental_id,
+            cluster.cluster_id,
+            cluster.name,
+            cluster.account_id,
+            cluster.tier,
+            cluster.price_per_hour,
+            0,
+            host is not None and host.simulated,
+            RentalState.OPEN,
+            uow.now_wall_ns,
+        )
+        self._market.start_rental(uow, rental, launched.lines)
+        for workload in launched.workloads:
+            uow.workloads.add(workload)
+
+    def _audit(self, uow: UnitOfWork, stopped: Cluster, actor: str) -> None:
+        before = stopped.phase
+        for event, phase in _moves(before):
+            fields = {"from": before.value, "to": phase.value}
+            uow.audit(actor, f"cluster.{event}", stopped.cluster_id, "started again", fields)
+            before = phase
+
+    def _placed_on(self, uow: UnitOfWork, cluster: Cluster, found: Placement) -> Cluster:
+        network = self._meeter.network(uow, {member.host_id: member.runtime for member in found.members})
+        placed = replace(
+            cluster,
+            phase=_moves(cluster.phase)[-1][1],
+            rental_id=RentalId(uow.mint("rental")),
+            tier=found.chosen.tier,
+            price_per_hour=found.price_per_hour,
+            decision=record_bytes(found.decision),
+            network=network.mode,
+            network_reason=network.reason[:REASON_MAX],
+        )
+        said = f"on {names(found)} in tier {placed.tier}"
+        return self._launcher.networked(uow, noted(placed, Step(uow.now_wall_ns, "placed", None, said)), found.members)
+
+
+def _moves(phase: ClusterPhase) -> list[tuple[ClusterEvent, ClusterPhase]]:
+    """Through which phases it comes as its command goes out."""
+    moves = []
+    for event in (ClusterEvent.PLACE, ClusterEvent.GRANTED):
+        phase = answer(phase, event).phase
+        moves.append((event, phase))
+    return moves
+
+
+def names(found: Placement) -> str:
+    """Of the hosts that it runs on."""
+    return ", ".join(member.host_name for member in found.members)

@@ -1,1 +1,0 @@
-"""Starting clusters, the first time and again."""

@@ -1,1 +1,0 @@
-"""Tunnels to ports of workloads."""

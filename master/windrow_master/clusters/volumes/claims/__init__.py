@@ -1,1 +1,0 @@
-"""Which cluster has which volume."""

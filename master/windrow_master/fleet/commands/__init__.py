@@ -1,1 +1,0 @@
-"""Commands to hosts: the outbox, and what became of each."""

@@ -1,1 +1,0 @@
-"""Cutting cards into slices."""

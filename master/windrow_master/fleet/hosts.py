@@ -1,0 +1,397 @@
+"""Writes down what is known and decided about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from windrow_master.fleet import sanitise, tiers
+from windrow_master.fleet.benchmarks import RUNS, counted
+from windrow_master.fleet.flaps import SETTLED_NS, flapped
+from windrow_master.fleet.host_events import KEPT_AN_HOUR, REFUSED, HostBudget
+from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
+from windrow_master.fleet.slices import sliced_tier
+from windrow_master.fleet.slot_leases import SlotDesk
+from windrow_master.fleet.standing import standing_of
+from windrow_master.fleet.states import (
+    SLOT_HELD,
+    AdminEvent,
+    Answer,
+    LinkEvent,
+    VerifyEvent,
+    VerifyState,
+    step_admin,
+    step_link,
+    step_verify,
+)
+from windrow_master.store.unit import UnitOfWork
+from windrow_master.verification import schedule, service
+from windrow_master.verification.consistency import check
+from windrow_master.verification.uniqueness import FLEET_CODES
+from windrow_proto import image_names
+from windrow_proto.errors import Conflict, InvalidInput, NotFound
+from windrow_proto.ids import AccountId, BootId, HostId, SlotId
+from windrow_proto.model import Inventory, inventory_hash
+from windrow_proto.units import MINUTE
+
+BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
+MISUSE_EVERY_NS: Final = 10 * MINUTE
+"""A host that comes back and does it again fills no list of events."""
+_REASONS: Final = {
+    LinkEvent.HEARD: "its heartbeats arrive",
+    LinkEvent.SILENT: "its heartbeats stopped",
+    LinkEvent.SILENT_LONG: "nothing was heard of it for too long",
+}
+_ADMIN_TEXTS: Final = {
+    AdminState.ACTIVE: "{name} is active",
+    AdminState.DRAINING: "{name} is draining: nothing new starts there",
+    AdminState.MAINTENANCE: "{name} is in maintenance",
+    AdminState.QUARANTINED: "{name} is quarantined",
+    AdminState.RETIRED: "{name} is retired",
+}
+
+
+class HostDesk:
+    """The hosts' rows. `touched` is called on the loop after each commit that changed one, `alarmed` after each in
+    which a condition came or went.
+    """
+
+    def __init__(
+        self,
+        slots: SlotDesk,
+        touched: Callable[[HostId], None],
+        banned: Callable[[UnitOfWork, HostId, bool], None],
+        alarmed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._alarmed = alarmed
+        self._slots = slots
+        self.budget = HostBudget()
+        self._misuse_due_ns: dict[HostId, int] = {}
+        self._accusing_due_ns: dict[tuple[HostId, str], int] = {}
+        self._touched = touched
+        self._banned = banned
+
+    def load(self, uow: UnitOfWork, host_id: HostId) -> Host:
+        """One host, or NotFound."""
+        host = uow.hosts.get(host_id)
+        if host is None:
+            raise NotFound("There is no such host.", subject=host_id)
+        return host
+
+    def save(self, uow: UnitOfWork, host: Host) -> Host:
+        """Write a changed host; the caller read it in this unit of work."""
+        after = replace(host, version=host.version + 1)
+        if not uow.hosts.save(after):
+            raise Conflict(subject=host.host_id)
+        uow.after_commit(lambda: self._touched(host.host_id))
+        return after
+
+    def tell(
+        self,
+        uow: UnitOfWork,
+        host_id: HostId,
+        what: str,
+        kind: str,
+        text: str,
+        *,
+        about: Sequence[str] = (),
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write an event that a host gave rise to, unless more of this sort came in this hour than are kept."""
+        if self.budget.admit(host_id, what, uow.now_wall_ns):
+            uow.event(kind, (host_id, *about), text, fields, f"host/{host_id}")
+        else:
+            self.tell_excess(uow, host_id, what)
+
+    def tell_excess(self, uow: UnitOfWork, host_id: HostId, what: str) -> None:
+        """Say, once an hour, that a host says more than is kept of it, or what it may not say."""
+        excess = self.budget.excess(host_id, what, uow.now_wall_ns)
+        if excess is None:
+            return
+        if what == REFUSED:
+            text = (
+                "This host reports events that it may not report, or about what is not its own or not known here, as "
+                "after a restore; they are not kept"
+            )
+        else:
+            text = (
+                f"More {what} come from this host than are kept in an hour ({KEPT_AN_HOUR[what]}); the rest are counted"
+            )
+        before = {f"before_{name}": str(count) for name, count in excess.before.items()}
+        uow.event("host.reports_too_much", (host_id,), text, {"what": what} | before, "master")
+
+    def misused(self, uow: UnitOfWork, host_id: HostId, code: str) -> None:
+        """A host's connection was ended for what it sent: told at most once in MISUSE_EVERY_NS."""
+        host = uow.hosts.get(host_id)
+        if host is None or uow.now_wall_ns < self._misuse_due_ns.get(host_id, 0):
+            return
+        self._misuse_due_ns[host_id] = uow.now_wall_ns + MISUSE_EVERY_NS
+        text = f"{host.name} sent what no agent sends, and was disconnected ({code})"
+        uow.event("host.link_misused", (host_id,), text, {"code": code})
+
+    def kept_back(self, uow: UnitOfWork, host_id: HostId, access_id: str) -> None:
+        """An Access kept messages back: told of each host at most once in MISUSE_EVERY_NS, whatever a host may say."""
+        host, pair = uow.hosts.get(host_id), (host_id, access_id)
+        if host is None or uow.now_wall_ns < self._accusing_due_ns.get(pair, 0):
+            return
+        self._accusing_due_ns[pair] = uow.now_wall_ns + MISUSE_EVERY_NS
+        text = f"{access_id} kept back messages between {host.name} and this Master; the host goes elsewhere"
+        uow.event("access.kept_back", (access_id, host_id), text, {})
+
+    def enrol(
+        self, uow: UnitOfWork, host_id: HostId, name: str, owner_account: AccountId, simulated: bool, actor: str
+    ) -> Host:
+        """A host has joined; the same one again changes nothing."""
+        known = uow.hosts.get(host_id)
+        if known is not None:
+            return known
+        host = Host(host_id, sanitise.host_name(name, host_id), owner_account, simulated, uow.now_wall_ns)
+        uow.hosts.add(host)
+        uow.audit(actor, "host.enrol", host_id, fields={"name": host.name, "owner": owner_account})
+        uow.event("host.enrolled", (host_id,), f"{host.name} joined", actor=actor)
+        uow.after_commit(lambda: self._touched(host_id))
+        return host
+
+    # --- what people decide --------------------------------------------------------------------------------------
+
+    def decide(self, uow: UnitOfWork, host_id: HostId, event: AdminEvent, actor: str, reason: str) -> Host:
+        """Apply a decision; Conflict when the host's state does not allow it."""
+        host = self.load(uow, host_id)
+        step = step_admin(host.admin_state, event)
+        if step.answer is Answer.REFUSED:
+            raise Conflict(f"A host that is {host.admin_state} cannot {event}.", subject=host_id)
+        if event is AdminEvent.ACTIVATE or event is AdminEvent.REVERIFIED:
+            for slot in uow.slots.of_host(host_id):
+                is_faulted = sanitise.is_faulted(slot.card, host.conditions, slot.gpu_uuid)
+                if slot.state is SlotState.FAULTED and not is_faulted:
+                    self._slots.reverify(uow, slot, actor, reason or "an operator says it is sound")
+        if not step.moved:
+            return host
+        if step.state is AdminState.MAINTENANCE:
+            self._refuse_while_held(uow, host)
+        after = self.save(uow, replace(host, admin_state=step.state, admin_reason=reason))
+        fields = {"from": str(host.admin_state), "to": str(step.state)}
+        uow.audit(actor, f"host.{event}", host_id, reason, fields)
+        text = _ADMIN_TEXTS[step.state].format(name=host.name) + (f": {reason}" if reason else "")
+        uow.event(f"host.{step.state}", (host_id,), text, fields, actor)
+        if (host.admin_state in BANNED) != (step.state in BANNED):
+            self._banned(uow, host_id, step.state in BANNED)
+        return after
+
+    def set_default_image(self, uow: UnitOfWork, host_id: HostId, image: str | None, actor: str) -> Host:
+        """Choose the image that runs where a request names none; None: none. Raises InvalidInput."""
+        host = self.load(uow, host_id)
+        if image is not None and (not image_names.is_name(image) or image_names.is_id(image)):
+            raise InvalidInput(f"{image!r} is no image's name.", subject=host_id)
+        if image == host.default_image:
+            return host
+        after = self.save(uow, replace(host, default_image=image))
+        fields = {"from": host.default_image or "", "to": image or ""}
+        uow.audit(actor, "host.default_image", host_id, fields=fields)
+        says = f"runs {image} where a request names no image" if image else "has no default image"
+        uow.event("host.default_image", (host_id,), f"{host.name} {says}", fields, actor)
+        return after
+
+    def _refuse_while_held(self, uow: UnitOfWork, host: Host) -> None:
+        held = [slot.slot_id for slot in uow.slots.of_host(host.host_id) if slot.state in SLOT_HELD]
+        if held:
+            raise Conflict(f"{len(held)} slots are still in use: wait until it has drained.", subject=host.host_id)
+
+    # --- what the link says --------------------------------------------------------------------------------------
+
+    def link(
+        self, uow: UnitOfWork, host_id: HostId, event: LinkEvent, seen_ns: int | None, is_ours: bool = False
+    ) -> Host | None:
+        """Apply a verdict about the link; None when nothing changes. is_ours: many fell silent, and none is blamed."""
+        host = self.load(uow, host_id)
+        step = step_link(host.link_state, event)
+        if not step.moved:
+            return None
+        now = uow.now_wall_ns
+        is_online = step.state is LinkState.ONLINE
+        is_first_word = is_online and host.link_state is LinkState.UNKNOWN and host.online_since_ns is not None
+        flaps = flapped(host.flaps, now) if event is LinkEvent.SILENT and not is_ours else host.flaps
+        after = self.save(
+            uow,
+            replace(
+                host,
+                link_state=step.state,
+                link_since_ns=now,
+                online_since_ns=(host.online_since_ns if is_first_word else now) if is_online else None,
+                settled_at_ns=settled_at(host, flaps, now) if is_online else None,
+                flaps=flaps,
+                last_seen_ns=seen_ns or host.last_seen_ns,
+            ),
+        )
+        if is_first_word:
+            return after  # the Master was away, and not the host: nothing has happened to it
+        reason = _REASONS[event]
+        held = sum(slot.holder is not None for slot in uow.slots.of_host(host_id))
+        fields = {"from": str(host.link_state), "to": str(step.state), "held": str(held)}
+        uow.audit("master", f"host.{event}", host_id, reason, fields)
+        text = f"{host.name} is {step.state}: {reason}"
+        if is_online and after.settling_ns > SETTLED_NS:
+            text += f". Its link failed several times: it takes new work in {after.settling_ns // MINUTE} min"
+        uow.event(f"host.{step.state}", (host_id,), text, fields)
+        return after
+
+    def route(
+        self, uow: UnitOfWork, host_id: HostId, *, access_id: str, region: str, address: str, boot_id: BootId
+    ) -> Host:
+        """Write down through which Access the live boot of a host is connected."""
+        host = self.load(uow, host_id)
+        after = replace(host, access_id=access_id, region=region, address=address, boot_id=boot_id)
+        if after == host:
+            return host
+        if host.boot_id is not None and host.boot_id != boot_id:
+            self.tell(uow, host_id, "notes", "agent.restarted", f"The agent of {host.name} was restarted")
+        elif host.access_id and host.access_id != access_id:
+            text = f"{host.name} moved from {host.access_id} to {access_id}"
+            fields = {"from": host.access_id, "to": access_id}
+            self.tell(uow, host_id, "notes", "host.moved", text, fields=fields)
+        return self.save(uow, after)
+
+    def conditions(
+        self, uow: UnitOfWork, host_id: HostId, codes: tuple[str, ...], *, is_whole: bool = True
+    ) -> tuple[SlotId, ...]:
+        """Write down what is the matter with a host; returns held slots that are faulted by it. Unless that is_whole,
+        what was the matter with its runtimes stands: strangers' work would go where it may not, until the next word."""
+        host = self.load(uow, host_id)
+        if not is_whole:
+            codes += tuple(c.code for c in host.conditions if c.code.startswith(sanitise.RUNTIMES_CODES))
+        found = sanitise.own(host.conditions)
+        after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
+        if after.conditions == host.conditions:
+            return ()
+        if schedule.is_fault_over(host, after):
+            after = replace(after, verify_due_ns=None, verify_tries=None)
+        self._tell_conditions(uow, host, after)
+        after = self.save(uow, after)
+        lost = self._slots.sync(uow, after)
+        self.grade(uow, after)
+        return lost
+
+    def _tell_conditions(self, uow: UnitOfWork, before: Host, after: Host) -> None:
+        """Events of what came and went, by the host and the GPU it is about; the Master's own findings are audited."""
+        was, now = ({c.code: c for c in h.conditions} for h in (before, after))
+        for code in sorted(was.keys() ^ now.keys()):
+            if code.startswith(sanitise.CHALLENGE_RUNS):
+                continue  # a challenge is told of as a whole
+            kind = "condition.raised" if code in now else "condition.cleared"
+            words = (now.get(code) or was[code]).detail or code
+            text = f"{after.name}: {words}" if code in now else f"{after.name}: {code} is over"
+            subjects = tuple(filter(None, sanitise.split_condition(code)[1:]))
+            if code.startswith(sanitise.OWN_CODES):
+                uow.event(kind, (after.host_id, *subjects), text, {"code": code}, "master")
+                uow.audit("master", kind, after.host_id, words, {"code": code})
+                continue
+            own = gpu_ids(before) | gpu_ids(after)
+            about = tuple(one for one in subjects if one in own)
+            self.tell(uow, after.host_id, "conditions", kind, text, about=about, fields={"code": code})
+        if was.keys() != now.keys():
+            uow.after_commit(self._alarmed)
+
+    def inventory(self, uow: UnitOfWork, host_id: HostId, claimed: Inventory) -> tuple[Host, tuple[SlotId, ...]]:
+        """Take in an inventory: slots, tiers, and the first one makes the host active."""
+        host = self.load(uow, host_id)
+        kept, notes = sanitise.inventory(claimed)
+        rivals = service.write_claims(uow, host_id, kept)
+        found = {finding.condition: finding.words for finding in check(claimed)} | service.found_in_fleet(uow, host)
+        found |= schedule.standing(host, kept, uow.verifications.verdicts(host_id))
+        masters = [c.code for c in host.conditions if c.code in sanitise.MASTERS_CODES]
+        after = replace(
+            host,
+            inventory=kept,
+            inventory_hash=inventory_hash(claimed),
+            conditions=sanitise.conditions((*kept.conditions, *masters), host.conditions, uow.now_wall_ns, found),
+        )
+        self._tell_conditions(uow, host, after)
+        if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
+            self.tell(uow, host_id, "notes", "host.changed", f"{host.name}: its GPUs or its driver changed")
+            after = replace(after, verify_due_ns=None, verify_tries=None, proof_due_ns=None)
+            if step_verify(host.verify_state, VerifyEvent.BEGIN).moved and host.verify_state is VerifyState.VERIFIED:
+                after = replace(after, verify_state=VerifyState.VERIFYING)
+        for note in notes:
+            self.tell(uow, host_id, "notes", "inventory.note", f"{host.name}: {note}")
+        after = self.save(uow, after)
+        lost = self._slots.sync(uow, after)
+        after = self.grade(uow, after)
+        if after.admin_state is AdminState.ENROLLED:
+            after = self.decide(uow, host_id, AdminEvent.ACTIVATE, "master", "its first inventory was accepted")
+        for rival in sorted(rivals):
+            self.judge_claims(uow, rival)
+        return after, lost
+
+    def challenged(self, uow: UnitOfWork, host: Host, found: Mapping[str, str]) -> Host:
+        """Write down a changed host with what challenges make of its cards: the words by the code of the condition,
+        in place of all that they made of them before."""
+        codes = [condition.code for condition in host.conditions]
+        own = {c: words for c, words in sanitise.own(host.conditions).items() if not c.startswith(sanitise.CHALLENGE)}
+        conditions = sanitise.conditions(codes, host.conditions, uow.now_wall_ns, {**own, **found})
+        after = replace(host, conditions=conditions)
+        self._tell_conditions(uow, host, after)
+        after = self.save(uow, after)
+        self._slots.sync(uow, after)
+        return after
+
+    def judge_claims(self, uow: UnitOfWork, host_id: HostId) -> None:
+        """Look anew at what other hosts' claims make of this one's: a card may have moved, or be claimed twice."""
+        host = self.load(uow, host_id)
+        codes = [condition.code for condition in host.conditions]
+        own = sanitise.own(host.conditions)
+        found = {code: words for code, words in own.items() if not code.startswith(FLEET_CODES)}
+        found |= service.found_in_fleet(uow, host)
+        after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
+        if after.conditions != host.conditions:
+            self._tell_conditions(uow, host, after)
+            after = self.save(uow, after)
+            self._slots.sync(uow, after)
+            self.grade(uow, after)
+
+    def measured(self, uow: UnitOfWork, host_id: HostId, measurement: Measurement, due_ns: int) -> Host:
+        """Write down a bandwidth measurement and when the next one is due."""
+        host = self.load(uow, host_id)
+        return self.grade(uow, self.save(uow, replace(host, bandwidth=measurement, measure_due_ns=due_ns)))
+
+    def grade(self, uow: UnitOfWork, host: Host) -> Host:
+        """Find the tier of each slot and of the host anew; an event says when one changed."""
+        inventory = host.inventory or Inventory()
+        bandwidth = host.bandwidth.bandwidth() if host.bandwidth is not None else None
+        found: list[tiers.Tier] = []
+        known = uow.reliability.get(host.host_id)
+        figure = known.figure if known is not None else None
+        of_host = tiers.Standing(reliability=figure)
+        measured = () if host.simulated or not inventory.gpus else counted(uow.benchmarks.newest(host.host_id, RUNS))
+        processors = tiers.cpu_tier(inventory, bandwidth, None, of_host)
+        for slot in uow.slots.of_host(host.host_id):
+            gpu = host.gpu(slot.card) if slot.card is not None else None
+            if gpu is not None:
+                standing = standing_of(gpu, host.conditions, figure)
+                before = slot.tier.replace(f":{slot.profile}", "") if slot.profile else slot.tier
+                tier = tiers.gpu_tier(gpu, measured, bandwidth, before, standing)
+                found.append(tier)
+            elif slot.gpu_uuid is None:
+                tier = processors = tiers.cpu_tier(inventory, bandwidth, slot.tier, of_host)
+            else:
+                continue
+            name = sliced_tier(tier.name, slot.profile)
+            self._announce(uow, host, slot, name)
+            self._slots.set_tier(uow, slot, name, tier.reasons)
+        shown = tiers.worst_tier(found) or processors
+        if (host.tier, host.tier_reasons) == (shown.name, shown.reasons):
+            return host
+        return self.save(uow, replace(host, tier=shown.name, tier_reasons=shown.reasons))
+
+    def _announce(self, uow: UnitOfWork, host: Host, slot: Slot, tier: str) -> None:
+        if slot.tier and slot.tier != tier:
+            text = f"{host.name}: {slot.slot_id} went from {slot.tier} to {tier}"
+            uow.event("slot.tier", (host.host_id, slot.slot_id), text, {"from": slot.tier, "to": tier})
+
+
+def gpu_ids(host: Host) -> frozenset[str]:
+    """The GPUs and slices in a host's inventory."""
+    gpus = host.inventory.gpus if host.inventory is not None else ()
+    return frozenset({gpu.uuid for gpu in gpus} | {part.uuid for gpu in gpus for part in gpu.slices})
+
+
+def _hardware(inventory: Inventory) -> tuple[object, ...]:
+    return inventory.driver_version, tuple(sorted((gpu.uuid, gpu.pci_device_id) for gpu in inventory.gpus))

@@ -1,1 +1,0 @@
-"""Hosts as rows: joining, inventory, conditions, tiers, what people decide about them."""

@@ -1,1 +1,0 @@
-"""Who is heard of now, in memory; SQL learns of it only when something changes."""

@@ -1,1 +1,0 @@
-"""Measuring hosts: who is due, and the commands that do it."""

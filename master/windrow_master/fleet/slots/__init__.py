@@ -1,1 +1,0 @@
-"""Who holds which slot: granted by compare-and-set, under tokens that only grow."""

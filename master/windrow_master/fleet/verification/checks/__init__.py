@@ -1,1 +1,0 @@
-"""Which hosts are challenged, and what is kept of it."""

@@ -1,1 +1,0 @@
-"""One challenge of one host, over a channel."""

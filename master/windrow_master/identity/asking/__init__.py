@@ -1,1 +1,0 @@
-"""Who is asking: tokens, sessions of browsers, and when they were last used."""

@@ -1,0 +1,201 @@
+"""Who is asking: by an API token, or by a browser's session that was begun with one; notes when each was last used.
+
+A session has a secret of its own, so that the token itself never lies in a browser, and ends with the token.
+"""
+
+import base64
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from windrow_master.identity import decide
+from windrow_master.identity.model import AccountState, ApiToken, Principal, Session, SessionId
+from windrow_master.sift import sift
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Forbidden, NotFound, Unauthenticated
+from windrow_proto.ids import TokenId
+from windrow_proto.ports import Clock
+from windrow_proto.units import DAY, SECOND
+
+TOKEN_LIFE_NS_MAX: Final = 90 * DAY
+SESSION_LIFE_NS: Final = 14 * DAY
+SESSION_IDLE_NS: Final = 3 * DAY
+"""Over a weekend a browser stays signed in; one that was forgotten somewhere does not."""
+SESSION_PREFIX: Final = "ws_"
+SECRET_BYTES: Final = 32
+SECRET_CHARS_MAX: Final = 200
+CACHE_MAX: Final = 1_024
+"""Secrets whose principals are kept in memory; one Master writes, so a revocation empties its entry exactly."""
+CACHE_LIFE_NS: Final = 2 * SECOND
+"""In a process that did not hear of a revocation; with the look of api/streaming.py a stream ends within five seconds."""
+
+
+class Asking:
+    """Turns secrets into principals."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._cache: OrderedDict[bytes, tuple[int, Principal]] = OrderedDict()
+        self._used: dict[str, int] = {}
+
+    def forget(self) -> None:
+        """Ask the store again about everybody: something was revoked."""
+        self._cache.clear()
+
+    def used_at(self, key: str, noted_ns: int | None) -> int | None:
+        """When this token or session was last used: what was noted, or what is not written down yet."""
+        return self._used.get(key, noted_ns)
+
+    async def whose(self, secret: str) -> Principal:
+        """Whose token or session this is; raises Unauthenticated."""
+        if secret.startswith(SESSION_PREFIX):
+            return await self.authenticate_session(secret)
+        return await self.authenticate(secret)
+
+    async def authenticate(self, token: str) -> Principal:
+        """Whose token this is; raises Unauthenticated for one that is unknown, revoked or expired."""
+        if not token.startswith("wt_") or len(token) > SECRET_CHARS_MAX:
+            raise Unauthenticated
+        principal = await self._known(token, self._principal)
+        if self._clock.wall_ns() >= principal.expires_at_ns:
+            raise Unauthenticated("The token has expired. Sign in with a new one.")
+        self._used[principal.token_id] = self._clock.wall_ns()
+        return principal
+
+    async def authenticate_session(self, secret: str) -> Principal:
+        """Whose browser this is; raises Unauthenticated for a session that is unknown, signed out or over."""
+        if not secret.startswith(SESSION_PREFIX) or len(secret) > SECRET_CHARS_MAX:
+            raise Unauthenticated
+        principal = await self._known(secret, self._principal_of_session)
+        assert principal.session_id is not None
+        if self._clock.wall_ns() >= principal.expires_at_ns:
+            raise Unauthenticated("The session is over. Sign in again.")
+        self._used[principal.token_id] = self._used[principal.session_id] = self._clock.wall_ns()
+        return principal
+
+    async def _known(self, secret: str, read: Callable[[UnitOfWork, bytes], Principal]) -> Principal:
+        digest = hashlib.sha256(secret.encode()).digest()
+        now_ns = self._clock.wall_ns()
+        kept = self._cache.get(digest)
+        if kept is not None and kept[0] > now_ns:
+            return kept[1]
+        principal = await self._store.read(lambda uow: read(uow, digest))
+        self._cache[digest] = (now_ns + CACHE_LIFE_NS, principal)
+        while len(self._cache) > CACHE_MAX:
+            self._cache.popitem(last=False)
+        return principal
+
+    def _principal(self, uow: UnitOfWork, digest: bytes) -> Principal:
+        return self._principal_of(uow, uow.tokens.by_hash(digest))
+
+    def _principal_of(self, uow: UnitOfWork, token: ApiToken | None) -> Principal:
+        account = uow.accounts.get(token.account_id) if token is not None else None
+        if token is None or account is None or token.revoked_at_ns is not None:
+            raise Unauthenticated
+        if account.state is AccountState.SUSPENDED:
+            raise Forbidden(f"The account {account.name} is suspended. Ask an operator of this market.")
+        return Principal(
+            account.id, account.name, account.roles & token.roles, token.id, token.name, token.expires_at_ns
+        )
+
+    def _principal_of_session(self, uow: UnitOfWork, digest: bytes) -> Principal:
+        session = uow.sessions.by_hash(digest)
+        if session is None or session.revoked_at_ns is not None:
+            raise Unauthenticated("You are signed out. Sign in again.")
+        used_ns = self._used.get(session.id, session.last_used_at_ns)
+        if uow.now_wall_ns - used_ns > SESSION_IDLE_NS:
+            raise Unauthenticated("The session was not used for three days. Sign in again.")
+        principal = self._principal_of(uow, uow.tokens.get(session.token_id))
+        ends_ns = min(principal.expires_at_ns, session.expires_at_ns)
+        return replace(principal, session_id=session.id, expires_at_ns=ends_ns)
+
+    async def note_use(self) -> None:
+        """Write down when tokens and sessions were last used."""
+        used, self._used = self._used, {}
+        if not used:
+            return
+
+        def note(uow: UnitOfWork) -> None:
+            for key, at_ns in used.items():
+                if key.startswith("session"):
+                    uow.sessions.used(SessionId(key), at_ns)
+                else:
+                    uow.tokens.used(TokenId(key), at_ns)
+
+        await self._store.write(note, name="token.used")
+
+    async def sign_in(self, token: str, browser: str) -> tuple[Session, str, Principal]:
+        """A session for a browser that has this token, and its secret, which is told this once."""
+        principal = await self.authenticate(token)
+
+        def make(uow: UnitOfWork) -> tuple[Session, str]:
+            have = uow.sessions.count(principal.account_id, uow.now_wall_ns)
+            decide.check_number(principal, have, decide.SESSIONS_MAX, "sessions", "End some of them first.")
+            secret = SESSION_PREFIX + new_secret(uow)
+            session = Session(
+                id=SessionId(uow.mint("session")),
+                account_id=principal.account_id,
+                token_id=principal.token_id,
+                sha256=hashlib.sha256(secret.encode()).digest(),
+                browser=decide.clean_name(browser, fallback="unknown"),
+                created_at_ns=uow.now_wall_ns,
+                last_used_at_ns=uow.now_wall_ns,
+                expires_at_ns=min(principal.expires_at_ns, uow.now_wall_ns + SESSION_LIFE_NS),
+                revoked_at_ns=None,
+            )
+            uow.sessions.add(session)
+            uow.audit(principal.actor, "session.begin", session.id, fields={"token": principal.token_id})
+            return session, secret
+
+        session, secret = await self._store.write(make, name="session.begin")
+        return session, secret, principal
+
+    async def list_sessions(
+        self, principal: Principal, after: str = "", limit: int = 100
+    ) -> Sequence[tuple[Session, str]]:
+        """The account's sessions that still hold, each with its token's name."""
+
+        def read(uow: UnitOfWork) -> list[tuple[Session, str]]:
+            names: dict[TokenId, str] = {}
+
+            def page(last: Session | None, size: int) -> Sequence[Session]:
+                idle_ns, position = uow.now_wall_ns - SESSION_IDLE_NS, after if last is None else last.id
+                return uow.sessions.list(principal.account_id, uow.now_wall_ns, idle_ns, position, size)
+
+            def is_reached(session: Session) -> bool:
+                token = uow.tokens.get(session.token_id)
+                names[session.token_id] = token.name if token is not None else ""
+                return token is not None and decide.reaches(principal, token)
+
+            found, _ = sift(page, is_reached, limit, None)
+            return [(session, names[session.token_id]) for session in found]
+
+        listed = await self._store.read(read)
+        return [
+            (replace(session, last_used_at_ns=self._used.get(session.id, session.last_used_at_ns)), name)
+            for session, name in listed
+        ]
+
+    async def end_session(self, principal: Principal, session_id: SessionId) -> None:
+        """Sign a browser of the account out."""
+
+        def end(uow: UnitOfWork) -> None:
+            session = uow.sessions.get(session_id)
+            token = uow.tokens.get(session.token_id) if session is not None else None
+            if session is None or token is None or not decide.reaches(principal, token):
+                raise NotFound(subject=session_id)
+            if session.revoked_at_ns is None:
+                uow.sessions.revoke(session_id, uow.now_wall_ns)
+                uow.audit(principal.actor, "session.end", session_id)
+            uow.after_commit(self._cache.clear)
+
+        await self._store.write(end, name="session.end")
+
+
+def new_secret(uow: UnitOfWork) -> str:
+    """A text that nobody guesses."""
+    return base64.urlsafe_b64encode(uow.random_bytes(SECRET_BYTES)).rstrip(b"=").decode()

@@ -1,0 +1,1 @@
+"""Jobs: work that waits for GPUs, is retried, and ends."""

@@ -1,0 +1,354 @@
+"""The clock of jobs: lets each take the step that follows, finds them places, and moves what they bring and leave.
+
+ tick ─▶ read: rows, clusters, receipts ─▶ decide.py ─▶ machine.py ─▶ one write: rows, audit, events, clusters let go
+      ├▶ queue, in order ─▶ ClusterService.create under the attempt's own key ─▶ Starting
+      └▶ waiting for files: send the folder │ running: keep the log │ Checkpointing: bring in log and files
+
+All of it is in SQL: a Master that dies anywhere goes on from the rows, and what it does twice has one effect.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from windrow_master.clusters.model import WorkPhase
+from windrow_master.clusters.service import ClusterService
+from windrow_master.identity.model import Principal, Role
+from windrow_master.jobs import decide, logins
+from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
+from windrow_master.jobs.files import JobFiles
+from windrow_master.jobs.model import Attempt, Job, JobId, JobState, Verdict
+from windrow_master.jobs.request import attempt_key, cluster_request
+from windrow_master.jobs.states import PLACEABLE, JobEvent
+from windrow_master.jobs.transitions import JobDesk, known_image, seen
+from windrow_master.jobs.turns import Turns, shape_of
+from windrow_master.loops import GIVEN_UP, Boundary, again
+from windrow_master.shares import Share, ShareLimits, Shares
+from windrow_master.storage.artefacts import taken
+from windrow_master.storage.uploads import QUOTA_BYTES
+from windrow_master.store.store import Store
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_proto.errors import (
+    IdempotencyMismatch,
+    InvalidInput,
+    TooMany,
+    WindrowError,
+)
+from windrow_proto.ids import AccountId, ClusterId, TokenId
+from windrow_proto.ports import Clock
+from windrow_proto.sealed import SealKey
+from windrow_proto.units import SECOND
+
+LOOK_NS: Final = SECOND
+"""Between two looks at the jobs."""
+LOG_EVERY_NS: Final = 15 * SECOND
+"""Between two pieces of a running job's log: what a lost host takes with it."""
+AGAIN_NS: Final = 2 * SECOND
+"""Before what could not be brought in is asked for again."""
+TRANSFERS: Final = ShareLimits(16, 4, 0)
+"""Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
+REASONS_AT_ONCE: Final = 64
+"""Jobs of one shape that are told in one look why they wait; the others are told in the next ones."""
+_LIFE_NS: Final = 10**18
+_ENDS: Final = {
+    Verdict.SUCCEEDED: JobEvent.SUCCEED,
+    Verdict.FAILED: JobEvent.FAIL,
+    Verdict.CANCELLED: JobEvent.CANCEL,
+    Verdict.AGAIN: JobEvent.AGAIN,
+}
+
+log = structlog.get_logger(__name__)
+
+
+class JobCourse:
+    """Used on the loop only. `placing` is held while a cluster is made for a job: a cancellation waits for that."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        clusters: ClusterService,
+        files: JobFiles,
+        desk: JobDesk,
+        seal_key: SealKey,
+    ) -> None:
+        self._store, self._clock, self._clusters = store, clock, clusters
+        self._files, self._desk, self._seal_key = files, desk, seal_key
+        self.placing = asyncio.Lock()
+        self.free_slots: Callable[[], int] = lambda: 0
+        """Slots that could be rented now: with more of them than before, jobs that wait are tried again at once."""
+        self._turns = Turns()
+        self.checkpoints: JobCheckpoints | None = None
+        self._save_due_ns: dict[ClusterId, int] = {}
+        self._moving: set[ClusterId] = set()
+        self._restored: set[ClusterId] = set()
+        self._sent: set[ClusterId] = set()
+        self._busy: set[JobId] = set()
+        self._log_due_ns: dict[JobId, int] = {}
+        self._until_ns: dict[JobId, int] = {}
+        self._transfers = Shares("transfers of jobs", "They go on in a moment.", TRANSFERS)
+        self._faults = Boundary("job", DATABASE_FAULTS)
+        self._group: asyncio.TaskGroup | None = None
+
+    def move_by(self, mover: Mover) -> None:
+        """Save and restore checkpoints with this; without it there are none."""
+        self.checkpoints = JobCheckpoints(self._store, self._desk, mover)
+
+    async def run(self) -> None:
+        """Carry jobs on, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                await again(self.tick, LOOK_NS, self._clock, "jobs")
+            finally:
+                self._group = None
+
+    async def tick(self) -> None:
+        """One look at all jobs that have not ended."""
+        jobs = await self._store.read(self._unanswered)
+        if jobs is None:
+            jobs = await self._store.write(self._steps, name="job.tick")
+        self._forget(jobs)
+        if not jobs:
+            self._log_due_ns.clear()
+            self._until_ns.clear()
+            return
+        await self._place_in_turn([one for one in jobs if one.state in PLACEABLE and self._has_shape(one)])
+        # What is to be brought in or sent goes before pieces of logs, which only may be lost.
+        for job in sorted(jobs, key=lambda one: one.state is JobState.RUNNING):
+            with self._faults.around(job.job_id, "look"):
+                await self._look_inside(job)
+
+    def _unanswered(self, uow: UnitOfWork) -> Sequence[Job] | None:
+        """All that have not ended, where none of them has a step to take; else None."""
+        jobs = uow.jobs.living()
+        for job in jobs:
+            has_step = True  # also of one that crashes: the write counts it
+            with suppress(Exception):
+                has_step = self._faults.is_spent(job.job_id) or _answer(uow, job) is not None
+            if has_step:
+                return None
+        return jobs
+
+    def _steps(self, uow: UnitOfWork) -> Sequence[Job]:
+        """Let every job take the step that follows from what is known; returns those that have not ended."""
+        for job in uow.jobs.living():
+            is_spent = self._faults.is_spent(job.job_id)
+            with self._faults.around(job.job_id), uow.attempt():
+                found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)
+                if found is not None:
+                    self._desk.step(uow, job, found, "master")
+        return uow.jobs.living()
+
+    def _has_shape(self, job: Job) -> bool:
+        with self._faults.around(job.job_id, "shape"):
+            hash(shape_of(job))
+            return True
+        return False
+
+    async def _place_in_turn(self, waiting: Sequence[Job]) -> None:
+        """Look for places: one try of each account, then further ones in turn."""
+        look = self._turns.look(waiting, self.free_slots(), self._clock.monotonic_ns())
+        while (job := look.next()) is not None:
+            refused: WindrowError | None = WindrowError("This Master met a bug with it; it tries again.")
+            with self._faults.around(job.job_id, "place"):
+                refused = await self._place(job)
+            if refused is None:
+                self._turns.placed(job)
+            elif isinstance(refused, InvalidInput | IdempotencyMismatch):
+                await self._store.write(partial(self._impossible, job=job, refused=refused), name="job.impossible")
+            else:
+                self._turns.refuse(job, self._clock.monotonic_ns())
+                shape, said = shape_of(job), refused.detail or refused.code
+                alike = [one.job_id for one in waiting if one.reason != said and shape_of(one) == shape]
+                if alike:
+                    change = partial(self._waits, job_ids=alike[:REASONS_AT_ONCE], said=said)
+                    await self._store.write(change, name="job.refused")
+
+    async def _place(self, job: Job) -> WindrowError | None:
+        """Make the cluster of its next attempt, once for all tries, and write down that it has it; else why not."""
+        async with self.placing:
+            try:
+                image = await self._store.read(partial(known_image, job=job))
+                asked = replace(cluster_request(logins.whole(self._seal_key, job)), image=image)
+                who, login = _principal(job, self._clock), logins.opened(self._seal_key, job)
+                _, made = await self._clusters.create(who, asked, attempt_key(job), login=login)
+            except WindrowError as error:
+                return error
+
+            def place(uow: UnitOfWork) -> None:
+                now = uow.jobs.get(job.job_id)
+                if now is not None and now.state in PLACEABLE:
+                    attempt = Attempt(made.cluster.cluster_id, uow.now_wall_ns)
+                    now = replace(now, attempts=(*now.attempts, attempt))
+                    self._desk.step(uow, now, decide.Answer(JobEvent.PLACED), "master")
+
+            await self._store.write(place, name="job.placed")
+            return None
+
+    def _impossible(self, uow: UnitOfWork, job: Job, refused: WindrowError) -> None:
+        now = uow.jobs.get(job.job_id)
+        if now is not None and now.state in PLACEABLE:
+            self._desk.step(uow, now, decide.Answer(JobEvent.FAIL, refused.detail or refused.code), "master")
+
+    def _waits(self, uow: UnitOfWork, job_ids: Sequence[JobId], said: str) -> None:
+        """Say why jobs of one shape wait."""
+        for job_id in job_ids:
+            now = uow.jobs.get(job_id)
+            if now is not None and now.state in PLACEABLE and now.reason != said:
+                self._desk.keep(uow, replace(now, reason=said))
+
+    async def _look_inside(self, job: Job) -> None:
+        """Begin what takes longer than a look: send its folder, keep its log, bring in what it left."""
+        if job.state is JobState.RUNNING:
+            self._save(job)
+        if job.job_id in self._busy or not job.has_cluster:
+            return
+        if job.state is JobState.CHECKPOINTING:
+            self._begin(job, self._collect(job))
+        elif job.state is JobState.STARTING and job.request.await_files:
+            cluster_id = job.attempts[-1].cluster_id
+            if cluster_id in self._sent:
+                return  # its host has the folder, and the word that it runs is on its way
+            held = await self._store.read(lambda uow: uow.workloads.of_cluster(cluster_id))
+            if any(one.phase is WorkPhase.WAITING_FILES for one in held):
+                if self.checkpoints is not None and len(job.attempts) > 1 and cluster_id not in self._restored:
+                    self._move(job, self._restore(job, self.checkpoints))
+                    return
+                self._begin(job, self._send(job, cluster_id))
+        elif job.state is JobState.RUNNING:
+            now_ns = self._clock.monotonic_ns()
+            due_ns = self._log_due_ns.setdefault(job.job_id, now_ns + LOG_EVERY_NS)
+            if now_ns >= due_ns and self._begin(job, self._take_log(job)):
+                self._log_due_ns[job.job_id] = now_ns + LOG_EVERY_NS
+
+    def _begin(self, job: Job, work: Coroutine[Any, Any, Any]) -> bool:
+        """Start it, where its account has a share of the transfers left; else a later look does."""
+        assert self._group is not None, "it runs"
+        try:
+            share = self._transfers.take(job.account_id)
+        except TooMany:
+            work.close()
+            return False
+        self._busy.add(job.job_id)
+        self._group.create_task(self._guarded(job.job_id, work, share), name=f"job {job.job_id}")
+        return True
+
+    async def _guarded(self, job_id: JobId, work: Coroutine[Any, Any, Any], share: Share) -> None:
+        try:
+            with share:
+                await work
+        except WindrowError as error:
+            log.info("job_waits", job_id=job_id, error=str(error))
+            await self._clock.sleep_ns(AGAIN_NS)
+        except Exception:  # the task's top level: the others go on
+            self._faults.crashed(job_id, "work")
+            await self._clock.sleep_ns(AGAIN_NS)
+        finally:
+            work.close()
+            self._busy.discard(job_id)
+
+    # --- checkpoints: beside all else, since one may take long, and nothing waits for a save ---
+
+    def _save(self, job: Job) -> None:
+        if self.checkpoints is None or not job.request.checkpoint_every_ns:
+            return
+        cluster_id, now_ns = job.attempts[-1].cluster_id, self._clock.monotonic_ns()
+        next_ns = now_ns + job.request.checkpoint_every_ns
+        if cluster_id not in self._moving and now_ns >= self._save_due_ns.setdefault(cluster_id, next_ns):
+            self._save_due_ns[cluster_id] = next_ns
+            self._move(job, self.checkpoints.save(job))
+
+    async def _restore(self, job: Job, checkpoints: JobCheckpoints) -> None:
+        if await checkpoints.restore(job):
+            self._restored.add(job.attempts[-1].cluster_id)
+
+    def _move(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
+        assert self._group is not None, "it runs"
+        cluster_id = job.attempts[-1].cluster_id
+        if cluster_id in self._moving:
+            work.close()
+            return
+        self._moving.add(cluster_id)
+        self._group.create_task(self._moved(cluster_id, work), name=f"checkpoint {job.job_id}")
+
+    async def _moved(self, cluster_id: ClusterId, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:  # the task's top level: a checkpoint never fails its job
+            log.exception("job_checkpoint_crashed", cluster_id=cluster_id)
+            self._restored.add(cluster_id)
+        finally:
+            work.close()
+            self._moving.discard(cluster_id)
+
+    def _forget(self, jobs: Sequence[Job]) -> None:
+        """Keep nothing in memory of attempts that have ended."""
+        clusters = {job.attempts[-1].cluster_id for job in jobs if job.has_cluster}
+        self._faults.keep_only({job.job_id for job in jobs})
+        self._restored &= clusters
+        self._sent &= clusters
+        self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in clusters}
+        if self.checkpoints is not None:
+            self.checkpoints.forget({job.job_id for job in jobs})
+
+    async def _send(self, job: Job, cluster_id: ClusterId) -> None:
+        await self._files.send_folder(_principal(job, self._clock), cluster_id, job.group)
+        self._sent.add(cluster_id)
+
+    async def _take_log(self, job: Job) -> tuple[int, bool]:
+        cluster_id = job.attempts[-1].cluster_id
+        return await self._files.take_log(_principal(job, self._clock), cluster_id, job.job_id, len(job.attempts))
+
+    async def _collect(self, job: Job) -> None:
+        """Bring in the log and the files of its attempt within their time, then let it end."""
+        attempt, why = job.attempts[-1], ""
+        is_ended = job.verdict is Verdict.SUCCEEDED or attempt.exit_code is not None
+        limit_ns = decide.COLLECT_ENDED_NS if is_ended else decide.COLLECT_NS
+        until_ns = self._until_ns.setdefault(job.job_id, self._clock.monotonic_ns() + limit_ns)
+        try:
+            async with asyncio.timeout(limit_ns / SECOND):
+                size, is_cut = await self._take_log(job)
+                attempt = replace(attempt, log_bytes=size, log_truncated=is_cut)
+                attempted = _principal(job, self._clock), attempt.cluster_id, job.job_id, len(job.attempts)
+                room_bytes = await self._store.read(lambda uow: _room_bytes(uow, job))
+                size, is_cut = await self._files.take_files(*attempted, room_bytes)
+                attempt = replace(attempt, files_bytes=size, files_truncated=is_cut)
+        except TimeoutError:
+            why = f"its files could not be had within {limit_ns // SECOND} s"
+        except WindrowError as error:
+            if error.retryable and self._clock.monotonic_ns() < until_ns:
+                raise
+            why = f"its files could not be had: {error.detail or error.code}"
+        self._until_ns.pop(job.job_id)
+        await self._store.write(lambda uow: self._collected(uow, job.job_id, attempt, why), name="job.collected")
+
+    def _collected(self, uow: UnitOfWork, job_id: JobId, attempt: Attempt, why: str) -> None:
+        job = uow.jobs.get(job_id)
+        if job is None or job.state is not JobState.CHECKPOINTING or job.verdict is None:
+            return
+        event = _ENDS[job.verdict]
+        job = replace(job, attempts=(*job.attempts[:-1], attempt))
+        reason = "; ".join(part for part in (job.reason, why) if part)
+        self._desk.step(uow, job, decide.Answer(event, reason), "master")
+
+
+def _answer(uow: UnitOfWork, job: Job) -> decide.Answer | None:
+    return decide.decide(job, uow.jobs.all_of(job.request.after), seen(uow, job), uow.now_wall_ns)
+
+
+def _room_bytes(uow: UnitOfWork, job: Job) -> int:
+    """For the files of one attempt: half of what is left, so that no single host fills an account's quota."""
+    return max(0, QUOTA_BYTES - taken(uow, job.account_id)[1]) // 2
+
+
+def _principal(job: Job, clock: Clock) -> Principal:
+    """The account of a job, as who rents for it and reaches into its own."""
+    account_id: AccountId = job.account_id
+    lives_until_ns = clock.wall_ns() + _LIFE_NS
+    return Principal(account_id, job.name, frozenset({Role.RENTER}), TokenId(""), "job", lives_until_ns)

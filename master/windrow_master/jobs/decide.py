@@ -1,0 +1,169 @@
+"""What follows for one job from what is known of its folder, its parents, its cluster and the clock. Pure.
+
+Late or repeated knowledge is harmless: each answer is judged again by the table in machine.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_master.clusters import end_limits
+from windrow_master.clusters.model import Cluster, ClusterPhase, Workload, WorkPhase
+from windrow_master.clusters.stopping import RESTS
+from windrow_master.jobs.model import Job, JobId, JobState, Verdict
+from windrow_master.jobs.states import FINAL, PLACEABLE, JobEvent
+from windrow_proto.units import HOUR, SECOND, Microcents
+
+NOTHING: Final = Microcents(0)
+COLLECT_NS: Final = 30 * SECOND
+"""For the files of work that goes on costing money while they are brought in."""
+COLLECT_ENDED_NS: Final = 600 * SECOND
+"""For the files of work that has ended; its host keeps them until they are in, at no cost."""
+
+TRY_FIRST_NS: Final = SECOND
+TRY_MAX_NS: Final = 30 * SECOND
+"""Before a job that found no place is tried again: doubling from the first to the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """How long a job that found no place waits this time, and until when (monotonic)."""
+
+    wait_ns: int
+    due_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An event for the table, the reason to show for it, and for COLLECT what follows it."""
+
+    event: JobEvent
+    reason: str = ""
+    verdict: Verdict | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the Master knows of the cluster of the attempt that goes on; None where there is none.
+
+    earlier, charged: what the attempts before it, and it, were charged so far.
+    """
+
+    cluster: Cluster | None = None
+    workload: Workload | None = None
+    earlier: Microcents = NOTHING
+    charged: Microcents = NOTHING
+
+
+def decide(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) -> Answer | None:
+    """What follows now; None when nothing does. parents: of the jobs it comes after those that are there."""
+    if job.state in FINAL or job.state is JobState.CHECKPOINTING:
+        return None
+    if job.state is JobState.SUBMITTED or job.state in PLACEABLE:
+        return _waiting(job, parents, seen, now_ns)
+    return _holding(job, seen, now_ns)
+
+
+def refused(tries: Tries | None, now_ns: int) -> Tries:
+    """When to look for a place again after one more try in vain; tries: of the one before, None: this was the first."""
+    wait_ns = TRY_FIRST_NS if tries is None else min(2 * tries.wait_ns, TRY_MAX_NS)
+    return Tries(wait_ns, now_ns + wait_ns)
+
+
+def blocked_by(job: Job, parents: Mapping[JobId, Job]) -> str:
+    """Why a job can never run because of one before it; empty while it can."""
+    for parent_id in job.request.after:
+        parent = parents.get(parent_id)
+        if parent is None:
+            return f"{parent_id}, which it comes after, is not there"
+        if parent.state in FINAL and parent.state is not JobState.SUCCEEDED:
+            return f"{parent.name} ({parent_id}), which it comes after, is {parent.state.value}"
+    return ""
+
+
+def waits_for(job: Job, parents: Mapping[JobId, Job]) -> str:
+    """What a submitted job still needs, in words; empty: nothing."""
+    if job.request.await_files and job.folder_bytes is None:
+        return "waits for its folder"
+    names = [parents[one].name for one in job.request.after if parents[one].state is not JobState.SUCCEEDED]
+    return f"waits for {', '.join(names)}" if names else ""
+
+
+def _waiting(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) -> Answer | None:
+    limit = _limit(job, seen, now_ns)
+    if limit:
+        return Answer(JobEvent.FAIL, limit)
+    if job.state is not JobState.SUBMITTED:
+        return None
+    blocked = blocked_by(job, parents)
+    if blocked:
+        return Answer(JobEvent.CANCEL, blocked)
+    return None if waits_for(job, parents) else Answer(JobEvent.ADMIT)
+
+
+def _holding(job: Job, seen: Seen, now_ns: int) -> Answer | None:
+    cluster, workload = seen.cluster, seen.workload
+    if cluster is None or workload is None:
+        return Answer(JobEvent.FAIL, "its cluster is not there")
+    is_going = cluster.phase in (*RESTS, ClusterPhase.FINISHED, ClusterPhase.DELETING, ClusterPhase.DELETED)
+    if workload.phase is WorkPhase.EXITED or (is_going and cluster.reason and workload.exit_code is not None):
+        return _exited(job, workload)
+    if is_going:
+        return Answer(JobEvent.FAIL, cluster.reason or "its cluster was deleted", None, workload.exit_code)
+    if cluster.phase is ClusterPhase.FAILED:
+        return _broken(job, workload, cluster.reason or "its cluster failed")
+    if workload.lost_since_ns is not None:
+        return _broken(job, workload, f"{workload.host_name} is not heard of")
+    limit = _limit(job, seen, now_ns)
+    if limit:
+        return Answer(JobEvent.COLLECT, limit, Verdict.FAILED)
+    if job.state is JobState.STARTING and workload.phase is WorkPhase.RUNNING:
+        return Answer(JobEvent.RUNS)
+    return None
+
+
+def _exited(job: Job, workload: Workload) -> Answer:
+    code = workload.exit_code
+    if code == 0:
+        return Answer(JobEvent.COLLECT, "", Verdict.SUCCEEDED, code)
+    said = "its command ended, and its exit code is not known" if code is None else f"its command ended with {code}"
+    said += f": {workload.detail}" if workload.detail else ""
+    # No exit code: nobody saw its end, as when its host went down and is back; that is no end of its own.
+    if (code is None or job.request.retries_on_exit) and attempts_left(job):
+        return Answer(JobEvent.COLLECT, said, Verdict.AGAIN, code)
+    return Answer(JobEvent.COLLECT, said, Verdict.FAILED, code)
+
+
+def _broken(job: Job, workload: Workload, why: str) -> Answer:
+    """It went without its command having ended."""
+    if attempts_left(job):
+        return Answer(JobEvent.AGAIN, why, None, workload.exit_code)
+    event = JobEvent.FAIL if workload.lost_since_ns is None else JobEvent.LOSE
+    return Answer(event, why, None, workload.exit_code)
+
+
+def attempts_left(job: Job) -> int:
+    """How often it may begin again."""
+    return job.request.retries + 1 - len(job.attempts)
+
+
+def _limit(job: Job, seen: Seen, now_ns: int) -> str:
+    """Which of its limits a job has come to; empty: none."""
+    asked = job.request
+    if asked.deadline_ns is not None and now_ns >= asked.deadline_ns:
+        return "its deadline has passed"
+    began_ns = job.attempts[-1].started_at_ns if job.has_cluster else None
+    running_ns = 0 if began_ns is None else max(0, now_ns - began_ns)
+    if asked.max_duration_ns is not None and running_ns >= asked.max_duration_ns:
+        return end_limits.ran_out(asked.max_duration_ns)
+    if asked.budget is not None and owed_soon(seen, running_ns) > asked.budget:
+        return end_limits.used_up(asked.budget)
+    return ""
+
+
+def owed_soon(seen: Seen, running_ns: int) -> int:
+    """At most what all of its attempts will have cost by the time it can be ended, in microcents."""
+    price = 0 if seen.cluster is None else seen.cluster.price_per_hour
+    spent = end_limits.Spent(seen.charged, -(-price * running_ns // HOUR))
+    return seen.earlier + end_limits.owed_soon(price, spent)

@@ -1,0 +1,384 @@
+"""The jobs' shell: what people ask of jobs. life/service.py takes their steps, course/service.py is their clock.
+
+Submitting is one unit of work; the folder comes after it and is kept by the Master, so that whoever submitted may go.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from windrow_master.clusters import environments
+from windrow_master.clusters.model import Workload, names_of
+from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.views import Preview
+from windrow_master.identity.model import Principal, Role
+from windrow_master.jobs import decide, logins, moving
+from windrow_master.jobs.controller import LOOK_NS, JobCourse
+from windrow_master.jobs.files import JobFiles
+from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.request import checked, cluster_request, digest
+from windrow_master.jobs.states import FINAL, JobEvent
+from windrow_master.jobs.transitions import JobDesk, known_image, spent
+from windrow_master.loops import page_alone
+from windrow_master.storage import volume_attachments
+from windrow_master.storage.artefacts import taken
+from windrow_master.storage.retention_rules import KEPT_DAYS, is_past
+from windrow_master.storage.uploads import Uploads
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import (
+    Conflict,
+    IdempotencyMismatch,
+    InvalidInput,
+    NotFound,
+    TooMany,
+    WindrowError,
+)
+from windrow_proto.ids import AccountId
+from windrow_proto.ports import Clock
+from windrow_proto.sealed import RegistryLogin, SealKey
+from windrow_proto.units import Microcents
+
+LIVING_MAX: Final = 1_000
+"""Jobs of one account that have not ended: one array of the largest size."""
+_SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
+_ENDS_ALL: Final = frozenset({Role.OPERATOR})
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job, and what all of its attempts were charged so far."""
+
+    job: Job
+    cost: Microcents
+    spent: tuple[Microcents, ...] = ()
+    """Of each attempt."""
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The values that may be shown to whoever asks."""
+
+
+class JobService:
+    """Jobs of all accounts. Used on the loop only."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        clusters: ClusterService,
+        files: JobFiles,
+        seal_key: SealKey,
+        uploads: Uploads,
+    ) -> None:
+        """seal_key: the Master's own, for the logins of jobs that wait."""
+        self._uploads = uploads
+        self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
+        self._desk, self._seal_key = JobDesk(clusters), seal_key
+        self.course = JobCourse(store, clock, clusters, files, self._desk, seal_key)
+        self.on_change = self._desk.on_change
+        """Call a listener on the loop whenever a job has changed."""
+
+    # --- what people ask -------------------------------------------------------------------------------------------
+
+    async def plan(self, principal: Principal, request: JobRequest) -> Preview:
+        """Where its first attempt would run now, and for how much; changes nothing."""
+        asked = checked(request, JobId("job_preview"), self._clock.wall_ns())
+        return await self._clusters.plan(principal, cluster_request(moving.preview(asked, principal.account_id)))
+
+    async def submit(
+        self, principal: Principal, request: JobRequest, key: str | None = None, *, login: RegistryLogin | None = None
+    ) -> tuple[JobView, ...]:
+        """Take a job, or all of an array; raises InvalidInput, NotFound for a job it should come after, TooMany.
+
+        key: the request's Idempotency-Key; the same one again answers with the jobs that it made. login: for the pulls
+        of its image; it is no part of the request, and is kept sealed until the job has ended.
+        """
+
+        def change(uow: UnitOfWork) -> tuple[JobView, ...]:
+            known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
+            if known is not None:
+                if known[1] != self._digest(request):
+                    raise IdempotencyMismatch(subject=known[0][0].job_id)
+                return tuple(_view(uow, job) for job in known[0])
+            self._store.admit()
+            count = max(1, request.array_size)
+            _check_living(uow, principal.account_id, count)
+            return self._add(uow, principal, request, key, count, login)
+
+        return await self._store.write(change, name="job.submit")
+
+    def _add(
+        self,
+        uow: UnitOfWork,
+        principal: Principal,
+        request: JobRequest,
+        key: str | None,
+        count: int,
+        login: RegistryLogin | None,
+    ) -> tuple[JobView, ...]:
+        ids = [JobId(uow.mint("job")) for _ in range(count)]
+        asked = checked(request, ids[0], uow.now_wall_ns)
+        if asked.volumes:
+            volume_attachments.known(uow, principal.account_id, asked.volumes)
+        sealed = logins.sealed(self._seal_key, login, ids[0])
+        sealed_env = environments.sealed(self._seal_key, asked.env, ids[0])
+        row = replace(asked, env=names_of(asked.env))
+        for parent_id in asked.after:
+            self._load(uow, principal, parent_id, frozenset())
+        found = []
+        for index, job_id in enumerate(ids):
+            job = Job(
+                *(job_id, principal.account_id, ids[0], row, JobState.SUBMITTED, uow.now_wall_ns, index),
+                login=sealed,
+                sealed_env=sealed_env,
+            )
+            parents = uow.jobs.all_of(asked.after)
+            job = replace(job, reason=decide.blocked_by(job, parents) or decide.waits_for(job, parents))
+            uow.jobs.add(job, key, self._digest(request))
+            self._desk.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
+            found.append(_view(uow, job))
+        uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
+        return tuple(found)
+
+    def _digest(self, request: JobRequest) -> bytes:
+        return self._seal_key.digest(digest(request))
+
+    async def put_folder(
+        self, principal: Principal, job_id: JobId, body: AsyncIterator[bytes], size_bytes: int | None = None
+    ) -> int:
+        """Keep the folder for a job that waits for it, and for all of its array; returns its bytes.
+
+        size_bytes: how much is announced. Raises TooLarge where the account's quota has no room for it, DiskFull."""
+        job = (await self.get_own(principal, job_id)).job
+        self._check_waits(job)
+        _, used_bytes = await self._store.read(lambda uow: taken(uow, job.account_id))
+        with self._uploads.begin(job.account_id, used_bytes, size_bytes) as upload:
+            size = await self._files.put_folder(job.group, upload.pieces(body))
+
+        def change(uow: UnitOfWork) -> None:
+            self._check_waits(self._load(uow, principal, job_id, frozenset()))
+            for one in uow.jobs.of_group(job.group):
+                if one.state is JobState.SUBMITTED and one.request.await_files:
+                    self._desk.keep(uow, replace(one, folder_bytes=size))
+
+        await self._store.write(change, name="job.folder")
+        return size
+
+    def _check_waits(self, job: Job) -> None:
+        if job.state is not JobState.SUBMITTED or not job.request.await_files or job.folder_bytes is not None:
+            raise Conflict(f"This job waits for no folder: it is {job.state.value}.", subject=job.job_id)
+
+    async def get(self, principal: Principal, job_id: JobId) -> JobView:
+        """One job, with the values of its environment for its renter; NotFound where there is none or it is somebody
+        else's."""
+        view = await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, _SEES_ALL)))
+        if view.job.account_id != principal.account_id or Role.RENTER not in principal.roles:
+            return view
+        with suppress(InvalidInput):  # sealed to another key: its names are all that can be shown
+            return replace(view, env=environments.opened(self._seal_key, view.job.sealed_env, view.job.group))
+        return view
+
+    async def get_own(self, principal: Principal, job_id: JobId) -> JobView:
+        """One job of one's own: what it printed and left is nobody else's business."""
+        return await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, frozenset())))
+
+    async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[JobView]:
+        """The latest first; of all accounts for operators and auditors."""
+        account_id = None if principal.roles & _SEES_ALL else principal.account_id
+
+        def read(uow: UnitOfWork) -> Sequence[JobView]:
+            def rows(last: Job | None, size: int) -> Sequence[Job]:
+                return uow.jobs.page(account_id, before if last is None else last.job_id, size)
+
+            return page_alone("job_view", rows, lambda job: _view(uow, job), limit)
+
+        return await self._store.read(read)
+
+    async def cancel(self, principal: Principal, job_id: JobId) -> JobView:
+        """End it, whatever it is doing; what has ended stays as it is. What it wrote so far is brought in first."""
+
+        def change(uow: UnitOfWork) -> JobView:
+            job = self._load(uow, principal, job_id, _ENDS_ALL)
+            return _view(uow, self._end(uow, job, "it was cancelled", principal.actor))
+
+        async with self.course.placing:
+            return await self._store.write(change, name="job.cancel")
+
+    def end_all(self, uow: UnitOfWork, account_id: AccountId, reason: str, actor: str) -> None:
+        """Cancel all jobs of an account that have not ended. Hold `course.placing` meanwhile."""
+        for job in uow.jobs.living():
+            if job.account_id == account_id:
+                self._end(uow, job, reason, actor)
+
+    def _end(self, uow: UnitOfWork, job: Job, said: str, actor: str) -> Job:
+        if job.state is JobState.RUNNING:
+            return self._desk.step(uow, job, decide.Answer(JobEvent.COLLECT, said, Verdict.CANCELLED), actor)
+        if job.state is not JobState.CHECKPOINTING:
+            return self._desk.step(uow, job, decide.Answer(JobEvent.CANCEL, said), actor)
+        if job.verdict is Verdict.AGAIN:
+            return self._desk.keep(uow, replace(job, verdict=Verdict.CANCELLED, reason=said))
+        return job
+
+    async def rerun(
+        self, principal: Principal, job_id: JobId, key: str | None = None, env: Mapping[str, str] | None = None
+    ) -> JobView:
+        """The same once more, with the folder that was sent then. Raises Conflict while it has not ended, and where it
+        was given a registry's login.
+
+        env: the values of its environment, which went with its end; raises InvalidInput where one is missing."""
+        env = env or {}
+
+        def change(uow: UnitOfWork) -> JobView:
+            known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
+            if known is not None:
+                return _view(uow, known[0][0])
+            job = self._load(uow, principal, job_id, frozenset())
+            if job.state not in FINAL:
+                raise Conflict(f"It has not ended: it is {job.state.value}.", subject=job_id)
+            if job.request.await_files and job.folder_bytes is None:
+                raise Conflict("Its folder was never sent; submit it again.", subject=job_id)
+            if job.request.await_files and self._is_past(job):
+                raise Conflict(f"Its folder was kept for {KEPT_DAYS} days; submit it again.", subject=job_id)
+            if job.login is not None:
+                raise Conflict("Its registry login went with its end; submit it again with it.", subject=job_id)
+            _check_env(job, env)
+            checked(replace(job.request, env=dict(env), deadline_ns=None), job.job_id, uow.now_wall_ns)
+            self._store.admit()
+            _check_living(uow, job.account_id, 1)
+            request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))
+            fresh = Job(
+                *(JobId(uow.mint("job")), job.account_id, job.group, request),
+                *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),
+                folder_bytes=job.folder_bytes,
+                sealed_env=environments.sealed(self._seal_key, env, job.group),
+            )
+            uow.jobs.add(fresh, key, self._digest(replace(job.request, env=env)))
+            uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
+            self._desk.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
+            return _view(uow, fresh)
+
+        return await self._store.write(change, name="job.rerun")
+
+    async def owner(self, principal: Principal, job_id: str) -> AccountId:
+        """Whose a job is. Raises NotFound where it is not one's own."""
+        return (await self.get_own(principal, JobId(job_id))).job.account_id
+
+    def _is_past(self, job: Job) -> bool:
+        return is_past(job.ended_at_ns, self._clock.wall_ns())
+
+    async def _kept(self, principal: Principal, job_id: JobId) -> Job:
+        """One's own, whose log and files are still kept. Raises NotFound."""
+        job = (await self.get_own(principal, job_id)).job
+        if self._is_past(job):
+            said = f"What a job printed and left is kept for {KEPT_DAYS} days; it ended before that."
+            raise NotFound(said, subject=job_id)
+        return job
+
+    # --- what it printed and left ----------------------------------------------------------------------------------
+
+    async def log(self, principal: Principal, job_id: JobId, attempt: int | None = None) -> AsyncIterator[bytes]:
+        """The log of an attempt, by default the last one, as far as it is known now."""
+        job = await self._kept(principal, job_id)
+        number = _attempt_of(job, attempt)
+        return self._from(principal, job, number, 0)
+
+    async def _from(self, principal: Principal, job: Job, number: int, offset: int) -> AsyncGenerator[bytes]:
+        if not number:
+            return
+        async for piece in self._files.log(job.job_id, number, offset):
+            offset += len(piece)
+            yield piece
+        tried = job.attempts[number - 1]
+        if tried.ended_at_ns is None and job.state in (JobState.STARTING, JobState.RUNNING):
+            try:
+                data, _ = await self._files.inside.log(principal, tried.cluster_id, offset)
+            except WindrowError:
+                return  # what is kept is what can be had now
+            yield data
+
+    async def follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
+        """Its log as it is written, attempt after attempt, until it has ended."""
+        await self._kept(principal, job_id)
+        return self._follow(principal, job_id)
+
+    async def _follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
+        number, offset = 1, 0
+        while True:
+            job = (await self.get_own(principal, job_id)).job
+            is_over = len(job.attempts) > number or job.state in FINAL
+            if len(job.attempts) >= number:
+                async for piece in self._from(principal, job, number, offset):
+                    offset += len(piece)
+                    yield piece
+            if len(job.attempts) > number:
+                number, offset = number + 1, 0
+            elif is_over:
+                return
+            else:
+                await self._clock.sleep_ns(LOOK_NS)
+
+    async def artefacts(
+        self, principal: Principal, job_id: JobId, attempt: int | None = None, offset: int = 0
+    ) -> tuple[AsyncIterator[bytes], Attempt]:
+        """The files that an attempt changed, by default the last one, as a tar from byte `offset` on. Raises Conflict
+        before it has ended."""
+        job = await self._kept(principal, job_id)
+        number = _attempt_of(job, attempt)
+        if not number or job.attempts[number - 1].files_bytes is None:
+            raise Conflict("No files of it are kept: it has not ended, or they could not be had.", subject=job_id)
+        return await self._files.files(job_id, number, offset), job.attempts[number - 1]
+
+    async def placed(
+        self, principal: Principal, job_id: JobId, attempt: int | None = None
+    ) -> tuple[int, Attempt | None, Sequence[Workload]]:
+        """Where an attempt ran, by default the last one: its number (0: there is none yet), the work of its cluster."""
+
+        def look(uow: UnitOfWork) -> tuple[int, Attempt | None, Sequence[Workload]]:
+            job = self._load(uow, principal, job_id, _SEES_ALL)
+            number = _attempt_of(job, attempt)
+            if not number:
+                return 0, None, ()
+            tried = job.attempts[number - 1]
+            return number, tried, uow.workloads.of_cluster(tried.cluster_id)
+
+        return await self._store.read(look)
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _load(self, uow: UnitOfWork, principal: Principal, job_id: JobId, others: frozenset[Role]) -> Job:
+        """A job of one's own, or of anybody with one of these roles."""
+        job = uow.jobs.get(job_id)
+        if job is None or not (job.account_id == principal.account_id or principal.roles & others):
+            raise NotFound("There is no such job, or it is not yours.", subject=job_id)
+        return job
+
+
+def _check_env(job: Job, env: Mapping[str, str]) -> None:
+    missing, more = job.request.env.keys() - env.keys(), env.keys() - job.request.env.keys()
+    if missing:
+        again = f"windrow job rerun {job.job_id} " + " ".join(f"--env {name}" for name in sorted(missing))
+        raise InvalidInput(f"The values of its environment went with its end. Give them again: {again}", subject="env")
+    if more:
+        raise InvalidInput(f"env must be what the job had; it had no {', '.join(sorted(more))}.", subject="env")
+
+
+def _check_living(uow: UnitOfWork, account_id: AccountId, more: int) -> None:
+    """Raises TooMany where an account would have too many jobs that have not ended."""
+    living = uow.jobs.count_living(account_id)
+    if living + more > LIVING_MAX:
+        raise TooMany(
+            f"This account has {living:,} jobs that have not ended; {more:,} more would be above {LIVING_MAX:,}. "
+            "Wait until some have ended, or cancel some: windrow job cancel ID"
+        )
+
+
+def _view(uow: UnitOfWork, job: Job) -> JobView:
+    costs = spent(uow, job)
+    return JobView(job, Microcents(sum(costs)), costs)
+
+
+def _attempt_of(job: Job, attempt: int | None) -> int:
+    """Its number from 1, or 0 where there is none yet; raises NotFound."""
+    if attempt is not None and not 1 <= attempt <= len(job.attempts):
+        raise NotFound(f"It has {len(job.attempts)} attempts.", subject=job.job_id)
+    return len(job.attempts) if attempt is None else attempt

@@ -1,0 +1,89 @@
+"""Takes one step of a job: its row, the audit log, an event, its cluster let go; all in the caller's transaction."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from windrow_master.clusters import images
+from windrow_master.clusters.service import ClusterService
+from windrow_master.jobs import decide, moving
+from windrow_master.jobs.model import Job, JobId
+from windrow_master.jobs.request import attempt_key
+from windrow_master.jobs.states import JobEffect, answer
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.units import Microcents
+
+
+class JobDesk:
+    """What changes jobs."""
+
+    def __init__(self, clusters: ClusterService) -> None:
+        self._clusters = clusters
+        self._listeners: list[Callable[[JobId], None]] = []
+
+    def on_change(self, listener: Callable[[JobId], None]) -> None:
+        """Call `listener` on the loop whenever a job has changed."""
+        self._listeners.append(listener)
+
+    def step(self, uow: UnitOfWork, job: Job, found: decide.Answer, actor: str) -> Job:
+        """Take one step of the table; the same job where it changes nothing."""
+        move = answer(job.state, found.event)
+        if move.state is job.state:
+            return job
+        if JobEffect.LET_GO in move.effects:
+            known = uow.clusters.by_key(job.account_id, attempt_key(job))
+            if known is not None:
+                ended = self._clusters.life.end(uow, known[0], "its job let it go", actor)
+                self._clusters.life.clear(uow, ended, actor)
+                self._clusters.life.judge(uow, ended, actor)
+        after = moving.moved(job, move, found, uow.now_wall_ns)
+        after = self.keep(uow, after)
+        said = f"{after.name} is {after.state.value}" + (f": {found.reason}" if found.reason else "")
+        fields = {"from": job.state.value, "to": after.state.value}
+        uow.audit(actor, f"job.{found.event}", job.job_id, found.reason, fields)
+        self.tell(uow, after, f"job.{after.state.value.lower()}", said, actor)
+        return after
+
+    def tell(self, uow: UnitOfWork, job: Job, kind: str, said: str, actor: str) -> None:
+        """Write an event of a job."""
+        clusters = tuple(attempt.cluster_id for attempt in job.attempts[-1:])
+        uow.event(kind, (job.job_id, job.account_id, *clusters), said, actor=actor)
+
+    def keep(self, uow: UnitOfWork, job: Job) -> Job:
+        """Write a job down as its next version."""
+        after = replace(job, version=job.version + 1)
+        uow.jobs.save(after)
+        uow.after_commit(lambda: self._changed(job.job_id))
+        return after
+
+    def _changed(self, job_id: JobId) -> None:
+        for listener in self._listeners:
+            listener(job_id)
+
+
+def seen(uow: UnitOfWork, job: Job) -> decide.Seen:
+    """What is known of the cluster that it has."""
+    costs = spent(uow, job)
+    if not job.has_cluster:
+        return decide.Seen(earlier=Microcents(sum(costs)))
+    cluster = uow.clusters.get(job.attempts[-1].cluster_id)
+    held = () if cluster is None else uow.workloads.of_cluster(cluster.cluster_id)
+    return decide.Seen(cluster, held[0] if held else None, Microcents(sum(costs[:-1])), costs[-1])
+
+
+def known_image(uow: UnitOfWork, job: Job) -> str | None:
+    """The image of its next attempt: what an earlier one ran, by digest, else as it was asked for."""
+    asked = job.request.image
+    if asked is None:
+        return None
+    held = (one for attempt in job.attempts for one in uow.workloads.of_cluster(attempt.cluster_id))
+    return images.pin_of(asked, held)
+
+
+def spent(uow: UnitOfWork, job: Job) -> tuple[Microcents, ...]:
+    """What each of its attempts was charged so far."""
+    found = []
+    for attempt in job.attempts:
+        cluster = uow.clusters.get(attempt.cluster_id)
+        rental = None if cluster is None else uow.rentals.get(cluster.rental_id)
+        found.append(Microcents(0) if rental is None else rental.charged)
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""The Master's end of the trunk: streams of Accesses and, through them, of hosts."""

@@ -1,0 +1,80 @@
+"""Who may be reached by anybody, over HTTPS through an Access, and what it came to. Pure.
+
+A port of a cluster of kind `service` that it asked for is public: its address is known to whom the renter tells it, and
+the service itself looks at who calls. Of each browser's connection no row is written: they are counted by cluster.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Traffic, Workload, WorkPhase
+from windrow_master.clusters.states import FINAL
+from windrow_proto.errors import Conflict, NotFound
+from windrow_proto.ids import ClusterId
+from windrow_proto.units import SECOND
+
+UNKNOWN_KEPT_NS: Final = 5 * SECOND
+"""How long it is remembered that there is no such service: a flood for one name costs one look at the store."""
+UNKNOWN_MAX: Final = 4_096
+LIVING: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
+ENDED: Final = FINAL | {ClusterPhase.DELETING}
+
+
+def is_running(workload: Workload) -> bool:
+    """Whether something of it may be reached."""
+    return workload.phase is WorkPhase.RUNNING and workload.delete_command is None
+
+
+def public_ports(cluster: Cluster) -> tuple[int, ...]:
+    """The ports that anybody may reach while it runs, in order; none of a box, nor once it has ended."""
+    if cluster.kind is not ClusterKind.SERVICE or cluster.phase in ENDED:
+        return ()
+    return tuple(sorted(set(cluster.request.ports)))
+
+
+def judge(cluster: Cluster | None, workloads: Iterable[Workload], port: int) -> tuple[Cluster, Workload]:
+    """The workload that answers to this port; raises NotFound, or Conflict while it does not run."""
+    if cluster is None or port not in public_ports(cluster):
+        raise NotFound("There is no such service.")
+    for workload in workloads:
+        if cluster.phase in LIVING and is_running(workload):
+            return cluster, workload
+    raise Conflict("This service does not run now.", subject=cluster.cluster_id)
+
+
+class Unknown:
+    """Services of which was found a moment ago that there are none: so many, the oldest are forgotten first."""
+
+    def __init__(self, kept_ns: int = UNKNOWN_KEPT_NS, most: int = UNKNOWN_MAX) -> None:
+        self._kept_ns, self._most = kept_ns, most
+        self._until_ns: dict[tuple[ClusterId, int], int] = {}
+
+    def note(self, cluster_id: ClusterId, port: int, now_ns: int) -> None:
+        """There is none."""
+        self._until_ns.pop((cluster_id, port), None)
+        self._until_ns[cluster_id, port] = now_ns + self._kept_ns
+        if len(self._until_ns) > self._most:
+            del self._until_ns[next(iter(self._until_ns))]
+
+    def holds(self, cluster_id: ClusterId, port: int, now_ns: int) -> bool:
+        """Whether it was found a moment ago."""
+        return now_ns < self._until_ns.get((cluster_id, port), 0)
+
+    def __len__(self) -> int:
+        return len(self._until_ns)
+
+
+class Tally:
+    """Counts until it is written down."""
+
+    def __init__(self) -> None:
+        self._counts: dict[ClusterId, Traffic] = {}
+
+    def add(self, cluster_id: ClusterId, traffic: Traffic) -> None:
+        """So much more."""
+        self._counts[cluster_id] = self._counts.get(cluster_id, Traffic()).plus(traffic)
+
+    def take(self) -> dict[ClusterId, Traffic]:
+        """All of it; the count begins anew."""
+        taken, self._counts = self._counts, {}
+        return taken

@@ -1,1 +1,0 @@
-"""The Master rents each host as a renter would, and shows what came of it."""

@@ -1,1 +1,0 @@
-"""One test rental, from asking for it to its receipt."""

@@ -1,0 +1,1 @@
+"""Files that outlive a workload: artefacts, checkpoints and volumes, and where they are stored."""

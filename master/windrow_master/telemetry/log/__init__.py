@@ -1,1 +1,0 @@
-"""The segment log of samples: appended, fsynced in groups, followed by views."""

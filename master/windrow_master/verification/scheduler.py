@@ -1,0 +1,308 @@
+"""Has hosts challenged when they are due or an operator asks, keeps what came of it, and says what it makes of them.
+
+ due ─▶ begin (one transaction: VERIFYING, the cards are off the market) ─▶ conversation ─▶ conclude (one transaction:
+ a row for each card, its condition, the host's state, audit, event, when it is due again)
+
+A Master that dies in between finds the cards at its next start, gives them back, and tries again after the back-off.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import structlog
+
+from windrow_master.fleet import sanitise
+from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
+from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.states import VerifyEvent, VerifyOutcome, VerifyState, step_verify
+from windrow_master.loops import Boundary, again, ends_alone
+from windrow_master.store.model import Operation
+from windrow_master.store.store import Store
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.verification import schedule
+from windrow_master.verification.conversation import Conversation, Lines, Outcome
+from windrow_master.verification.times import TIMES, Timing, Work, timing
+from windrow_master.verification.verdict import ALONE, side_by_side, verification
+from windrow_proto.errors import Conflict, HostUnreachable, Unavailable, WindrowError
+from windrow_proto.ids import AccountId, GpuUuid, HostId
+from windrow_proto.ports import Clock, Rng
+from windrow_proto.units import SECOND
+
+LOOK_NS: Final = 5 * SECOND
+"""Between two looks at who is due."""
+STORE_AGAIN_NS: Final = 5 * SECOND
+OPERATION: Final = "host.verify"
+_EVENTS: Final = {
+    VerifyEvent.PASS: ("host.verified", "{name} is verified"),
+    VerifyEvent.FAIL: ("host.verify_failed", "{name} failed its verification"),
+    VerifyEvent.GIVE_UP: ("host.unverified", "{name} could not be verified"),
+}
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A challenge that was written down: it is due to be held. classes: of the GPU table, by card."""
+
+    verification_id: str
+    host: Host
+    classes: Mapping[GpuUuid, str]
+
+
+class VerificationService:
+    """Challenges hosts. Used on the loop only. times: which classes are calibrated, and how."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        rng: Rng,
+        fleet: FleetService,
+        lines: Lines,
+        host_facts: Callable[[HostId], Awaitable[HostFacts | None]],
+        version: str,
+        times: Mapping[tuple[str, Work], Timing] = TIMES,
+    ) -> None:
+        self._store, self._clock, self._rng, self._fleet = store, clock, rng, fleet
+        self._lines, self._host_facts, self._version = lines, host_facts, version
+        self.times = times
+        self._running: set[HostId] = set()
+        self._faults = Boundary("verification", DATABASE_FAULTS)
+        self._group: asyncio.TaskGroup | None = None
+
+    # --- what people ask -------------------------------------------------------------------------------------------
+
+    async def ask(self, host_id: HostId, account_id: AccountId, actor: str) -> Operation:
+        """Challenge every free card of a host now; the operation ends with the verdict.
+
+        Raises Conflict where nothing can be challenged, with the reason, HostUnreachable.
+        """
+        host = self._fleet.entry(host_id).host
+        hindrance = schedule.hindrance(host)
+        if hindrance is not None:
+            raise Conflict(f"This host cannot be verified: {hindrance}.", subject=host_id)
+        if not self._fleet.is_connected(host_id):
+            raise HostUnreachable(subject=host_id)
+        if host_id in self._running:
+            raise Conflict("This host is being verified already.", subject=host_id)
+        if self._group is None:
+            raise Unavailable("This Master does not verify yet; try again in a moment.")
+
+        def begin(uow: UnitOfWork) -> tuple[Begun, Operation]:
+            begun = self._begin(uow, host_id, actor, is_asked=True)
+            if begun is None:
+                raise Conflict("Every GPU of this host is in use or out of order.", subject=host_id)
+            return begun, uow.operation(OPERATION, host_id, account_id)
+
+        self._running.add(host_id)
+        try:
+            begun, operation = await self._store.write(begin, name="host.verify")
+        except BaseException:
+            self._running.discard(host_id)
+            raise
+        self._group.create_task(self._challenge(begun), name=f"verify {host_id}")
+        return operation
+
+    async def of_host(self, host_id: HostId) -> tuple[Verification, ...]:
+        """What was found, the newest first; of each card the newest is among them."""
+        return tuple(await self._store.read(lambda uow: uow.verifications.of_host(host_id)))
+
+    # --- keeping time ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Challenge who is due, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+
+            async def turn() -> None:
+                if self._group is None:  # what is begun before that would be given back with what was left
+                    await self._store.write(self._pick_up, name="verify.start")
+                    self._group = group
+                await self.tick()
+
+            try:
+                await again(turn, LOOK_NS, self._clock, "verification")
+            finally:
+                self._group = None
+
+    async def tick(self) -> None:
+        """Begin with those that are due, the longest waiting first."""
+        now_ns, due = self._clock.wall_ns(), list[Host]()
+        self._faults.keep_only({entry.host.host_id for entry in self._fleet.view})
+        for host in (entry.host for entry in self._fleet.view):
+            with self._faults.around(host.host_id, "due"):
+                is_free = host.host_id not in self._running and self._fleet.is_connected(host.host_id)
+                if is_free and schedule.is_due(host, now_ns) and not self._faults.skips(host.host_id):
+                    due.append(host)
+        due.sort(key=lambda host: (host.verify_due_ns or 0, host.host_id))
+        for host in due:
+            if len(self._running) >= schedule.AT_ONCE:
+                break
+            host_id = host.host_id
+            with self._faults.around(host_id, "begin"):
+                begun = await self._store.write(partial(self._begin, host_id=host_id, actor="master"), name="verify")
+                if begun is not None and self._group is not None:
+                    self._running.add(host_id)
+                    self._group.create_task(self._challenge(begun), name=f"verify {host_id}")
+        await self._fleet.refresh()
+
+    def _pick_up(self, uow: UnitOfWork) -> None:
+        """Give back what a Master before this one was challenging."""
+        for host in uow.hosts.list_all():
+            with self._faults.around(host.host_id, "pick_up"), uow.attempt():
+                is_stale = any(code.startswith(sanitise.CHALLENGE_RUNS) for code in sanitise.own(host.conditions))
+                if is_stale or host.verify_state is VerifyState.VERIFYING:
+                    self._conclude(uow, host, {}, "the Master was restarted meanwhile")
+
+    # --- one host --------------------------------------------------------------------------------------------------
+
+    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str, *, is_asked: bool = False) -> Begun | None:
+        """Take the cards off the market and say so; None where there is none to challenge now."""
+        host = uow.hosts.get(host_id)
+        if host is None or schedule.hindrance(host) is not None or host.inventory is None:
+            return None
+        inventory = host.inventory
+        slots, latest = uow.slots.of_host(host_id), uow.verifications.latest(host_id)
+        now_ns = uow.now_wall_ns
+        cards = schedule.free_cards(host, slots) if is_asked else schedule.wanting(host, slots, latest, now_ns)
+        if not cards:
+            if not is_asked:
+                self._put_off(uow, host, latest)
+            return None
+        tries = (host.verify_tries or 0) + 1
+        state = step_verify(host.verify_state, VerifyEvent.BEGIN).state
+        due_ns = now_ns + schedule.back_off_ns(tries)
+        host = replace(host, verify_state=state, verify_tries=tries, verify_due_ns=due_ns)
+        standing = schedule.standing(host, inventory, uow.verifications.verdicts(host_id))
+        host = self._fleet.hosts.challenged(uow, host, standing | schedule.running(cards))
+        verification_id = uow.mint("verification")
+        fields = {"cards": str(len(cards)), "verification": verification_id, "try": str(tries)}
+        uow.audit(actor, OPERATION, host_id, "it was asked for" if is_asked else "it was due", fields)
+        text = f"{host.name}: {len(cards)} of {len(inventory.gpus)} GPUs are being challenged"
+        uow.event("host.verifying", (host_id, *cards), text, fields, actor)
+        classes = {slot.gpu_uuid: slot.tier.partition("/")[0] for slot in slots if slot.gpu_uuid is not None}
+        return Begun(verification_id, host, {uuid: classes[uuid] for uuid in cards})
+
+    def _put_off(self, uow: UnitOfWork, host: Host, latest: Mapping[GpuUuid, Verification]) -> None:
+        """No card can be challenged now: all that are not proved are in use, or all are proved."""
+        event = schedule.conclude(host, latest, _failed(uow, host.host_id))
+        if host.verify_state is VerifyState.VERIFYING:
+            self._conclude(uow, host, {}, "no GPU of it is free to be challenged")
+            return
+        oldest_ns = min((one.at_ns for one in latest.values()), default=uow.now_wall_ns)
+        is_whole = event is VerifyEvent.PASS and oldest_ns + schedule.AGAIN_NS > uow.now_wall_ns
+        due_ns = oldest_ns + schedule.AGAIN_NS if is_whole else uow.now_wall_ns + schedule.IN_USE_AGAIN_NS
+        self._fleet.hosts.save(uow, replace(host, verify_due_ns=due_ns))
+
+    async def _challenge(self, begun: Begun) -> None:
+        host_id = begun.host.host_id
+        try:
+            outcome = await self._hold(begun)
+            log.info("host_challenged", host_id=host_id, failure=outcome.failure, cards=len(outcome.results))
+            await self._keep(begun, outcome)
+            self._faults.went_well(host_id, "challenge")
+        except Exception:  # the task's top level: the others go on
+            self._faults.crashed(host_id, "challenge")
+            await self._break_off(begun)
+        finally:
+            self._running.discard(host_id)
+
+    async def _break_off(self, begun: Begun) -> None:
+        """Its cards go back on the market, and the host waits for its next turn: nothing was found out."""
+
+        def conclude(uow: UnitOfWork) -> None:
+            host = uow.hosts.get(begun.host.host_id)
+            if host is not None:
+                self._conclude(uow, host, {}, "the Master met a bug with it")
+
+        with ends_alone("challenge_end", host_id=begun.host.host_id):
+            await self._store.write(conclude, name="verify.conclude")
+            await self._fleet.refresh()
+
+    async def _hold(self, begun: Begun) -> Outcome:
+        host_id = begun.host.host_id
+        facts = await self._host_facts(host_id)
+        if facts is None:
+            return Outcome((), "The host is no member any more.")
+        work = schedule.work_for(set(begun.classes.values()), self.times)
+        timings = {uuid: timing(one, work, self.times) for uuid, one in begun.classes.items()}
+        gpus = begun.host.inventory.gpus if begun.host.inventory is not None else ()
+        claimed = {gpu.uuid: gpu.memory_bytes for gpu in gpus if gpu.memory_bytes is not None}
+        conversation = Conversation(self._clock, self._rng, facts.public_key, work, timings, claimed)
+        return await conversation.hold(self._lines, host_id)
+
+    async def _keep(self, begun: Begun, outcome: Outcome) -> None:
+        """Write it down; where the store refuses, again, since the cards are off the market until it is."""
+
+        def conclude(uow: UnitOfWork) -> None:
+            host = uow.hosts.get(begun.host.host_id)
+            if host is None:
+                return
+            company = side_by_side(outcome.results, begun.classes)
+            rows = {
+                result.gpu_uuid: verification(
+                    *(begun.verification_id, begun.host, result, uow.now_wall_ns, self._version),
+                    company.get(result.gpu_uuid, ALONE),
+                    is_broken=bool(outcome.failure),
+                )
+                for result in outcome.results
+            }
+            for row in rows.values():
+                uow.verifications.add(row)
+            self._conclude(uow, host, rows, outcome.failure)
+
+        while True:
+            try:
+                await self._store.write(conclude, name="verify.conclude")
+                await self._fleet.refresh()
+                return
+            except WindrowError as error:
+                log.warning("verdict_not_stored", host_id=begun.host.host_id, error=str(error))
+                await self._clock.sleep_ns(STORE_AGAIN_NS)
+
+    def _conclude(self, uow: UnitOfWork, host: Host, rows: Mapping[GpuUuid, Verification], failure: str) -> None:
+        """What this makes of the host. rows: of the cards challenged now; failure: why it was broken off, or empty."""
+        host_id, inventory = host.host_id, host.inventory
+        failed = _failed(uow, host_id)
+        event = schedule.conclude(host, uow.verifications.latest(host_id), failed)
+        outcomes = {row.outcome for row in rows.values()} or {VerifyOutcome.UNFINISHED}
+        tries = host.verify_tries or 1
+        is_apart = any(schedule.is_apart(row) for row in rows.values())
+        due_ns = schedule.next_due_ns(event, outcomes, tries, uow.now_wall_ns, apart=is_apart)
+        after = replace(
+            host,
+            verify_state=step_verify(host.verify_state, event).state,
+            verify_tries=None if event is VerifyEvent.PASS else host.verify_tries,
+            # None: its driver or its cards changed meanwhile, and it is due at once.
+            verify_due_ns=None if host.verify_due_ns is None else due_ns,
+        )
+        standing = schedule.standing(host, inventory, uow.verifications.verdicts(host_id)) if inventory else {}
+        found = {code: words for code, words in standing.items() if not code.startswith(sanitise.CHALLENGE_RUNS)}
+        after = self._fleet.hosts.challenged(uow, after, found)
+        for slot in uow.slots.of_host(host_id):
+            row = rows.get(slot.gpu_uuid) if slot.gpu_uuid is not None else None
+            is_sound = row is not None and row.outcome is VerifyOutcome.PASSED
+            if (
+                is_sound
+                and slot.state is SlotState.FAULTED
+                and not sanitise.is_faulted(slot.gpu_uuid, after.conditions)
+            ):
+                self._fleet.slots.reverify(uow, slot, "master", "it passed a challenge")
+        kind, words = _EVENTS[event]
+        reasons = [f"{row.gpu_uuid}: {row.detail}" for row in rows.values() if row.outcome is not VerifyOutcome.PASSED]
+        reasons += ["its cards worked one after another"] if is_apart else []
+        text = "; ".join([words.format(name=host.name), *([failure] if failure else []), *reasons[:3]])
+        fields = {str(one): str(sum(row.outcome is one for row in rows.values())) for one in VerifyOutcome}
+        uow.audit("master", kind, host_id, text[:1000], fields)
+        uow.event(kind, (host_id, *rows), text, fields)
+        for operation in uow.operations.running(host_id, OPERATION):
+            is_passed = event is VerifyEvent.PASS
+            uow.operations.finish(operation.id, uow.now_wall_ns, None if is_passed else "conflict", text)
+
+
+def _failed(uow: UnitOfWork, host_id: HostId) -> frozenset[GpuUuid]:
+    verdicts = uow.verifications.verdicts(host_id)
+    return frozenset(uuid for uuid, one in verdicts.items() if one.outcome is VerifyOutcome.FAILED)
