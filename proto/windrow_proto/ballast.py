@@ -1,5 +1,5 @@
 """Room kept for a full disk: a file of no use that is given up, whole or in pieces, when a write that must not fail
-finds no room.
+finds no room. Pure.
 
 What is bulk never spends it. While any of it is spent, its owner takes no new work; deletes, results and receipts go
 on. Blocking, like the disk; spent and refilled from one thread at a time.

@@ -1,4 +1,4 @@
-"""What is found when a host's line is measured: the relay's signed claim, and the host's own count beside it."""
+"""What is found when a host's line is measured: the relay's signed claim, and the host's own count beside it. Pure."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""One table of errors: a stable code, what it becomes in gRPC and HTTP, and a sentence for a person.
+"""One table of errors: a stable code, what it becomes in gRPC and HTTP, and a sentence for a person. Pure.
 
 The docstring of a class is its default message. `retryable` says whether the same call may succeed later unchanged.
 """

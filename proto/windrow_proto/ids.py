@@ -1,4 +1,4 @@
-"""Distinct types for every id, minted from given time and randomness and parsed once at the border.
+"""Distinct types for every id, minted from given time and randomness and parsed once at the border. Pure.
 
 Minting is pure: who calls it brings the clock and the random bytes.
 """

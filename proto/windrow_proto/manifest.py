@@ -1,4 +1,6 @@
-"""The signed list of files that a host installs the agent from: what the signature covers, making it, checking it."""
+"""The signed list of files that a host installs the agent from: what the signature covers, making it, checking it.
+Pure.
+"""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The link's own messages as values: hello, welcome, marks, acks, heartbeats, settings, the region map, channels.
+"""The link's own messages as values: hello, welcome, marks, acks, heartbeats, settings, the region map, channels. Pure.
 
 Frozen and typed like model.py, from which they take the enums and ids. How they become bytes: wire_link.py.
 """

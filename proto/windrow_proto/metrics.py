@@ -1,4 +1,4 @@
-"""The one table of metrics: their numbers on the wire, names, units and scales.
+"""The one table of metrics: their numbers on the wire, names, units and scales. Pure.
 
 A number is never reused. `scale` turns the wire's integer into the unit: value = wire * scale.
 OTel names follow the hardware conventions of OpenTelemetry (status: development); DCGM names those of dcgm_fields.h.

@@ -1,4 +1,4 @@
-"""What hosts, commands and workloads are, as the inside of a process sees them: frozen, typed, absent is None.
+"""What hosts, commands and workloads are, as the inside of a process sees them: frozen, typed, absent is None. Pure.
 
 Numbers of the enums are those of the .proto files (a test compares them). As bytes: wire*.py. The link's: messages.py.
 """

@@ -1,4 +1,5 @@
 """Batches of samples: columns of integers, each series as its first value and differences, deflated when that is less.
+Pure.
 
 The pure reference; the Master decodes the same fields with numpy (`parse_columns` checks their sizes). Absent is None
 and never zero: an absent value repeats the one before it and sets its bit in a bitmap.

@@ -1,4 +1,4 @@
-"""Both ends of the agent's link as decisions without I/O: what may be sent, what is believed, what is sent again.
+"""Both ends of the agent's link as decisions without I/O: what may be sent, what is believed, what is sent again. Pure.
 
     agent                                                    master
     CLOSED --envelope(HELLO)--> GREETING                     CLOSED --on_hello--> GREETED

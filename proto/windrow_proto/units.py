@@ -1,4 +1,4 @@
-"""Quantities as integers with their unit in the name, and conversions that say how they round.
+"""Quantities as integers with their unit in the name, and conversions that say how they round. Pure.
 
 Money never becomes a float; absent is None and never zero.
 """

@@ -1,4 +1,4 @@
-"""Sealing and unsealing: an Envelope becomes a Frame whose proof covers exactly the bytes that travel, and back.
+"""Sealing and unsealing: an Envelope becomes a Frame whose proof covers exactly the bytes that travel, and back. Pure.
 
 Nothing of an envelope is believed, or even parsed, before its proof holds. What bodies mean: wire_link.py (the link's
 own messages), wire_command.py and wire_host.py.

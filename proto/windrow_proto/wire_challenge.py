@@ -1,5 +1,5 @@
 """The compute challenge as bytes and back; every size is known before and held to. In its channel each message comes
-after its length: `framed` and `StepReader`."""
+after its length: `framed` and `StepReader`. Pure."""
 
 import struct
 from typing import Final

@@ -1,4 +1,4 @@
-"""Commands, what became of them, and lease renewals as bytes and back."""
+"""Commands, what became of them, and lease renewals as bytes and back. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Hosts, what runs on them and what is measured there as bytes and back: the bodies of the evidence lane."""
+"""Hosts, what runs on them and what is measured there as bytes and back: the bodies of the evidence lane. Pure."""
 
 from windrow_proto import wire_fields as fields
 from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult

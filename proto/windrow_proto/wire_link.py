@@ -1,4 +1,6 @@
-"""The link's own messages as bytes and back: hello, welcome, ack, heartbeat, settings, gap, query, regions, channel."""
+"""The link's own messages as bytes and back: hello, welcome, ack, heartbeat, settings, gap, query, regions, channel.
+Pure.
+"""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A tunnel's grant as the text that is shown for it, and back: signed by the Master, in base64url."""
+"""A tunnel's grant as the text that is shown for it, and back: signed by the Master, in base64url. Pure."""
 
 import base64
 import binascii

@@ -1,15 +1,16 @@
-"""The rules of the house as functions from a tree to the list of what breaks them; the tests also plant breaches.
+"""The rules of the code base as functions from a tree to the list of breaches; the tests also plant breaches.
 
-Tables first: to open a door, or to say that a file of the Master is a shell, add it to its table with the reason.
+Tables first: the adapter of a library, the floor of a package, or what must stay pure is a row of its table.
 """
 
-from collections.abc import Iterator
+import ast
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tests.architecture.tree import Module, attributes, calls, imports, members, raised_in_groups
 
-DOORS: dict[str, tuple[str, ...]] = {
+ADAPTERS: dict[str, tuple[str, ...]] = {
     "pynvml": ("agent/windrow_agent/gpu/nvml.py",),
     "psutil": ("agent/windrow_agent/host.py",),
     "docker": ("agent/windrow_agent/runtimes/docker.py", "agent/windrow_agent/runtimes/images.py"),
@@ -18,7 +19,11 @@ DOORS: dict[str, tuple[str, ...]] = {
     "redis": ("master/windrow_master/store/bus_redis.py",),
     "alembic": ("master/windrow_master/store/*",),
     "fastapi": ("master/windrow_master/api/*",),
-    "starlette": ("master/windrow_master/api/*", "master/windrow_master/serving*.py"),
+    "starlette": (
+        "master/windrow_master/api/*",
+        "master/windrow_master/app/serving.py",
+        "master/windrow_master/app/connection_guard.py",
+    ),
     "uvicorn": ("master/windrow_master/app/serving.py", "master/windrow_master/app/connection_guard.py"),
     "h11": ("master/windrow_master/app/connection_guard.py",),
     "cryptography": (
@@ -59,71 +64,69 @@ IMPURE_CALLS = frozenset(
     }
 )
 
-PURE = (
-    "proto/windrow_proto/*",
+PURE = re.compile(r"\bPure\b")
+"""In a module's docstring: it reads no clock, file, network, database or chance, and a test holds it to that."""
+
+EVER_PURE = (
     "agent/windrow_agent/core/*",
     "access/windrow_access/core/*",
-    "master/windrow_master/*",
+    "master/windrow_master/*/states.py",
+    "master/windrow_master/jobs/decide.py",
+    "master/windrow_master/fleet/tiers.py",
+    "master/windrow_master/market/ledger.py",
+    "master/windrow_master/market/metering.py",
+    "master/windrow_master/placement/plan.py",
 )
-SHELLS: dict[str, str] = {
-    "proto/windrow_proto/link_*.py": "links carry frames over gRPC or memory",
-    "proto/windrow_proto/keys.py": "the door to cryptography draws keys",
-    "proto/windrow_proto/enrol.py": "joining speaks HTTP and keeps keys in files",
-    "proto/windrow_proto/scrape.py": "serves figures on loopback",
-    "proto/windrow_proto/oneline.py": "sets up the log of what is no event",
-    "proto/windrow_proto/connection.py": "one end of a TCP or TLS connection",
-    "proto/windrow_proto/renter_end.py": "dials an Access for a tunnel",
-    "proto/windrow_proto/tunnel_socket.py": "TLS on the sockets of tunnels",
-    "proto/windrow_proto/tunnel_tls.py": "TLS from end to end of a tunnel",
-    "proto/windrow_proto/tunnel_seal.py": "sealed records from end to end of a tunnel",
-    "proto/windrow_proto/gather.py": "wakes the writer of a trunk after a moment",
-    "proto/windrow_proto/once.py": "wakes the coroutines that wait for what happens once",
-    "proto/windrow_proto/patience.py": "a deadline that is put off",
-    "proto/windrow_proto/together.py": "runs several coroutines as one",
-    "proto/windrow_proto/clock.py": "the system's clock and randomness",
-    "proto/windrow_proto/disk.py": "the door to the disk",
-    "master/windrow_master/*/service.py": "each room's shell",
-    "master/windrow_master/service.py": "a shell by name",
-    "master/windrow_master/store/*": "the door to SQL",
-    "master/windrow_master/api/*": "the faces to people and to Access",
-    "master/windrow_master/*/backends/*": "doors to other providers",
-    "master/windrow_master/*/drawings.py": "prints the drawings of the machines when run",
-    "master/windrow_master/config.py": "reads the environment",
-    "master/windrow_master/storage/folder_store.py": "objects in files of the Master's disk",
-    "master/windrow_master/storage/sealing.py": "seals and opens blocks on a thread",
-    "master/windrow_master/telemetry/remote/store.py": "the door to a metrics store over HTTP",
-    "master/windrow_master/recovery/archive.py": "a backup is a file",
-    "master/windrow_master/recovery/backup.py": "reads a data directory into a backup",
-    "master/windrow_master/recovery/restore.py": "writes a data directory from a backup",
-    "master/windrow_master/recovery/check.py": "looks whether a data directory is whole",
-    "master/windrow_master/recovery/command.py": "commands that people run",
-    "master/windrow_master/loops.py": "does work again and again, and logs what it met",
-    "master/windrow_master/app/main.py": "starts and stops the Master",
-    "master/windrow_master/rooms*.py": "wires the rooms to one another",
-    "master/windrow_master/app/serving.py": "listens and writes where",
-    "master/windrow_master/app/connection_guard.py": "ends connections that only take up a place",
-    "master/windrow_master/app/standby.py": "waits for the leader's seat",
-    "master/windrow_master/app/logs.py": "sets up the log",
-    "master/windrow_master/app/clock.py": "the clock of the whole process, asked from every thread",
-    "master/windrow_master/up/supervisor.py": "starts, watches and ends daemons",
-    "master/windrow_master/up*.py": "`windrow up`, run by people",
-    **{path: f"the door to {library}" for library, paths in DOORS.items() for path in paths},
-}
-"""Files among the pure that are not, each with its reason."""
+"""Modules that may never lose the word."""
 
-ROOMS = ("audit", "identity", "fleet", "telemetry", "placement", "clusters", "market", "hybrid", "watch")
-FACES = ("service", "model")
-"""What a room shows to the others."""
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("loops", "proxies", "shares", "sift"),
+    ("store",),
+    ("audit", "identity"),
+    ("telemetry",),
+    ("fleet",),
+    ("accesses", "placement"),
+    ("verification",),
+    ("market",),
+    ("clusters",),
+    ("network",),
+    ("storage",),
+    ("jobs",),
+    ("onboarding", "acceptance"),
+    ("accounts", "records"),
+    ("config",),
+    ("recovery",),
+    ("link",),
+    ("api",),
+    ("up",),
+    ("app",),
+    ("__main__",),
+)
+"""Packages and lone modules of the Master, the ground first: each imports only what stands below it."""
+
+UPWARD: frozenset[tuple[str, str]] = frozenset(
+    {
+        # store knows the rows of all packages until each owns its tables and its repository
+        *(("store", owner) for owner in ("accesses", "acceptance", "audit", "clusters", "fleet", "identity", "jobs")),
+        *(("store", owner) for owner in ("config", "market", "records")),
+        ("fleet", "verification"),
+        ("clusters", "network"),
+        ("clusters", "storage"),
+        ("storage", "jobs"),
+        ("up", "app"),
+    }
+)
+"""Imports that run up the floors and are still to be turned around; one that is gone has to go from here, too."""
 
 
-def doors(root: Path) -> list[str]:
-    """Foreign libraries imported elsewhere than at their door."""
+def adapters(root: Path) -> list[str]:
+    """Foreign libraries imported elsewhere than in their adapter."""
     return [
-        f"{module.where}:{item.line} imports {library}; its door is {' or '.join(DOORS[library])}"
+        f"{module.where}:{item.line} imports {library}; its adapter is {' or '.join(ADAPTERS[library])}"
         for module in members(root)
         for item in imports(module)
-        for library in DOORS
-        if item.is_of(library) and not _matches(module.where, DOORS[library])
+        for library in ADAPTERS
+        if item.is_of(library) and not _matches(module.where, ADAPTERS[library])
     ]
 
 
@@ -139,16 +142,16 @@ def environment_readers(root: Path) -> list[str]:
     return found
 
 
-def is_pure(where: str) -> bool:
-    """Whether the file at this path has to be pure."""
-    return _matches(where, PURE) and not _matches(where, SHELLS)
+def says_pure(module: Module) -> bool:
+    """Whether its docstring promises it."""
+    return PURE.search(ast.get_docstring(module.syntax) or "") is not None
 
 
 def impurities(root: Path) -> list[str]:
     """Pure files that import the world, or read a clock, a file or chance."""
     found = []
     for module in members(root):
-        if not is_pure(module.where):
+        if not says_pure(module):
             continue
         for item in imports(module):
             library = item.name.split(".")[0]
@@ -160,42 +163,46 @@ def impurities(root: Path) -> list[str]:
     return found
 
 
-WIRING = {"api", "main", "rooms", "rooms_history", "up"}
-"""Of the Master, beside the rooms: what may know all of them."""
-
-
-def room_breaches(root: Path) -> list[str]:
-    """Rooms of the Master that know more of one another than they may."""
+def lost_promises(root: Path) -> list[str]:
+    """Modules that have to be pure and do not say so."""
     return [
-        f"{module.where}:{line} imports {name}: {why}"
+        f"{module.where} does not say in its docstring that it is pure"
         for module in members(root)
-        if module.name.startswith("windrow_master.")
-        for name, line, why in _breaches(module)
+        if _matches(module.where, EVER_PURE) and module.syntax.body[1:] and not says_pure(module)
     ]
 
 
-def _breaches(module: Module) -> Iterator[tuple[str, int, str]]:
-    room = _room(module.name)
-    is_shell = module.name.endswith(".service")
-    for item in imports(module):
-        other = _room(item.name)
-        if not item.is_of("windrow_master") or other in {"", room} or room in WIRING:
+def upward_imports(root: Path) -> list[str]:
+    """Imports of the Master that run up the floors, and packages that stand on none."""
+    return [said for here, there, said in upward(root) if (here, there) not in UPWARD]
+
+
+def upward(root: Path) -> list[tuple[str, str, str]]:
+    """All of them, each as importing package, imported package and a sentence."""
+    floor = {name: number for number, names in enumerate(FLOORS) for name in names}
+    found = list[tuple[str, str, str]]()
+    for module in members(root):
+        here = _package(module.name)
+        if not module.name.startswith("windrow_master.") or not here:
             continue
-        face = [*item.name.split("."), "", ""][2]
-        if other == "api":
-            yield item.name, item.line, "nobody imports api"
-        elif other == "store" and room in ROOMS and not is_shell and face != "model":
-            yield item.name, item.line, "only a service imports more of store than its values"
-        elif other in ROOMS and room == "store" and "model" not in item.name.split(".")[2:]:
-            yield item.name, item.line, "store imports the rooms' models only"
-        elif other in ROOMS and room == "placement" and face != "model":
-            yield item.name, item.line, "placement knows no other room's shell"
-        elif other in ROOMS and room in ROOMS and face not in FACES:
-            yield item.name, item.line, "rooms talk through service or model"
+        if here not in floor:
+            found.append((here, "", f"{module.where} is in {here}, which stands on no floor"))
+            continue
+        for item in imports(module):
+            there = _package(item.name)
+            if not item.is_of("windrow_master") or there in {"", here}:
+                continue
+            if floor.get(there, len(FLOORS)) >= floor[here]:
+                found.append(
+                    (here, there, f"{module.where}:{item.line} imports {item.name}, which is not below {here}")
+                )
+    return found
 
 
-def _room(name: str) -> str:
-    return [*name.split("."), "", ""][1]
+def _package(name: str) -> str:
+    """Of the Master; "" for its own attributes, as its version."""
+    found = [*name.split("."), "", ""][1]
+    return "" if found.startswith("__version") else found
 
 
 def relative_imports(root: Path) -> list[str]:
@@ -216,5 +223,5 @@ def grouped_raises(root: Path) -> list[str]:
     ]
 
 
-def _matches(where: str, patterns: tuple[str, ...] | dict[str, str]) -> bool:
+def _matches(where: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(where, pattern) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""Who may import whom, who may touch the world, and through which door; each rule is shown to catch a breach."""
+"""Who may import whom, what is pure, which file is the adapter of a library; each rule is shown to catch a breach."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +11,11 @@ from tests.architecture.tree import ROOT
 Rule = Callable[[Path], list[str]]
 
 RULES: list[Rule] = [
-    rules.doors,
+    rules.adapters,
     rules.environment_readers,
     rules.impurities,
-    rules.room_breaches,
+    rules.lost_promises,
+    rules.upward_imports,
     rules.relative_imports,
     rules.grouped_raises,
 ]
@@ -25,26 +26,41 @@ def test_the_tree_keeps(rule: Rule) -> None:
     assert rule(ROOT) == []
 
 
+def pure(code: str) -> str:
+    """A module that promises to be."""
+    return f'"""Planted. Pure."""\n{code}'
+
+
 BREACHES = [
-    (rules.doors, "agent/windrow_agent/service.py", "import pynvml"),
-    (rules.doors, "agent/windrow_agent/core/sampling.py", "def read():\n    from psutil import cpu_percent"),
-    (rules.doors, "master/windrow_master/fleet/service.py", "import sqlalchemy.orm"),
-    (rules.doors, "master/windrow_master/telemetry/service.py", "import duckdb"),
-    (rules.doors, "sdk/windrow/cli/main.py", "import httpx2"),
+    (rules.adapters, "agent/windrow_agent/service.py", "import pynvml"),
+    (rules.adapters, "agent/windrow_agent/core/sampling.py", "def read():\n    from psutil import cpu_percent"),
+    (rules.adapters, "master/windrow_master/fleet/service.py", "import sqlalchemy.orm"),
+    (rules.adapters, "master/windrow_master/telemetry/service.py", "import duckdb"),
+    (rules.adapters, "sdk/windrow/cli/main.py", "import httpx2"),
     (rules.environment_readers, "agent/windrow_agent/service.py", "import os\nHOME = os.environ['HOME']"),
     (rules.environment_readers, "sdk/windrow/cli/main.py", "from os import environ"),
     (rules.environment_readers, "access/windrow_access/main.py", "import os\nos.getenv('PORT')"),
-    (rules.impurities, "proto/windrow_proto/session.py", "import time"),
-    (rules.impurities, "agent/windrow_agent/core/lease.py", "from asyncio import sleep"),
-    (rules.impurities, "master/windrow_master/market/prices.py", "import structlog"),
-    (rules.impurities, "master/windrow_master/fleet/tiers.py", "from datetime import datetime\nNOW = datetime.now()"),
-    (rules.impurities, "master/windrow_master/clusters/states.py", "import uuid\nID = uuid.uuid4()"),
-    (rules.impurities, "master/windrow_master/placement/plan.py", "TEXT = open('hosts').read()"),
-    (rules.room_breaches, "master/windrow_master/market/service.py", "from windrow_master.fleet.tiers import tier"),
-    (rules.room_breaches, "master/windrow_master/fleet/service.py", "import windrow_master.api.app"),
-    (rules.room_breaches, "master/windrow_master/fleet/model.py", "from windrow_master.store.unit import Store"),
-    (rules.room_breaches, "master/windrow_master/store/unit.py", "from windrow_master.fleet.service import X"),
-    (rules.room_breaches, "master/windrow_master/placement/service.py", "from windrow_master.fleet import service"),
+    (rules.impurities, "proto/windrow_proto/session.py", pure("import time")),
+    (rules.impurities, "agent/windrow_agent/core/lease.py", pure("from asyncio import sleep")),
+    (rules.impurities, "master/windrow_master/market/prices.py", pure("import structlog")),
+    (
+        rules.impurities,
+        "master/windrow_master/fleet/tiers.py",
+        pure("from datetime import datetime\nNOW = datetime.now()"),
+    ),
+    (rules.impurities, "master/windrow_master/clusters/states.py", pure("import uuid\nID = uuid.uuid4()")),
+    (rules.impurities, "master/windrow_master/placement/plan.py", pure("TEXT = open('hosts').read()")),
+    (rules.lost_promises, "master/windrow_master/market/ledger.py", "FEE = 1"),
+    (rules.lost_promises, "agent/windrow_agent/core/lease.py", "TURN = 1"),
+    (
+        rules.upward_imports,
+        "master/windrow_master/market/service.py",
+        "from windrow_master.clusters.model import Cluster",
+    ),
+    (rules.upward_imports, "master/windrow_master/fleet/service.py", "import windrow_master.api.app"),
+    (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.market import prices"),
+    (rules.upward_imports, "master/windrow_master/identity/service.py", "from windrow_master.audit import model"),
+    (rules.upward_imports, "master/windrow_master/thoughts/service.py", "NEW = True"),
     (rules.relative_imports, "agent/windrow_agent/service.py", "from . import host"),
     (
         rules.grouped_raises,
@@ -62,16 +78,15 @@ def test_a_planted_breach_is_caught(rule: Rule, where: str, code: str, tmp_path:
 
 
 PERMITTED = [
-    (rules.doors, "agent/windrow_agent/gpu/nvml.py", "import pynvml"),
-    (rules.doors, "master/windrow_master/store/tables_fleet.py", "from sqlalchemy import Table"),
+    (rules.adapters, "agent/windrow_agent/gpu/nvml.py", "import pynvml"),
+    (rules.adapters, "master/windrow_master/store/tables_fleet.py", "from sqlalchemy import Table"),
     (rules.environment_readers, "agent/windrow_agent/config.py", "import os\nHOME = os.environ['HOME']"),
     (rules.impurities, "agent/windrow_agent/service.py", "import asyncio"),
     (rules.impurities, "master/windrow_master/fleet/service.py", "import asyncio"),
-    (rules.impurities, "master/windrow_master/fleet/tiers.py", "from datetime import timedelta"),
-    (rules.room_breaches, "master/windrow_master/market/service.py", "from windrow_master.fleet.service import Fleet"),
-    (rules.room_breaches, "master/windrow_master/market/model.py", "from windrow_master.fleet.model import Host"),
-    (rules.room_breaches, "master/windrow_master/fleet/service.py", "from windrow_master.store.unit import Store"),
-    (rules.room_breaches, "master/windrow_master/api/app.py", "from windrow_master.fleet.tiers import tier"),
+    (rules.impurities, "master/windrow_master/fleet/tiers.py", pure("from datetime import timedelta")),
+    (rules.upward_imports, "master/windrow_master/market/service.py", "from windrow_master.fleet.tiers import tier"),
+    (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.store.unit import Store"),
+    (rules.upward_imports, "master/windrow_master/api/app.py", "from windrow_master import __version__"),
     (
         rules.grouped_raises,
         "sdk/windrow/line.py",
@@ -86,7 +101,12 @@ def test_what_is_permitted_is_left_alone(rule: Rule, where: str, code: str, tmp_
     assert rule(tmp_path) == []
 
 
+def test_the_list_of_imports_to_turn_around_names_only_such_as_are_there() -> None:
+    assert {(here, there) for here, there, _ in rules.upward(ROOT)} == rules.UPWARD
+
+
 def plant(root: Path, where: str, code: str) -> None:
     """Write one module into an empty tree."""
     (root / where).parent.mkdir(parents=True)
-    (root / where).write_text(f'"""Planted."""\n{code}\n', encoding="utf-8")
+    text = code if code.startswith('"""') else f'"""Planted."""\n{code}'
+    (root / where).write_text(f"{text}\n", encoding="utf-8")

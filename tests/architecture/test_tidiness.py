@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture import tidiness
+from tests.architecture import figures, tidiness
 from tests.architecture.tree import ROOT
 
 
@@ -32,7 +32,12 @@ def test_every_module_opens_with_its_promise() -> None:
     assert tidiness.silent_modules(ROOT) == []
 
 
+def test_no_folder_is_there_for_one_file() -> None:
+    assert figures.lone_files(ROOT) == []
+
+
 BREACHES = [
+    (figures.lone_files, "master/windrow_master/market/prices/service.py", '"""A."""\n'),
     (tidiness.unfinished, "agent/main.py", '"""A."""\n# ' + "TO" + "DO: more\n"),
     (tidiness.unfinished, "console/src/App.tsx", "// FIX" + "ME\n"),
     (tidiness.registry_hosts, "a.lock", "--index-url https://pypi" + ".org/simple\n"),

@@ -91,6 +91,7 @@ async def test_a_relay_is_stopped_only_by_its_name_and_the_panel_ends_with_what_
     world = served.world
     world.stop_names.update(access_north="access-local-a", access_south="access-local-b")
     await signed_in(page, served, "/regions")
+    await expect(page.get_by_test_id("map")).to_be_visible()  # what is below moves down when the map comes
     await page.get_by_role("button", name="Stop access_north as a test").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("killed at once (SIGKILL)")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 ARRIVES_NS: Final = 24 * SECOND
-"""Three tries of a delete, each after the five seconds of RESEND_NS (trunk_down.py) and the one of TICK_NS (trunk.py),
-since a relay may drop one, and twice two hops of a second and a half."""
+"""Three tries of a delete, each after the five seconds of RESEND_NS (link/downlink.py) and the one of TICK_NS
+(link/hub.py), since a relay may drop one, and twice two hops of a second and a half."""
 CLOCK_JUMPED = "master's clock jumps"
 
 

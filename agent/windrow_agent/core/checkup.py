@@ -1,4 +1,5 @@
 """What is wrong with a host, from facts that a shell gathered: each check gives words, and a repair where one is due.
+Pure.
 
 A fact that is None was not to be had, and no verdict is made of it. Nothing here looks at the machine.
 """

@@ -1,4 +1,4 @@
-"""One command on its host, from arrival to its one result; whatever happens twice has its effect once.
+"""One command on its host, from arrival to its one result; whatever happens twice has its effect once. Pure.
 
     NEW ──Arrived──▶ RECEIVED ──Journaled──▶ ACCEPTED ──Begun──▶ RUNNING ──Finished──▶ SUCCEEDED
      │                                                              ├──Broke─────▶ FAILED

@@ -1,4 +1,4 @@
-"""Where an Access is looked for when none of the map answers: what an operator wrote, and what DNS made of it.
+"""Where an Access is looked for when none of the map answers: what an operator wrote, and what DNS made of it. Pure.
 
 A name is only a hint. Whatever DNS says, an agent stays with no server but one that its own authority named an Access.
 """

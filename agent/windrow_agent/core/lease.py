@@ -1,4 +1,5 @@
 """Who may hold a slot of this host and until when: the highest token per slot, and deadlines on the monotonic clock.
+Pure.
 
 A token lower than the highest seen is fenced; the same token belongs to the workload that brought it first. A lease
 ends at the earlier of `lease_until` (the Master was not heard for too long) and `paid_until` (the hold is used up).

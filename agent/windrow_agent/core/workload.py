@@ -1,4 +1,4 @@
-"""One workload on this host from its command to its removal, and the receipts that its life is billed by.
+"""One workload on this host from its command to its removal, and the receipts that its life is billed by. Pure.
 
     PREPARING ──Prepared──▶ [WAITING_VOLUMES ──VolumesCame──▶] [WAITING_FILES ──FilesCame──▶]
         [WAITING_MEMBERS ──MembersCame──▶] (start) ──Started──▶ RUNNING ──Ended──▶ EXITED

@@ -1,4 +1,4 @@
-"""The values of proofs: one test rental of a host by the Master, and its steps. Frozen; nothing here decides."""
+"""The values of proofs: one test rental of a host by the Master, and its steps. Frozen; nothing here decides. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -45,7 +45,7 @@ GIVE_WAY_NS: Final = 20 * SECOND
 GIVE_WAY_LOOK_NS: Final = SECOND // 10
 """Between two looks at whether it is, each one read."""
 MEASURED_NS: Final = 45 * SECOND
-"""For a measurement by two relays: 17 seconds (proofs/README.md), and a wait where one is busy with others."""
+"""For a measurement by two relays: 17 seconds (acceptance/README.md), and a wait where one is busy with others."""
 MEASURED_LOOK_NS: Final = SECOND // 2
 OPERATION: Final = "host.prove"
 RESTARTED: Final = "the Master was restarted meanwhile"

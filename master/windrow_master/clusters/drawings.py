@@ -1,4 +1,4 @@
-"""Draws a cluster's table: as a grid for the test, as a Mermaid page for the documentation. Pure."""
+"""Draws a cluster's table: as a grid for the test, as a Mermaid page for the documentation."""
 
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.clusters.states import FINAL, MOVES, ClusterEvent, answer

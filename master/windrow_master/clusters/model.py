@@ -1,4 +1,6 @@
-"""The values of clusters: what was asked, the cluster, and what each host runs of it. Frozen; nothing here decides."""
+"""The values of clusters: what was asked, the cluster, and what each host runs of it. Frozen; nothing here decides.
+Pure.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

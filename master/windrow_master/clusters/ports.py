@@ -1,4 +1,6 @@
-"""How the Master's own test rentals make way for renters: whom to ask, and that a request waits for it. Values."""
+"""How the Master's own test rentals make way for renters: whom to ask, and that a request waits for it. Values.
+Pure.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol

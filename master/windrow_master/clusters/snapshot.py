@@ -90,7 +90,7 @@ class Placer:
         for host in uow.hosts.list_all():
             if host.admin_state is AdminState.RETIRED:
                 continue
-            # Rows that did not change give the values that they gave before (store/prepared.py), and so the same candidate.
+            # Rows that did not change give the values they gave before (store/prepared.py), and so the same candidate.
             is_settled = host.is_settled_once_heard(uow.now_wall_ns)
             slots, taken = tuple(by_host.get(host.host_id, ())), committed.get(host.host_id, _NOTHING)
             made_of = host, slots, taken, is_settled

@@ -1,4 +1,4 @@
-"""Clusters as they are shown, and what creating one would mean. Values; nothing here decides."""
+"""Clusters as they are shown, and what creating one would mean. Values; nothing here decides. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Draw the state machines as text: one table for the tests, one Mermaid page for the documentation. Pure."""
+"""Draw the state machines as text: one table for the tests, one Mermaid page for the documentation."""
 
 from enum import StrEnum
 from typing import TypeVar

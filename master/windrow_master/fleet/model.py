@@ -1,4 +1,4 @@
-"""The fleet's values: hosts, slots, commands as the Master remembers them. Frozen; nothing here decides.
+"""The fleet's values: hosts, slots, commands as the Master remembers them. Frozen; nothing here decides. Pure.
 
 Wall times (`_ns` without another word) are nanoseconds since 1970 by the Master's clock.
 """
@@ -167,7 +167,7 @@ class Host:
     (last seen, round trip) is in the service's memory.
     version grows with every change of the row. verify_due_ns: when its cards are challenged next, None: as soon as it
     can be; verify_tries: challenges since one had a good end, None: none. listed_at_ns: when it could first be rented;
-    proof, proof_due_ns, proof_tries: of the Master's own test rentals (onboarding/proofs), likewise.
+    proof, proof_due_ns, proof_tries: of the Master's own test rentals (acceptance/), likewise.
     """
 
     host_id: HostId

@@ -76,7 +76,7 @@ ONE_GPU_CODES: Final = frozenset(
 MASTERS_CODES: Final = frozenset({"clock.skew"})
 """What the Master finds in heartbeats: an inventory does not know of it and does not end it."""
 CLAIM: Final = "claim."
-"""How findings begin (fleet/verification): they keep the GPU that they name from being offered, or every GPU."""
+"""How findings begin (verification/): they keep the GPU that they name from being offered, or every GPU."""
 CHALLENGE: Final = "challenge."
 """How conditions begin that come of a challenge to the card that they name; they keep it from being offered."""
 CHALLENGE_RUNS: Final = "challenge.running"

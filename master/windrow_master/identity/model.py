@@ -1,4 +1,6 @@
-"""Values of identity: accounts and their roles, tokens by hash, members (hosts and Accesses) and their certificates."""
+"""Values of identity: accounts and their roles, tokens by hash, members (hosts and Accesses) and their certificates.
+Pure.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -30,7 +30,7 @@ SECRET_CHARS_MAX: Final = 200
 CACHE_MAX: Final = 1_024
 """Secrets whose principals are kept in memory; one Master writes, so a revocation empties its entry exactly."""
 CACHE_LIFE_NS: Final = 2 * SECOND
-"""In a process that did not hear of a revocation; with the look of api/streaming.py a stream ends within five seconds."""
+"""In a process that did not hear of a revocation; with the look of api/streaming a stream ends within 5 seconds."""
 
 
 class Asking:

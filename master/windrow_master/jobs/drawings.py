@@ -1,4 +1,4 @@
-"""Draws a job's table: as a grid for the test, as a Mermaid page for the documentation. Pure."""
+"""Draws a job's table: as a grid for the test, as a Mermaid page for the documentation."""
 
 from windrow_master.jobs.model import JobState
 from windrow_master.jobs.states import FINAL, MOVES, JobEvent, answer

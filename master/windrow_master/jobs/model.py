@@ -1,4 +1,4 @@
-"""The values of jobs: what was asked, its attempts, the job as its row says. Frozen; nothing here decides."""
+"""The values of jobs: what was asked, its attempts, the job as its row says. Frozen; nothing here decides. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

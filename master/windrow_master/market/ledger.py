@@ -1,4 +1,4 @@
-"""Which transfers a rental calls for: postings as values, with ids that follow from their reason.
+"""Which transfers a rental calls for: postings as values, with ids that follow from their reason. Pure.
 
     mint:test ──mint──▶ acct:renter ──hold──▶ hold:rental ──charge──▶ acct:provider
                              ▲                    ├──────────fee────▶ platform:fees

@@ -1,4 +1,4 @@
-"""The values of the market: asks, offers, rentals and their lines, receipts as they came, transfers.
+"""The values of the market: asks, offers, rentals and their lines, receipts as they came, transfers. Pure.
 
 Money is in microcents, time in nanoseconds; wall times end in `_at_ns` and decide nothing but what a lease covers.
 """

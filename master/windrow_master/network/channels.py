@@ -1,4 +1,4 @@
-"""What this room needs of the link to reach into a workload: channels, opened by host; the trunk implements it.
+"""What this room needs of the link to reach into a workload: channels, opened by host; the trunk implements it. Pure.
 
 Raises HostUnreachable when no route to the host is open, LinkClosed when one breaks.
 """

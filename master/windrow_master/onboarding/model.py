@@ -1,4 +1,6 @@
-"""What a Master hands to a machine that joins: files with their digests, under one signature, and how far it is."""
+"""What a Master hands to a machine that joins: files with their digests, under one signature, and how far it is.
+Pure.
+"""
 
 import hashlib
 from collections.abc import Sequence

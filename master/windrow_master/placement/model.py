@@ -1,4 +1,4 @@
-"""The values that placement decides over and answers with; it holds no rule and knows no other room."""
+"""The values that placement decides over and answers with; it holds no rule and knows no other room. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,5 @@
 """Where a request runs: hard filters, then one weighted score, ties by a stable hash; the same inputs, the same answer.
+Pure.
 
 It reads nothing but its arguments and changes nothing. A request lands on as many hosts as it asks for, all of them or
 none: the best ones of the network whose hosts see each other and where the sum of the scores is highest.

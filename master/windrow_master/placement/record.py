@@ -1,4 +1,4 @@
-"""A decision as bytes and back: canonical JSON, compressed, so that equal decisions are equal bytes."""
+"""A decision as bytes and back: canonical JSON, compressed, so that equal decisions are equal bytes. Pure."""
 
 import json
 import zlib

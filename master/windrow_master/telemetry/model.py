@@ -1,4 +1,4 @@
-"""Telemetry's values: a record of the log, a position in it, a question about history and its answer. Frozen."""
+"""Telemetry's values: a record of the log, a position in it, a question about history and its answer. Frozen. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Names of files: which stay here, which look like secrets, and which a host may never write. Pure.
+"""Names of files: which stay here, which look like secrets, and which a host may never write.
 
 What may not come back is this fixed list, at any depth; ignore files decide what is sent, and never what returns.
 """

@@ -1,4 +1,4 @@
-"""The table of GPU models as a page of the documentation. Pure."""
+"""The table of GPU models as a page of the documentation."""
 
 from windrow_master.fleet.gpus import MODELS, GpuModel, Source
 
