@@ -41,6 +41,7 @@ async def test_an_access_is_drained_by_click_and_its_agents_are_seen_leaving(pag
     served = pretend()
     served.world.agents["north"] = 8
     await signed_in(page, served, "/regions")
+    await expect(page.get_by_test_id("map")).to_be_visible()  # what is below moves down when the map comes
     await page.get_by_role("button", name="Drain access_north").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("Its 8 agents move one after the other")
@@ -68,6 +69,7 @@ async def test_the_last_access_that_serves_is_not_drained_and_the_page_says_why(
     served = pretend()
     served.world.drains["access_south"] = ""
     await signed_in(page, served, "/regions")
+    await expect(page.get_by_test_id("map")).to_be_visible()  # what is below moves down when the map comes
     await page.get_by_role("button", name="Drain access_north").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("No other Access serves: this will be refused")
