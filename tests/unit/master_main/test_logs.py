@@ -10,7 +10,7 @@ from windrow_proto.units import SECOND
 
 PROGRAM = """
 import json, structlog
-from windrow_master import logs
+from windrow_master.app import logs
 crashes = logs.set_up("info")
 log = structlog.get_logger("windrow_master.tests")
 log.warning("tunnel_refused")
