@@ -86,6 +86,10 @@ def image_of(config: dict[str, Any]) -> str:
     return str((config.get("Labels") or {}).get(IMAGE) or config.get("Image", ""))
 
 
+KILLED: Final = 137
+"""The exit code of what SIGKILL ended."""
+REASON_S, REASON_LATE_NS = 0.5, 2 * SECOND
+"""A pause before asking why a container was killed, and how long after its end the reason may still be missing."""
 CDI: Final = "nvidia.com/gpu="
 """How NVIDIA's toolkit calls the devices that it describes for all container runtimes (nvidia-ctk cdi generate)."""
 
@@ -233,6 +237,16 @@ def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall
         ports=_ports(container) if is_running else {},
         detail="" if is_running else _why(container),
     )
+
+
+def may_lack_reason(container: dict[str, Any], wall_ns: int) -> bool:
+    """Whether the daemon may still say that the container ran out of memory: Docker says so after the end itself."""
+    state = container["State"]
+    if state.get("Status") != "exited" or state.get("ExitCode") != KILLED or state.get("OOMKilled"):
+        return False
+    ended_ns = _time(state.get("FinishedAt"))
+    has_limit = bool((container.get("HostConfig") or {}).get("Memory"))
+    return has_limit and ended_ns is not None and wall_ns - ended_ns < REASON_LATE_NS
 
 
 def _why(container: dict[str, Any]) -> str:

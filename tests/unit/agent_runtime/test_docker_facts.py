@@ -4,6 +4,7 @@ Also what its end and its limits are.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from windrow_agent.runtimes.docker_facts import (
     WORKLOAD,
     correct_start,
     host_config,
+    may_lack_reason,
     read_start,
     run_of,
     write_start,
@@ -61,16 +63,29 @@ def test_without_a_note_or_a_beginning_nothing_is_made_up(tmp_path: Path) -> Non
 
 def ended(**state: object) -> Run:
     """A container that has ended, as inspected."""
+    return run_of(inspected(**state), None, NOW_NS, BEGAN_WALL_NS + SECOND)
+
+
+def inspected(**state: object) -> dict[str, Any]:
     times = {"Status": "exited", "StartedAt": "2026-01-02T03:04:05Z", "FinishedAt": "2026-01-02T03:04:06Z"}
     labels = {WORKLOAD: "work_1", CLUSTER: "cluster_1"}
-    container = {"State": times | state, "Config": {"Labels": labels}, "HostConfig": {"Memory": 64 * MIB}}
-    return run_of(container, None, NOW_NS, BEGAN_WALL_NS + SECOND)
+    return {"State": times | state, "Config": {"Labels": labels}, "HostConfig": {"Memory": 64 * MIB}}
 
 
 def test_an_end_for_want_of_memory_says_so_with_the_limit() -> None:
     assert ended(ExitCode=137, OOMKilled=True).detail == "it ran out of memory at its limit of 64 MiB"
     assert ended(ExitCode=137, OOMKilled=False).detail == ""
     assert ended(ExitCode=128, Error="no such device").detail == "no such device"
+
+
+def test_only_a_fresh_end_by_sigkill_under_a_limit_of_memory_may_still_get_its_reason() -> None:
+    soon_ns = BEGAN_WALL_NS + 2 * SECOND
+    assert may_lack_reason(inspected(ExitCode=137), soon_ns)
+    assert not may_lack_reason(inspected(ExitCode=137), soon_ns + 2 * SECOND)
+    assert not may_lack_reason(inspected(ExitCode=137, OOMKilled=True), soon_ns)
+    assert not may_lack_reason(inspected(ExitCode=1), soon_ns)
+    assert not may_lack_reason(inspected(ExitCode=137, Status="running"), soon_ns)
+    assert not may_lack_reason(inspected(ExitCode=137) | {"HostConfig": {"Memory": 0}}, soon_ns)
 
 
 @pytest.mark.parametrize(
