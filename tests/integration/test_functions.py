@@ -42,7 +42,8 @@ def main(what):
     if what == "where":
         print(json.dumps([rh.function(where).to(box)("it"), box.id]))
     elif what == "leave":
-        print(rh.function(slow).to(box).remote("x").id, flush=True)
+        # In one piece: the worker's own output comes between, from another thread.
+        print(rh.function(slow).to(box).remote("x").id + "\\n", end="", flush=True)
         sys.stdin.read()
     elif what == "attach":
         print(rh.attach(sys.argv[2]).result())
