@@ -1,4 +1,4 @@
-"""Where an Access is looked for when none of the map answers: what an operator wrote, and what DNS made of it. Pure.
+"""Names and addresses of Accesses to try when no Access of the map answers: from the configuration and from DNS. Pure.
 
 A name is only a hint. Whatever DNS says, an agent stays with no server but one that its own authority named an Access.
 """

@@ -68,7 +68,7 @@ _IOCTL: Final = (16, 29)
 MAKING: Final = frozenset({"chroot", "mount", "mount_setattr", "move_mount", "open_tree", "pivot_root"}) | {
     *("fsconfig", "fsmount", "fsopen", "fspick", "setns", "umount2", "unshare"),
 }
-"""What bubblewrap itself may need while it makes a sandbox. Whoever catches it has no rights to use them with."""
+"""System calls that bubblewrap needs to make a sandbox. A process that traces bubblewrap has no rights to use them."""
 NAMESPACES: Final = 0x7E020000
 """CLONE_NEW* of Linux's sched.h."""
 FAMILIES: Final = (38, 40)

@@ -240,7 +240,7 @@ def run_of(container: dict[str, Any], start: StartNote | None, now_ns: int, wall
 
 
 def may_lack_reason(container: dict[str, Any], wall_ns: int) -> bool:
-    """Whether the daemon may still say that the container ran out of memory: Docker says so after the end itself."""
+    """True if Docker may still report that the container ran out of memory: it does so some time after the end."""
     state = container["State"]
     if state.get("Status") != "exited" or state.get("ExitCode") != KILLED or state.get("OOMKilled"):
         return False
