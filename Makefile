@@ -83,8 +83,9 @@ packages: $(VENV)/installed ## the agent with its own Python as one file, archiv
 proto: $(VENV)/tested ## make the stubs in proto/ again from the .proto files
 	@$(PY) -m tests.architecture.stubs proto
 
-openapi: $(VENV)/tested ## write docs/openapi.json again from the routes, and the console's types from it
+openapi: $(VENV)/tested ## write docs/openapi.json and docs/permissions.md again from the routes, and the console's types
 	@$(PY) -m windrow_master.api.openapi docs/openapi.json
+	@$(PY) -m windrow_master.api.permissions docs/permissions.md
 	@$(PY) -m tests.architecture.api_types
 
 setup: ## install again from the locks, with the test tools, and build the console

@@ -5,7 +5,8 @@ import pytest
 
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.conftest import api as api
-from windrow_master.api.permissions import OBJECTS, Reach
+from windrow_master.api.auth import Reach
+from windrow_master.api.routers import declared
 
 V1 = "/api/v1"
 
@@ -49,8 +50,8 @@ async def test_two_accounts_share_nothing(api: Api) -> None:
     assert seen == {path: [] for path in lists}
     assert [one["name"] for one in tokens] == ["sign-in link"]
     assert [one["amount"] for one in money] == ["50.00"]
-    for method, path in OBJECTS:
-        if "{job_id}" in path and OBJECTS[method, path] is not Reach.ALL:
+    for (method, path), rules in declared().items():
+        if "{job_id}" in path and rules.reach is not Reach.ALL:
             asked = path.replace("{job_id}", job)
             status = (await api.stranger.request(method, asked, headers=anna, json={})).status_code
             assert status == 404, (method, path, status)

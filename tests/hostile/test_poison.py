@@ -19,7 +19,7 @@ from tests.unit.security.test_permissions import CUSTOMER, World
 from tests.unit.security.test_permissions import world as world
 from windrow_master.api import values
 from windrow_master.api.app import build_api
-from windrow_master.api.auth import RULES
+from windrow_master.api.routers import declared
 from windrow_master.identity.decide import GRANTS
 from windrow_master.jobs.model import JobId, JobRequest, JobState
 from windrow_master.loops import CRASHES_MAX, GIVEN_UP
@@ -194,7 +194,7 @@ def _address(world: World, case: Case) -> str:
 
 def _asker(world: World, case: Case) -> str:
     """Whoever the request is for: the owner of one of everything, else somebody with every role."""
-    rules = {(method, path.replace(":path", "")): rule for (method, path), rule in RULES.items()}
+    rules = {(method, path.replace(":path", "")): rules.may for (method, path), rules in declared().items()}
     rule = rules.get((case.method, case.path))
     if rule is not None and GRANTS.get(rule, frozenset()) & CUSTOMER:
         return world.tokens["owner"]

@@ -11,20 +11,22 @@ from windrow_master.accesses.failover_test.model import Trial, Verdict
 from windrow_master.accesses.model import LOAD_FULL, Drained, state_of
 from windrow_master.accesses.service import no_access
 from windrow_master.api import out_accesses
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_routes import Given
 from windrow_master.api.fleet_shapes import link_json
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
+from windrow_master.api.route import Routes
 from windrow_master.fleet.model import AdminState
 from windrow_master.fleet.view import Entry
+from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_proto.errors import NotFound
 from windrow_proto.ids import AccessId
 from windrow_proto.units import MILLISECOND, SECOND, time_text
 
-router = make_router("accesses")
+route = Routes("accesses")
 
 COUNTED: Final = (
     "Counted from the Master's log as it lies on the disk, from a minute before the kill to the end. A batch counts as "
@@ -36,7 +38,7 @@ COUNTED: Final = (
 NOT_DRAINED: Final = {"drained_at": None, "drained_by": None, "drain_reason": None}
 
 
-@router.get("/accesses", responses=out_accesses.ACCESSES)
+@route.get("/accesses", may=Permission.HEALTH_READ, responses=out_accesses.ACCESSES)
 async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Every Access by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
     after = read_cursor(cursor)
@@ -44,7 +46,7 @@ async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None)
     return page(found[: limit + 1], limit, lambda row: row, lambda row: str(row["id"]))
 
 
-@router.get("/accesses/agents", responses=out_accesses.AGENTS)
+@route.get("/accesses/agents", may=Permission.FLEET_READ, responses=out_accesses.AGENTS)
 async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Which host is at which Access, by the host's id, without those that are retired: what a map is drawn from. What
     changes is on `/fleet/stream`; of two, the one with the higher `version` is newer."""
@@ -57,13 +59,15 @@ async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -
     return page(found[: limit + 1], limit, lambda entry: _agent(services, entry), lambda entry: entry.host.host_id)
 
 
-@router.get("/accesses/{access_id}", responses=out_accesses.ACCESS)
+@route.get("/accesses/{access_id}", may=Permission.HEALTH_READ, reach=Reach.ALL, responses=out_accesses.ACCESS)
 async def access(services: Serving, access_id: str) -> Any:
     """One Access."""
     return await _row(services, access_id)
 
 
-@router.post("/accesses/{access_id}/drain", responses=out_accesses.ACCESS)
+@route.post(
+    "/accesses/{access_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, responses=out_accesses.ACCESS
+)
 async def drain_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
     """Take an Access out of service: it takes nobody new, and its agents go to the others within seconds. It holds
     until `resume`, whoever is started anew. Conflict where no other Access could take its agents."""
@@ -82,7 +86,13 @@ class Stop(Body):
     reason: Annotated[str, Field(max_length=300)] = ""
 
 
-@router.post("/accesses/{access_id}/stop", status_code=202, responses=out_accesses.STOPPING)
+@route.post(
+    "/accesses/{access_id}/stop",
+    may=Permission.FLEET_OPERATE,
+    reach=Reach.OPERATED,
+    status_code=202,
+    responses=out_accesses.STOPPING,
+)
 async def stop_access(
     services: Serving, principal: Asking, access_id: str, body: Annotated[Stop, FromBody()]
 ) -> dict[str, Any]:
@@ -97,7 +107,7 @@ async def stop_access(
     return _trial_shaped(trial, services.clock.monotonic_ns())
 
 
-@router.get("/accesses/{access_id}/stop", responses=out_accesses.STOP)
+@route.get("/accesses/{access_id}/stop", may=Permission.HEALTH_READ, reach=Reach.ALL, responses=out_accesses.STOP)
 async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
     """How the latest test goes, or went, that killed this Access since this Master started."""
     trial = services.trials.of(access_id)
@@ -106,7 +116,9 @@ async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
     return _trial_shaped(trial, services.clock.monotonic_ns())
 
 
-@router.post("/accesses/{access_id}/resume", responses=out_accesses.ACCESS)
+@route.post(
+    "/accesses/{access_id}/resume", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, responses=out_accesses.ACCESS
+)
 async def resume_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
     """Let a drained Access take agents again; those that left come back when it is clearly nearer to them."""
     _check_operator(principal, access_id)

@@ -7,16 +7,18 @@ from pydantic import Field
 
 from windrow_master.accounts import AccountService, AccountView, MadeLink
 from windrow_master.api import out_accounts
+from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.cluster_routes import money_of
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body, token_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Role
 from windrow_proto.errors import Unavailable
 from windrow_proto.units import CURRENCY_TEST, money_text, time_text
 
-router = make_router("accounts")
+route = Routes("accounts")
 
 LINK_FRAGMENT: Final = "#sign-in="
 """A fragment stays in the browser: no server and no proxy writes it into a log."""
@@ -58,27 +60,35 @@ def accounts_of(services: Services) -> AccountService:
     return services.accounts
 
 
-@router.get("/accounts", responses=out_accounts.ACCOUNTS)
+@route.get("/accounts", may=Permission.ACCOUNTS_READ, responses=out_accounts.ACCOUNTS)
 async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """All accounts, the oldest first, with what each can spend."""
     found = await accounts_of(services).list(read_cursor(cursor), limit + 1)
     return page(found, limit, _account_json, lambda view: view.account.id)
 
 
-@router.post("/accounts", status_code=201, responses=out_accounts.ACCOUNT_MADE)
+@route.post(
+    "/accounts", may=Permission.ACCOUNTS, repeat=Repeat.ALWAYS, status_code=201, responses=out_accounts.ACCOUNT_MADE
+)
 async def add_account(request: Request, services: Serving, principal: Asking, body: AccountBody) -> Any:
     """A new account, and the link by which its person signs in: shown this once, good for three days, works once."""
     made = await accounts_of(services).add(principal, body.name, frozenset(body.roles), money_of("credit", body.credit))
     return _made_json(request, services, *made)
 
 
-@router.get("/accounts/{account_id}", responses=out_accounts.ACCOUNT)
+@route.get("/accounts/{account_id}", may=Permission.ACCOUNTS_READ, reach=Reach.ALL, responses=out_accounts.ACCOUNT)
 async def account(services: Serving, account_id: str) -> Any:
     """One account, by its id or name."""
     return _account_json(await accounts_of(services).get(account_id))
 
 
-@router.post("/accounts/{account_id}/credit", responses=out_accounts.ACCOUNT)
+@route.post(
+    "/accounts/{account_id}/credit",
+    may=Permission.ACCOUNTS,
+    reach=Reach.OPERATED,
+    repeat=Repeat.REPEATABLE,
+    responses=out_accounts.ACCOUNT,
+)
 async def credit_account(
     services: Serving,
     principal: Asking,
@@ -91,25 +101,36 @@ async def credit_account(
     return _account_json(await accounts_of(services).credit(principal, account_id, amount, idempotency_key))
 
 
-@router.post("/accounts/{account_id}/link", status_code=201, responses=out_accounts.ACCOUNT_MADE)
+@route.post(
+    "/accounts/{account_id}/link",
+    may=Permission.ACCOUNTS,
+    reach=Reach.OPERATED,
+    repeat=Repeat.ALWAYS,
+    status_code=201,
+    responses=out_accounts.ACCOUNT_MADE,
+)
 async def new_link(request: Request, services: Serving, principal: Asking, account_id: str) -> Any:
     """Another sign-in link for an account; those before it open nothing any more."""
     return _made_json(request, services, *await accounts_of(services).new_link(principal, account_id))
 
 
-@router.post("/accounts/{account_id}/suspend", responses=out_accounts.ACCOUNT)
+@route.post(
+    "/accounts/{account_id}/suspend", may=Permission.ACCOUNTS, reach=Reach.OPERATED, responses=out_accounts.ACCOUNT
+)
 async def suspend_account(services: Serving, principal: Asking, account_id: str, body: SuspendBody) -> Any:
     """Stop an account: its tokens and links end, its clusters and jobs end, its hosts take nothing new."""
     return _account_json(await accounts_of(services).suspend(principal, account_id, body.reason))
 
 
-@router.post("/accounts/{account_id}/resume", responses=out_accounts.ACCOUNT)
+@route.post(
+    "/accounts/{account_id}/resume", may=Permission.ACCOUNTS, reach=Reach.OPERATED, responses=out_accounts.ACCOUNT
+)
 async def resume_account(services: Serving, principal: Asking, account_id: str) -> Any:
     """Let a suspended account sign in again."""
     return _account_json(await accounts_of(services).resume(principal, account_id))
 
 
-@router.post("/sign-in", status_code=201, responses=out_accounts.LINK_REDEEMED)
+@route.post("/sign-in", may=Permission.NOBODY, signs_in=True, status_code=201, responses=out_accounts.LINK_REDEEMED)
 async def redeem_link(services: Serving, body: LinkBody) -> Any:
     """A token of the account that a sign-in link opens; the link works once. Browsers go on with `POST /session`."""
     account, token, text = await accounts_of(services).redeem(body.secret)

@@ -1,13 +1,12 @@
-"""Builds the HTTP application from the services: routers, rules, problems, the edge, the console."""
+"""Builds the HTTP application from the services: routes, problems, rate limits, the edge."""
 
 from pathlib import Path
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from windrow_master.api import cluster_routes, console, health, metrics, onboarding_routes, problems
-from windrow_master.api.auth import V1, authorise
+from windrow_master.api import cluster_routes, console, health, metrics, problems
 from windrow_master.api.deps import Services
 from windrow_master.api.event_tail import EventTail
 from windrow_master.api.health import bus_figures
@@ -15,7 +14,7 @@ from windrow_master.api.middleware import Edge
 from windrow_master.api.own_names import OwnNames
 from windrow_master.api.paging import LEFT_OUT, Json
 from windrow_master.api.rate_limits import Limited
-from windrow_master.api.routers import ROUTERS
+from windrow_master.api.routers import ROUTES, declared
 
 TITLE = "Windrow"
 
@@ -25,20 +24,17 @@ def build_api() -> FastAPI:
     app = FastAPI(
         title=TITLE,
         version="1",
-        openapi_url=f"{V1}/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(authorise)],
         generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
         default_response_class=Json,
     )
     problems.install(app)
-    for router in ROUTERS:
-        app.include_router(router)
-    app.include_router(health.root)
-    app.include_router(onboarding_routes.root)
-    app.include_router(console.root)
+    declared()  # fails where a route has no rules
+    for routes in ROUTES:
+        app.include_router(routes.router)
     return app
 
 
@@ -59,7 +55,7 @@ def build_app(
 
     services.tail = EventTail(services.store, services.bus, services.broadcaster, is_writer=is_writer)
     cluster_routes.attach(services)
-    limited = Limited(app, services.bus, services.limits)
+    limited = Limited(app, services.bus, services.limits, declared())
     services.health.figures.append(lambda: bus_figures(services.bus, limited.refused))
     said = "Items that a list could not show"
     services.health.figures.append(lambda: [("list_items_left_out_total", said, float(LEFT_OUT.count), {})])

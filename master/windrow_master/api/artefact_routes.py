@@ -6,16 +6,19 @@ from urllib.parse import quote
 from fastapi import Query, Request, Response
 
 from windrow_master.api import out, streaming
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving, announced
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, Page, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.api.route import Routes
+from windrow_master.api.sharing import ShareKind
+from windrow_master.identity.decide import Permission
 from windrow_master.storage.artefacts import KEEP_NS
-from windrow_master.storage.model import Artefact
+from windrow_master.storage.model import ARTEFACT_BYTES_MAX, Artefact
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import DAY, time_text
 
-router = make_router("artefacts")
+route = Routes("artefacts")
 
 KEEP_DAYS_MAX = 3650
 OwnerKind = Annotated[str | None, Query(max_length=20)]
@@ -50,7 +53,7 @@ def artefact_json(artefact: Artefact) -> dict[str, Any]:
     }
 
 
-@router.get("/artefacts", responses=out.described(Page[ArtefactOut]))
+@route.get("/artefacts", may=Permission.RENT, responses=out.described(Page[ArtefactOut]))
 async def artefacts(
     services: Serving,
     principal: Asking,
@@ -67,7 +70,14 @@ async def artefacts(
     return page(found, limit, artefact_json, lambda one: one.artefact_id)
 
 
-@router.put("/artefacts/{owner_kind}/{owner_id}/{name:path}", responses=out.described(ArtefactOut))
+@route.put(
+    "/artefacts/{owner_kind}/{owner_id}/{name:path}",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.UPLOADS,
+    body_max=ARTEFACT_BYTES_MAX,
+    responses=out.described(ArtefactOut),
+)
 async def put_artefact(
     request: Request,
     services: Serving,
@@ -85,8 +95,11 @@ async def put_artefact(
     return artefact_json(made)
 
 
-@router.get(
+@route.get(
     "/artefacts/{owner_kind}/{owner_id}/{name:path}",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.DOWNLOADS,
     **out.other("application/octet-stream", "The artefact.", is_binary=True),
 )
 async def get_artefact(
@@ -104,7 +117,13 @@ async def get_artefact(
     return streaming.Lasting(request, pieces, media_type="application/octet-stream", headers=headers)
 
 
-@router.delete("/artefacts/{owner_kind}/{owner_id}/{name:path}", status_code=204, response_class=Response)
+@route.delete(
+    "/artefacts/{owner_kind}/{owner_id}/{name:path}",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    status_code=204,
+    response_class=Response,
+)
 async def delete_artefact(services: Serving, principal: Asking, owner_kind: str, owner_id: str, name: str) -> Response:
     """Remove it."""
     await services.artefacts.delete(principal, (owner_kind, owner_id), name)

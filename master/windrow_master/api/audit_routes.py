@@ -7,15 +7,16 @@ from pydantic import Field
 
 from windrow_master.api import out
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_number
+from windrow_master.api.route import Routes
 from windrow_master.audit.model import Head, Verdict, Wanted
+from windrow_master.identity.decide import Permission
 from windrow_master.store.model import AuditEntry
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import parse_time, time_text
 
-router = make_router("audit")
+route = Routes("audit")
 
 NUMBER_MAX = 2**53
 """Numbers that JavaScript still counts exactly."""
@@ -24,7 +25,7 @@ Text = Annotated[str | None, Query(min_length=1, max_length=200)]
 Moment = Annotated[str | None, Query(max_length=40)]
 
 
-@router.get("/audit", responses=out.AUDIT)
+@route.get("/audit", may=Permission.AUDIT_READ, responses=out.AUDIT)
 async def audit(
     services: Serving,
     subject: Text = None,
@@ -43,7 +44,7 @@ async def audit(
     return page(found, limit, _entry_json, lambda entry: str(entry.number))
 
 
-@router.get("/audit/verify", responses=out.AUDIT_VERDICT)
+@route.get("/audit/verify", may=Permission.AUDIT_READ, responses=out.AUDIT_VERDICT)
 async def verify_audit(
     services: Serving,
     number: Annotated[int | None, Query(ge=1, le=NUMBER_MAX)] = None,
@@ -62,7 +63,7 @@ class ReanchorBody(Body):
     reason: Annotated[str, Field(min_length=1, max_length=300)]
 
 
-@router.post("/audit/reanchor", response_model=out.AuditVerdictOut)
+@route.post("/audit/reanchor", may=Permission.AUDIT_ANCHOR, response_model=out.AuditVerdictOut)
 async def reanchor_audit(services: Serving, principal: Asking, body: ReanchorBody) -> Any:
     """Take the log as it is from now on, and anchor its end anew; what was found wrong is written into it."""
     return _verdict_json(await services.audit.reanchor(principal.actor, body.reason))

@@ -5,14 +5,16 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from pydantic import Field
 
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, Time, described
+from windrow_master.api.route import Routes
 from windrow_master.fleet.model import MeasuredRound
+from windrow_master.identity.decide import Permission
 from windrow_proto.ids import HostId
 from windrow_proto.units import time_text
 
-router = make_router("bandwidth")
+route = Routes("bandwidth")
 
 ROUNDS_MAX: Final = 1_024
 """As many as are kept of a host."""
@@ -38,7 +40,7 @@ class BandwidthRoundsOut(Out):
 ROUNDS: Final = described(BandwidthRoundsOut)
 
 
-@router.get("/hosts/{host_id}/bandwidth", responses=ROUNDS)
+@route.get("/hosts/{host_id}/bandwidth", may=Permission.FLEET_READ, reach=Reach.ALL, responses=ROUNDS)
 async def bandwidth(services: Serving, host_id: str, limit: Annotated[int, Query(ge=1, le=ROUNDS_MAX)] = 100) -> Any:
     """What relays found of a host's line: a row for each round and region, the newest first. The newest round's median
     over all regions is the host's `bandwidth`, which its tier counts."""

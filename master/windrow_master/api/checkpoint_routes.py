@@ -6,17 +6,19 @@ from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api import out
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.out import Out, Page, Time
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_master.storage.model import Manifest
 from windrow_master.storage.transfer import CheckpointService
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import time_text
 
-router = make_router("checkpoints")
+route = Routes("checkpoints")
 
 
 class CheckpointOut(Out):
@@ -64,7 +66,12 @@ def checkpoint_json(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-@router.get("/clusters/{cluster_id}/checkpoints", responses=out.described(Page[CheckpointOut]))
+@route.get(
+    "/clusters/{cluster_id}/checkpoints",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    responses=out.described(Page[CheckpointOut]),
+)
 async def checkpoints(
     services: Serving,
     principal: Asking,
@@ -77,14 +84,21 @@ async def checkpoints(
     return {"items": [checkpoint_json(one) for one in found[:limit]], "next_cursor": None}
 
 
-@router.post("/clusters/{cluster_id}/checkpoints", responses=out.described(SavedOut))
+@route.post(
+    "/clusters/{cluster_id}/checkpoints", may=Permission.RENT, reach=Reach.OWN, responses=out.described(SavedOut)
+)
 async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save the newest whole checkpoint of running work; the answer comes when it exists."""
     saved = await _mover(services).save_cluster(principal, ClusterId(cluster_id))
     return {"checkpoint": None if saved is None else checkpoint_json(saved)}
 
 
-@router.post("/clusters/{cluster_id}/checkpoints/restore", responses=out.described(RestoredOut))
+@route.post(
+    "/clusters/{cluster_id}/checkpoints/restore",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    responses=out.described(RestoredOut),
+)
 async def restore_checkpoint(services: Serving, principal: Asking, cluster_id: str, body: RestoreBody) -> Any:
     """Put the newest whole checkpoint of the cluster `source` into CKPT_DIR of this one's work."""
     outcome = await _mover(services).restore_cluster(principal, ClusterId(cluster_id), ClusterId(body.source))

@@ -13,18 +13,21 @@ from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, Field, SecretStr
 
 from windrow_master.api import out, out_clusters, sse, streaming
+from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.cluster_shapes import box_json, cluster_json, explanation_json, plan_json, tunnel_json
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.names import host_of
 from windrow_master.api.paging import Cursor, Json, Limit, accepted, page, read_cursor, tagged
+from windrow_master.api.route import Routes
+from windrow_master.api.sharing import FOLDER_MAX, ShareKind
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
 from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.clusters.results import ResultService
 from windrow_master.clusters.views import ClusterView
 from windrow_master.fleet.slices import PROFILE_FORM
+from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.network.nearest_access import LISTED_MAX, Wish
 from windrow_master.network.workload_io import WorkAccess
@@ -35,7 +38,7 @@ from windrow_proto.sealed import RegistryLogin
 from windrow_proto.units import MICROCENTS_PER_UNIT, MILLISECOND, SECOND, Bytes, Microcents, money_text, parse_money
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
-router = make_router("clusters")
+route = Routes("clusters")
 
 Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
 SECONDS_MAX = 10**8
@@ -252,13 +255,15 @@ def _asked(services: Services, body: ClusterBody) -> ClusterRequest:
     return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))
 
 
-@router.post("/clusters/plan", responses=out_clusters.PLAN)
+@route.post("/clusters/plan", may=Permission.RENT, responses=out_clusters.PLAN)
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
     """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
     return plan_json(await services.clusters.plan(principal, _asked(services, body)))
 
 
-@router.post("/clusters", status_code=202, responses=out_clusters.ACCEPTED)
+@route.post(
+    "/clusters", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=202, responses=out_clusters.ACCEPTED
+)
 async def create_cluster(
     services: Serving,
     principal: Asking,
@@ -271,14 +276,16 @@ async def create_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@router.get("/clusters", responses=out_clusters.CLUSTERS)
+@route.get("/clusters", may=Permission.RENT_READ, responses=out_clusters.CLUSTERS)
 async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Clusters of the account (operators and auditors: of all), the latest first."""
     found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1)
     return page(found, limit, cluster_json, lambda view: view.cluster.cluster_id)
 
 
-@router.get("/clusters/{cluster_id}", responses=out_clusters.CLUSTER)
+@route.get(
+    "/clusters/{cluster_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, responses=out_clusters.CLUSTER
+)
 async def cluster(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """One cluster; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await services.clusters.get(principal, ClusterId(cluster_id))
@@ -288,7 +295,13 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     return tagged(request, shown, f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}")
 
 
-@router.delete("/clusters/{cluster_id}", status_code=202, responses=out_clusters.ACCEPTED)
+@route.delete(
+    "/clusters/{cluster_id}",
+    may=Permission.RENT,
+    reach=Reach.OWN_OR_OPERATED,
+    status_code=202,
+    responses=out_clusters.ACCEPTED,
+)
 async def delete_cluster(
     services: Serving,
     principal: Asking,
@@ -302,21 +315,35 @@ async def delete_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@router.post("/clusters/{cluster_id}/renew", status_code=204)
+@route.post("/clusters/{cluster_id}/renew", may=Permission.RENT, reach=Reach.OWN, repeat=Repeat.ALWAYS, status_code=204)
 async def renew_client_lease(services: Serving, principal: Asking, cluster_id: str) -> None:
     """Say that the client of a cluster still lives: asked for with `client_lease_s`, it ends when nobody says so for
     that long. Safe to repeat, and nothing for a cluster without such a lease or one that has ended."""
     await services.clusters.renew(principal, ClusterId(cluster_id))
 
 
-@router.post("/clusters/{cluster_id}/stop", status_code=202, responses=out_clusters.ACCEPTED)
+@route.post(
+    "/clusters/{cluster_id}/stop",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    repeat=Repeat.REPEATABLE,
+    status_code=202,
+    responses=out_clusters.ACCEPTED,
+)
 async def stop_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """End its work, which then costs nothing, and keep it to be started again. Its files are gone. Safe to repeat."""
     operation, view = await services.clusters.stop(principal, ClusterId(cluster_id))
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@router.post("/clusters/{cluster_id}/start", status_code=202, responses=out_clusters.ACCEPTED)
+@route.post(
+    "/clusters/{cluster_id}/start",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    repeat=Repeat.REPEATABLE,
+    status_code=202,
+    responses=out_clusters.ACCEPTED,
+)
 async def start_cluster(
     services: Serving, principal: Asking, cluster_id: str, body: StartBody | None = None
 ) -> Response:
@@ -329,7 +356,7 @@ async def start_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@router.post("/clusters/{cluster_id}/resize", responses=out_clusters.CLUSTER)
+@route.post("/clusters/{cluster_id}/resize", may=Permission.RENT, reach=Reach.OWN, responses=out_clusters.CLUSTER)
 async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, body: ResizeBody) -> Any:
     """More or fewer hosts of a Ray or Dask cluster that runs, all or none; safe to repeat. New ones join in a while."""
     most = money_if("max_price_per_hour", body.max_price_per_hour)
@@ -339,20 +366,31 @@ async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, 
     return cluster_json(view)
 
 
-@router.get("/clusters/{cluster_id}/explain", responses=out_clusters.EXPLANATION)
+@route.get(
+    "/clusters/{cluster_id}/explain",
+    may=Permission.RENT_READ,
+    reach=Reach.OWN_OR_OVERSEEN,
+    responses=out_clusters.EXPLANATION,
+)
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Why it runs where it runs, from the record of that decision."""
     return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
 
 
-@router.get("/clusters/{cluster_id}/box", responses=out_clusters.BOX)
+@route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, responses=out_clusters.BOX)
 async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """Where a box is entered, through tunnels to these ports, and with what; nulls where it is not."""
     view = await services.clusters.get_own(principal, ClusterId(cluster_id))
     return Json(box_json(view), headers={"Cache-Control": "no-store"})
 
 
-@router.get("/clusters/{cluster_id}/stream", **out.STREAM)
+@route.get(
+    "/clusters/{cluster_id}/stream",
+    may=Permission.RENT_READ,
+    reach=Reach.OWN_OR_OVERSEEN,
+    share=ShareKind.STREAMS,
+    **out.STREAM,
+)
 async def cluster_stream(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """The cluster each time it changes (server-sent events)."""
     with contextlib.ExitStack() as leaving:
@@ -388,7 +426,13 @@ async def _followed(
 # --- inside ---------------------------------------------------------------------------------------------------------
 
 
-@router.get("/clusters/{cluster_id}/logs", **out.other("text/plain; charset=utf-8", "The log."))
+@route.get(
+    "/clusters/{cluster_id}/logs",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.DOWNLOADS,
+    **out.other("text/plain; charset=utf-8", "The log."),
+)
 async def logs(
     request: Request,
     services: Serving,
@@ -411,7 +455,13 @@ async def logs(
     return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-@router.post("/clusters/{cluster_id}/exec", **out.other("application/x-ndjson", "Lines of JSON."))
+@route.post(
+    "/clusters/{cluster_id}/exec",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.DOWNLOADS,
+    **out.other("application/x-ndjson", "Lines of JSON."),
+)
 async def execute(
     request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody, rank: Rank = 0
 ) -> Response:
@@ -426,7 +476,14 @@ async def execute(
     return streaming.Lasting(request, lines(), media_type="application/x-ndjson", headers=safe)
 
 
-@router.post("/clusters/{cluster_id}/tunnels", status_code=201, responses=out_clusters.TUNNEL)
+@route.post(
+    "/clusters/{cluster_id}/tunnels",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    repeat=Repeat.ALWAYS,
+    status_code=201,
+    responses=out_clusters.TUNNEL,
+)
 async def open_tunnel(
     request: Request, services: Serving, principal: Asking, cluster_id: str, body: TunnelBody
 ) -> Response:
@@ -442,7 +499,14 @@ async def open_tunnel(
     return Json(tunnel_json(ticket), 201, headers={"Cache-Control": "no-store"})
 
 
-@router.put("/clusters/{cluster_id}/files", response_model=FilesArrived)
+@route.put(
+    "/clusters/{cluster_id}/files",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.UPLOADS,
+    body_max=FOLDER_MAX,
+    response_model=FilesArrived,
+)
 async def put_files(
     request: Request, services: Serving, principal: Asking, cluster_id: str, commit: bool = False
 ) -> Any:
@@ -451,7 +515,13 @@ async def put_files(
     return {"bytes": sent.size_bytes, "files": sent.files}
 
 
-@router.get("/clusters/{cluster_id}/files", **out.other("application/x-tar", "The folder.", is_binary=True))
+@route.get(
+    "/clusters/{cluster_id}/files",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.DOWNLOADS,
+    **out.other("application/x-tar", "The folder.", is_binary=True),
+)
 async def get_files(
     request: Request,
     services: Serving,

@@ -11,11 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import FileResponse, HTMLResponse
 
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import services_of
 from windrow_master.api.headers import NONCE_PLACE, page_policy
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_proto.errors import NotFound
 
 STATIC: Final = Path(__file__).resolve().parent.parent / "static"
@@ -27,7 +30,7 @@ FILES_KEPT: Final = 128
 """Compressed once and kept: the console has some forty files, half a megabyte in all."""
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 
-root = APIRouter()
+root = Routes(None)
 
 _ABSENT: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Windrow</title></head>
@@ -40,7 +43,7 @@ _ABSENT: Final = """<!doctype html>
 """
 
 
-@root.get("/{path:path}", include_in_schema=False)
+@root.get("/{path:path}", may=Permission.NOBODY, reach=Reach.ALL, include_in_schema=False)
 async def console_file(request: Request, path: str) -> Response:
     """One file of the console, or its page."""
     static: Path = request.app.state.static

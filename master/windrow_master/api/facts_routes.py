@@ -4,14 +4,16 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, described
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value
 from windrow_proto.ids import HostId
 from windrow_proto.model import Inventory
 
-router = make_router("host-facts")
+route = Routes("host-facts")
 
 
 class HostFieldOut(Out):
@@ -42,7 +44,7 @@ class HostFactsOut(Out):
 FACTS: Final = described(HostFactsOut)
 
 
-@router.get("/hosts/{host_id}/facts", responses=FACTS)
+@route.get("/hosts/{host_id}/facts", may=Permission.FLEET_READ, reach=Reach.ALL, responses=FACTS)
 async def facts(services: Serving, host_id: str) -> Any:
     """What a host says of its machine, processors, disk, network and containers; claims, none of it is proved."""
     host = services.fleet.entry(HostId(host_id)).host

@@ -10,18 +10,21 @@ from fastapi import Query, Request, Response
 from pydantic import Field
 
 from windrow_master.api import out, out_gpus, sse, streaming, visibility
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_feed import FleetFeed, Viewer
 from windrow_master.api.fleet_shapes import Sees, command_json
 from windrow_master.api.gpu_shapes import gpu_page_json
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.json_text import listed, tag_of, tagged_text
 from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sifted, tagged, write_cursor
+from windrow_master.api.route import Routes
+from windrow_master.api.sharing import ShareKind
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
 from windrow_master.fleet.sanitise import OWN_CODES
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.fleet.view import Entry
+from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.sift import sift
 from windrow_master.store.model import EventRow
@@ -31,7 +34,7 @@ from windrow_proto.ids import ClusterId, CommandId, HostId
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import money_text
 
-router = make_router("fleet")
+route = Routes("fleet")
 
 Text = Annotated[str | None, Query(max_length=200)]
 
@@ -59,7 +62,7 @@ def feed_of(services: Services) -> FleetFeed:
     return feed
 
 
-@router.get("/hosts", responses=out.HOSTS)
+@route.get("/hosts", may=Permission.FLEET_READ, responses=out.HOSTS)
 async def hosts(
     request: Request,
     services: Serving,
@@ -126,7 +129,7 @@ def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | N
     return any(q.lower() in word.lower() for word in words)
 
 
-@router.get("/hosts/{host_id}", responses=out.HOST)
+@route.get("/hosts/{host_id}", may=Permission.FLEET_READ, reach=Reach.ALL, responses=out.HOST)
 async def host(services: Serving, principal: Asking, request: Request, host_id: str) -> Any:
     """One host with its GPUs and slots. Whose it is, and who holds a slot, is for its owner, who holds it, operators
     and auditors."""
@@ -155,13 +158,13 @@ async def _decide(services: Services, principal: Principal, host_id: str, event:
 Given = Annotated[Reason, FromBody()]
 
 
-@router.post("/hosts/{host_id}/drain", responses=out.HOST)
+@route.post("/hosts/{host_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, responses=out.HOST)
 async def drain(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Let what runs there end and start nothing new."""
     return await _decide(services, principal, host_id, AdminEvent.DRAIN, body)
 
 
-@router.post("/hosts/{host_id}/activate", responses=out.HOST)
+@route.post("/hosts/{host_id}/activate", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, responses=out.HOST)
 async def activate(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Offer it again; for a quarantined host this says that it was found sound (operators only)."""
     owned = own_host(services, principal, host_id)
@@ -171,19 +174,23 @@ async def activate(services: Serving, principal: Asking, host_id: str, body: Giv
     return await _decide(services, principal, host_id, AdminEvent.ACTIVATE, body)
 
 
-@router.post("/hosts/{host_id}/maintenance", responses=out.HOST)
+@route.post(
+    "/hosts/{host_id}/maintenance", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, responses=out.HOST
+)
 async def maintenance(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Take a drained host out of service."""
     return await _decide(services, principal, host_id, AdminEvent.MAINTAIN, body)
 
 
-@router.post("/hosts/{host_id}/quarantine", responses=out.HOST)
+@route.post(
+    "/hosts/{host_id}/quarantine", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, responses=out.HOST
+)
 async def quarantine(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Trust it no more: it is cut off until an operator activates it."""
     return await _decide(services, principal, host_id, AdminEvent.QUARANTINE, body)
 
 
-@router.post("/hosts/{host_id}/retire", responses=out.HOST)
+@route.post("/hosts/{host_id}/retire", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, responses=out.HOST)
 async def retire(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Let it go for good."""
     return await _decide(services, principal, host_id, AdminEvent.RETIRE, body)
@@ -195,7 +202,9 @@ class DefaultImageBody(Body):
     image: Annotated[str | None, Field(max_length=IMAGE_CHARS_MAX)]
 
 
-@router.put("/hosts/{host_id}/default-image", responses=out.HOST)
+@route.put(
+    "/hosts/{host_id}/default-image", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, responses=out.HOST
+)
 async def default_image(services: Serving, principal: Asking, host_id: str, body: DefaultImageBody) -> Any:
     """Choose what a request without an image runs there; the owner offers this image to everybody who may rent it."""
     owned = own_host(services, principal, host_id)
@@ -204,7 +213,13 @@ async def default_image(services: Serving, principal: Asking, host_id: str, body
     return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
 
 
-@router.post("/hosts/{host_id}/measure", status_code=202, responses=out.MEASURING)
+@route.post(
+    "/hosts/{host_id}/measure",
+    may=Permission.FLEET_OPERATE,
+    reach=Reach.OWN_OR_OPERATED,
+    status_code=202,
+    responses=out.MEASURING,
+)
 async def measure(services: Serving, principal: Asking, host_id: str) -> Response:
     """Measure its bandwidth now; the operation ends when both ends have reported."""
     owned = own_host(services, principal, host_id)
@@ -220,7 +235,13 @@ class PartitionBody(Body):
     whole: bool = False
 
 
-@router.post("/hosts/{host_id}/gpus/{gpu_id}/partition", status_code=202, responses=out.MEASURING)
+@route.post(
+    "/hosts/{host_id}/gpus/{gpu_id}/partition",
+    may=Permission.FLEET_OPERATE,
+    reach=Reach.OWN_OR_OPERATED,
+    status_code=202,
+    responses=out.MEASURING,
+)
 async def partition(services: Serving, principal: Asking, host_id: str, gpu_id: str, body: PartitionBody) -> Response:
     """Cut an idle GPU of a drained host into the slices that its owner allows; the operation ends with the host's
     word."""
@@ -233,7 +254,7 @@ async def partition(services: Serving, principal: Asking, host_id: str, gpu_id: 
     return accepted(operation, {"host_id": owned})
 
 
-@router.get("/gpus", responses=out.GPUS)
+@route.get("/gpus", may=Permission.FLEET_READ, responses=out.GPUS)
 async def gpus(services: Serving, principal: Asking, request: Request) -> Any:
     """Every GPU of the fleet as one flat list, without pages."""
     feed = feed_of(services)
@@ -244,7 +265,7 @@ async def gpus(services: Serving, principal: Asking, request: Request) -> Any:
     )
 
 
-@router.get("/gpus/{gpu_id}", responses=out_gpus.GPU)
+@route.get("/gpus/{gpu_id}", may=Permission.FLEET_READ, reach=Reach.ALL, responses=out_gpus.GPU)
 async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
     """One GPU: every field of the table with its value or null, its conditions, what its claims and measurements gave.
     Its serial number and per-device id are its host's owner's, operators' and auditors' to see."""
@@ -276,7 +297,7 @@ def _is_disputed(entry: Entry, gpu_id: str) -> bool:
     return any(c.code.endswith(f":{gpu_id}") and c.code.startswith(OWN_CODES) for c in entry.host.conditions)
 
 
-@router.get("/fleet/stream", **out.STREAM)
+@route.get("/fleet/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **out.STREAM)
 async def fleet_stream(
     services: Serving,
     principal: Asking,
@@ -289,7 +310,7 @@ async def fleet_stream(
     return streaming.stream(request, feed_of(services).stream(after if seen is None else seen, _viewer(principal)))
 
 
-@router.get("/commands", responses=out.COMMANDS)
+@route.get("/commands", may=Permission.FLEET_READ, responses=out.COMMANDS)
 async def commands(
     services: Serving, principal: Asking, host: Text = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Any:
@@ -307,7 +328,7 @@ async def commands(
     return sifted(await services.store.read(read), command_json, lambda row: str(row.command_id))
 
 
-@router.get("/commands/{command_id}", responses=out.COMMAND)
+@route.get("/commands/{command_id}", may=Permission.FLEET_READ, reach=Reach.OWN_OR_OVERSEEN, responses=out.COMMAND)
 async def command(services: Serving, principal: Asking, command_id: str) -> Any:
     """One command and what became of it."""
 

@@ -7,24 +7,24 @@ import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from windrow_master.api import metrics, out, out_health
 from windrow_master.api.deps import Services, Serving, principal_of
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import time_or_none
 from windrow_master.api.proxied import FORWARDED
+from windrow_master.api.route import Routes
 from windrow_master.api.services import Figure
 from windrow_master.identity.decide import Permission, is_allowed
 from windrow_master.store.bus import Bus
 from windrow_proto.errors import Forbidden
 
-router = make_router("operators")
-root = APIRouter()
+route = Routes("operators")
+root = Routes(None)
 
 
-@router.get("/operators/health", responses=out_health.HEALTH)
+@route.get("/operators/health", may=Permission.HEALTH_READ, responses=out_health.HEALTH)
 async def operators_health(services: Serving) -> Any:
     """The Master's and every Access's state, for operators."""
     figures = services.store.figures
@@ -52,7 +52,7 @@ async def operators_health(services: Serving) -> Any:
     }
 
 
-@root.get("/healthz", responses=out_health.WELL)
+@root.get("/healthz", may=Permission.NOBODY, is_unlimited=True, responses=out_health.WELL)
 async def healthz(services: Serving) -> Response:
     """200 while the Master can store what it acknowledges, else 503. Either way with what a person should look at."""
     is_failing = services.store.problem is not None
@@ -65,7 +65,8 @@ async def healthz(services: Serving) -> Response:
     return JSONResponse(body, 503 if is_failing else 200)
 
 
-@root.get("/metrics", **out.other(metrics.CONTENT_TYPE, "Figures."))
+# Anybody of this machine may ask; the route itself asks others for a token.
+@root.get("/metrics", may=Permission.NOBODY, **out.other(metrics.CONTENT_TYPE, "Figures."))
 async def metrics_text(request: Request) -> Response:
     """Prometheus text; open to this machine, elsewhere for those who may read health."""
     if not _is_local(request):

@@ -11,10 +11,13 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
 from windrow_master.api import out_health
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
-from windrow_master.api.idempotency import make_router
+from windrow_master.api.route import Routes
+from windrow_master.api.sharing import ShareKind
 from windrow_master.api.streaming import Lasting
 from windrow_master.api.telemetry_routes import METRICS_MAX, keys_of, moment, step_s_of
+from windrow_master.identity.decide import Permission
 from windrow_master.telemetry import export
 from windrow_master.telemetry.model import GroupQuery, SeriesQuery
 from windrow_master.telemetry.parquet import ParquetFile
@@ -23,14 +26,14 @@ from windrow_proto.ids import HostId
 from windrow_proto.metrics import BY_NAME, Scope
 from windrow_proto.units import DAY, HOUR, MILLISECOND
 
-router = make_router("telemetry")
+route = Routes("telemetry")
 
 CHUNK_BYTES: Final = 256 << 10
 PARQUET: Final = "application/vnd.apache.parquet"
 CSV: Final = "text/csv; charset=utf-8; header=present"
 
 
-@router.get("/metrics/history", responses=out_health.FLEET_HISTORY)
+@route.get("/metrics/history", may=Permission.FLEET_READ, responses=out_health.FLEET_HISTORY)
 async def fleet_history(
     services: Serving,
     metric: Annotated[str, Query(max_length=64)],
@@ -51,8 +54,11 @@ async def fleet_history(
     return {"series": series, "step_s": step_ms // 1000}
 
 
-@router.get(
+@route.get(
     "/hosts/{host_id}/export",
+    may=Permission.FLEET_READ,
+    reach=Reach.ALL,
+    share=ShareKind.EXPORTS,
     response_class=StreamingResponse,
     responses={
         200: {

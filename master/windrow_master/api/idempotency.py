@@ -9,13 +9,10 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from fastapi import APIRouter, Request, Response
-from fastapi.routing import APIRoute
+from fastapi import Request, Response
 
-from windrow_master.api import names, streaming, values
-from windrow_master.api.auth import RULES, V1, authorise
 from windrow_master.api.deps import principal_of, services_of
-from windrow_master.identity.decide import Permission, check_number
+from windrow_master.identity.decide import check_number
 from windrow_master.store.model import RememberedAnswer
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
@@ -38,70 +35,25 @@ BODY_MAX: Final = 256 * 1024
 """Longer answers are not remembered; no POST of ours gives one."""
 LONG_MAX: Final = 200
 """Keys of one account within KEEP_NS whose answers may be so long; of the others those above SHORT_MAX are not
-remembered. What has a longer one is of REPEATABLE, or says how something is to be: it may run again."""
+remembered. A route with a longer one is repeatable (auth.py): it may run again."""
 SHORT_MAX: Final = 4 * 1024
 LOGIN: Final = "registry_login"
 REPLAYED: Final = "Idempotency-Replayed"
-SECRET_ANSWERS: Final = frozenset(
-    {
-        *(f"{V1}/tokens", f"{V1}/join-tokens", f"{V1}/clusters/{{cluster_id}}/tunnels"),
-        *(f"{V1}/accounts", f"{V1}/accounts/{{account_id}}/link"),
-    }
-)
-"""Their answers hold a secret that is shown once and stored nowhere, so they are made again instead."""
-_MADE_AGAIN: Final = SECRET_ANSWERS | {f"{V1}/clusters/{{cluster_id}}/renew"}
-"""The last one is asked for every few minutes of each cluster with a client, and does no harm twice."""
-_STATED: Final = frozenset({f"{V1}/clusters/{{cluster_id}}/{what}" for what in ("stop", "start")})
-"""They say how something is to be, so they are answered again where it is so already."""
-REPEATABLE: Final = _STATED | {
-    *(f"{V1}/clusters", f"{V1}/jobs", f"{V1}/jobs/{{job_id}}/rerun", f"{V1}/accounts/{{account_id}}/credit"),
-}
-"""Of the others the rooms keep the key in the transaction that does the work; so what was cut short may run again."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class IdempotentRoute(APIRoute):
-    """A route whose POSTs honour Idempotency-Key, that reads no body of anybody who may not ask, and that is asked
-    nothing whose texts and numbers cannot be (values.py)."""
-
-    def get_route_handler(self) -> Handler:
-        """The handler FastAPI makes, wrapped."""
-        handler = super().get_route_handler()
-        is_post = "POST" in (self.methods or ())
-
-        async def permitted(request: Request) -> Response:
-            template = getattr(request.scope.get("route"), "path", "")
-            if RULES.get((request.method, template)) is Permission.NOBODY:
-                await values.check(request, self)
-                return await handler(request)
-            await authorise(request)
-            principal = await principal_of(request)
-            shares = services_of(request).shares
-            shares.take(request.scope, template, principal)
-            if shares.kind(request.method, template) is shares.uploads:
-                return await streaming.while_allowed(request, once(request, template))
-            return await once(request, template)
-
-        async def once(request: Request, template: str) -> Response:
-            await values.check(request, self)
-            names.resolve(request, services_of(request))
-            key = request.headers.get("idempotency-key") if is_post else None
-            if key is None or template in _MADE_AGAIN:
-                return await handler(request)
-            if not 1 <= len(key) <= KEY_MAX or not key.isprintable():
-                raise InvalidInput(f"Idempotency-Key must be 1 to {KEY_MAX} printable characters.")
-            return await _once(request, handler, key)
-
-        return permitted
+async def once(request: Request, handler: Handler, *, may_resume: bool) -> Response:
+    """The answer of the handler, or the one that this key has got before. may_resume: what was cut short runs again."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return await handler(request)
+    if not 1 <= len(key) <= KEY_MAX or not key.isprintable():
+        raise InvalidInput(f"Idempotency-Key must be 1 to {KEY_MAX} printable characters.")
+    return await _once(request, handler, key, may_resume)
 
 
-def make_router(tag: str) -> APIRouter:
-    """A router under /api/v1 whose POSTs honour Idempotency-Key; every room makes its router with this."""
-    return APIRouter(prefix=V1, tags=[tag], route_class=IdempotentRoute)
-
-
-async def _once(request: Request, handler: Handler, key: str) -> Response:
+async def _once(request: Request, handler: Handler, key: str, may_resume: bool) -> Response:
     services, principal = services_of(request), await principal_of(request)
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}\n".encode())
     digest.update(_without_login(await request.body()))
@@ -120,8 +72,7 @@ async def _once(request: Request, handler: Handler, key: str) -> Response:
         return present
 
     present = await services.store.write(reserve, name="idempotency.reserve")
-    template = getattr(request.scope.get("route"), "path", "")
-    may_run = present is None or (present.status is None and present.request_sha256 == asked and template in REPEATABLE)
+    may_run = present is None or (may_resume and present.status is None and present.request_sha256 == asked)
     if present is not None and not may_run:
         return _replay(present, asked)
     try:

@@ -8,10 +8,12 @@ from fastapi import Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.api import out
+from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.deps import Asking, Serving, bearer_of
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.onboarding_routes import join_command
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import (
     ApiToken,
     JoinAnswer,
@@ -28,7 +30,7 @@ from windrow_proto.errors import InvalidInput, Unauthenticated
 from windrow_proto.ids import TokenId
 from windrow_proto.units import SECOND, time_text
 
-router = make_router("identity")
+route = Routes("identity")
 
 
 class Body(BaseModel):
@@ -71,7 +73,7 @@ class RenewBody(Body):
     proof: Annotated[str, Field(max_length=128)]
 
 
-@router.get("/me", responses=out.ME)
+@route.get("/me", may=Permission.SIGNED_IN, responses=out.ME)
 async def me(services: Serving, principal: Asking) -> Any:
     """Who asks, the balance, and which Master this is."""
     ends = time_text(principal.expires_at_ns)
@@ -85,7 +87,7 @@ async def me(services: Serving, principal: Asking) -> Any:
     }
 
 
-@router.post("/session", responses=out.SIGNED_IN)
+@route.post("/session", may=Permission.NOBODY, signs_in=True, responses=out.SIGNED_IN)
 async def sign_in(request: Request, services: Serving, body: SessionBody) -> Any:
     """Sign a browser in: it gets a session with a secret of its own, told this once, and need not keep the token.
 
@@ -99,7 +101,7 @@ async def sign_in(request: Request, services: Serving, body: SessionBody) -> Any
     }
 
 
-@router.delete("/session", status_code=204)
+@route.delete("/session", may=Permission.NOBODY, status_code=204)
 async def sign_out(request: Request, services: Serving) -> Response:
     """End the session whose secret this request carries. Its token stays good: remove that under tokens."""
     with suppress(Unauthenticated):
@@ -109,28 +111,28 @@ async def sign_out(request: Request, services: Serving) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/sessions", responses=out.SESSIONS)
+@route.get("/sessions", may=Permission.TOKENS, responses=out.SESSIONS)
 async def sessions(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Browsers that are signed in to the account."""
     found = await services.identity.asking.list_sessions(principal, read_cursor(cursor), limit + 1)
     return page(found, limit, lambda pair: _session_json(*pair, principal), lambda pair: pair[0].id)
 
 
-@router.delete("/sessions/{session_id}", status_code=204)
+@route.delete("/sessions/{session_id}", may=Permission.TOKENS, reach=Reach.OWN, status_code=204)
 async def end_session(services: Serving, principal: Asking, session_id: str) -> Response:
     """Sign a browser out at once."""
     await services.identity.asking.end_session(principal, SessionId(session_id))
     return Response(status_code=204)
 
 
-@router.get("/tokens", responses=out.TOKENS)
+@route.get("/tokens", may=Permission.TOKENS, responses=out.TOKENS)
 async def tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's tokens, without their texts."""
     found = await services.identity.list_tokens(principal, read_cursor(cursor), limit + 1)
     return page(found, limit, token_json, lambda token: token.id)
 
 
-@router.post("/tokens", status_code=201, responses=out.TOKEN_MADE)
+@route.post("/tokens", may=Permission.TOKENS, repeat=Repeat.ALWAYS, status_code=201, responses=out.TOKEN_MADE)
 async def make_token(services: Serving, principal: Asking, body: TokenBody) -> Any:
     """A new token; its text is shown this once."""
     roles = principal.roles if body.roles is None else frozenset(body.roles)
@@ -138,21 +140,23 @@ async def make_token(services: Serving, principal: Asking, body: TokenBody) -> A
     return {**token_json(token), "token": text}
 
 
-@router.delete("/tokens/{token_id}", status_code=204)
+@route.delete("/tokens/{token_id}", may=Permission.TOKENS, reach=Reach.OWN, status_code=204)
 async def revoke_token(services: Serving, principal: Asking, token_id: str) -> Response:
     """Make a token worthless at once."""
     await services.identity.revoke_token(principal, TokenId(token_id))
     return Response(status_code=204)
 
 
-@router.get("/join-tokens", responses=out.JOIN_TOKENS)
+@route.get("/join-tokens", may=Permission.JOIN_TOKENS, responses=out.JOIN_TOKENS)
 async def join_tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's join tokens that can still be used."""
     found = await services.identity.list_join_tokens(principal, read_cursor(cursor), limit + 1)
     return page(found, limit, _join_token_json, lambda token: token.id)
 
 
-@router.post("/join-tokens", status_code=201, responses=out.JOIN_TOKEN_MADE)
+@route.post(
+    "/join-tokens", may=Permission.JOIN_TOKENS, repeat=Repeat.ALWAYS, status_code=201, responses=out.JOIN_TOKEN_MADE
+)
 async def make_join_token(services: Serving, principal: Asking, body: JoinTokenBody) -> Any:
     """A single-use ticket for one host; its text, and the command that uses it, are shown this once."""
     token, text = await services.identity.make_join_token(principal, body.role, body.expires_in_s * SECOND)
@@ -160,14 +164,14 @@ async def make_join_token(services: Serving, principal: Asking, body: JoinTokenB
     return {**_join_token_json(token), "join_token": text, "command": command}
 
 
-@router.delete("/join-tokens/{token_id}", status_code=204)
+@route.delete("/join-tokens/{token_id}", may=Permission.JOIN_TOKENS, reach=Reach.OWN, status_code=204)
 async def revoke_join_token(services: Serving, principal: Asking, token_id: str) -> Response:
     """Make a join token worthless at once."""
     await services.identity.revoke_join_token(principal, TokenId(token_id))
     return Response(status_code=204)
 
 
-@router.post("/join", responses=out.MEMBER)
+@route.post("/join", may=Permission.NOBODY, responses=out.MEMBER)
 async def join(services: Serving, body: JoinBody) -> Any:
     """Become a host or an Access, by join token and proof of possession of both keys."""
     request = JoinRequest(
@@ -183,7 +187,7 @@ async def join(services: Serving, body: JoinBody) -> Any:
     return _answer_json(await services.identity.join(request))
 
 
-@router.post("/renew", responses=out.MEMBER)
+@route.post("/renew", may=Permission.NOBODY, responses=out.MEMBER)
 async def renew(services: Serving, body: RenewBody) -> Any:
     """The next certificate, by proof of the member's Ed25519 key and generation."""
     proof = _decode("proof", body.proof)
@@ -191,13 +195,13 @@ async def renew(services: Serving, body: RenewBody) -> Any:
     return _answer_json(await services.identity.renew(request))
 
 
-@router.get("/ca", **out.other("application/x-pem-file", "The root certificate."))
+@route.get("/ca", may=Permission.NOBODY, **out.other("application/x-pem-file", "The root certificate."))
 async def authority(services: Serving) -> Response:
     """The root certificate; check its key's hash against the one in your join token before you trust it."""
     return Response(services.identity.ca_pem, media_type="application/x-pem-file")
 
 
-@router.get("/regions", responses=out.REGIONS)
+@route.get("/regions", may=Permission.NOBODY, responses=out.REGIONS)
 async def regions(services: Serving) -> Any:
     """The signed map of Accesses."""
     found = services.identity.signed_regions()

@@ -8,14 +8,17 @@ from fastapi import Header, Query, Request, Response
 from pydantic import AwareDatetime, Field
 
 from windrow_master.api import out, out_clusters, out_jobs, streaming
+from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, RegistryLoginBody, money_if, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
 from windrow_master.api.deps import Asking, Services, Serving, announced
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.job_shapes import impact_json, job_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, tagged
+from windrow_master.api.route import Routes
+from windrow_master.api.sharing import FOLDER_MAX, ShareKind
 from windrow_master.fleet.slices import PROFILE_FORM
+from windrow_master.identity.decide import Permission
 from windrow_master.jobs import gpu_impact
 from windrow_master.jobs.model import JobId, JobRequest
 from windrow_master.jobs.service import JobService
@@ -23,7 +26,7 @@ from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.units import SECOND, Bytes, moment_ns
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
-router = make_router("jobs")
+route = Routes("jobs")
 
 WhichAttempt = Annotated[int | None, Query(ge=1, le=1_000)]
 _SAFE = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
@@ -124,13 +127,13 @@ def jobs_of(services: Services) -> JobService:
     return services.jobs
 
 
-@router.post("/jobs/plan", responses=out_clusters.PLAN)
+@route.post("/jobs/plan", may=Permission.RENT, responses=out_clusters.PLAN)
 async def plan_job(services: Serving, principal: Asking, body: JobBody) -> Any:
     """Where its first attempt would run now and what that costs per hour, or why nowhere. Changes nothing."""
     return plan_json(await jobs_of(services).plan(principal, body.parsed()))
 
 
-@router.post("/jobs", status_code=201, responses=out_jobs.SUBMITTED)
+@route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, responses=out_jobs.SUBMITTED)
 async def submit_job(
     services: Serving,
     principal: Asking,
@@ -143,28 +146,41 @@ async def submit_job(
     return {"jobs": [job_json(view) for view in found]}
 
 
-@router.get("/jobs", responses=out_jobs.JOBS)
+@route.get("/jobs", may=Permission.RENT_READ, responses=out_jobs.JOBS)
 async def jobs(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Jobs of the account (operators and auditors: of all), the latest first."""
     found = await jobs_of(services).list(principal, read_cursor(cursor) or None, limit + 1)
     return page(found, limit, job_json, lambda view: view.job.job_id)
 
 
-@router.get("/jobs/{job_id}", responses=out_jobs.JOB)
+@route.get("/jobs/{job_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, responses=out_jobs.JOB)
 async def job(request: Request, services: Serving, principal: Asking, job_id: str) -> Response:
     """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await jobs_of(services).get(principal, JobId(job_id))
     return tagged(request, job_json(view), f"{view.job.version}-{view.cost}")
 
 
-@router.put("/jobs/{job_id}/files", responses=out_jobs.FOLDER)
+@route.put(
+    "/jobs/{job_id}/files",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.UPLOADS,
+    body_max=FOLDER_MAX,
+    responses=out_jobs.FOLDER,
+)
 async def put_job_files(request: Request, services: Serving, principal: Asking, job_id: str) -> Any:
     """Keep the folder, a tar stream, of a job that waits for it, and of all of its array."""
     body, size_bytes = request.stream(), announced(request)
     return {"bytes": await jobs_of(services).put_folder(principal, JobId(job_id), body, size_bytes)}
 
 
-@router.get("/jobs/{job_id}/logs", **out.other("text/plain; charset=utf-8", "The log."))
+@route.get(
+    "/jobs/{job_id}/logs",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.DOWNLOADS,
+    **out.other("text/plain; charset=utf-8", "The log."),
+)
 async def job_logs(
     request: Request,
     services: Serving,
@@ -193,7 +209,13 @@ async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[by
             yield shown
 
 
-@router.get("/jobs/{job_id}/artefacts", **out.other("application/x-tar", "The files.", is_binary=True))
+@route.get(
+    "/jobs/{job_id}/artefacts",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    share=ShareKind.DOWNLOADS,
+    **out.other("application/x-tar", "The files.", is_binary=True),
+)
 async def job_artefacts(
     request: Request,
     services: Serving,
@@ -216,7 +238,7 @@ async def job_artefacts(
     return streaming.Lasting(request, pieces, media_type="application/x-tar", headers=headers)
 
 
-@router.get("/jobs/{job_id}/impact", responses=out_jobs.IMPACT)
+@route.get("/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, responses=out_jobs.IMPACT)
 async def job_impact(services: Serving, principal: Asking, job_id: str, attempt: WhichAttempt = None) -> Any:
     """What an attempt, by default the last one, did to each GPU that it had: use, memory, power and throttling in the
     minute before, during and in the minute after it, as history has them."""
@@ -229,13 +251,20 @@ async def job_impact(services: Serving, principal: Asking, job_id: str, attempt:
     return impact_json(number, tried, spans, gpu_impact.impact(cards, spans, found))
 
 
-@router.post("/jobs/{job_id}/cancel", responses=out_jobs.JOB)
+@route.post("/jobs/{job_id}/cancel", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, responses=out_jobs.JOB)
 async def cancel_job(services: Serving, principal: Asking, job_id: str) -> Any:
     """End it; safe to repeat, and what has ended stays as it is. What it wrote is brought in first."""
     return job_json(await jobs_of(services).cancel(principal, JobId(job_id)))
 
 
-@router.post("/jobs/{job_id}/rerun", status_code=201, responses=out_jobs.RERUN)
+@route.post(
+    "/jobs/{job_id}/rerun",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    repeat=Repeat.REPEATABLE,
+    status_code=201,
+    responses=out_jobs.RERUN,
+)
 async def rerun_job(
     services: Serving,
     principal: Asking,

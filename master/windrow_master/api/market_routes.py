@@ -6,13 +6,15 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
 from windrow_master.api import out
+from windrow_master.api.auth import Reach
 from windrow_master.api.cluster_routes import money_of
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_shapes import isolation_text
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, read_number, time_or_none
+from windrow_master.api.route import Routes
 from windrow_master.fleet.slices import PROFILE_FORM
+from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.metering import billable_ns, note, shown_start_ns
 from windrow_master.market.model import Offer, RentalId, RentalLine, RentalState, Transfer, receipt_of
@@ -21,7 +23,7 @@ from windrow_proto.errors import Forbidden
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.units import CURRENCY_TEST, SECOND, money_text, time_text
 
-router = make_router("market")
+route = Routes("market")
 
 Tier = Annotated[str, Path(max_length=64, pattern=rf"^[a-z0-9][a-z0-9-]{{0,47}}(?::{PROFILE_FORM})?/[ABC]$")]
 
@@ -140,14 +142,14 @@ def _whose(principal: Principal) -> AccountId | None:
     return None if principal.roles & {Role.OPERATOR, Role.AUDITOR} else principal.account_id
 
 
-@router.get("/offers", response_model=OffersOut)
+@route.get("/offers", may=Permission.MARKET_READ, response_model=OffersOut)
 async def offers(services: Serving) -> Any:
     """What can be rented now, by tier, with a suggested price and its source. Simulated tiers are marked so."""
     found = await services.clusters.offers()
     return {"items": [_offer_json(offer) for offer in found], "next_cursor": None}
 
 
-@router.put("/offers/{tier:path}", response_model=OffersOut)
+@route.put("/offers/{tier:path}", may=Permission.PRICE_SET, reach=Reach.ALL, response_model=OffersOut)
 async def set_price(services: Serving, principal: Asking, tier: Tier, body: PriceBody) -> Any:
     """Ask another price for a tier; what is rented keeps the price it began with."""
     scope = body.scope or ("own" if Role.PROVIDER in principal.roles else "all")
@@ -161,7 +163,7 @@ async def set_price(services: Serving, principal: Asking, tier: Tier, body: Pric
     return {"items": [_offer_json(offer) for offer in found if offer.tier == tier], "next_cursor": None}
 
 
-@router.get("/receipts", responses=out.described(out.Page[ReceiptOut]))
+@route.get("/receipts", may=Permission.RENT_READ, responses=out.described(out.Page[ReceiptOut]))
 async def receipts(
     services: Serving,
     principal: Asking,
@@ -176,14 +178,14 @@ async def receipts(
     return page(found, limit, _receipt_json, lambda statement: statement.rental.rental_id)
 
 
-@router.get("/receipts/{receipt_id}", response_model=ReceiptOut)
+@route.get("/receipts/{receipt_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, response_model=ReceiptOut)
 async def receipt(services: Serving, principal: Asking, receipt_id: str) -> Any:
     """One receipt, by its id or its rental's."""
     rental_id = RentalId("rental_" + receipt_id.removeprefix("receipt_").removeprefix("rental_"))
     return _receipt_json(await services.market.statement(_whose(principal), rental_id))
 
 
-@router.get("/ledger/balances", response_model=BalancesOut)
+@route.get("/ledger/balances", may=Permission.LEDGER_READ, response_model=BalancesOut)
 async def balances(services: Serving, principal: Asking) -> Any:
     """What is on the caller's account and set aside for its rentals; operators and auditors see every account."""
     found = await services.market.balances(_whose(principal))
@@ -191,7 +193,7 @@ async def balances(services: Serving, principal: Asking) -> Any:
     return {"items": items, "next_cursor": None}
 
 
-@router.get("/ledger/transfers", responses=out.described(out.Page[TransferOut]))
+@route.get("/ledger/transfers", may=Permission.LEDGER_READ, responses=out.described(out.Page[TransferOut]))
 async def transfers(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Transfers that touch the caller's account (operators and auditors: all), the latest first."""
     found = await services.market.transfers(_whose(principal), read_number(cursor), limit + 1)

@@ -11,31 +11,31 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_master.api import problems, sharing
+from windrow_master.api.auth import declaration_of
 from windrow_master.api.headers import headers_of
 from windrow_master.api.metrics import HttpFigures
 from windrow_master.api.own_names import OwnNames
-from windrow_master.storage.model import ARTEFACT_BYTES_MAX
+from windrow_master.identity.decide import Permission
 from windrow_proto.errors import Misdirected
 from windrow_proto.ports import Rng
-from windrow_proto.units import GIB, KIB, MIB
+from windrow_proto.units import KIB, MIB
 
 BODY_MAX: Final = 1 * MIB
 OPEN_BODY_MAX: Final = 64 * KIB
 """Of a request that needs no token: a certificate's request and a few names."""
-OPEN_PATHS: Final = frozenset({"/api/v1/join", "/api/v1/renew", "/api/v1/session", "/api/v1/sign-in"})
-FILES_MAX: Final = 1 * GIB + 16 * MIB
-"""A folder is at most 1 GiB; the rest is what tar adds."""
 
 log = structlog.get_logger(__name__)
 
 
-def body_limit(method: str, path: str) -> int:
-    """How long a request's body may be, in bytes."""
-    if method == "PUT" and path.startswith(("/api/v1/clusters/", "/api/v1/jobs/")) and path.endswith("/files"):
-        return FILES_MAX
-    if method == "PUT" and path.startswith("/api/v1/artefacts/"):
-        return ARTEFACT_BYTES_MAX
-    return OPEN_BODY_MAX if path in OPEN_PATHS else BODY_MAX
+def body_limit(scope: Scope) -> int:
+    """How long the body may be of a request whose route is found, in bytes."""
+    route = scope.get("route")
+    if route is None:
+        return BODY_MAX
+    declaration = declaration_of(route)
+    if declaration.body_max is not None:
+        return declaration.body_max
+    return OPEN_BODY_MAX if declaration.may is Permission.NOBODY else BODY_MAX
 
 
 class Edge:
@@ -98,12 +98,14 @@ def _too_large(limit: int) -> HTTPException:
 
 
 def _limited(scope: Scope, receive: Receive) -> Receive:
-    limit = body_limit(scope["method"], scope["path"])
-    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    seen = int(declared) if declared.isdigit() and int(declared) > limit else 0
+    seen: int | None = None
 
     async def receiving() -> Any:
         nonlocal seen
+        limit = body_limit(scope)  # the route reads, so it is known by now
+        if seen is None:
+            declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+            seen = int(declared) if declared.isdigit() and int(declared) > limit else 0
         if seen > limit:
             raise _too_large(limit)
         message = await receive()

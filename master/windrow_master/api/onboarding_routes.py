@@ -5,10 +5,12 @@ Open to all: nothing here is secret, and whoever installs trusts it by the key t
 
 from typing import Final
 
-from fastapi import APIRouter
 from fastapi.responses import FileResponse, Response
 
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_master.onboarding.join_line import filled, join_line
 from windrow_master.onboarding.service import carried, not_ready
 from windrow_proto.errors import NotFound
@@ -17,17 +19,17 @@ SHELL: Final = "text/x-shellscript; charset=utf-8"
 CLOUD_CONFIG: Final = "text/cloud-config; charset=utf-8"
 NO_CACHE: Final = {"Cache-Control": "no-cache"}
 
-root = APIRouter()
+root = Routes(None)
 
 
-@root.get("/install.sh", include_in_schema=False)
+@root.get("/install.sh", may=Permission.NOBODY, include_in_schema=False)
 async def installer(services: Serving) -> Response:
     """The script that the join line runs; whoever fetches it will want the wheels next."""
     services.wheelhouse.want()
     return Response(_filled(services, "install.sh"), media_type=SHELL, headers=NO_CACHE)
 
 
-@root.get("/cloud-init.yaml", include_in_schema=False)
+@root.get("/cloud-init.yaml", may=Permission.NOBODY, include_in_schema=False)
 async def cloud_init(services: Serving) -> Response:
     """User data for machines that join at their first boot; the join token is for a person to put in."""
     return Response(_filled(services, "cloud-init.yaml"), media_type=CLOUD_CONFIG, headers=NO_CACHE)
@@ -38,7 +40,7 @@ def _filled(services: Services, name: str) -> str:
     return filled(text, services.https_url, services.https_pin, services.packages.signer)
 
 
-@root.get("/dl/{name}", include_in_schema=False)
+@root.get("/dl/{name}", may=Permission.NOBODY, reach=Reach.ALL, include_in_schema=False)
 async def download(services: Serving, name: str) -> FileResponse:
     """One file of a manifest, or a manifest; 503 while it is being prepared, with how far it is."""
     wheelhouse, packages = services.wheelhouse, services.packages

@@ -9,15 +9,16 @@ from pydantic import BaseModel
 from windrow_master.api import overview
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_routes import feed_of
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import EventOut
 from windrow_master.api.overview import Earnings, Tally
 from windrow_master.api.paging import event_json
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import account_of
 from windrow_proto.units import CURRENCY_TEST, DAY, Microcents, money_text, time_text
 
-router = make_router("overview")
+route = Routes("overview")
 
 EVENTS_SHOWN = 12
 """More would be the page of events."""
@@ -86,7 +87,7 @@ class OverviewOut(BaseModel):
     events: list[EventOut]
 
 
-@router.get("/overview", response_model=OverviewOut)
+@route.get("/overview", may=Permission.FLEET_READ, response_model=OverviewOut)
 async def overview_now(services: Serving, principal: Asking) -> Any:
     """The installation at a glance: counts by tier, revenue, what happened last."""
     feed = feed_of(services)

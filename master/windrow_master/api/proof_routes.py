@@ -7,18 +7,20 @@ from fastapi import Response
 from windrow_master.acceptance import progress
 from windrow_master.acceptance.model import Proof
 from windrow_master.api import out_proof as out
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_routes import own_host
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import accepted, time_or_none
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text
 
-router = make_router("proofs")
+route = Routes("proofs")
 
 
-@router.get("/hosts/{host_id}/proof", responses=out.PROOF)
+@route.get("/hosts/{host_id}/proof", may=Permission.FLEET_READ, reach=Reach.ALL, responses=out.PROOF)
 async def proof(services: Serving, host_id: str) -> Any:
     """How far a host has come from the download to the listing, and its newest test rentals step by step."""
     entry = services.fleet.entry(HostId(host_id))
@@ -37,7 +39,13 @@ async def proof(services: Serving, host_id: str) -> Any:
     }
 
 
-@router.post("/hosts/{host_id}/prove", status_code=202, responses=out.PROVING)
+@route.post(
+    "/hosts/{host_id}/prove",
+    may=Permission.FLEET_OPERATE,
+    reach=Reach.OWN_OR_OPERATED,
+    status_code=202,
+    responses=out.PROVING,
+)
 async def prove(services: Serving, principal: Asking, host_id: str) -> Response:
     """Rent it now as a renter would; the operation ends with the result."""
     owned = own_host(services, principal, host_id)

@@ -16,7 +16,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windrow_master.api import problems
-from windrow_master.api.auth import V1
+from windrow_master.api.auth import Declarations
 from windrow_master.api.deps import bearer_of
 from windrow_master.store.bus import Bus, Limit, Taken
 from windrow_proto.errors import TooMany
@@ -26,10 +26,6 @@ PROVEN_MAX: Final = 10_000
 """Tokens this process remembers as real; a forgotten one is looked up once more."""
 IPV6_NETWORK: Final = 64
 """What one subscriber gets: a limit per address would be no limit."""
-FREE: Final = frozenset({"/healthz"})
-"""Who asks whether we live is answered whatever else is asked."""
-SIGN_INS: Final = frozenset({("POST", f"{V1}/session"), ("POST", f"{V1}/sign-in")})
-
 
 TOKEN: Final = Limit("token", burst=5_000, refill_ns=2 * MILLISECOND)
 """Per token. Generous beside what the console and the command line need (a few a second), strict beside what hurts: a
@@ -69,17 +65,19 @@ class _Asked:
 class Limited:
     """The application behind its limits."""
 
-    def __init__(self, app: ASGIApp, bus: Bus, limits: Limits | None) -> None:
-        """limits: None lets everything through."""
+    def __init__(self, app: ASGIApp, bus: Bus, limits: Limits | None, declared: Declarations) -> None:
+        """limits: None lets everything through. declared: the routes behind it, by method and path."""
         self._app = app
         self._bus = bus
         self._limits = limits
         self._proven: OrderedDict[str, None] = OrderedDict()
+        self._unlimited = frozenset(path for (_, path), one in declared.items() if one.is_unlimited)
+        self._sign_ins = frozenset(route for route, one in declared.items() if one.signs_in)
         self.refused: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or refuse it before it costs."""
-        if self._limits is None or scope["type"] != "http" or scope["path"] in FREE:
+        if self._limits is None or scope["type"] != "http" or scope["path"] in self._unlimited:
             await self._app(scope, receive, send)
             return
         asked = await self._count(Request(scope), self._limits)
@@ -111,7 +109,7 @@ class Limited:
         if digest is not None and digest in self._proven:
             self._proven.move_to_end(digest)
             return _Asked(address, digest, prefix, True, limits.token, await self._bus.take(digest, limits.token))
-        is_attempt = digest is not None or (request.method, request.url.path) in SIGN_INS
+        is_attempt = digest is not None or (request.method, request.url.path) in self._sign_ins
         limit = limits.attempt if is_attempt else limits.address
         return _Asked(address, digest, prefix, is_attempt, limit, await self._bus.take(address, limit))
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from windrow_master.api import out, sse, streaming, visibility
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import (
     Cursor,
     Limit,
@@ -18,6 +18,9 @@ from windrow_master.api.paging import (
     read_number,
     sifted,
 )
+from windrow_master.api.route import Routes
+from windrow_master.api.sharing import ShareKind
+from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.sift import sift
 from windrow_master.store.model import EventRow
@@ -25,7 +28,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.ids import OperationId
 
-router = make_router("records")
+route = Routes("records")
 
 EVERYTHING = "events"
 """The topic of all events; those of one subject are at `events/<subject>`."""
@@ -45,7 +48,7 @@ def message_of(row: EventRow) -> sse.Message:
     return sse.Message("event", event_json(row), str(row.number))
 
 
-@router.get("/operations", responses=out.OPERATIONS)
+@route.get("/operations", may=Permission.SIGNED_IN, responses=out.OPERATIONS)
 async def operations(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Long actions of the account (operators: of all), the latest first."""
     account = None if visibility.oversees(principal) else principal.account_id
@@ -54,7 +57,7 @@ async def operations(services: Serving, principal: Asking, limit: Limit = 100, c
     return page(found, limit, operation_json, lambda operation: operation.id)
 
 
-@router.get("/operations/{operation_id}", responses=out.OPERATION)
+@route.get("/operations/{operation_id}", may=Permission.SIGNED_IN, reach=Reach.OWN_OR_OVERSEEN, responses=out.OPERATION)
 async def operation(services: Serving, principal: Asking, operation_id: str) -> Any:
     """How far a long action has come."""
     found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
@@ -63,7 +66,7 @@ async def operation(services: Serving, principal: Asking, operation_id: str) -> 
     return operation_json(found)
 
 
-@router.get("/events", responses=out.EVENTS)
+@route.get("/events", may=Permission.FLEET_READ, responses=out.EVENTS)
 async def events(
     services: Serving,
     principal: Asking,
@@ -92,7 +95,7 @@ async def events(
     return sifted(await services.store.read(read), event_json, lambda row: str(row.number))
 
 
-@router.get("/events/stream", **out.STREAM)
+@route.get("/events/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **out.STREAM)
 async def events_stream(request: Request, services: Serving, principal: Asking, subject: Subject = None) -> Response:
     """Events as they happen; a returning listener gets what it missed first."""
     _check_subject(principal, subject)

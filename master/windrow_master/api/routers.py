@@ -1,8 +1,8 @@
-"""The list of routers under /api/v1; a room that has routes adds one line."""
+"""Lists the routes of the HTTP API by file; a file that has routes adds one line."""
 
 from typing import Final
 
-from fastapi import APIRouter
+from fastapi.routing import APIRoute
 
 from windrow_master.api import (
     access_routes,
@@ -12,6 +12,7 @@ from windrow_master.api import (
     bandwidth_routes,
     checkpoint_routes,
     cluster_routes,
+    console,
     facts_routes,
     fleet_routes,
     health,
@@ -19,6 +20,8 @@ from windrow_master.api import (
     identity_routes,
     job_routes,
     market_routes,
+    onboarding_routes,
+    openapi_routes,
     overview_routes,
     proof_routes,
     record_routes,
@@ -28,28 +31,46 @@ from windrow_master.api import (
     verification_routes,
     volume_routes,
 )
+from windrow_master.api.auth import Declaration, Declarations, declaration_of
+from windrow_master.api.route import Routes
 
-ROUTERS: Final[tuple[APIRouter, ...]] = (
-    identity_routes.router,
-    account_routes.router,
-    record_routes.router,
-    audit_routes.router,
-    cluster_routes.router,
-    template_routes.router,
-    volume_routes.router,
-    artefact_routes.router,
-    checkpoint_routes.router,
-    job_routes.router,
-    market_routes.router,
-    overview_routes.router,
-    fleet_routes.router,
-    facts_routes.router,
-    standing_routes.router,
-    bandwidth_routes.router,
-    verification_routes.router,
-    proof_routes.router,
-    access_routes.router,
-    telemetry_routes.router,
-    history_routes.router,
-    health.router,
+ROUTES: Final[tuple[Routes, ...]] = (
+    identity_routes.route,
+    account_routes.route,
+    record_routes.route,
+    audit_routes.route,
+    cluster_routes.route,
+    template_routes.route,
+    volume_routes.route,
+    artefact_routes.route,
+    checkpoint_routes.route,
+    job_routes.route,
+    market_routes.route,
+    overview_routes.route,
+    fleet_routes.route,
+    facts_routes.route,
+    standing_routes.route,
+    bandwidth_routes.route,
+    verification_routes.route,
+    proof_routes.route,
+    access_routes.route,
+    telemetry_routes.route,
+    history_routes.route,
+    health.route,
+    health.root,
+    onboarding_routes.root,
+    openapi_routes.root,
+    console.root,
 )
+"""The console comes last: it answers every path that is left."""
+
+
+def declared() -> Declarations:
+    """Every route with its rules; raises LookupError where one has none."""
+    found: dict[tuple[str, str], Declaration] = {}
+    for one in ROUTES:
+        for route in one.router.routes:
+            declaration = declaration_of(route)
+            assert isinstance(route, APIRoute), "only these have one"
+            found |= {(method, route.path): declaration for method in route.methods or ()}
+    return found

@@ -2,10 +2,12 @@
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 from windrow_master.identity.model import Principal
 from windrow_master.shares import Share, ShareLimits, Shares
+from windrow_proto.units import GIB, MIB
 
 REQUESTS: Final = ShareLimits(limit=512, per_account=128, reserve=64)
 """Requests under way; each may hold a body of a MiB."""
@@ -17,27 +19,20 @@ EXPORTS: Final = ShareLimits(limit=4, per_account=2, reserve=1)
 """Files of history; each holds a question to it and, for Parquet, a folder on the disk."""
 UPLOADS: Final = ShareLimits(limit=64, per_account=16, reserve=8)
 """Folders and artefacts on their way in."""
+FOLDER_MAX: Final = 1 * GIB + 16 * MIB
+"""Bytes of an upload: a folder is at most 1 GiB; the rest is what tar adds."""
 
 _HELD: Final = "windrow.shares"
-_PREFIX: Final = "/api/v1"
-_ARTEFACT: Final = "/artefacts/{owner_kind}/{owner_id}/{name:path}"
-_STREAMED: Final = frozenset(
-    {
-        *(("GET", "/events/stream"), ("GET", "/fleet/stream"), ("GET", "/hosts/{host_id}/stream")),
-        ("GET", "/clusters/{cluster_id}/stream"),
-    }
-)
-_DOWNLOADED: Final = frozenset(
-    {
-        *(("GET", "/clusters/{cluster_id}/logs"), ("POST", "/clusters/{cluster_id}/exec")),
-        *(("GET", "/clusters/{cluster_id}/files"), ("GET", _ARTEFACT)),
-        *(("GET", "/jobs/{job_id}/logs"), ("GET", "/jobs/{job_id}/artefacts")),
-    }
-)
-_EXPORTED: Final = ("GET", "/hosts/{host_id}/export")
-_UPLOADED: Final = frozenset(
-    {("PUT", "/clusters/{cluster_id}/files"), ("PUT", "/jobs/{job_id}/files"), ("PUT", _ARTEFACT)}
-)
+
+
+class ShareKind(StrEnum):
+    """What a route's requests take of the Master."""
+
+    REQUESTS = "requests"
+    STREAMS = "streams"
+    DOWNLOADS = "downloads"
+    EXPORTS = "exports"
+    UPLOADS = "uploads"
 
 
 @dataclass(slots=True)
@@ -56,23 +51,16 @@ class RequestShares:
         """Each of them."""
         return self.requests, self.streams, self.downloads, self.exports, self.uploads
 
-    def kind(self, method: str, template: str) -> Shares:
-        """What a request of this route takes."""
-        route = method, template.removeprefix(_PREFIX)
-        if route in _STREAMED:
-            return self.streams
-        if route in _DOWNLOADED:
-            return self.downloads
-        if route == _EXPORTED:
-            return self.exports
-        return self.uploads if route in _UPLOADED else self.requests
+    def of(self, kind: ShareKind) -> Shares:
+        """The share of that kind."""
+        shares: Shares = getattr(self, kind)
+        return shares
 
-    def take(self, scope: MutableMapping[str, Any], template: str, principal: Principal) -> None:
+    def take(self, scope: MutableMapping[str, Any], kind: ShareKind, principal: Principal) -> None:
         """Take a share for a request, once. Raises TooMany."""
         if _HELD in scope:
             return
-        kind = self.kind(scope["method"], template)
-        scope[_HELD] = kind.take(principal.holder, is_trusted=principal.is_trusted)
+        scope[_HELD] = self.of(kind).take(principal.holder, is_trusted=principal.is_trusted)
 
 
 def give_back(scope: MutableMapping[str, Any]) -> None:

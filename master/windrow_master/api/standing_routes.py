@@ -5,20 +5,22 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, described
+from windrow_master.api.route import Routes
 from windrow_master.fleet import reliability_counts
 from windrow_master.fleet.model import AdminState, Slot, Verification
 from windrow_master.fleet.states import VerifyState
 from windrow_master.fleet.view import Entry
+from windrow_master.identity.decide import Permission
 from windrow_master.market import unrented
 from windrow_master.market.offers import PriceBook
 from windrow_master.verification import schedule
 from windrow_proto.ids import GpuUuid, HostId
 from windrow_proto.units import DAY, Microcents
 
-router = make_router("standing")
+route = Routes("standing")
 
 
 class ReliabilityOut(Out):
@@ -52,7 +54,7 @@ class StandingOut(Out):
 STANDING: Final = described(StandingOut)
 
 
-@router.get("/hosts/{host_id}/standing", responses=STANDING)
+@route.get("/hosts/{host_id}/standing", may=Permission.FLEET_READ, reach=Reach.ALL, responses=STANDING)
 async def standing(services: Serving, host_id: str) -> Any:
     """How far one can rely on a host, with the evidence, and why each of its slots without a lease is not rented."""
     entry = services.fleet.entry(HostId(host_id))

@@ -6,16 +6,19 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Request, Response
 
 from windrow_master.api import out, out_health, sse, streaming
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
 from windrow_master.api.fleet_shapes import reading_json
-from windrow_master.api.idempotency import make_router
+from windrow_master.api.route import Routes
+from windrow_master.api.sharing import ShareKind
+from windrow_master.identity.decide import Permission
 from windrow_master.telemetry.model import SeriesKey, SeriesQuery
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
 from windrow_proto.metrics import BY_NAME, METRICS, Scope
 from windrow_proto.units import HOUR, MILLISECOND, SECOND, parse_time
 
-router = make_router("telemetry")
+route = Routes("telemetry")
 
 LOOK_NS: Final = SECOND // 4
 """Between two looks for a new sample: adds at most this to what the network takes."""
@@ -25,7 +28,7 @@ STEPS_S: Final = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21
 METRICS_MAX: Final = 32
 
 
-@router.get("/metrics/catalog", responses=out_health.CATALOG)
+@route.get("/metrics/catalog", may=Permission.FLEET_READ, responses=out_health.CATALOG)
 async def catalog() -> Any:
     """Every metric: its name, unit and meaning."""
     items = [
@@ -43,7 +46,7 @@ async def catalog() -> Any:
     return {"items": items, "next_cursor": None}
 
 
-@router.get("/hosts/{host_id}/stream", **out.STREAM)
+@route.get("/hosts/{host_id}/stream", may=Permission.FLEET_READ, reach=Reach.ALL, share=ShareKind.STREAMS, **out.STREAM)
 async def host_stream(request: Request, services: Serving, host_id: str) -> Response:
     """The samples of one host as they come; while this is open the host sends them each second."""
     entry = services.fleet.entry(HostId(host_id))
@@ -67,7 +70,7 @@ async def _live(services: Services, host_id: HostId) -> AsyncIterator[sse.Messag
             await services.clock.sleep_ns(LOOK_NS)
 
 
-@router.get("/hosts/{host_id}/history", responses=out_health.HISTORY)
+@route.get("/hosts/{host_id}/history", may=Permission.FLEET_READ, reach=Reach.ALL, responses=out_health.HISTORY)
 async def history(
     services: Serving,
     host_id: str,

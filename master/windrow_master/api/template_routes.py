@@ -6,14 +6,16 @@ from fastapi import Path, Response
 from pydantic import Field
 
 from windrow_master.api import out
+from windrow_master.api.auth import Reach
 from windrow_master.api.cluster_routes import ClusterBody
 from windrow_master.api.cluster_shapes import template_json
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.out_clusters import KeptRequestOut
+from windrow_master.api.route import Routes
 from windrow_master.clusters.templates import TEMPLATES_MAX
+from windrow_master.identity.decide import Permission
 
-router = make_router("templates")
+route = Routes("templates")
 
 Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 
@@ -33,25 +35,25 @@ class TemplatesOut(out.Out):
     next_cursor: None
 
 
-@router.get("/templates", responses=out.described(TemplatesOut))
+@route.get("/templates", may=Permission.RENT, responses=out.described(TemplatesOut))
 async def templates(services: Serving, principal: Asking) -> Any:
     """All templates of the account."""
     return {"items": [template_json(one) for one in await services.templates.list(principal)], "next_cursor": None}
 
 
-@router.get("/templates/{name}", responses=out.described(TemplateOut))
+@route.get("/templates/{name}", may=Permission.RENT, reach=Reach.OWN, responses=out.described(TemplateOut))
 async def template(services: Serving, principal: Asking, name: Name) -> Any:
     """One template of the account."""
     return template_json(await services.templates.get(principal, name))
 
 
-@router.put("/templates/{name}", responses=out.described(TemplateOut))
+@route.put("/templates/{name}", may=Permission.RENT, reach=Reach.ALL, responses=out.described(TemplateOut))
 async def save_template(services: Serving, principal: Asking, name: Name, body: ClusterBody) -> Any:
     """Keep a request under a name, in place of what was kept there. A login for a registry is not kept."""
     return template_json(await services.templates.save(principal, name, body.parsed()))
 
 
-@router.delete("/templates/{name}", status_code=204)
+@route.delete("/templates/{name}", may=Permission.RENT, reach=Reach.OWN, status_code=204)
 async def delete_template(services: Serving, principal: Asking, name: Name) -> Response:
     """Forget it; clusters that were made from it stay."""
     await services.templates.delete(principal, name)

@@ -5,11 +5,13 @@ from typing import Any, Final
 from fastapi import Response
 
 from windrow_master.api import out_verification as out
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_routes import own_host
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import accepted
+from windrow_master.api.route import Routes
 from windrow_master.fleet.model import Verification
+from windrow_master.identity.decide import Permission
 from windrow_master.verification import schedule
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
@@ -17,10 +19,10 @@ from windrow_proto.units import MILLISECOND, time_text
 
 MEMORY: Final = ("memory", "memory_claimed_bytes", "memory_filled_bytes", "memory_probes", "memory_wrong")
 
-router = make_router("verification")
+route = Routes("verification")
 
 
-@router.get("/hosts/{host_id}/verification", responses=out.VERIFICATION)
+@route.get("/hosts/{host_id}/verification", may=Permission.FLEET_READ, reach=Reach.ALL, responses=out.VERIFICATION)
 async def verification(services: Serving, host_id: str) -> Any:
     """How a host's verification stands, in words, the newest challenge of each card with its evidence, earlier ones."""
     host = services.fleet.entry(HostId(host_id)).host
@@ -38,7 +40,13 @@ async def verification(services: Serving, host_id: str) -> Any:
     }
 
 
-@router.post("/hosts/{host_id}/verify", status_code=202, responses=out.VERIFYING)
+@route.post(
+    "/hosts/{host_id}/verify",
+    may=Permission.FLEET_OPERATE,
+    reach=Reach.OWN_OR_OPERATED,
+    status_code=202,
+    responses=out.VERIFYING,
+)
 async def verify(services: Serving, principal: Asking, host_id: str) -> Response:
     """Challenge every free GPU of it now; the operation ends with the verdict."""
     owned = own_host(services, principal, host_id)

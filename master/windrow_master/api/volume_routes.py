@@ -6,18 +6,20 @@ from fastapi import Path, Response
 from pydantic import Field
 
 from windrow_master.api import out
+from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import time_or_none
+from windrow_master.api.route import Routes
 from windrow_master.clusters.model import Volume
+from windrow_master.identity.decide import Permission
 from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX, VOLUMES_MAX
 from windrow_master.storage.volumes import VolumeView
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import time_text
 
-router = make_router("volumes")
+route = Routes("volumes")
 
 Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9.-]{0,39}$")]
 
@@ -99,32 +101,37 @@ def volume_json(view: VolumeView) -> dict[str, Any]:
     return _kept_json(view.volume) | {"used_by": users}
 
 
-@router.get("/volumes", responses=out.described(VolumesOut))
+@route.get("/volumes", may=Permission.RENT, responses=out.described(VolumesOut))
 async def volumes(services: Serving, principal: Asking) -> Any:
     """All volumes of the account."""
     return {"items": [volume_json(one) for one in await services.volumes.list(principal)], "next_cursor": None}
 
 
-@router.post("/volumes", status_code=201, responses=out.described(VolumeOut, 201))
+@route.post("/volumes", may=Permission.RENT, status_code=201, responses=out.described(VolumeOut, 201))
 async def create_volume(services: Serving, principal: Asking, body: VolumeBody) -> Any:
     """Make an empty one. It goes with `volumes` of a cluster's or a job's request."""
     return volume_json(await services.volumes.create(principal, body.name, body.max_bytes))
 
 
-@router.get("/volumes/{name}", responses=out.described(VolumeOut))
+@route.get("/volumes/{name}", may=Permission.RENT, reach=Reach.OWN, responses=out.described(VolumeOut))
 async def volume(services: Serving, principal: Asking, name: Name) -> Any:
     """One of them."""
     return volume_json(await services.volumes.get(principal, name))
 
 
-@router.delete("/volumes/{name}", status_code=204)
+@route.delete("/volumes/{name}", may=Permission.RENT, reach=Reach.OWN, status_code=204)
 async def delete_volume(services: Serving, principal: Asking, name: Name) -> Response:
     """Delete it with all of its versions; refused while a cluster has it."""
     await services.volumes.delete(principal, name)
     return Response(status_code=204)
 
 
-@router.post("/clusters/{cluster_id}/volumes/save", responses=out.described(SavedVolumesOut))
+@route.post(
+    "/clusters/{cluster_id}/volumes/save",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    responses=out.described(SavedVolumesOut),
+)
 async def save_volumes(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save now what has changed in the volumes that this cluster writes; the answer comes when it is stored."""
     if services.volume_course is None:

@@ -4,30 +4,36 @@ import json
 from pathlib import Path
 
 import pytest
-from fastapi.routing import APIRoute
 
 from tests.unit.master_api.conftest import Api
-from windrow_master.api import console, health
-from windrow_master.api.app import description
-from windrow_master.api.auth import RULES
+from windrow_master.api import routers
+from windrow_master.api.app import build_api, description
+from windrow_master.api.auth import Reach
 from windrow_master.api.paging import read_cursor, write_cursor
-from windrow_master.api.routers import ROUTERS
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
 from windrow_proto.units import MILLISECOND
 
 OPENAPI = Path(__file__).parents[3] / "docs" / "openapi.json"
 
 
-def _routes() -> list[tuple[str, str]]:
-    routers = (*ROUTERS, health.root, console.root)
-    found = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
-    return [(method, route.path) for route in found for method in sorted(route.methods or ())]
+def test_a_route_without_a_declaration_fails_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def endpoint() -> None:
+        return
+
+    with pytest.raises(LookupError, match="/api/v1/things declares no permission"):
+        Routes("test").router.get("/things")(endpoint)
+    beside = Routes(None)
+    beside.router.get("/things")(endpoint)
+    monkeypatch.setattr(routers, "ROUTES", (*routers.ROUTES, beside))
+    with pytest.raises(LookupError, match="/things declares no permission"):
+        build_api()
 
 
-def test_every_route_has_a_rule() -> None:
-    missing = [route for route in _routes() if route not in RULES]
-
-    assert len(_routes()) > 15
-    assert missing == [], "add them to RULES in windrow_master/api/auth.py"
+def test_a_route_says_whose_objects_it_reaches_exactly_where_its_path_names_one() -> None:
+    for path, reach in (("/things/{thing_id}", None), ("/things", Reach.OWN)):
+        with pytest.raises(ValueError, match=r"GET /things.*: a route has a reach exactly where"):
+            Routes("test").get(path, may=Permission.RENT, reach=reach)
 
 
 def test_the_committed_description_of_the_api_is_the_one_it_gives() -> None:

@@ -10,8 +10,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from tests.unit.master_api.conftest import Api
-from windrow_master.api import auth, problems
-from windrow_master.api.idempotency import make_router
+from windrow_master.api import problems
+from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_proto.errors import Conflict
 from windrow_proto.units import DAY
@@ -26,10 +26,10 @@ class Counter:
 
 
 @pytest.fixture
-async def counting(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[httpx2.AsyncClient, Counter]]:
-    counter, router = Counter(), make_router("test")
+async def counting(api: Api) -> AsyncIterator[tuple[httpx2.AsyncClient, Counter]]:
+    counter, route = Counter(), Routes("test")
 
-    @router.post("/things")
+    @route.post("/things", may=Permission.SIGNED_IN)
     async def make_thing(request: Request) -> JSONResponse:
         if counter.refusals:
             counter.refusals -= 1
@@ -42,10 +42,9 @@ async def counting(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[t
             await counter.gate.wait()
         return JSONResponse({"number": counter.calls}, 202, headers={"Location": "/x"})
 
-    monkeypatch.setitem(auth.RULES, ("POST", "/api/v1/things"), Permission.SIGNED_IN)
     app = FastAPI()
     problems.install(app)
-    app.include_router(router)
+    app.include_router(route.router)
     app.state.services = api.services
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {api.token}"}

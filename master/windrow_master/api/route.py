@@ -1,0 +1,115 @@
+"""Declares routes: `@route.get("/hosts", may=Permission.FLEET_READ)` makes a FastAPI route that carries its rules."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.routing import APIRoute
+
+from windrow_master.api import idempotency, names, streaming, values
+from windrow_master.api.auth import V1, Declaration, Reach, Repeat, declaration_of
+from windrow_master.api.deps import principal_of, services_of
+from windrow_master.api.sharing import ShareKind
+from windrow_master.identity.decide import Permission
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    """Makes a route of a function and gives the function back."""
+
+    def __call__(self, endpoint: Endpoint, /) -> Endpoint: ...
+
+
+class DeclaredRoute(APIRoute):
+    """A route whose POSTs honour Idempotency-Key, that reads no body of anybody who may not ask, and that is asked
+    nothing whose texts and numbers cannot be (values.py)."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler FastAPI makes, wrapped."""
+        handler = super().get_route_handler()
+        is_post = "POST" in (self.methods or ())
+        declaration = declaration_of(self)
+
+        async def permitted(request: Request) -> Response:
+            if declaration.may is Permission.NOBODY:
+                await values.check(request, self)
+                return await handler(request)
+            await declaration(request)
+            services_of(request).shares.take(request.scope, declaration.share, await principal_of(request))
+            if declaration.share is ShareKind.UPLOADS:
+                return await streaming.while_allowed(request, checked(request))
+            return await checked(request)
+
+        async def checked(request: Request) -> Response:
+            await values.check(request, self)
+            names.resolve(request, services_of(request))
+            if is_post and declaration.repeat is not Repeat.ALWAYS:
+                may_resume = declaration.repeat is Repeat.REPEATABLE
+                return await idempotency.once(request, handler, may_resume=may_resume)
+            return await handler(request)
+
+        return permitted
+
+
+class Routes:
+    """Routes of one file. A route that names an object by its id says whose objects it reaches."""
+
+    def __init__(self, tag: str | None) -> None:
+        """tag: the heading under which the API's description lists them. None: routes beside the API, open to all."""
+        self.router = APIRouter() if tag is None else APIRouter(prefix=V1, tags=[tag], route_class=DeclaredRoute)
+
+    def get(
+        self,
+        path: str,
+        *,
+        may: Permission,
+        reach: Reach | None = None,
+        share: ShareKind = ShareKind.REQUESTS,
+        is_unlimited: bool = False,
+        **fastapi: Any,
+    ) -> Decorator:
+        """A route that reads. share: what its answer takes of the Master; fastapi: options of FastAPI's own."""
+        return self._add("GET", path, Declaration(may, reach, share=share, is_unlimited=is_unlimited), fastapi)
+
+    def post(
+        self,
+        path: str,
+        *,
+        may: Permission,
+        reach: Reach | None = None,
+        repeat: Repeat = Repeat.REMEMBERED,
+        share: ShareKind = ShareKind.REQUESTS,
+        signs_in: bool = False,
+        **fastapi: Any,
+    ) -> Decorator:
+        """A route that does something. repeat: how it is answered when it comes again with its Idempotency-Key."""
+        return self._add("POST", path, Declaration(may, reach, repeat, share, signs_in=signs_in), fastapi)
+
+    def put(
+        self,
+        path: str,
+        *,
+        may: Permission,
+        reach: Reach | None = None,
+        share: ShareKind = ShareKind.REQUESTS,
+        body_max: int | None = None,
+        **fastapi: Any,
+    ) -> Decorator:
+        """A route that keeps what it is sent. body_max: bytes, where it is an upload."""
+        return self._add("PUT", path, Declaration(may, reach, share=share, body_max=body_max), fastapi)
+
+    def delete(self, path: str, *, may: Permission, reach: Reach | None = None, **fastapi: Any) -> Decorator:
+        """A route that ends or removes something."""
+        return self._add("DELETE", path, Declaration(may, reach), fastapi)
+
+    def _add(self, method: str, path: str, declaration: Declaration, fastapi: dict[str, Any]) -> Decorator:
+        if ("{" in path) is (declaration.reach is None):
+            raise ValueError(f"{method} {path}: a route has a reach exactly where its path names an object.")
+
+        def decorator(endpoint: Endpoint, /) -> Endpoint:
+            rules = [Depends(declaration)]
+            self.router.add_api_route(path, endpoint, methods=[method], dependencies=rules, **fastapi)
+            return endpoint
+
+        return decorator
