@@ -23,8 +23,8 @@ from tests.browser.test_console_states import signed_in
 from tests.services import all_required
 from windrow.cli.main import app
 from windrow.errors import ApiProblem
+from windrow_master.api.bodies import Reason
 from windrow_master.api.cluster_routes import ClusterBody, ExecBody, ResizeBody
-from windrow_master.api.fleet_routes import Reason
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
 from windrow_master.api.market_routes import PriceBody
 from windrow_master.api.volume_routes import VolumeBody

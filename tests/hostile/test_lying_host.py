@@ -280,7 +280,7 @@ async def test_strangers_do_not_learn_who_rents_what(shop: Any, path: str) -> No
 
 @pytest.mark.row("F27")
 async def test_a_renter_learns_which_slots_are_his_own_and_no_others(shop: Any) -> None:
-    from windrow_master.api.fleet_routes import feed_of
+    from windrow_master.api.fleet_feed import feed_of
 
     cluster, opened = shop.ids["{cluster_id}"], shop.opened
     await _rent(opened, cluster)

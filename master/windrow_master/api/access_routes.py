@@ -12,10 +12,9 @@ from windrow_master.accesses.model import LOAD_FULL, Drained, state_of
 from windrow_master.accesses.service import no_access
 from windrow_master.api import out_accesses
 from windrow_master.api.auth import Reach
+from windrow_master.api.bodies import Body, Given
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.fleet_routes import Given
 from windrow_master.api.fleet_shapes import link_json
-from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.fleet.model import AdminState

@@ -8,9 +8,9 @@ from pydantic import Field
 from windrow_master.accounts import AccountService, AccountView, MadeLink
 from windrow_master.api import out_accounts
 from windrow_master.api.auth import Reach, Repeat
-from windrow_master.api.cluster_routes import money_of
+from windrow_master.api.bodies import Body, Money, money_of
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.identity_routes import Body, token_json
+from windrow_master.api.identity_routes import token_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
@@ -24,7 +24,6 @@ LINK_FRAGMENT: Final = "#sign-in="
 """A fragment stays in the browser: no server and no proxy writes it into a log."""
 
 AccountName = Annotated[str, Field(min_length=1, max_length=64)]
-Money = Annotated[str, Field(max_length=30)]
 
 
 class AccountBody(Body):

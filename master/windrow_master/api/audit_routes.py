@@ -6,8 +6,8 @@ from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api import out
+from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_number
 from windrow_master.api.route import Routes
 from windrow_master.audit.model import Head, Verdict, Wanted

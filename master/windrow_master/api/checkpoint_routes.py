@@ -7,8 +7,8 @@ from pydantic import Field
 
 from windrow_master.api import out
 from windrow_master.api.auth import Reach
+from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.identity_routes import Body
 from windrow_master.api.out import Out, Page, Time
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission

@@ -10,14 +10,23 @@ from typing import Annotated, Any, Literal
 from zlib import crc32
 
 from fastapi import Header, Query, Request, Response
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field
 
 from windrow_master.api import out, out_clusters, sse, streaming
 from windrow_master.api.auth import Reach, Repeat
+from windrow_master.api.bodies import (
+    ENTITY_MAX,
+    SECONDS_MAX,
+    Body,
+    Money,
+    RegistryLoginBody,
+    login_of,
+    money_if,
+    nanoseconds_of,
+)
 from windrow_master.api.cluster_shapes import box_json, cluster_json, explanation_json, plan_json, tunnel_json
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
-from windrow_master.api.identity_routes import Body
 from windrow_master.api.names import host_of
 from windrow_master.api.paging import Cursor, Json, Limit, accepted, page, read_cursor, tagged
 from windrow_master.api.route import Routes
@@ -31,33 +40,16 @@ from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.network.nearest_access import LISTED_MAX, Wish
 from windrow_master.network.workload_io import WorkAccess
-from windrow_proto.errors import InvalidInput, Unavailable, WindrowError
+from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData
-from windrow_proto.sealed import RegistryLogin
-from windrow_proto.units import MICROCENTS_PER_UNIT, MILLISECOND, SECOND, Bytes, Microcents, money_text, parse_money
+from windrow_proto.units import MILLISECOND, Bytes
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 route = Routes("clusters")
 
 Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
-SECONDS_MAX = 10**8
-MONEY_MAX = Microcents(10**9 * MICROCENTS_PER_UNIT)
-"""More than anybody has; a hundred times of it still fits 64 bits."""
 RTT_MS_MAX = 60_000
-ENTITY_MAX = 2**53
-"""Sizes that JavaScript still counts exactly."""
-
-
-class RegistryLoginBody(Body):
-    """What the registry of a private image is shown."""
-
-    username: Annotated[str, Field(min_length=1, max_length=256)]
-    password: Annotated[SecretStr, Field(min_length=1, max_length=8_192)]
-
-    def parsed(self) -> RegistryLogin:
-        """The same as a value."""
-        return RegistryLogin(self.username, self.password.get_secret_value())
 
 
 class ClusterBody(Body):
@@ -80,7 +72,7 @@ class ClusterBody(Body):
     runtime: Literal["process", "docker", "simulated"] | None = None
     simulated: bool = False
     slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
-    max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
+    max_price_per_hour: Money | None = None
     hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX, description="Each gives all that is asked for")] = 1
     restart_members: bool = False
     ssh_keys: Annotated[
@@ -88,7 +80,7 @@ class ClusterBody(Body):
     ]
     notebook: Annotated[bool, Field(description="Whether a box starts Jupyter")] = False
     max_duration_seconds: Annotated[float | None, Field(gt=0, le=SECONDS_MAX, description="It is ended then")] = None
-    budget: Annotated[str | None, Field(max_length=30, description="It is ended before it costs more")] = None
+    budget: Annotated[Money | None, Field(description="It is ended before it costs more")] = None
     idle_seconds: Annotated[
         float | None,
         Field(gt=0, le=SECONDS_MAX, description="It is ended after so long without a command, file or tunnel in it"),
@@ -149,18 +141,14 @@ class ResizeBody(Body):
     """How many hosts a Ray or Dask cluster is to have, and what all of them may cost."""
 
     hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX)]
-    max_price_per_hour: Annotated[str | None, Field(max_length=30, description="Of all of it; else as was asked")] = (
-        None
-    )
+    max_price_per_hour: Annotated[Money | None, Field(description="Of all of it; else as was asked")] = None
     registry_login: Annotated[RegistryLoginBody | None, Field(description="For the image, on new hosts")] = None
 
 
 class StartBody(Body):
     """What all of it may cost now, and what was kept nowhere."""
 
-    max_price_per_hour: Annotated[str | None, Field(max_length=30, description="Of all of it; else as was asked")] = (
-        None
-    )
+    max_price_per_hour: Annotated[Money | None, Field(description="Of all of it; else as was asked")] = None
     registry_login: Annotated[
         RegistryLoginBody | None, Field(description="For the image; to be given again where it was at the creation")
     ] = None
@@ -202,32 +190,6 @@ class FilesArrived(BaseModel):
 
     bytes: int
     files: int
-
-
-def login_of(shown: RegistryLoginBody | None) -> RegistryLogin | None:
-    """A registry's login in a request."""
-    return None if shown is None else shown.parsed()
-
-
-def nanoseconds_of(span_s: float | None) -> int | None:
-    """A span in a request."""
-    return None if span_s is None else int(span_s * SECOND)
-
-
-def money_if(field: str, text: str | None) -> Microcents | None:
-    """As `money_of`, where an amount was given."""
-    return None if text is None else money_of(field, text)
-
-
-def money_of(field: str, text: str) -> Microcents:
-    """An amount in a request, 0 or more; InvalidInput for what is none."""
-    try:
-        amount = parse_money(text)
-    except ValueError as error:
-        raise InvalidInput(f"{field}: {error}.") from None
-    if not 0 <= amount <= MONEY_MAX:
-        raise InvalidInput(f"{field}: An amount of money is between 0 and {money_text(MONEY_MAX)}.")
-    return amount
 
 
 def inside_of(services: Services) -> WorkAccess:

@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from windrow_master.api import fleet_shapes as shapes
 from windrow_master.api import fleet_texts as texts
 from windrow_master.api import sse
+from windrow_master.api.services import Services
 from windrow_master.fleet.model import AdminState
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.view import Entry
@@ -229,3 +231,16 @@ class FleetFeed:
                 quiet = 0
                 yield sse.ALIVE
             await self._clock.sleep_ns(PERIOD_NS)
+
+
+_FEEDS: Final[WeakKeyDictionary[object, FleetFeed]] = WeakKeyDictionary()
+"""One feed for each fleet that is served, so that all its readers share what was shaped."""
+
+
+def feed_of(services: Services) -> FleetFeed:
+    """The shared feed of this application's fleet."""
+    feed = _FEEDS.get(services.fleet)
+    if feed is None:
+        feed = FleetFeed(services.store, services.fleet, services.telemetry, services.market, services.clock)
+        _FEEDS[services.fleet] = feed
+    return feed

@@ -3,23 +3,22 @@
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
-from weakref import WeakKeyDictionary
 
-from fastapi import Body as FromBody
 from fastapi import Query, Request, Response
 from pydantic import Field
 
 from windrow_master.api import out, out_gpus, sse, streaming, visibility
 from windrow_master.api.auth import Reach
+from windrow_master.api.bodies import Body, Given, Reason
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.fleet_feed import FleetFeed, Viewer
+from windrow_master.api.fleet_feed import Viewer, feed_of
 from windrow_master.api.fleet_shapes import Sees, command_json
 from windrow_master.api.gpu_shapes import gpu_page_json
-from windrow_master.api.identity_routes import Body
 from windrow_master.api.json_text import listed, tag_of, tagged_text
 from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sifted, tagged, write_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
+from windrow_master.api.visibility import own_host
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
 from windrow_master.fleet.sanitise import OWN_CODES
 from windrow_master.fleet.states import AdminEvent
@@ -42,24 +41,6 @@ EVENTS_READ: Final = 50
 """Of a GPU's latest events, in which its latest XID is looked for."""
 GPU_XID: Final = "gpu.xid"
 IMAGE_CHARS_MAX: Final = 255
-
-_FEEDS: WeakKeyDictionary[object, FleetFeed] = WeakKeyDictionary()
-"""One feed for each fleet that is served, so that all its readers share what was shaped."""
-
-
-class Reason(Body):
-    """Why somebody changes a host's state; it is kept in the audit log and shown."""
-
-    reason: Annotated[str, Field(max_length=300)] = ""
-
-
-def feed_of(services: Services) -> FleetFeed:
-    """The shared feed of this application's fleet."""
-    feed = _FEEDS.get(services.fleet)
-    if feed is None:
-        feed = FleetFeed(services.store, services.fleet, services.telemetry, services.market, services.clock)
-        _FEEDS[services.fleet] = feed
-    return feed
 
 
 @route.get("/hosts", may=Permission.FLEET_READ, responses=out.HOSTS)
@@ -140,22 +121,11 @@ async def host(services: Serving, principal: Asking, request: Request, host_id: 
     return tagged(request, body, f"{services.store.epoch}.{entry.version}.{live}.{body['last_seen_at']}")
 
 
-def own_host(services: Services, principal: Principal, host_id: str) -> HostId:
-    """The host, if this principal may decide about it: an operator about all, a provider about its own."""
-    entry = services.fleet.entry(HostId(host_id))
-    if Role.OPERATOR not in principal.roles and entry.host.owner_account != principal.account_id:
-        raise NotFound("There is no such host.", subject=host_id[:64])
-    return entry.host.host_id
-
-
 async def _decide(services: Services, principal: Principal, host_id: str, event: AdminEvent, body: Reason) -> Any:
     owned = own_host(services, principal, host_id)
     entry = await services.fleet.decide(owned, event, principal.actor, body.reason)
     feed = feed_of(services)
     return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
-
-
-Given = Annotated[Reason, FromBody()]
 
 
 @route.post("/hosts/{host_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, responses=out.HOST)

@@ -5,10 +5,11 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from windrow_master.api import out
 from windrow_master.api.auth import Reach, Repeat
+from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving, bearer_of
 from windrow_master.api.onboarding_routes import join_command
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
@@ -31,12 +32,6 @@ from windrow_proto.ids import TokenId
 from windrow_proto.units import SECOND, time_text
 
 route = Routes("identity")
-
-
-class Body(BaseModel):
-    """A request's body: unknown fields are refused, so that a misspelt one is not silently ignored."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class SessionBody(Body):
@@ -62,7 +57,7 @@ class JoinBody(Body):
     host_name: Annotated[str, Field(max_length=1_024)] = ""
     role: MemberRole = MemberRole.HOST
     simulated: bool = False
-    addresses: Annotated[list[str], Field(max_length=16)] = []
+    addresses: Annotated[list[str], Field(default_factory=list, max_length=16)]
 
 
 class RenewBody(Body):

@@ -9,10 +9,9 @@ from pydantic import AwareDatetime, Field
 
 from windrow_master.api import out, out_clusters, out_jobs, streaming
 from windrow_master.api.auth import Reach, Repeat
-from windrow_master.api.cluster_routes import ENTITY_MAX, SECONDS_MAX, RegistryLoginBody, money_if, nanoseconds_of
+from windrow_master.api.bodies import ENTITY_MAX, SECONDS_MAX, Body, Money, RegistryLoginBody, money_if, nanoseconds_of
 from windrow_master.api.cluster_shapes import plan_json
 from windrow_master.api.deps import Asking, Services, Serving, announced
-from windrow_master.api.identity_routes import Body
 from windrow_master.api.job_shapes import impact_json, job_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, tagged
 from windrow_master.api.route import Routes
@@ -48,12 +47,12 @@ class JobBody(Body):
     runtime: Literal["process", "docker", "simulated"] | None = None
     simulated: bool = False
     slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
-    max_price_per_hour: Annotated[str | None, Field(max_length=30)] = None
+    max_price_per_hour: Money | None = None
     retries: Annotated[int, Field(ge=0, le=1_000, description="Further attempts after its host was lost")] = 0
     retries_on_exit: Annotated[bool, Field(description="Also after an exit code other than 0")] = False
     max_duration_seconds: Annotated[float | None, Field(gt=0, le=SECONDS_MAX, description="Of one attempt")] = None
     deadline: Annotated[AwareDatetime | None, Field(description="By which all of it has to have ended")] = None
-    budget: Annotated[str | None, Field(max_length=30, description="Of all attempts; it is ended before")] = None
+    budget: Annotated[Money | None, Field(description="Of all attempts; it is ended before")] = None
     priority: Annotated[int, Field(ge=-1_000, le=1_000, description="The higher goes first")] = 0
     after: Annotated[list[str], Field(default_factory=list, max_length=1_000, description="Jobs to succeed first")]
     array_size: Annotated[int, Field(ge=0, le=100_000, description="So many of them, each with its index")] = 0

@@ -7,10 +7,9 @@ from pydantic import BaseModel, Field
 
 from windrow_master.api import out
 from windrow_master.api.auth import Reach
-from windrow_master.api.cluster_routes import money_of
+from windrow_master.api.bodies import Body, Money, money_of
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_shapes import isolation_text
-from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, read_number, time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.fleet.slices import PROFILE_FORM
@@ -31,7 +30,7 @@ Tier = Annotated[str, Path(max_length=64, pattern=rf"^[a-z0-9][a-z0-9-]{{0,47}}(
 class PriceBody(Body):
     """A price. `own`: for one's own hosts; `all`: the operator's, for all owners who ask nothing themselves."""
 
-    price_per_hour: Annotated[str, Field(max_length=30)]
+    price_per_hour: Money
     scope: Literal["own", "all"] | None = None
 
 

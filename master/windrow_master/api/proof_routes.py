@@ -9,9 +9,9 @@ from windrow_master.acceptance.model import Proof
 from windrow_master.api import out_proof as out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.fleet_routes import own_host
 from windrow_master.api.paging import accepted, time_or_none
 from windrow_master.api.route import Routes
+from windrow_master.api.visibility import own_host
 from windrow_master.identity.decide import Permission
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId

@@ -7,9 +7,9 @@ from fastapi import Response
 from windrow_master.api import out_verification as out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.fleet_routes import own_host
 from windrow_master.api.paging import accepted
 from windrow_master.api.route import Routes
+from windrow_master.api.visibility import own_host
 from windrow_master.fleet.model import Verification
 from windrow_master.identity.decide import Permission
 from windrow_master.verification import schedule

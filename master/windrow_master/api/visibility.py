@@ -8,12 +8,14 @@ its owner's to see. Operators and auditors see everything.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from windrow_master.api.services import Services
 from windrow_master.fleet.model import CommandRow
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs.model import JobId
 from windrow_master.market.model import RentalId
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import NotFound
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, TokenId, WorkloadId
 
 OVERSEERS: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
@@ -103,3 +105,11 @@ def may_see_event(uow: UnitOfWork, principal: Principal, row: EventRow) -> bool:
 def seen_events(uow: UnitOfWork, principal: Principal, rows: Sequence[EventRow]) -> list[EventRow]:
     """Those of the events that they may be told of."""
     return [row for row in rows if may_see_event(uow, principal, row)]
+
+
+def own_host(services: Services, principal: Principal, host_id: str) -> HostId:
+    """The host, if they may decide about it: an operator about all, a provider about its own. Raises NotFound."""
+    entry = services.fleet.entry(HostId(host_id))
+    if Role.OPERATOR not in principal.roles and entry.host.owner_account != principal.account_id:
+        raise NotFound("There is no such host.", subject=host_id[:64])
+    return entry.host.host_id

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from windrow_master.api import out
 from windrow_master.api.auth import Reach
+from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.clusters.model import Volume

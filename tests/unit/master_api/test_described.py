@@ -123,7 +123,7 @@ async def test_history_is_what_its_description_says(lived: Api) -> None:
 
 
 async def test_the_fleets_stream_tells_hosts_as_described(lived: Api) -> None:
-    from windrow_master.api.fleet_routes import feed_of
+    from windrow_master.api.fleet_feed import feed_of
 
     stream = feed_of(lived.services).stream(None, None)
     rows, hosts = await anext(stream), await anext(stream)

@@ -196,7 +196,7 @@ async def test_the_catalog_names_every_metric_with_its_unit(api):
 
 
 async def test_the_feed_streams_what_changed_and_only_that(api, fleet):
-    from windrow_master.api.fleet_routes import feed_of
+    from windrow_master.api.fleet_feed import feed_of
 
     stream = feed_of(api.services).stream(None, None)
     rows = await anext(stream)
@@ -241,7 +241,7 @@ async def test_a_host_in_a_list_is_the_host_of_its_own_page(api, fleet):
 
 
 async def test_listeners_in_step_share_what_was_written_once(api, fleet):
-    from windrow_master.api.fleet_routes import feed_of
+    from windrow_master.api.fleet_feed import feed_of
 
     one, other = (feed_of(api.services).stream(None, None) for _ in range(2))
     first, second = await anext(one), await anext(other)
@@ -252,7 +252,7 @@ async def test_listeners_in_step_share_what_was_written_once(api, fleet):
 
 
 async def test_a_stream_after_the_lists_version_tells_only_what_changed_since(api, fleet):
-    from windrow_master.api.fleet_routes import feed_of
+    from windrow_master.api.fleet_feed import feed_of
 
     version = (await ok(await api.client.get("/api/v1/gpus")))["version"]
     stream = feed_of(api.services).stream(version, None)
@@ -265,8 +265,7 @@ async def test_a_stream_after_the_lists_version_tells_only_what_changed_since(ap
 
 
 async def test_a_version_of_an_earlier_master_is_old_to_the_next(api, fleet):
-    from windrow_master.api.fleet_feed import FleetFeed
-    from windrow_master.api.fleet_routes import feed_of
+    from windrow_master.api.fleet_feed import FleetFeed, feed_of
 
     version = (await ok(await api.client.get("/api/v1/gpus")))["version"]
     api.clock.advance(10**9)

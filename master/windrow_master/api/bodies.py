@@ -1,0 +1,71 @@
+"""Parts that bodies of requests share: their base class, money, spans, sizes, a reason, a registry's login."""
+
+from typing import Annotated, Final
+
+from fastapi import Body as FromBody
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from windrow_proto.errors import InvalidInput
+from windrow_proto.sealed import RegistryLogin
+from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents, money_text, parse_money
+
+SECONDS_MAX: Final = 10**8
+MONEY_MAX: Final = Microcents(10**9 * MICROCENTS_PER_UNIT)
+"""More than anybody has; a hundred times of it still fits 64 bits."""
+ENTITY_MAX: Final = 2**53
+"""Sizes that JavaScript still counts exactly."""
+
+Money = Annotated[str, Field(max_length=30)]
+"""A decimal amount, which `money_of` reads."""
+
+
+class Body(BaseModel):
+    """A request's body: unknown fields are refused, so that a misspelt one is not silently ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class RegistryLoginBody(Body):
+    """What the registry of a private image is shown."""
+
+    username: Annotated[str, Field(min_length=1, max_length=256)]
+    password: Annotated[SecretStr, Field(min_length=1, max_length=8_192)]
+
+    def parsed(self) -> RegistryLogin:
+        """The same as a value."""
+        return RegistryLogin(self.username, self.password.get_secret_value())
+
+
+class Reason(Body):
+    """Why somebody changes a host's state; it is kept in the audit log and shown."""
+
+    reason: Annotated[str, Field(max_length=300)] = ""
+
+
+Given = Annotated[Reason, FromBody()]
+
+
+def login_of(shown: RegistryLoginBody | None) -> RegistryLogin | None:
+    """A registry's login in a request."""
+    return None if shown is None else shown.parsed()
+
+
+def nanoseconds_of(span_s: float | None) -> int | None:
+    """A span in a request."""
+    return None if span_s is None else int(span_s * SECOND)
+
+
+def money_if(field: str, text: str | None) -> Microcents | None:
+    """As `money_of`, where an amount was given."""
+    return None if text is None else money_of(field, text)
+
+
+def money_of(field: str, text: str) -> Microcents:
+    """An amount in a request, 0 or more; InvalidInput for what is none."""
+    try:
+        amount = parse_money(text)
+    except ValueError as error:
+        raise InvalidInput(f"{field}: {error}.") from None
+    if not 0 <= amount <= MONEY_MAX:
+        raise InvalidInput(f"{field}: An amount of money is between 0 and {money_text(MONEY_MAX)}.")
+    return amount
