@@ -10,7 +10,7 @@ from pydantic import Field
 from windrow_master.accesses.failover_test.model import Trial, Verdict
 from windrow_master.accesses.model import LOAD_FULL, Drained, state_of
 from windrow_master.accesses.service import no_access
-from windrow_master.api import out_accesses
+from windrow_master.api import out, out_accesses
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given
 from windrow_master.api.deps import Asking, Services, Serving
@@ -37,7 +37,7 @@ COUNTED: Final = (
 NOT_DRAINED: Final = {"drained_at": None, "drained_by": None, "drain_reason": None}
 
 
-@route.get("/accesses", may=Permission.HEALTH_READ, responses=out_accesses.ACCESSES)
+@route.get("/accesses", may=Permission.HEALTH_READ, answer=out.Page[out_accesses.AccessOut])
 async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Every Access by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
     after = read_cursor(cursor)
@@ -45,7 +45,7 @@ async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None)
     return page(found[: limit + 1], limit, lambda row: row, lambda row: str(row["id"]))
 
 
-@route.get("/accesses/agents", may=Permission.FLEET_READ, responses=out_accesses.AGENTS)
+@route.get("/accesses/agents", may=Permission.FLEET_READ, answer=out.Page[out_accesses.AgentOut])
 async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Which host is at which Access, by the host's id, without those that are retired: what a map is drawn from. What
     changes is on `/fleet/stream`; of two, the one with the higher `version` is newer."""
@@ -58,14 +58,14 @@ async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -
     return page(found[: limit + 1], limit, lambda entry: _agent(services, entry), lambda entry: entry.host.host_id)
 
 
-@route.get("/accesses/{access_id}", may=Permission.HEALTH_READ, reach=Reach.ALL, responses=out_accesses.ACCESS)
+@route.get("/accesses/{access_id}", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=out_accesses.AccessOut)
 async def access(services: Serving, access_id: str) -> Any:
     """One Access."""
     return await _row(services, access_id)
 
 
 @route.post(
-    "/accesses/{access_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, responses=out_accesses.ACCESS
+    "/accesses/{access_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=out_accesses.AccessOut
 )
 async def drain_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
     """Take an Access out of service: it takes nobody new, and its agents go to the others within seconds. It holds
@@ -90,7 +90,7 @@ class Stop(Body):
     may=Permission.FLEET_OPERATE,
     reach=Reach.OPERATED,
     status_code=202,
-    responses=out_accesses.STOPPING,
+    answer=out_accesses.StopOut,
 )
 async def stop_access(
     services: Serving, principal: Asking, access_id: str, body: Annotated[Stop, FromBody()]
@@ -106,7 +106,7 @@ async def stop_access(
     return _trial_shaped(trial, services.clock.monotonic_ns())
 
 
-@route.get("/accesses/{access_id}/stop", may=Permission.HEALTH_READ, reach=Reach.ALL, responses=out_accesses.STOP)
+@route.get("/accesses/{access_id}/stop", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=out_accesses.StopOut)
 async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
     """How the latest test goes, or went, that killed this Access since this Master started."""
     trial = services.trials.of(access_id)
@@ -116,7 +116,7 @@ async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
 
 
 @route.post(
-    "/accesses/{access_id}/resume", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, responses=out_accesses.ACCESS
+    "/accesses/{access_id}/resume", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=out_accesses.AccessOut
 )
 async def resume_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
     """Let a drained Access take agents again; those that left come back when it is clearly nearer to them."""

@@ -6,7 +6,7 @@ from fastapi import Header, Request
 from pydantic import Field
 
 from windrow_master.accounts import AccountService, AccountView, MadeLink
-from windrow_master.api import out_accounts
+from windrow_master.api import out, out_accounts
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import Body, Money, money_of
 from windrow_master.api.deps import Asking, Services, Serving
@@ -59,7 +59,7 @@ def accounts_of(services: Services) -> AccountService:
     return services.accounts
 
 
-@route.get("/accounts", may=Permission.ACCOUNTS_READ, responses=out_accounts.ACCOUNTS)
+@route.get("/accounts", may=Permission.ACCOUNTS_READ, answer=out.Page[out_accounts.PersonOut])
 async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """All accounts, the oldest first, with what each can spend."""
     found = await accounts_of(services).list(read_cursor(cursor), limit + 1)
@@ -67,7 +67,7 @@ async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None)
 
 
 @route.post(
-    "/accounts", may=Permission.ACCOUNTS, repeat=Repeat.ALWAYS, status_code=201, responses=out_accounts.ACCOUNT_MADE
+    "/accounts", may=Permission.ACCOUNTS, repeat=Repeat.ALWAYS, status_code=201, answer=out_accounts.PersonMadeOut
 )
 async def add_account(request: Request, services: Serving, principal: Asking, body: AccountBody) -> Any:
     """A new account, and the link by which its person signs in: shown this once, good for three days, works once."""
@@ -75,7 +75,7 @@ async def add_account(request: Request, services: Serving, principal: Asking, bo
     return _made_json(request, services, *made)
 
 
-@route.get("/accounts/{account_id}", may=Permission.ACCOUNTS_READ, reach=Reach.ALL, responses=out_accounts.ACCOUNT)
+@route.get("/accounts/{account_id}", may=Permission.ACCOUNTS_READ, reach=Reach.ALL, answer=out_accounts.PersonOut)
 async def account(services: Serving, account_id: str) -> Any:
     """One account, by its id or name."""
     return _account_json(await accounts_of(services).get(account_id))
@@ -86,7 +86,7 @@ async def account(services: Serving, account_id: str) -> Any:
     may=Permission.ACCOUNTS,
     reach=Reach.OPERATED,
     repeat=Repeat.REPEATABLE,
-    responses=out_accounts.ACCOUNT,
+    answer=out_accounts.PersonOut,
 )
 async def credit_account(
     services: Serving,
@@ -106,7 +106,7 @@ async def credit_account(
     reach=Reach.OPERATED,
     repeat=Repeat.ALWAYS,
     status_code=201,
-    responses=out_accounts.ACCOUNT_MADE,
+    answer=out_accounts.PersonMadeOut,
 )
 async def new_link(request: Request, services: Serving, principal: Asking, account_id: str) -> Any:
     """Another sign-in link for an account; those before it open nothing any more."""
@@ -114,7 +114,7 @@ async def new_link(request: Request, services: Serving, principal: Asking, accou
 
 
 @route.post(
-    "/accounts/{account_id}/suspend", may=Permission.ACCOUNTS, reach=Reach.OPERATED, responses=out_accounts.ACCOUNT
+    "/accounts/{account_id}/suspend", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=out_accounts.PersonOut
 )
 async def suspend_account(services: Serving, principal: Asking, account_id: str, body: SuspendBody) -> Any:
     """Stop an account: its tokens and links end, its clusters and jobs end, its hosts take nothing new."""
@@ -122,14 +122,14 @@ async def suspend_account(services: Serving, principal: Asking, account_id: str,
 
 
 @route.post(
-    "/accounts/{account_id}/resume", may=Permission.ACCOUNTS, reach=Reach.OPERATED, responses=out_accounts.ACCOUNT
+    "/accounts/{account_id}/resume", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=out_accounts.PersonOut
 )
 async def resume_account(services: Serving, principal: Asking, account_id: str) -> Any:
     """Let a suspended account sign in again."""
     return _account_json(await accounts_of(services).resume(principal, account_id))
 
 
-@route.post("/sign-in", may=Permission.NOBODY, signs_in=True, status_code=201, responses=out_accounts.LINK_REDEEMED)
+@route.post("/sign-in", may=Permission.NOBODY, signs_in=True, status_code=201, answer=out_accounts.LinkRedeemedOut)
 async def redeem_link(services: Serving, body: LinkBody) -> Any:
     """A token of the account that a sign-in link opens; the link works once. Browsers go on with `POST /session`."""
     account, token, text = await accounts_of(services).redeem(body.secret)

@@ -53,7 +53,7 @@ def artefact_json(artefact: Artefact) -> dict[str, Any]:
     }
 
 
-@route.get("/artefacts", may=Permission.RENT, responses=out.described(Page[ArtefactOut]))
+@route.get("/artefacts", may=Permission.RENT, answer=Page[ArtefactOut])
 async def artefacts(
     services: Serving,
     principal: Asking,
@@ -76,7 +76,7 @@ async def artefacts(
     reach=Reach.OWN,
     share=ShareKind.UPLOADS,
     body_max=ARTEFACT_BYTES_MAX,
-    responses=out.described(ArtefactOut),
+    answer=ArtefactOut,
 )
 async def put_artefact(
     request: Request,

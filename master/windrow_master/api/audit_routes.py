@@ -25,7 +25,7 @@ Text = Annotated[str | None, Query(min_length=1, max_length=200)]
 Moment = Annotated[str | None, Query(max_length=40)]
 
 
-@route.get("/audit", may=Permission.AUDIT_READ, responses=out.AUDIT)
+@route.get("/audit", may=Permission.AUDIT_READ, answer=out.Page[out.AuditOut])
 async def audit(
     services: Serving,
     subject: Text = None,
@@ -44,7 +44,7 @@ async def audit(
     return page(found, limit, _entry_json, lambda entry: str(entry.number))
 
 
-@route.get("/audit/verify", may=Permission.AUDIT_READ, responses=out.AUDIT_VERDICT)
+@route.get("/audit/verify", may=Permission.AUDIT_READ, answer=out.AuditVerdictOut)
 async def verify_audit(
     services: Serving,
     number: Annotated[int | None, Query(ge=1, le=NUMBER_MAX)] = None,
@@ -63,7 +63,7 @@ class ReanchorBody(Body):
     reason: Annotated[str, Field(min_length=1, max_length=300)]
 
 
-@route.post("/audit/reanchor", may=Permission.AUDIT_ANCHOR, response_model=out.AuditVerdictOut)
+@route.post("/audit/reanchor", may=Permission.AUDIT_ANCHOR, answer=out.AuditVerdictOut)
 async def reanchor_audit(services: Serving, principal: Asking, body: ReanchorBody) -> Any:
     """Take the log as it is from now on, and anchor its end anew; what was found wrong is written into it."""
     return _verdict_json(await services.audit.reanchor(principal.actor, body.reason))

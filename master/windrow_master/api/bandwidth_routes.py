@@ -7,7 +7,7 @@ from pydantic import Field
 
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Serving
-from windrow_master.api.out import Out, Time, described
+from windrow_master.api.out import Out, Time
 from windrow_master.api.route import Routes
 from windrow_master.fleet.model import MeasuredRound
 from windrow_master.identity.decide import Permission
@@ -37,10 +37,7 @@ class BandwidthRoundsOut(Out):
     rounds: Annotated[list[BandwidthRoundOut], Field(description="The newest first")]
 
 
-ROUNDS: Final = described(BandwidthRoundsOut)
-
-
-@route.get("/hosts/{host_id}/bandwidth", may=Permission.FLEET_READ, reach=Reach.ALL, responses=ROUNDS)
+@route.get("/hosts/{host_id}/bandwidth", may=Permission.FLEET_READ, reach=Reach.ALL, answer=BandwidthRoundsOut)
 async def bandwidth(services: Serving, host_id: str, limit: Annotated[int, Query(ge=1, le=ROUNDS_MAX)] = 100) -> Any:
     """What relays found of a host's line: a row for each round and region, the newest first. The newest round's median
     over all regions is the host's `bandwidth`, which its tier counts."""

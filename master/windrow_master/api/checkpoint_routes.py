@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
-from windrow_master.api import out
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Services, Serving
@@ -70,7 +69,7 @@ def checkpoint_json(manifest: Manifest) -> dict[str, Any]:
     "/clusters/{cluster_id}/checkpoints",
     may=Permission.RENT,
     reach=Reach.OWN,
-    responses=out.described(Page[CheckpointOut]),
+    answer=Page[CheckpointOut],
 )
 async def checkpoints(
     services: Serving,
@@ -84,9 +83,7 @@ async def checkpoints(
     return {"items": [checkpoint_json(one) for one in found[:limit]], "next_cursor": None}
 
 
-@route.post(
-    "/clusters/{cluster_id}/checkpoints", may=Permission.RENT, reach=Reach.OWN, responses=out.described(SavedOut)
-)
+@route.post("/clusters/{cluster_id}/checkpoints", may=Permission.RENT, reach=Reach.OWN, answer=SavedOut)
 async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save the newest whole checkpoint of running work; the answer comes when it exists."""
     saved = await _mover(services).save_cluster(principal, ClusterId(cluster_id))
@@ -97,7 +94,7 @@ async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str)
     "/clusters/{cluster_id}/checkpoints/restore",
     may=Permission.RENT,
     reach=Reach.OWN,
-    responses=out.described(RestoredOut),
+    answer=RestoredOut,
 )
 async def restore_checkpoint(services: Serving, principal: Asking, cluster_id: str, body: RestoreBody) -> Any:
     """Put the newest whole checkpoint of the cluster `source` into CKPT_DIR of this one's work."""

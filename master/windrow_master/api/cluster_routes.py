@@ -217,14 +217,14 @@ def _asked(services: Services, body: ClusterBody) -> ClusterRequest:
     return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))
 
 
-@route.post("/clusters/plan", may=Permission.RENT, responses=out_clusters.PLAN)
+@route.post("/clusters/plan", may=Permission.RENT, answer=out_clusters.PlanOut)
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
     """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
     return plan_json(await services.clusters.plan(principal, _asked(services, body)))
 
 
 @route.post(
-    "/clusters", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=202, responses=out_clusters.ACCEPTED
+    "/clusters", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=202, answer=out_clusters.ClusterAcceptedOut
 )
 async def create_cluster(
     services: Serving,
@@ -238,7 +238,7 @@ async def create_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@route.get("/clusters", may=Permission.RENT_READ, responses=out_clusters.CLUSTERS)
+@route.get("/clusters", may=Permission.RENT_READ, answer=out.Page[out_clusters.ClusterOut])
 async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Clusters of the account (operators and auditors: of all), the latest first."""
     found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1)
@@ -246,7 +246,7 @@ async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cur
 
 
 @route.get(
-    "/clusters/{cluster_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, responses=out_clusters.CLUSTER
+    "/clusters/{cluster_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=out_clusters.ClusterOut
 )
 async def cluster(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """One cluster; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
@@ -262,7 +262,7 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     may=Permission.RENT,
     reach=Reach.OWN_OR_OPERATED,
     status_code=202,
-    responses=out_clusters.ACCEPTED,
+    answer=out_clusters.ClusterAcceptedOut,
 )
 async def delete_cluster(
     services: Serving,
@@ -290,7 +290,7 @@ async def renew_client_lease(services: Serving, principal: Asking, cluster_id: s
     reach=Reach.OWN,
     repeat=Repeat.REPEATABLE,
     status_code=202,
-    responses=out_clusters.ACCEPTED,
+    answer=out_clusters.ClusterAcceptedOut,
 )
 async def stop_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """End its work, which then costs nothing, and keep it to be started again. Its files are gone. Safe to repeat."""
@@ -304,7 +304,7 @@ async def stop_cluster(services: Serving, principal: Asking, cluster_id: str) ->
     reach=Reach.OWN,
     repeat=Repeat.REPEATABLE,
     status_code=202,
-    responses=out_clusters.ACCEPTED,
+    answer=out_clusters.ClusterAcceptedOut,
 )
 async def start_cluster(
     services: Serving, principal: Asking, cluster_id: str, body: StartBody | None = None
@@ -318,7 +318,7 @@ async def start_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@route.post("/clusters/{cluster_id}/resize", may=Permission.RENT, reach=Reach.OWN, responses=out_clusters.CLUSTER)
+@route.post("/clusters/{cluster_id}/resize", may=Permission.RENT, reach=Reach.OWN, answer=out_clusters.ClusterOut)
 async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, body: ResizeBody) -> Any:
     """More or fewer hosts of a Ray or Dask cluster that runs, all or none; safe to repeat. New ones join in a while."""
     most = money_if("max_price_per_hour", body.max_price_per_hour)
@@ -332,14 +332,14 @@ async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, 
     "/clusters/{cluster_id}/explain",
     may=Permission.RENT_READ,
     reach=Reach.OWN_OR_OVERSEEN,
-    responses=out_clusters.EXPLANATION,
+    answer=out_clusters.ExplanationOut,
 )
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Why it runs where it runs, from the record of that decision."""
     return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
 
 
-@route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, responses=out_clusters.BOX)
+@route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, answer=out_clusters.BoxOut)
 async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """Where a box is entered, through tunnels to these ports, and with what; nulls where it is not."""
     view = await services.clusters.get_own(principal, ClusterId(cluster_id))
@@ -444,7 +444,7 @@ async def execute(
     reach=Reach.OWN,
     repeat=Repeat.ALWAYS,
     status_code=201,
-    responses=out_clusters.TUNNEL,
+    answer=out_clusters.TunnelOut,
 )
 async def open_tunnel(
     request: Request, services: Serving, principal: Asking, cluster_id: str, body: TunnelBody
@@ -467,7 +467,7 @@ async def open_tunnel(
     reach=Reach.OWN,
     share=ShareKind.UPLOADS,
     body_max=FOLDER_MAX,
-    response_model=FilesArrived,
+    answer=FilesArrived,
 )
 async def put_files(
     request: Request, services: Serving, principal: Asking, cluster_id: str, commit: bool = False

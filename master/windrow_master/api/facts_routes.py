@@ -1,12 +1,12 @@
 """What a host says of itself, whole: every field of the table with its value, or null where it did not say."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Serving
-from windrow_master.api.out import Out, described
+from windrow_master.api.out import Out
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value
@@ -41,10 +41,7 @@ class HostFactsOut(Out):
     groups: list[HostGroupOut]
 
 
-FACTS: Final = described(HostFactsOut)
-
-
-@route.get("/hosts/{host_id}/facts", may=Permission.FLEET_READ, reach=Reach.ALL, responses=FACTS)
+@route.get("/hosts/{host_id}/facts", may=Permission.FLEET_READ, reach=Reach.ALL, answer=HostFactsOut)
 async def facts(services: Serving, host_id: str) -> Any:
     """What a host says of its machine, processors, disk, network and containers; claims, none of it is proved."""
     host = services.fleet.entry(HostId(host_id)).host

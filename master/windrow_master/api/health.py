@@ -24,7 +24,7 @@ route = Routes("operators")
 root = Routes(None)
 
 
-@route.get("/operators/health", may=Permission.HEALTH_READ, responses=out_health.HEALTH)
+@route.get("/operators/health", may=Permission.HEALTH_READ, answer=out_health.HealthOut)
 async def operators_health(services: Serving) -> Any:
     """The Master's and every Access's state, for operators."""
     figures = services.store.figures

@@ -33,7 +33,7 @@ PARQUET: Final = "application/vnd.apache.parquet"
 CSV: Final = "text/csv; charset=utf-8; header=present"
 
 
-@route.get("/metrics/history", may=Permission.FLEET_READ, responses=out_health.FLEET_HISTORY)
+@route.get("/metrics/history", may=Permission.FLEET_READ, answer=out_health.FleetHistoryOut)
 async def fleet_history(
     services: Serving,
     metric: Annotated[str, Query(max_length=64)],

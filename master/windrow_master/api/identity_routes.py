@@ -68,7 +68,7 @@ class RenewBody(Body):
     proof: Annotated[str, Field(max_length=128)]
 
 
-@route.get("/me", may=Permission.SIGNED_IN, responses=out.ME)
+@route.get("/me", may=Permission.SIGNED_IN, answer=out.MeOut)
 async def me(services: Serving, principal: Asking) -> Any:
     """Who asks, the balance, and which Master this is."""
     ends = time_text(principal.expires_at_ns)
@@ -82,7 +82,7 @@ async def me(services: Serving, principal: Asking) -> Any:
     }
 
 
-@route.post("/session", may=Permission.NOBODY, signs_in=True, responses=out.SIGNED_IN)
+@route.post("/session", may=Permission.NOBODY, signs_in=True, answer=out.SignedInOut)
 async def sign_in(request: Request, services: Serving, body: SessionBody) -> Any:
     """Sign a browser in: it gets a session with a secret of its own, told this once, and need not keep the token.
 
@@ -106,7 +106,7 @@ async def sign_out(request: Request, services: Serving) -> Response:
     return Response(status_code=204)
 
 
-@route.get("/sessions", may=Permission.TOKENS, responses=out.SESSIONS)
+@route.get("/sessions", may=Permission.TOKENS, answer=out.Page[out.SessionOut])
 async def sessions(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Browsers that are signed in to the account."""
     found = await services.identity.asking.list_sessions(principal, read_cursor(cursor), limit + 1)
@@ -120,14 +120,14 @@ async def end_session(services: Serving, principal: Asking, session_id: str) -> 
     return Response(status_code=204)
 
 
-@route.get("/tokens", may=Permission.TOKENS, responses=out.TOKENS)
+@route.get("/tokens", may=Permission.TOKENS, answer=out.Page[out.TokenOut])
 async def tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's tokens, without their texts."""
     found = await services.identity.list_tokens(principal, read_cursor(cursor), limit + 1)
     return page(found, limit, token_json, lambda token: token.id)
 
 
-@route.post("/tokens", may=Permission.TOKENS, repeat=Repeat.ALWAYS, status_code=201, responses=out.TOKEN_MADE)
+@route.post("/tokens", may=Permission.TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=out.TokenMadeOut)
 async def make_token(services: Serving, principal: Asking, body: TokenBody) -> Any:
     """A new token; its text is shown this once."""
     roles = principal.roles if body.roles is None else frozenset(body.roles)
@@ -142,7 +142,7 @@ async def revoke_token(services: Serving, principal: Asking, token_id: str) -> R
     return Response(status_code=204)
 
 
-@route.get("/join-tokens", may=Permission.JOIN_TOKENS, responses=out.JOIN_TOKENS)
+@route.get("/join-tokens", may=Permission.JOIN_TOKENS, answer=out.Page[out.JoinTokenOut])
 async def join_tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's join tokens that can still be used."""
     found = await services.identity.list_join_tokens(principal, read_cursor(cursor), limit + 1)
@@ -150,7 +150,7 @@ async def join_tokens(services: Serving, principal: Asking, limit: Limit = 100, 
 
 
 @route.post(
-    "/join-tokens", may=Permission.JOIN_TOKENS, repeat=Repeat.ALWAYS, status_code=201, responses=out.JOIN_TOKEN_MADE
+    "/join-tokens", may=Permission.JOIN_TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=out.JoinTokenMadeOut
 )
 async def make_join_token(services: Serving, principal: Asking, body: JoinTokenBody) -> Any:
     """A single-use ticket for one host; its text, and the command that uses it, are shown this once."""
@@ -166,7 +166,7 @@ async def revoke_join_token(services: Serving, principal: Asking, token_id: str)
     return Response(status_code=204)
 
 
-@route.post("/join", may=Permission.NOBODY, responses=out.MEMBER)
+@route.post("/join", may=Permission.NOBODY, answer=out.MemberOut)
 async def join(services: Serving, body: JoinBody) -> Any:
     """Become a host or an Access, by join token and proof of possession of both keys."""
     request = JoinRequest(
@@ -182,7 +182,7 @@ async def join(services: Serving, body: JoinBody) -> Any:
     return _answer_json(await services.identity.join(request))
 
 
-@route.post("/renew", may=Permission.NOBODY, responses=out.MEMBER)
+@route.post("/renew", may=Permission.NOBODY, answer=out.MemberOut)
 async def renew(services: Serving, body: RenewBody) -> Any:
     """The next certificate, by proof of the member's Ed25519 key and generation."""
     proof = _decode("proof", body.proof)
@@ -196,7 +196,7 @@ async def authority(services: Serving) -> Response:
     return Response(services.identity.ca_pem, media_type="application/x-pem-file")
 
 
-@route.get("/regions", may=Permission.NOBODY, responses=out.REGIONS)
+@route.get("/regions", may=Permission.NOBODY, answer=out.SignedOut)
 async def regions(services: Serving) -> Any:
     """The signed map of Accesses."""
     found = services.identity.signed_regions()

@@ -126,13 +126,13 @@ def jobs_of(services: Services) -> JobService:
     return services.jobs
 
 
-@route.post("/jobs/plan", may=Permission.RENT, responses=out_clusters.PLAN)
+@route.post("/jobs/plan", may=Permission.RENT, answer=out_clusters.PlanOut)
 async def plan_job(services: Serving, principal: Asking, body: JobBody) -> Any:
     """Where its first attempt would run now and what that costs per hour, or why nowhere. Changes nothing."""
     return plan_json(await jobs_of(services).plan(principal, body.parsed()))
 
 
-@route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, responses=out_jobs.SUBMITTED)
+@route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, answer=out_jobs.JobsOut)
 async def submit_job(
     services: Serving,
     principal: Asking,
@@ -145,14 +145,14 @@ async def submit_job(
     return {"jobs": [job_json(view) for view in found]}
 
 
-@route.get("/jobs", may=Permission.RENT_READ, responses=out_jobs.JOBS)
+@route.get("/jobs", may=Permission.RENT_READ, answer=out.Page[out_jobs.JobOut])
 async def jobs(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Jobs of the account (operators and auditors: of all), the latest first."""
     found = await jobs_of(services).list(principal, read_cursor(cursor) or None, limit + 1)
     return page(found, limit, job_json, lambda view: view.job.job_id)
 
 
-@route.get("/jobs/{job_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, responses=out_jobs.JOB)
+@route.get("/jobs/{job_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=out_jobs.JobOut)
 async def job(request: Request, services: Serving, principal: Asking, job_id: str) -> Response:
     """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await jobs_of(services).get(principal, JobId(job_id))
@@ -165,7 +165,7 @@ async def job(request: Request, services: Serving, principal: Asking, job_id: st
     reach=Reach.OWN,
     share=ShareKind.UPLOADS,
     body_max=FOLDER_MAX,
-    responses=out_jobs.FOLDER,
+    answer=out_jobs.FolderKeptOut,
 )
 async def put_job_files(request: Request, services: Serving, principal: Asking, job_id: str) -> Any:
     """Keep the folder, a tar stream, of a job that waits for it, and of all of its array."""
@@ -237,7 +237,7 @@ async def job_artefacts(
     return streaming.Lasting(request, pieces, media_type="application/x-tar", headers=headers)
 
 
-@route.get("/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, responses=out_jobs.IMPACT)
+@route.get("/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=out_jobs.ImpactOut)
 async def job_impact(services: Serving, principal: Asking, job_id: str, attempt: WhichAttempt = None) -> Any:
     """What an attempt, by default the last one, did to each GPU that it had: use, memory, power and throttling in the
     minute before, during and in the minute after it, as history has them."""
@@ -250,7 +250,7 @@ async def job_impact(services: Serving, principal: Asking, job_id: str, attempt:
     return impact_json(number, tried, spans, gpu_impact.impact(cards, spans, found))
 
 
-@route.post("/jobs/{job_id}/cancel", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, responses=out_jobs.JOB)
+@route.post("/jobs/{job_id}/cancel", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, answer=out_jobs.JobOut)
 async def cancel_job(services: Serving, principal: Asking, job_id: str) -> Any:
     """End it; safe to repeat, and what has ended stays as it is. What it wrote is brought in first."""
     return job_json(await jobs_of(services).cancel(principal, JobId(job_id)))
@@ -262,7 +262,7 @@ async def cancel_job(services: Serving, principal: Asking, job_id: str) -> Any:
     reach=Reach.OWN,
     repeat=Repeat.REPEATABLE,
     status_code=201,
-    responses=out_jobs.RERUN,
+    answer=out_jobs.JobOut,
 )
 async def rerun_job(
     services: Serving,

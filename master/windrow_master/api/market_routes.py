@@ -141,14 +141,14 @@ def _whose(principal: Principal) -> AccountId | None:
     return None if principal.roles & {Role.OPERATOR, Role.AUDITOR} else principal.account_id
 
 
-@route.get("/offers", may=Permission.MARKET_READ, response_model=OffersOut)
+@route.get("/offers", may=Permission.MARKET_READ, answer=OffersOut)
 async def offers(services: Serving) -> Any:
     """What can be rented now, by tier, with a suggested price and its source. Simulated tiers are marked so."""
     found = await services.clusters.offers()
     return {"items": [_offer_json(offer) for offer in found], "next_cursor": None}
 
 
-@route.put("/offers/{tier:path}", may=Permission.PRICE_SET, reach=Reach.ALL, response_model=OffersOut)
+@route.put("/offers/{tier:path}", may=Permission.PRICE_SET, reach=Reach.ALL, answer=OffersOut)
 async def set_price(services: Serving, principal: Asking, tier: Tier, body: PriceBody) -> Any:
     """Ask another price for a tier; what is rented keeps the price it began with."""
     scope = body.scope or ("own" if Role.PROVIDER in principal.roles else "all")
@@ -162,7 +162,7 @@ async def set_price(services: Serving, principal: Asking, tier: Tier, body: Pric
     return {"items": [_offer_json(offer) for offer in found if offer.tier == tier], "next_cursor": None}
 
 
-@route.get("/receipts", may=Permission.RENT_READ, responses=out.described(out.Page[ReceiptOut]))
+@route.get("/receipts", may=Permission.RENT_READ, answer=out.Page[ReceiptOut])
 async def receipts(
     services: Serving,
     principal: Asking,
@@ -177,14 +177,14 @@ async def receipts(
     return page(found, limit, _receipt_json, lambda statement: statement.rental.rental_id)
 
 
-@route.get("/receipts/{receipt_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, response_model=ReceiptOut)
+@route.get("/receipts/{receipt_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=ReceiptOut)
 async def receipt(services: Serving, principal: Asking, receipt_id: str) -> Any:
     """One receipt, by its id or its rental's."""
     rental_id = RentalId("rental_" + receipt_id.removeprefix("receipt_").removeprefix("rental_"))
     return _receipt_json(await services.market.statement(_whose(principal), rental_id))
 
 
-@route.get("/ledger/balances", may=Permission.LEDGER_READ, response_model=BalancesOut)
+@route.get("/ledger/balances", may=Permission.LEDGER_READ, answer=BalancesOut)
 async def balances(services: Serving, principal: Asking) -> Any:
     """What is on the caller's account and set aside for its rentals; operators and auditors see every account."""
     found = await services.market.balances(_whose(principal))
@@ -192,7 +192,7 @@ async def balances(services: Serving, principal: Asking) -> Any:
     return {"items": items, "next_cursor": None}
 
 
-@route.get("/ledger/transfers", may=Permission.LEDGER_READ, responses=out.described(out.Page[TransferOut]))
+@route.get("/ledger/transfers", may=Permission.LEDGER_READ, answer=out.Page[TransferOut])
 async def transfers(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Transfers that touch the caller's account (operators and auditors: all), the latest first."""
     found = await services.market.transfers(_whose(principal), read_number(cursor), limit + 1)

@@ -1,12 +1,12 @@
 """What the HTTP API answers about Accesses. Models as in out.py."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
 from windrow_master.accesses.failover_test.model import Phase
 from windrow_master.accesses.model import AccessState
-from windrow_master.api.out import Out, Page, Time, described
+from windrow_master.api.out import Out, Time
 
 
 class AccessOut(Out):
@@ -74,10 +74,3 @@ class StopOut(Out):
     problem: Annotated[str | None, Field(description="Why nothing could be counted")]
     counted: Annotated[CountedOut | None, Field(description="Null while it runs")]
     how: Annotated[str, Field(description="How it is counted, in words")]
-
-
-ACCESS: Final = described(AccessOut)
-ACCESSES: Final = described(Page[AccessOut])
-AGENTS: Final = described(Page[AgentOut])
-STOP: Final = described(StopOut)
-STOPPING: Final = described(StopOut, 202)

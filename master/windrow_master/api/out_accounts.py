@@ -1,10 +1,10 @@
 """What the HTTP API answers about accounts that operators look after, as models for its description."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
-from windrow_master.api.out import AccountOut, BalanceNowOut, Out, Page, Time, TokenMadeOut, described
+from windrow_master.api.out import AccountOut, BalanceNowOut, Out, Time, TokenMadeOut
 from windrow_master.identity.model import AccountState, Role
 
 
@@ -33,9 +33,3 @@ class LinkRedeemedOut(Out):
     account: AccountOut
     roles: list[Role]
     token: TokenMadeOut
-
-
-ACCOUNTS: Final = described(Page[PersonOut])
-ACCOUNT: Final = described(PersonOut)
-ACCOUNT_MADE: Final = described(PersonMadeOut, 201)
-LINK_REDEEMED: Final = described(LinkRedeemedOut, 201)

@@ -1,10 +1,10 @@
 """What the HTTP API answers about clusters: themselves, where one would run, and why there. Models as in out.py."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
-from windrow_master.api.out import VALUES, Amount, Isolated, Money, OperationOut, Out, Page, Time, described
+from windrow_master.api.out import VALUES, Amount, Isolated, Money, OperationOut, Out, Time
 
 
 class StepOut(Out):
@@ -252,12 +252,3 @@ class BoxOut(Out):
     ssh_port: Annotated[int | None, Field(description="Where its SSH server listens, for the keys of the request")]
     notebook_port: Annotated[int | None, Field(description="Where Jupyter listens")]
     notebook_token: Annotated[str | None, Field(description="With which Jupyter is opened: ?token= in its address")]
-
-
-CLUSTERS: Final = described(Page[ClusterOut])
-CLUSTER: Final = described(ClusterOut)
-ACCEPTED: Final = described(ClusterAcceptedOut, 202)
-PLAN: Final = described(PlanOut)
-BOX: Final = described(BoxOut)
-TUNNEL: Final = described(TunnelOut, 201)
-EXPLANATION: Final = described(ExplanationOut)

@@ -1,10 +1,10 @@
 """What the HTTP API answers about one GPU, as models for its description. They describe and never run (see out.py)."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
-from windrow_master.api.out import Amount, ConditionOut, GpuOut, Out, SlotOut, Time, described
+from windrow_master.api.out import Amount, ConditionOut, GpuOut, Out, SlotOut, Time
 
 
 class GpuFieldOut(Out):
@@ -53,6 +53,3 @@ class GpuPageOut(GpuOut):
     claims: Annotated[list[ConditionOut], Field(description="What contradicts itself in what its host says of it")]
     benchmarks: Annotated[list[BenchmarkOut], Field(description="The newest first, twenty at most")]
     groups: list[GpuGroupOut]
-
-
-GPU: Final = described(GpuPageOut)

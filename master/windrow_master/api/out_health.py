@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from windrow_master.api.out import Out, Page, Time, described
+from windrow_master.api.out import Out, Time, described
 
 Point = tuple[int, float | None]
 """The start of the step in milliseconds since the epoch, and the value; null where nothing was read."""
@@ -156,7 +156,3 @@ class WellOut(Out):
 
 
 WELL: Final = described(WellOut) | described(WellOut, 503)
-CATALOG: Final = described(Page[MetricOut])
-HISTORY: Final = described(HistoryOut)
-FLEET_HISTORY: Final = described(FleetHistoryOut)
-HEALTH: Final = described(HealthOut)

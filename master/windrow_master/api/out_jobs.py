@@ -1,10 +1,10 @@
 """What the HTTP API answers about jobs. Models as in out.py."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
-from windrow_master.api.out import VALUES, Amount, Money, Out, Page, Time, described
+from windrow_master.api.out import VALUES, Amount, Money, Out, Time
 from windrow_master.api.out_health import Point
 
 
@@ -131,11 +131,3 @@ class ImpactOut(Out):
     ended_at: Time | None
     step_s: int
     gpus: list[CardImpactOut]
-
-
-JOBS: Final = described(Page[JobOut])
-JOB: Final = described(JobOut)
-SUBMITTED: Final = described(JobsOut, 201)
-RERUN: Final = described(JobOut, 201)
-FOLDER: Final = described(FolderKeptOut)
-IMPACT: Final = described(ImpactOut)

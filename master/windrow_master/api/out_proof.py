@@ -1,10 +1,10 @@
 """What the HTTP API answers about proofs of hosts. Models as in out.py."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
-from windrow_master.api.out import OperationOut, Out, Time, described
+from windrow_master.api.out import OperationOut, Out, Time
 
 
 class StageOut(Out):
@@ -52,7 +52,3 @@ class ProvingOut(Out):
 
     operation: OperationOut
     host_id: str
-
-
-PROOF: Final = described(ProofOut)
-PROVING: Final = described(ProvingOut, 202)

@@ -1,10 +1,10 @@
 """What the HTTP API answers about the verification of hosts. Models as in out.py."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
-from windrow_master.api.out import OperationOut, Out, Time, described
+from windrow_master.api.out import OperationOut, Out, Time
 
 
 class CardVerificationOut(Out):
@@ -75,7 +75,3 @@ class VerifyingOut(Out):
 
     operation: OperationOut
     host_id: str
-
-
-VERIFICATION: Final = described(VerificationOut)
-VERIFYING: Final = described(VerifyingOut, 202)

@@ -87,7 +87,7 @@ class OverviewOut(BaseModel):
     events: list[EventOut]
 
 
-@route.get("/overview", may=Permission.FLEET_READ, response_model=OverviewOut)
+@route.get("/overview", may=Permission.FLEET_READ, answer=OverviewOut)
 async def overview_now(services: Serving, principal: Asking) -> Any:
     """The installation at a glance: counts by tier, revenue, what happened last."""
     feed = feed_of(services)

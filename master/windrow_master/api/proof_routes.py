@@ -20,7 +20,7 @@ from windrow_proto.units import MILLISECOND, time_text
 route = Routes("proofs")
 
 
-@route.get("/hosts/{host_id}/proof", may=Permission.FLEET_READ, reach=Reach.ALL, responses=out.PROOF)
+@route.get("/hosts/{host_id}/proof", may=Permission.FLEET_READ, reach=Reach.ALL, answer=out.ProofOut)
 async def proof(services: Serving, host_id: str) -> Any:
     """How far a host has come from the download to the listing, and its newest test rentals step by step."""
     entry = services.fleet.entry(HostId(host_id))
@@ -44,7 +44,7 @@ async def proof(services: Serving, host_id: str) -> Any:
     may=Permission.FLEET_OPERATE,
     reach=Reach.OWN_OR_OPERATED,
     status_code=202,
-    responses=out.PROVING,
+    answer=out.ProvingOut,
 )
 async def prove(services: Serving, principal: Asking, host_id: str) -> Response:
     """Rent it now as a renter would; the operation ends with the result."""

@@ -48,7 +48,7 @@ def message_of(row: EventRow) -> sse.Message:
     return sse.Message("event", event_json(row), str(row.number))
 
 
-@route.get("/operations", may=Permission.SIGNED_IN, responses=out.OPERATIONS)
+@route.get("/operations", may=Permission.SIGNED_IN, answer=out.Page[out.OperationOut])
 async def operations(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Long actions of the account (operators: of all), the latest first."""
     account = None if visibility.oversees(principal) else principal.account_id
@@ -57,7 +57,7 @@ async def operations(services: Serving, principal: Asking, limit: Limit = 100, c
     return page(found, limit, operation_json, lambda operation: operation.id)
 
 
-@route.get("/operations/{operation_id}", may=Permission.SIGNED_IN, reach=Reach.OWN_OR_OVERSEEN, responses=out.OPERATION)
+@route.get("/operations/{operation_id}", may=Permission.SIGNED_IN, reach=Reach.OWN_OR_OVERSEEN, answer=out.OperationOut)
 async def operation(services: Serving, principal: Asking, operation_id: str) -> Any:
     """How far a long action has come."""
     found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
@@ -66,7 +66,7 @@ async def operation(services: Serving, principal: Asking, operation_id: str) -> 
     return operation_json(found)
 
 
-@route.get("/events", may=Permission.FLEET_READ, responses=out.EVENTS)
+@route.get("/events", may=Permission.FLEET_READ, answer=out.Page[out.EventOut])
 async def events(
     services: Serving,
     principal: Asking,

@@ -53,7 +53,10 @@ class DeclaredRoute(APIRoute):
 
 
 class Routes:
-    """Routes of one file. A route that names an object by its id says whose objects it reaches."""
+    """The routes of one file. A route whose path names an object says whose objects it reaches.
+
+    `answer` is the model that describes what the route writes itself; `fastapi` are options of FastAPI's own.
+    """
 
     def __init__(self, tag: str | None) -> None:
         """tag: the heading under which the API's description lists them. None: routes beside the API, open to all."""
@@ -67,10 +70,11 @@ class Routes:
         reach: Reach | None = None,
         share: ShareKind = ShareKind.REQUESTS,
         is_unlimited: bool = False,
+        answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
-        """A route that reads. share: what its answer takes of the Master; fastapi: options of FastAPI's own."""
-        return self._add("GET", path, Declaration(may, reach, share=share, is_unlimited=is_unlimited), fastapi)
+        """A route that reads. share: what its answer takes of the Master."""
+        return self._add("GET", path, Declaration(may, reach, share=share, is_unlimited=is_unlimited), answer, fastapi)
 
     def post(
         self,
@@ -81,10 +85,11 @@ class Routes:
         repeat: Repeat = Repeat.REMEMBERED,
         share: ShareKind = ShareKind.REQUESTS,
         signs_in: bool = False,
+        answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that does something. repeat: how it is answered when it comes again with its Idempotency-Key."""
-        return self._add("POST", path, Declaration(may, reach, repeat, share, signs_in=signs_in), fastapi)
+        return self._add("POST", path, Declaration(may, reach, repeat, share, signs_in=signs_in), answer, fastapi)
 
     def put(
         self,
@@ -94,18 +99,23 @@ class Routes:
         reach: Reach | None = None,
         share: ShareKind = ShareKind.REQUESTS,
         body_max: int | None = None,
+        answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that keeps what it is sent. body_max: bytes, where it is an upload."""
-        return self._add("PUT", path, Declaration(may, reach, share=share, body_max=body_max), fastapi)
+        return self._add("PUT", path, Declaration(may, reach, share=share, body_max=body_max), answer, fastapi)
 
-    def delete(self, path: str, *, may: Permission, reach: Reach | None = None, **fastapi: Any) -> Decorator:
+    def delete(
+        self, path: str, *, may: Permission, reach: Reach | None = None, answer: Any = None, **fastapi: Any
+    ) -> Decorator:
         """A route that ends or removes something."""
-        return self._add("DELETE", path, Declaration(may, reach), fastapi)
+        return self._add("DELETE", path, Declaration(may, reach), answer, fastapi)
 
-    def _add(self, method: str, path: str, declaration: Declaration, fastapi: dict[str, Any]) -> Decorator:
+    def _add(self, method: str, path: str, declaration: Declaration, answer: Any, fastapi: dict[str, Any]) -> Decorator:
         if ("{" in path) is (declaration.reach is None):
             raise ValueError(f"{method} {path}: a route has a reach exactly where its path names an object.")
+        if answer is not None:
+            fastapi["responses"] = {fastapi.get("status_code", 200): {"model": answer}}
 
         def decorator(endpoint: Endpoint, /) -> Endpoint:
             rules = [Depends(declaration)]

@@ -1,13 +1,13 @@
 """How a host stands: how far one can rely on it, with the evidence, and why nobody rents what it offers."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
-from windrow_master.api.out import Out, described
+from windrow_master.api.out import Out
 from windrow_master.api.route import Routes
 from windrow_master.fleet import reliability_counts
 from windrow_master.fleet.model import AdminState, Slot, Verification
@@ -51,10 +51,7 @@ class StandingOut(Out):
     unrented: list[UnrentedOut]
 
 
-STANDING: Final = described(StandingOut)
-
-
-@route.get("/hosts/{host_id}/standing", may=Permission.FLEET_READ, reach=Reach.ALL, responses=STANDING)
+@route.get("/hosts/{host_id}/standing", may=Permission.FLEET_READ, reach=Reach.ALL, answer=StandingOut)
 async def standing(services: Serving, host_id: str) -> Any:
     """How far one can rely on a host, with the evidence, and why each of its slots without a lease is not rented."""
     entry = services.fleet.entry(HostId(host_id))

@@ -28,7 +28,7 @@ STEPS_S: Final = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21
 METRICS_MAX: Final = 32
 
 
-@route.get("/metrics/catalog", may=Permission.FLEET_READ, responses=out_health.CATALOG)
+@route.get("/metrics/catalog", may=Permission.FLEET_READ, answer=out.Page[out_health.MetricOut])
 async def catalog() -> Any:
     """Every metric: its name, unit and meaning."""
     items = [
@@ -70,7 +70,7 @@ async def _live(services: Services, host_id: HostId) -> AsyncIterator[sse.Messag
             await services.clock.sleep_ns(LOOK_NS)
 
 
-@route.get("/hosts/{host_id}/history", may=Permission.FLEET_READ, reach=Reach.ALL, responses=out_health.HISTORY)
+@route.get("/hosts/{host_id}/history", may=Permission.FLEET_READ, reach=Reach.ALL, answer=out_health.HistoryOut)
 async def history(
     services: Serving,
     host_id: str,

@@ -35,19 +35,19 @@ class TemplatesOut(out.Out):
     next_cursor: None
 
 
-@route.get("/templates", may=Permission.RENT, responses=out.described(TemplatesOut))
+@route.get("/templates", may=Permission.RENT, answer=TemplatesOut)
 async def templates(services: Serving, principal: Asking) -> Any:
     """All templates of the account."""
     return {"items": [template_json(one) for one in await services.templates.list(principal)], "next_cursor": None}
 
 
-@route.get("/templates/{name}", may=Permission.RENT, reach=Reach.OWN, responses=out.described(TemplateOut))
+@route.get("/templates/{name}", may=Permission.RENT, reach=Reach.OWN, answer=TemplateOut)
 async def template(services: Serving, principal: Asking, name: Name) -> Any:
     """One template of the account."""
     return template_json(await services.templates.get(principal, name))
 
 
-@route.put("/templates/{name}", may=Permission.RENT, reach=Reach.ALL, responses=out.described(TemplateOut))
+@route.put("/templates/{name}", may=Permission.RENT, reach=Reach.ALL, answer=TemplateOut)
 async def save_template(services: Serving, principal: Asking, name: Name, body: ClusterBody) -> Any:
     """Keep a request under a name, in place of what was kept there. A login for a registry is not kept."""
     return template_json(await services.templates.save(principal, name, body.parsed()))

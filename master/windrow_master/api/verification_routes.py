@@ -22,7 +22,7 @@ MEMORY: Final = ("memory", "memory_claimed_bytes", "memory_filled_bytes", "memor
 route = Routes("verification")
 
 
-@route.get("/hosts/{host_id}/verification", may=Permission.FLEET_READ, reach=Reach.ALL, responses=out.VERIFICATION)
+@route.get("/hosts/{host_id}/verification", may=Permission.FLEET_READ, reach=Reach.ALL, answer=out.VerificationOut)
 async def verification(services: Serving, host_id: str) -> Any:
     """How a host's verification stands, in words, the newest challenge of each card with its evidence, earlier ones."""
     host = services.fleet.entry(HostId(host_id)).host
@@ -45,7 +45,7 @@ async def verification(services: Serving, host_id: str) -> Any:
     may=Permission.FLEET_OPERATE,
     reach=Reach.OWN_OR_OPERATED,
     status_code=202,
-    responses=out.VERIFYING,
+    answer=out.VerifyingOut,
 )
 async def verify(services: Serving, principal: Asking, host_id: str) -> Response:
     """Challenge every free GPU of it now; the operation ends with the verdict."""

@@ -101,19 +101,19 @@ def volume_json(view: VolumeView) -> dict[str, Any]:
     return _kept_json(view.volume) | {"used_by": users}
 
 
-@route.get("/volumes", may=Permission.RENT, responses=out.described(VolumesOut))
+@route.get("/volumes", may=Permission.RENT, answer=VolumesOut)
 async def volumes(services: Serving, principal: Asking) -> Any:
     """All volumes of the account."""
     return {"items": [volume_json(one) for one in await services.volumes.list(principal)], "next_cursor": None}
 
 
-@route.post("/volumes", may=Permission.RENT, status_code=201, responses=out.described(VolumeOut, 201))
+@route.post("/volumes", may=Permission.RENT, status_code=201, answer=VolumeOut)
 async def create_volume(services: Serving, principal: Asking, body: VolumeBody) -> Any:
     """Make an empty one. It goes with `volumes` of a cluster's or a job's request."""
     return volume_json(await services.volumes.create(principal, body.name, body.max_bytes))
 
 
-@route.get("/volumes/{name}", may=Permission.RENT, reach=Reach.OWN, responses=out.described(VolumeOut))
+@route.get("/volumes/{name}", may=Permission.RENT, reach=Reach.OWN, answer=VolumeOut)
 async def volume(services: Serving, principal: Asking, name: Name) -> Any:
     """One of them."""
     return volume_json(await services.volumes.get(principal, name))
@@ -130,7 +130,7 @@ async def delete_volume(services: Serving, principal: Asking, name: Name) -> Res
     "/clusters/{cluster_id}/volumes/save",
     may=Permission.RENT,
     reach=Reach.OWN,
-    responses=out.described(SavedVolumesOut),
+    answer=SavedVolumesOut,
 )
 async def save_volumes(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save now what has changed in the volumes that this cluster writes; the answer comes when it is stored."""

@@ -17,11 +17,13 @@ from tests.unit.master_api.test_fleet_routes import GPU_1, HOST, fleet, send  # 
 from windrow_master.api import (
     bandwidth_routes,
     facts_routes,
+    market_routes,
     out,
     out_clusters,
     out_gpus,
     out_health,
     out_verification,
+    overview_routes,
     standing_routes,
 )
 from windrow_master.api.app import description
@@ -74,6 +76,8 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
         ("/audit/verify", out.AuditVerdictOut),
         ("/me", out.MeOut),
         ("/regions", out.SignedOut),
+        ("/overview", overview_routes.OverviewOut),
+        ("/ledger/balances", market_routes.BalancesOut),
         ("/operators/health", out_health.HealthOut),
         ("/metrics/catalog", out.Page[out_health.MetricOut]),
     ],
