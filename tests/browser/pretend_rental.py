@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from tests.browser.pretend_accesses import attached
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
 from tests.browser.pretend_world import Json, World, at
-from windrow_master.api.out_health import LogHealthOut
+from windrow_master.api.health import LogHealthOut
 
 UNSAID: Json = {
     "name": "",

@@ -24,10 +24,11 @@ from tests.services import all_required
 from windrow.cli.main import app
 from windrow.errors import ApiProblem
 from windrow_master.api.bodies import Reason
-from windrow_master.api.cluster_routes import ClusterBody, ExecBody, ResizeBody
+from windrow_master.api.cluster_routes import ClusterBody, ResizeBody
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
 from windrow_master.api.market_routes import PriceBody
 from windrow_master.api.volume_routes import VolumeBody
+from windrow_master.api.workload_routes import ExecBody
 
 Pretend = Callable[..., Served]
 HOST = "host_019a0000-0000-7000-8000-000000000001"

@@ -9,51 +9,55 @@ from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_world import make_world
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import (
+    access_routes,
+    account_routes,
+    audit_routes,
     bandwidth_routes,
+    cluster_routes,
+    fleet_shapes,
+    health,
+    identity_routes,
     market_routes,
     out,
-    out_accesses,
-    out_accounts,
-    out_clusters,
-    out_health,
-    out_proof,
-    out_verification,
     overview_routes,
+    proof_routes,
     standing_routes,
+    telemetry_routes,
     template_routes,
+    verification_routes,
     volume_routes,
 )
 
 HOST = "host_019a0000-0000-7000-9000-000000000000"
 CLUSTER = "cluster_019a0000-2222-7000-8000-000000000001"
 READS: dict[str, type[BaseModel]] = {
-    "/me": out.MeOut,
+    "/me": identity_routes.MeOut,
     "/overview": overview_routes.OverviewOut,
-    "/gpus": out.GpusOut,
-    "/hosts": out.Page[out.HostOut],
-    f"/hosts/{HOST}": out.HostOut,
-    f"/hosts/{HOST}/verification": out_verification.VerificationOut,
+    "/gpus": fleet_shapes.GpusOut,
+    "/hosts": out.Page[fleet_shapes.HostOut],
+    f"/hosts/{HOST}": fleet_shapes.HostOut,
+    f"/hosts/{HOST}/verification": verification_routes.VerificationOut,
     f"/hosts/{HOST}/standing": standing_routes.StandingOut,
     f"/hosts/{HOST}/bandwidth": bandwidth_routes.BandwidthRoundsOut,
-    f"/hosts/{HOST}/history?metric=gpu_power_watts&metric=host_cpu_ratio": out_health.HistoryOut,
-    f"/hosts/{HOST}/proof": out_proof.ProofOut,
+    f"/hosts/{HOST}/history?metric=gpu_power_watts&metric=host_cpu_ratio": telemetry_routes.HistoryOut,
+    f"/hosts/{HOST}/proof": proof_routes.ProofOut,
     "/events": out.Page[out.EventOut],
-    "/commands": out.Page[out.CommandOut],
-    "/audit": out.Page[out.AuditOut],
-    "/audit/verify": out.AuditVerdictOut,
-    "/sessions": out.Page[out.SessionOut],
-    "/accounts": out.Page[out_accounts.PersonOut],
-    "/tokens": out.Page[out.TokenOut],
-    "/join-tokens": out.Page[out.JoinTokenOut],
+    "/commands": out.Page[fleet_shapes.CommandOut],
+    "/audit": out.Page[audit_routes.AuditOut],
+    "/audit/verify": audit_routes.AuditVerdictOut,
+    "/sessions": out.Page[identity_routes.SessionOut],
+    "/accounts": out.Page[account_routes.PersonOut],
+    "/tokens": out.Page[identity_routes.TokenOut],
+    "/join-tokens": out.Page[identity_routes.JoinTokenOut],
     "/offers": market_routes.OffersOut,
     "/templates": template_routes.TemplatesOut,
     "/volumes": volume_routes.VolumesOut,
-    f"/clusters/{CLUSTER}": out_clusters.ClusterOut,
-    f"/clusters/{CLUSTER}/explain": out_clusters.ExplanationOut,
+    f"/clusters/{CLUSTER}": cluster_routes.ClusterOut,
+    f"/clusters/{CLUSTER}/explain": cluster_routes.ExplanationOut,
     "/receipts": out.Page[market_routes.ReceiptOut],
-    "/operators/health": out_health.HealthOut,
-    "/accesses": out.Page[out_accesses.AccessOut],
-    "/accesses/agents": out.Page[out_accesses.AgentOut],
+    "/operators/health": health.HealthOut,
+    "/accesses": out.Page[access_routes.AccessOut],
+    "/accesses/agents": out.Page[access_routes.AgentOut],
 }
 
 
@@ -62,29 +66,31 @@ async def test_the_pretend_master_answers_as_described() -> None:
     transport = httpx2.ASGITransport(make_app(world))
     headers = {"Authorization": f"Bearer {SECRET}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://pretend/api/v1", headers=headers) as client:
-        assert_described(await client.post("/session", json={"token": TOKEN}), out.SignedInOut)
+        assert_described(await client.post("/session", json={"token": TOKEN}), identity_routes.SignedInOut)
         person = await client.post("/accounts", json={"name": "ada", "roles": ["renter"]})
-        assert_described(person, out_accounts.PersonMadeOut, 201)
+        assert_described(person, account_routes.PersonMadeOut, 201)
         for verb, body in (("credit", {"amount": "5"}), ("suspend", {}), ("resume", {})):
-            assert_described(await client.post(f"/accounts/account_2/{verb}", json=body), out_accounts.PersonOut)
+            assert_described(await client.post(f"/accounts/account_2/{verb}", json=body), account_routes.PersonOut)
         redeemed = await client.post("/sign-in", json={"secret": LINK})
-        assert_described(redeemed, out_accounts.LinkRedeemedOut, 201)
+        assert_described(redeemed, account_routes.LinkRedeemedOut, 201)
         assert_described(await client.post("/volumes", json={"name": "data"}), volume_routes.VolumeOut, 201)
         asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "volumes": ["data:/data"]}
-        assert_described(await client.post("/clusters/plan", json=asked), out_clusters.PlanOut)
-        assert_described(await client.post("/clusters", json=asked), out_clusters.ClusterAcceptedOut, 202)
+        assert_described(await client.post("/clusters/plan", json=asked), cluster_routes.PlanOut)
+        assert_described(await client.post("/clusters", json=asked), cluster_routes.ClusterAcceptedOut, 202)
         assert_described(await client.put("/templates/one", json=asked), template_routes.TemplateOut)
-        assert_described(await client.post("/tokens", json={"name": "a", "roles": ["renter"]}), out.TokenMadeOut)
-        assert_described(await client.post("/join-tokens", json={}), out.JoinTokenMadeOut)
+        assert_described(
+            await client.post("/tokens", json={"name": "a", "roles": ["renter"]}), identity_routes.TokenMadeOut
+        )
+        assert_described(await client.post("/join-tokens", json={}), identity_routes.JoinTokenMadeOut)
         assert_described(await client.put("/offers/cpu/A", json={"price_per_hour": "1"}), market_routes.OffersOut)
         saved = await client.post(f"/clusters/{CLUSTER}/volumes/save")
         assert_described(saved, volume_routes.SavedVolumesOut)
         add_receipt(world, world.clusters[CLUSTER])
         drained = await client.post("/accesses/access_north/drain", json={"reason": ""})
-        assert_described(drained, out_accesses.AccessOut)
+        assert_described(drained, access_routes.AccessOut)
         world.stop_names["access_north"] = "access-local-a"
         stopped = await client.post("/accesses/access_north/stop", json={"confirm": "access-local-a"})
-        assert_described(stopped, out_accesses.StopOut, 202)
-        assert_described(await client.get("/accesses/access_north/stop"), out_accesses.StopOut)
+        assert_described(stopped, access_routes.StopOut, 202)
+        assert_described(await client.get("/accesses/access_north/stop"), access_routes.StopOut)
         for path, model in READS.items():
             assert_described(await client.get(path), model)

@@ -7,14 +7,15 @@ from typing import Annotated, Any, Final
 from fastapi import Body as FromBody
 from pydantic import Field
 
-from windrow_master.accesses.failover_test.model import Trial, Verdict
-from windrow_master.accesses.model import LOAD_FULL, Drained, state_of
+from windrow_master.accesses.failover_test.model import Phase, Trial, Verdict
+from windrow_master.accesses.model import LOAD_FULL, AccessState, Drained, state_of
 from windrow_master.accesses.service import no_access
-from windrow_master.api import out, out_accesses
+from windrow_master.api import out
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_shapes import link_json
+from windrow_master.api.out import Out, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.fleet.model import AdminState
@@ -37,7 +38,74 @@ COUNTED: Final = (
 NOT_DRAINED: Final = {"drained_at": None, "drained_by": None, "drain_reason": None}
 
 
-@route.get("/accesses", may=Permission.HEALTH_READ, answer=out.Page[out_accesses.AccessOut])
+class AccessOut(Out):
+    """One Access, all of its workers together."""
+
+    id: str
+    region: Annotated[str | None, Field(description="Null where nobody knows: gone before this Master started")]
+    address: Annotated[str | None, Field(description="What agents dial")]
+    version: str | None
+    state: Annotated[AccessState, Field(description="Draining: it takes nobody new, and its agents are sent elsewhere")]
+    workers: int
+    agents: Annotated[int, Field(description="Connected through it now")]
+    load_permille: Annotated[int, Field(description="Of the fullest worker, of what it may carry")]
+    rtt_ms: Annotated[float | None, Field(description="The median of what its agents measured; null if nobody did")]
+    since: Annotated[Time | None, Field(description="Attached since, or gone since")]
+    drained_at: Annotated[Time | None, Field(description="Null unless people took it out of service")]
+    drained_by: str | None
+    drain_reason: str | None
+    stop_name: Annotated[
+        str | None, Field(description="What `windrow up` calls it: it may be stopped as a test; null elsewhere")
+    ]
+    stopped_at: Annotated[Time | None, Field(description="Of the latest test that stopped it: `/stop` tells of that")]
+
+
+class AgentOut(Out):
+    """One host's link, as a map of the Accesses shows it."""
+
+    id: str
+    name: str
+    simulated: bool
+    link_state: str
+    access_id: Annotated[str | None, Field(description="Where it was heard last; null before the first time")]
+    rtt_ms: Annotated[float | None, Field(description="Its round trip to that Access; null if it is not known")]
+    version: Annotated[int, Field(description="Grows with each change of the host, as in `/hosts`")]
+
+
+class CountedOut(Out):
+    """What became of the samples of a test's agents, by the log on the disk."""
+
+    acked_samples: Annotated[int, Field(description="Acknowledged and in the log, from a minute before the kill on")]
+    acked_batches: int
+    lost_samples: Annotated[int, Field(description="Acknowledged and not in the log")]
+    lost_batches: int
+    lost_evidence: Annotated[int, Field(description="Records of evidence that agents hold for acknowledged, likewise")]
+    given_up_batches: Annotated[int, Field(description="Never acknowledged, and told by their agent to be gone")]
+    longest_gap_s: Annotated[float | None, Field(description="Between two batches of one agent, ended after the kill")]
+    usual_gap_s: Annotated[float | None, Field(description="The median before the kill")]
+
+
+class StopOut(Out):
+    """A test that killed an Access."""
+
+    access_id: str
+    name: str
+    region: str | None
+    asked_at: Time
+    asked_by: str
+    reason: str | None
+    phase: Annotated[Phase, Field(description="Unfinished: not every agent was back and had sent anew in two minutes")]
+    finished_at: Time | None
+    agents: Annotated[int, Field(description="Connected through it when it was killed")]
+    back: Annotated[int, Field(description="Of those, how many have connected again")]
+    elsewhere: Annotated[int, Field(description="Of those, how many are at another Access")]
+    away_s: Annotated[float, Field(description="The longest that one of them was, or is, without a connection")]
+    problem: Annotated[str | None, Field(description="Why nothing could be counted")]
+    counted: Annotated[CountedOut | None, Field(description="Null while it runs")]
+    how: Annotated[str, Field(description="How it is counted, in words")]
+
+
+@route.get("/accesses", may=Permission.HEALTH_READ, answer=out.Page[AccessOut])
 async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Every Access by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
     after = read_cursor(cursor)
@@ -45,7 +113,7 @@ async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None)
     return page(found[: limit + 1], limit, lambda row: row, lambda row: str(row["id"]))
 
 
-@route.get("/accesses/agents", may=Permission.FLEET_READ, answer=out.Page[out_accesses.AgentOut])
+@route.get("/accesses/agents", may=Permission.FLEET_READ, answer=out.Page[AgentOut])
 async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Which host is at which Access, by the host's id, without those that are retired: what a map is drawn from. What
     changes is on `/fleet/stream`; of two, the one with the higher `version` is newer."""
@@ -58,15 +126,13 @@ async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -
     return page(found[: limit + 1], limit, lambda entry: _agent(services, entry), lambda entry: entry.host.host_id)
 
 
-@route.get("/accesses/{access_id}", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=out_accesses.AccessOut)
+@route.get("/accesses/{access_id}", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=AccessOut)
 async def access(services: Serving, access_id: str) -> Any:
     """One Access."""
     return await _row(services, access_id)
 
 
-@route.post(
-    "/accesses/{access_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=out_accesses.AccessOut
-)
+@route.post("/accesses/{access_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=AccessOut)
 async def drain_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
     """Take an Access out of service: it takes nobody new, and its agents go to the others within seconds. It holds
     until `resume`, whoever is started anew. Conflict where no other Access could take its agents."""
@@ -90,7 +156,7 @@ class Stop(Body):
     may=Permission.FLEET_OPERATE,
     reach=Reach.OPERATED,
     status_code=202,
-    answer=out_accesses.StopOut,
+    answer=StopOut,
 )
 async def stop_access(
     services: Serving, principal: Asking, access_id: str, body: Annotated[Stop, FromBody()]
@@ -106,7 +172,7 @@ async def stop_access(
     return _trial_shaped(trial, services.clock.monotonic_ns())
 
 
-@route.get("/accesses/{access_id}/stop", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=out_accesses.StopOut)
+@route.get("/accesses/{access_id}/stop", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=StopOut)
 async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
     """How the latest test goes, or went, that killed this Access since this Master started."""
     trial = services.trials.of(access_id)
@@ -115,9 +181,7 @@ async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
     return _trial_shaped(trial, services.clock.monotonic_ns())
 
 
-@route.post(
-    "/accesses/{access_id}/resume", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=out_accesses.AccessOut
-)
+@route.post("/accesses/{access_id}/resume", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=AccessOut)
 async def resume_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
     """Let a drained Access take agents again; those that left come back when it is clearly nearer to them."""
     _check_operator(principal, access_id)

@@ -6,15 +6,16 @@ from fastapi import Header, Request
 from pydantic import Field
 
 from windrow_master.accounts import AccountService, AccountView, MadeLink
-from windrow_master.api import out, out_accounts
+from windrow_master.api import out
 from windrow_master.api.auth import Reach, Repeat
-from windrow_master.api.bodies import Body, Money, money_of
+from windrow_master.api.bodies import Body, GivenMoney, money_of
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.identity_routes import token_json
+from windrow_master.api.identity_routes import AccountOut, BalanceNowOut, TokenMadeOut, token_json
+from windrow_master.api.out import Out, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
-from windrow_master.identity.model import Role
+from windrow_master.identity.model import AccountState, Role
 from windrow_proto.errors import Unavailable
 from windrow_proto.units import CURRENCY_TEST, money_text, time_text
 
@@ -31,13 +32,13 @@ class AccountBody(Body):
 
     name: AccountName
     roles: Annotated[list[Role], Field(min_length=1, max_length=4)]
-    credit: Money = "0"
+    credit: GivenMoney = "0"
 
 
 class CreditBody(Body):
     """Test credits for an account."""
 
-    amount: Money
+    amount: GivenMoney
 
 
 class SuspendBody(Body):
@@ -59,23 +60,48 @@ def accounts_of(services: Services) -> AccountService:
     return services.accounts
 
 
-@route.get("/accounts", may=Permission.ACCOUNTS_READ, answer=out.Page[out_accounts.PersonOut])
+class PersonOut(Out):
+    """An account, whether it may do anything, and what it can spend."""
+
+    id: str
+    name: str
+    roles: list[Role]
+    state: AccountState
+    balance: BalanceNowOut
+    created_at: Time
+
+
+class PersonMadeOut(Out):
+    """An account and the link by which its person signs in."""
+
+    account: PersonOut
+    link: Annotated[str, Field(description="A URL that works once, shown this once")]
+    link_expires_at: Time
+
+
+class LinkRedeemedOut(Out):
+    """What a sign-in link opened."""
+
+    account: AccountOut
+    roles: list[Role]
+    token: TokenMadeOut
+
+
+@route.get("/accounts", may=Permission.ACCOUNTS_READ, answer=out.Page[PersonOut])
 async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """All accounts, the oldest first, with what each can spend."""
     found = await accounts_of(services).list(read_cursor(cursor), limit + 1)
     return page(found, limit, _account_json, lambda view: view.account.id)
 
 
-@route.post(
-    "/accounts", may=Permission.ACCOUNTS, repeat=Repeat.ALWAYS, status_code=201, answer=out_accounts.PersonMadeOut
-)
+@route.post("/accounts", may=Permission.ACCOUNTS, repeat=Repeat.ALWAYS, status_code=201, answer=PersonMadeOut)
 async def add_account(request: Request, services: Serving, principal: Asking, body: AccountBody) -> Any:
     """A new account, and the link by which its person signs in: shown this once, good for three days, works once."""
     made = await accounts_of(services).add(principal, body.name, frozenset(body.roles), money_of("credit", body.credit))
     return _made_json(request, services, *made)
 
 
-@route.get("/accounts/{account_id}", may=Permission.ACCOUNTS_READ, reach=Reach.ALL, answer=out_accounts.PersonOut)
+@route.get("/accounts/{account_id}", may=Permission.ACCOUNTS_READ, reach=Reach.ALL, answer=PersonOut)
 async def account(services: Serving, account_id: str) -> Any:
     """One account, by its id or name."""
     return _account_json(await accounts_of(services).get(account_id))
@@ -86,7 +112,7 @@ async def account(services: Serving, account_id: str) -> Any:
     may=Permission.ACCOUNTS,
     reach=Reach.OPERATED,
     repeat=Repeat.REPEATABLE,
-    answer=out_accounts.PersonOut,
+    answer=PersonOut,
 )
 async def credit_account(
     services: Serving,
@@ -106,30 +132,26 @@ async def credit_account(
     reach=Reach.OPERATED,
     repeat=Repeat.ALWAYS,
     status_code=201,
-    answer=out_accounts.PersonMadeOut,
+    answer=PersonMadeOut,
 )
 async def new_link(request: Request, services: Serving, principal: Asking, account_id: str) -> Any:
     """Another sign-in link for an account; those before it open nothing any more."""
     return _made_json(request, services, *await accounts_of(services).new_link(principal, account_id))
 
 
-@route.post(
-    "/accounts/{account_id}/suspend", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=out_accounts.PersonOut
-)
+@route.post("/accounts/{account_id}/suspend", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=PersonOut)
 async def suspend_account(services: Serving, principal: Asking, account_id: str, body: SuspendBody) -> Any:
     """Stop an account: its tokens and links end, its clusters and jobs end, its hosts take nothing new."""
     return _account_json(await accounts_of(services).suspend(principal, account_id, body.reason))
 
 
-@route.post(
-    "/accounts/{account_id}/resume", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=out_accounts.PersonOut
-)
+@route.post("/accounts/{account_id}/resume", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=PersonOut)
 async def resume_account(services: Serving, principal: Asking, account_id: str) -> Any:
     """Let a suspended account sign in again."""
     return _account_json(await accounts_of(services).resume(principal, account_id))
 
 
-@route.post("/sign-in", may=Permission.NOBODY, signs_in=True, status_code=201, answer=out_accounts.LinkRedeemedOut)
+@route.post("/sign-in", may=Permission.NOBODY, signs_in=True, status_code=201, answer=LinkRedeemedOut)
 async def redeem_link(services: Serving, body: LinkBody) -> Any:
     """A token of the account that a sign-in link opens; the link works once. Browsers go on with `POST /session`."""
     account, token, text = await accounts_of(services).redeem(body.secret)

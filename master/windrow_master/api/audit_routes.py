@@ -8,6 +8,7 @@ from pydantic import Field
 from windrow_master.api import out
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.out import Out, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_number
 from windrow_master.api.route import Routes
 from windrow_master.audit.model import Head, Verdict, Wanted
@@ -25,7 +26,43 @@ Text = Annotated[str | None, Query(min_length=1, max_length=200)]
 Moment = Annotated[str | None, Query(max_length=40)]
 
 
-@route.get("/audit", may=Permission.AUDIT_READ, answer=out.Page[out.AuditOut])
+Chain = Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal")]
+
+
+class AuditOut(Out):
+    """Who did what to which subject and why."""
+
+    number: int
+    at: Time
+    epoch: int
+    actor: str
+    action: str
+    subject: str
+    reason: str
+    fields: dict[str, str]
+    chain: Chain
+
+
+class AuditHeadOut(Out):
+    """The end of the audit log at some time."""
+
+    number: int
+    chain: Chain
+    at: Time
+
+
+class AuditVerdictOut(Out):
+    """Whether the audit log is whole."""
+
+    intact: bool
+    entries: int
+    first_broken: int | None
+    problem: str | None
+    head: AuditHeadOut | None
+    anchor: AuditHeadOut | None
+
+
+@route.get("/audit", may=Permission.AUDIT_READ, answer=out.Page[AuditOut])
 async def audit(
     services: Serving,
     subject: Text = None,
@@ -44,7 +81,7 @@ async def audit(
     return page(found, limit, _entry_json, lambda entry: str(entry.number))
 
 
-@route.get("/audit/verify", may=Permission.AUDIT_READ, answer=out.AuditVerdictOut)
+@route.get("/audit/verify", may=Permission.AUDIT_READ, answer=AuditVerdictOut)
 async def verify_audit(
     services: Serving,
     number: Annotated[int | None, Query(ge=1, le=NUMBER_MAX)] = None,
@@ -63,7 +100,7 @@ class ReanchorBody(Body):
     reason: Annotated[str, Field(min_length=1, max_length=300)]
 
 
-@route.post("/audit/reanchor", may=Permission.AUDIT_ANCHOR, answer=out.AuditVerdictOut)
+@route.post("/audit/reanchor", may=Permission.AUDIT_ANCHOR, answer=AuditVerdictOut)
 async def reanchor_audit(services: Serving, principal: Asking, body: ReanchorBody) -> Any:
     """Take the log as it is from now on, and anchor its end anew; what was found wrong is written into it."""
     return _verdict_json(await services.audit.reanchor(principal.actor, body.reason))

@@ -15,7 +15,7 @@ MONEY_MAX: Final = Microcents(10**9 * MICROCENTS_PER_UNIT)
 ENTITY_MAX: Final = 2**53
 """Sizes that JavaScript still counts exactly."""
 
-Money = Annotated[str, Field(max_length=30)]
+GivenMoney = Annotated[str, Field(max_length=30)]
 """A decimal amount, which `money_of` reads."""
 
 

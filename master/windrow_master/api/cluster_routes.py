@@ -1,55 +1,60 @@
 """Routes of clusters: plan, create, read, follow, stop, start, delete, and what goes on inside: log, exec, files."""
 
-import base64
 import contextlib
-import json
-from collections.abc import AsyncGenerator
-from dataclasses import replace
-from functools import partial
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 from zlib import crc32
 
 from fastapi import Header, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from windrow_master.api import out, out_clusters, sse, streaming
+from windrow_master.api import out, sse, streaming
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
     ENTITY_MAX,
     SECONDS_MAX,
     Body,
-    Money,
+    GivenMoney,
     RegistryLoginBody,
     login_of,
     money_if,
     nanoseconds_of,
 )
-from windrow_master.api.cluster_shapes import box_json, cluster_json, explanation_json, plan_json, tunnel_json
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
+from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.names import host_of
-from windrow_master.api.paging import Cursor, Json, Limit, accepted, page, read_cursor, tagged
+from windrow_master.api.out import VALUES, Amount, Isolated, Money, OperationOut, Out, Time
+from windrow_master.api.paging import (
+    Cursor,
+    Json,
+    Limit,
+    accepted,
+    money_or_none,
+    page,
+    read_cursor,
+    seconds_or_none,
+    tagged,
+    time_or_none,
+)
 from windrow_master.api.route import Routes
-from windrow_master.api.sharing import FOLDER_MAX, ShareKind
-from windrow_master.clusters.model import ClusterKind, ClusterRequest
+from windrow_master.api.sharing import ShareKind
+from windrow_master.clusters.kinds import box
+from windrow_master.clusters.model import ClusterKind, ClusterRequest, NetworkMode, Results, Step, Template, Workload
 from windrow_master.clusters.request import HOSTS_MAX
-from windrow_master.clusters.results import ResultService
-from windrow_master.clusters.views import ClusterView
+from windrow_master.clusters.views import ClusterView, Preview
 from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
-from windrow_master.network.nearest_access import LISTED_MAX, Wish
-from windrow_master.network.workload_io import WorkAccess
-from windrow_proto.errors import Unavailable, WindrowError
+from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.ids import ClusterId, HostId
-from windrow_proto.messages import ChannelClose, ChannelData
-from windrow_proto.units import MILLISECOND, Bytes
+from windrow_proto.model import Isolation
+from windrow_proto.service_names import forward_host
+from windrow_proto.units import SECOND, Bytes, Microcents, money_text, seconds, time_text
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 route = Routes("clusters")
-
-Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
-RTT_MS_MAX = 60_000
 
 
 class ClusterBody(Body):
@@ -72,7 +77,7 @@ class ClusterBody(Body):
     runtime: Literal["process", "docker", "simulated"] | None = None
     simulated: bool = False
     slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
-    max_price_per_hour: Money | None = None
+    max_price_per_hour: GivenMoney | None = None
     hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX, description="Each gives all that is asked for")] = 1
     restart_members: bool = False
     ssh_keys: Annotated[
@@ -80,7 +85,7 @@ class ClusterBody(Body):
     ]
     notebook: Annotated[bool, Field(description="Whether a box starts Jupyter")] = False
     max_duration_seconds: Annotated[float | None, Field(gt=0, le=SECONDS_MAX, description="It is ended then")] = None
-    budget: Annotated[Money | None, Field(description="It is ended before it costs more")] = None
+    budget: Annotated[GivenMoney | None, Field(description="It is ended before it costs more")] = None
     idle_seconds: Annotated[
         float | None,
         Field(gt=0, le=SECONDS_MAX, description="It is ended after so long without a command, file or tunnel in it"),
@@ -131,79 +136,21 @@ class ClusterBody(Body):
         )
 
 
-class ExecBody(Body):
-    """One more command to run beside the work."""
-
-    argv: Annotated[list[str], Field(min_length=1, max_length=256)]
-
-
 class ResizeBody(Body):
     """How many hosts a Ray or Dask cluster is to have, and what all of them may cost."""
 
     hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX)]
-    max_price_per_hour: Annotated[Money | None, Field(description="Of all of it; else as was asked")] = None
+    max_price_per_hour: Annotated[GivenMoney | None, Field(description="Of all of it; else as was asked")] = None
     registry_login: Annotated[RegistryLoginBody | None, Field(description="For the image, on new hosts")] = None
 
 
 class StartBody(Body):
     """What all of it may cost now, and what was kept nowhere."""
 
-    max_price_per_hour: Annotated[Money | None, Field(description="Of all of it; else as was asked")] = None
+    max_price_per_hour: Annotated[GivenMoney | None, Field(description="Of all of it; else as was asked")] = None
     registry_login: Annotated[
         RegistryLoginBody | None, Field(description="For the image; to be given again where it was at the creation")
     ] = None
-
-
-AccessName = Annotated[str, Field(max_length=128)]
-
-
-class MeasuredAccess(Body):
-    """How far an Access is from the renter."""
-
-    id: AccessName
-    rtt_ms: Annotated[float, Field(ge=0, le=RTT_MS_MAX, allow_inf_nan=False)]
-
-
-class TunnelBody(Body):
-    """Which TCP port of the workload to reach, and by which Access."""
-
-    port: Annotated[int, Field(ge=1, le=65_535)]
-    measured: Annotated[
-        list[MeasuredAccess],
-        Field(
-            default_factory=list, max_length=LISTED_MAX, description="Round trips to `accesses` of an earlier answer"
-        ),
-    ]
-    without: Annotated[
-        list[AccessName],
-        Field(default_factory=list, max_length=LISTED_MAX, description="Accesses that do not answer from here"),
-    ]
-
-    def wish(self) -> Wish:
-        """The same as a value of the room."""
-        rtts_ns = {one.id: int(one.rtt_ms * MILLISECOND) for one in self.measured}
-        return Wish(rtts_ns, frozenset(self.without))
-
-
-class FilesArrived(BaseModel):
-    """What arrived at the host."""
-
-    bytes: int
-    files: int
-
-
-def inside_of(services: Services) -> WorkAccess:
-    """The way into workloads."""
-    if services.inside is None:
-        raise Unavailable("This Master has no link to hosts.")
-    return services.inside
-
-
-def results_of(services: Services) -> ResultService:
-    """Logs and files of work, while it is there and afterwards."""
-    if services.results is None:
-        raise Unavailable("This Master has no link to hosts.")
-    return services.results
 
 
 def attach(services: Services) -> None:
@@ -217,15 +164,232 @@ def _asked(services: Services, body: ClusterBody) -> ClusterRequest:
     return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))
 
 
-@route.post("/clusters/plan", may=Permission.RENT, answer=out_clusters.PlanOut)
+class StepOut(Out):
+    """One step of a cluster's way."""
+
+    at: Time
+    name: str
+    progress: Annotated[float | None, Field(description="From 0 to 1")]
+    detail: str | None
+    member: Annotated[str | None, Field(description="Whose step it is, of a cluster of several members")]
+
+
+class ResultsOut(Out):
+    """What is kept of work that has ended by itself."""
+
+    kept_at: Time
+    log_bytes: Annotated[int | None, Field(description="Null: its log could not be had")]
+    files_bytes: Annotated[
+        int | None, Field(description="Of a tar of the files that it changed; null: they could not be had")
+    ]
+    problem: Annotated[str | None, Field(description="What is missing of it, by name, and why")]
+
+
+class WorkloadOut(Out):
+    """What runs of a cluster on one host."""
+
+    id: str
+    host_id: str
+    host_name: str
+    phase: str
+    is_lost: bool
+    detail: str | None
+    runtime: str
+    image: str | None
+    slots: list[str]
+    isolation: Isolated
+    exit_code: int | None
+    ports: dict[str, int]
+    running_s: Annotated[float, Field(description="Signed by the host, in seconds")]
+    rank: Annotated[int, Field(description="Which member it is; 0 where there is only one")]
+    address: Annotated[str | None, Field(description="Where the other members reach it; null where there are none")]
+    is_member: Annotated[bool, Field(description="False once another has its rank, or is to have it")]
+    results: Annotated[
+        ResultsOut | None, Field(description="Null until its command has ended by itself and they are brought in")
+    ]
+
+
+class KeptRequestOut(Out):
+    """What was asked for; what was not said is null."""
+
+    name: str
+    kind: str
+    gpus: int
+    gpu_model: str | None
+    gpu_memory_bytes: int | None
+    cpus: int
+    memory_bytes: int | None
+    image: str | None
+    argv: list[str]
+    env: Annotated[dict[str, str | None], Field(description=VALUES)]
+    ports: list[int]
+    await_files: bool
+    host_id: str | None
+    tier: str | None
+    runtime: str | None
+    simulated: bool
+    slice: str | None
+    max_price_per_hour: Amount
+    budget: Amount
+    max_duration_seconds: float | None
+    idle_seconds: float | None
+    client_lease_s: int | None
+    hosts: int
+    restart_members: bool
+    ssh_keys: list[str]
+    notebook: bool
+    volumes: list[str]
+
+
+class TrafficOut(Out):
+    """What came to a service over HTTPS and back, without what is under way; or what went between the members of a
+    private network, as one of each two counts it, and how often such two were joined. Written every ten seconds."""
+
+    connections: int
+    bytes_in: int
+    bytes_out: int
+
+
+class NetworkOut(Out):
+    """How members on several hosts meet."""
+
+    mode: Annotated[str, Field(description="direct, or tunnels: in a private network, through Accesses")]
+    reason: str
+    cords: Annotated[int, Field(description="Of a private network: the pairs of members that are to be joined")]
+    cords_up: Annotated[int, Field(description="Those of them that are")]
+    problem: Annotated[str | None, Field(description="Why one of them is not")]
+
+
+class ClusterOut(Out):
+    """A cluster with its workloads."""
+
+    id: str
+    name: str
+    forward_host: Annotated[str, Field(description="The name of its forwarded ports on a renter's machine")]
+    account_id: str
+    kind: str
+    phase: str
+    reason: str | None
+    steps: list[StepOut]
+    workloads: list[WorkloadOut]
+    request: KeptRequestOut
+    urls: Annotated[
+        dict[str, str],
+        Field(description="Of a service, by port: where anybody who knows the address reaches it. Tell it as you like"),
+    ]
+    traffic: TrafficOut
+    network: Annotated[NetworkOut | None, Field(description="Null where there are not several hosts")]
+    tier: str | None
+    price_per_hour: Amount
+    cost_so_far: Annotated[Amount, Field(description="Of all its runs")]
+    started_at: Annotated[Time | None, Field(description="Of its present run, from its start to its stop")]
+    ended_at: Time | None
+    ends_at: Annotated[Time | None, Field(description="When its duration or its budget ends it; null: neither does")]
+    client_lease_ends_at: Annotated[
+        Time | None, Field(description="When it ends unless its client renews; null: it goes on without a client")
+    ]
+    created_at: Time
+    rental_id: Annotated[str | None, Field(description="Of its present run, or of the last one")]
+    first_port: Annotated[int | None, Field(description="Of its block of ports on its hosts; null where it has none")]
+    restarts: Annotated[int, Field(description="How often members were replaced")]
+    needs_login: Annotated[bool, Field(description="Whether to start it again takes its image's registry login")]
+    version: int
+
+
+class ClusterAcceptedOut(Out):
+    """A cluster, and the operation that makes or ends it."""
+
+    operation: OperationOut
+    cluster: ClusterOut
+
+
+class PlacedOut(Out):
+    """Where a request runs or would run, and at what price."""
+
+    host_id: str
+    host_name: str
+    slots: list[str]
+    tier: str
+    runtime: str
+    image: str | None
+    price_per_hour: Money
+    note: Annotated[str, Field(description="What there is to know of this way there; empty: nothing")]
+
+
+class RefusalOut(Out):
+    """Why a host does not take a request."""
+
+    host_id: str
+    host_name: str
+    reason: str
+
+
+class PlanOut(Out):
+    """What creating a cluster would mean now."""
+
+    fits: bool
+    fits_soon: Annotated[bool, Field(description="It does not fit now, but will with a card that is back in a moment")]
+    placement: list[PlacedOut]
+    tested: Annotated[list[str], Field(description="Ids of those hosts that the market tests now; that ends for it")]
+    price_per_hour: Amount
+    hold: Annotated[str | None, Field(description="What would be set aside first, a decimal amount of money")]
+    balance: Money
+    refusals: Annotated[list[RefusalOut], Field(description="Only where nothing fits")]
+
+
+class WeightsOut(Out):
+    """How much each term of a score counts; terms are from 0 to 1000."""
+
+    cost: int
+    packing: int
+    trust: int
+    home: int
+    grade: int
+
+
+class ChosenOut(PlacedOut):
+    """The best host."""
+
+    score: int | None
+    terms: dict[str, int]
+
+
+class LoserOut(Out):
+    """A host that was not chosen."""
+
+    host: str
+    host_id: str
+    reason: str
+    score: Annotated[int | None, Field(description="Null where it does not fit")]
+    terms: dict[str, int]
+
+
+class ExplanationOut(Out):
+    """Why a cluster runs where it runs, from the record of that decision."""
+
+    decision: Annotated[str, Field(description="The same in a sentence")]
+    weights: WeightsOut
+    chosen: ChosenOut | None
+    others_chosen: Annotated[list[PlacedOut], Field(description="Beside the best one, of several hosts")]
+    losers: Annotated[list[LoserOut], Field(description="The best of those that were looked at, best first")]
+    others: Annotated[dict[str, int], Field(description="How many more were looked at, by what was said of them")]
+
+
+class BoxOut(Out):
+    """How a box is entered by who rents it; each is null where it is not, also for what is no box."""
+
+    ssh_port: Annotated[int | None, Field(description="Where its SSH server listens, for the keys of the request")]
+    notebook_port: Annotated[int | None, Field(description="Where Jupyter listens")]
+    notebook_token: Annotated[str | None, Field(description="With which Jupyter is opened: ?token= in its address")]
+
+
+@route.post("/clusters/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
     """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
     return plan_json(await services.clusters.plan(principal, _asked(services, body)))
 
 
-@route.post(
-    "/clusters", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=202, answer=out_clusters.ClusterAcceptedOut
-)
+@route.post("/clusters", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=202, answer=ClusterAcceptedOut)
 async def create_cluster(
     services: Serving,
     principal: Asking,
@@ -238,16 +402,14 @@ async def create_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@route.get("/clusters", may=Permission.RENT_READ, answer=out.Page[out_clusters.ClusterOut])
+@route.get("/clusters", may=Permission.RENT_READ, answer=out.Page[ClusterOut])
 async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Clusters of the account (operators and auditors: of all), the latest first."""
     found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1)
     return page(found, limit, cluster_json, lambda view: view.cluster.cluster_id)
 
 
-@route.get(
-    "/clusters/{cluster_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=out_clusters.ClusterOut
-)
+@route.get("/clusters/{cluster_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=ClusterOut)
 async def cluster(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """One cluster; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await services.clusters.get(principal, ClusterId(cluster_id))
@@ -262,7 +424,7 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     may=Permission.RENT,
     reach=Reach.OWN_OR_OPERATED,
     status_code=202,
-    answer=out_clusters.ClusterAcceptedOut,
+    answer=ClusterAcceptedOut,
 )
 async def delete_cluster(
     services: Serving,
@@ -290,7 +452,7 @@ async def renew_client_lease(services: Serving, principal: Asking, cluster_id: s
     reach=Reach.OWN,
     repeat=Repeat.REPEATABLE,
     status_code=202,
-    answer=out_clusters.ClusterAcceptedOut,
+    answer=ClusterAcceptedOut,
 )
 async def stop_cluster(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """End its work, which then costs nothing, and keep it to be started again. Its files are gone. Safe to repeat."""
@@ -304,7 +466,7 @@ async def stop_cluster(services: Serving, principal: Asking, cluster_id: str) ->
     reach=Reach.OWN,
     repeat=Repeat.REPEATABLE,
     status_code=202,
-    answer=out_clusters.ClusterAcceptedOut,
+    answer=ClusterAcceptedOut,
 )
 async def start_cluster(
     services: Serving, principal: Asking, cluster_id: str, body: StartBody | None = None
@@ -318,7 +480,7 @@ async def start_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@route.post("/clusters/{cluster_id}/resize", may=Permission.RENT, reach=Reach.OWN, answer=out_clusters.ClusterOut)
+@route.post("/clusters/{cluster_id}/resize", may=Permission.RENT, reach=Reach.OWN, answer=ClusterOut)
 async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, body: ResizeBody) -> Any:
     """More or fewer hosts of a Ray or Dask cluster that runs, all or none; safe to repeat. New ones join in a while."""
     most = money_if("max_price_per_hour", body.max_price_per_hour)
@@ -332,14 +494,14 @@ async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, 
     "/clusters/{cluster_id}/explain",
     may=Permission.RENT_READ,
     reach=Reach.OWN_OR_OVERSEEN,
-    answer=out_clusters.ExplanationOut,
+    answer=ExplanationOut,
 )
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Why it runs where it runs, from the record of that decision."""
     return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
 
 
-@route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, answer=out_clusters.BoxOut)
+@route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, answer=BoxOut)
 async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """Where a box is entered, through tunnels to these ports, and with what; nulls where it is not."""
     view = await services.clusters.get_own(principal, ClusterId(cluster_id))
@@ -385,147 +547,190 @@ async def _followed(
                 yield sse.Message("cluster", shown, str(view.cluster.version))
 
 
-# --- inside ---------------------------------------------------------------------------------------------------------
-
-
-@route.get(
-    "/clusters/{cluster_id}/logs",
-    may=Permission.RENT,
-    reach=Reach.OWN,
-    share=ShareKind.DOWNLOADS,
-    **out.other("text/plain; charset=utf-8", "The log."),
-)
-async def logs(
-    request: Request,
-    services: Serving,
-    principal: Asking,
-    cluster_id: str,
-    follow: bool = False,
-    offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
-    rank: Rank = 0,
-) -> Response:
-    """The log as the work wrote it, byte by byte; with `follow` as it is written, until the work ends. The log of work
-    that has ended by itself is kept for 30 days."""
-    results = results_of(services)
-    # Whatever the work prints is text to a browser and nothing else.
-    safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-    if follow:
-        pieces = await results.follow(principal, ClusterId(cluster_id), offset, rank)
-        return streaming.Lasting(request, pieces, media_type="text/plain; charset=utf-8", headers=safe)
-    data, is_cut = await results.log(principal, ClusterId(cluster_id), offset, rank)
-    headers = {**safe, "X-Log-Truncated": _flag(is_cut)}
-    return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
-
-
-@route.post(
-    "/clusters/{cluster_id}/exec",
-    may=Permission.RENT,
-    reach=Reach.OWN,
-    share=ShareKind.DOWNLOADS,
-    **out.other("application/x-ndjson", "Lines of JSON."),
-)
-async def execute(
-    request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody, rank: Rank = 0
-) -> Response:
-    """Run one more command inside: lines of JSON with its output, the last one with its exit code or an error."""
-    pieces = await inside_of(services).execute(principal, ClusterId(cluster_id), tuple(body.argv), rank)
-
-    async def lines() -> AsyncGenerator[bytes]:
-        async for part in pieces:
-            yield json.dumps(_exec_json(part, cluster_id), separators=(",", ":")).encode() + b"\n"
-
-    safe = {"Cache-Control": "no-store"}
-    return streaming.Lasting(request, lines(), media_type="application/x-ndjson", headers=safe)
-
-
-@route.post(
-    "/clusters/{cluster_id}/tunnels",
-    may=Permission.RENT,
-    reach=Reach.OWN,
-    repeat=Repeat.ALWAYS,
-    status_code=201,
-    answer=out_clusters.TunnelOut,
-)
-async def open_tunnel(
-    request: Request, services: Serving, principal: Asking, cluster_id: str, body: TunnelBody
-) -> Response:
-    """Have the host open a tunnel to a port of the workload. Connect to `address` with TLS (server name `server_name`,
-    authority `ca_pem`) before `expires_at`, ask for an upgrade to `protocol`, and show `grant` as bearer, once. After
-    the 101 end this TLS, shake hands with the host on the same connection (its certificate: `host_pem`, its name:
-    `host_server_name`), and send `secret`. It goes by the host's Access, unless another is clearly nearer in sum by
-    what both measured, or that one is in `without`: if the Access does not answer, ask once more without it."""
-    if services.tunnels is None:
-        raise Unavailable("This Master has no link to hosts.")
-    is_allowed = partial(streaming.is_allowed, request)
-    ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish())
-    return Json(tunnel_json(ticket), 201, headers={"Cache-Control": "no-store"})
-
-
-@route.put(
-    "/clusters/{cluster_id}/files",
-    may=Permission.RENT,
-    reach=Reach.OWN,
-    share=ShareKind.UPLOADS,
-    body_max=FOLDER_MAX,
-    answer=FilesArrived,
-)
-async def put_files(
-    request: Request, services: Serving, principal: Asking, cluster_id: str, commit: bool = False
-) -> Any:
-    """Unpack a tar stream into the working folder; `commit=true` starts work that waits for its files."""
-    sent = await inside_of(services).send_files(principal, ClusterId(cluster_id), request.stream(), commit=commit)
-    return {"bytes": sent.size_bytes, "files": sent.files}
-
-
-@route.get(
-    "/clusters/{cluster_id}/files",
-    may=Permission.RENT,
-    reach=Reach.OWN,
-    share=ShareKind.DOWNLOADS,
-    **out.other("application/x-tar", "The folder.", is_binary=True),
-)
-async def get_files(
-    request: Request,
-    services: Serving,
-    principal: Asking,
-    cluster_id: str,
-    changed: bool = False,
-    offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
-    rank: Rank = 0,
-) -> Response:
-    """The working folder as a tar stream; with `changed` only what differs from what was sent. Whoever was cut off asks
-    for the rest by `offset`: bytes of the stream to leave out, if the header X-Files-Version says the same in both
-    answers; without it the folder may have changed. It is whole if it ends as a tar archive does. Of work that has
-    ended by itself what changed is kept for 30 days, as far as the account's quota goes."""
-    pieces, version = await results_of(services).files(
-        principal, ClusterId(cluster_id), changed_only=changed, rank=rank, offset=offset
-    )
-    headers = {"Cache-Control": "no-store"} | ({"X-Files-Version": version} if version else {})
-    return streaming.Lasting(request, _until_broken(pieces), media_type="application/x-tar", headers=headers)
-
-
-async def _until_broken(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """What comes of a folder before its host is lost; who reads sees that its archive has no end."""
-    async with contextlib.aclosing(pieces):
-        with contextlib.suppress(WindrowError):
-            async for piece in pieces:
-                yield piece
-
-
 def _served(view: ClusterView) -> str:
     """What of a service changes without a version: where it is found, and what it carried."""
     return format(crc32(repr((dict(view.urls), view.traffic)).encode()), "08x")
 
 
-def _flag(is_set: bool) -> str:
-    return "true" if is_set else "false"
+def cluster_json(view: ClusterView, env: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A cluster with its workloads. env: the values that may be shown."""
+    cluster = view.cluster
+    return {
+        "id": cluster.cluster_id,
+        "name": cluster.name,
+        "forward_host": forward_host(cluster.name, cluster.cluster_id),
+        "account_id": cluster.account_id,
+        "kind": cluster.kind.value,
+        "phase": cluster.phase.value,
+        "reason": cluster.reason or None,
+        "steps": [_step_json(step) for step in cluster.steps],
+        "workloads": [_workload_json(workload) for workload in view.workloads],
+        "request": _request_json(cluster.request, env or {}),
+        "urls": {str(port): url for port, url in view.urls.items()},
+        "traffic": asdict(view.traffic),
+        "network": _network_json(view),
+        "tier": cluster.tier,
+        "price_per_hour": money_text(cluster.price_per_hour),
+        "cost_so_far": money_text(view.cost),
+        "started_at": time_or_none(cluster.started_at_ns),
+        "ended_at": time_or_none(cluster.ended_at_ns),
+        "ends_at": time_or_none(view.ends_at_ns),
+        "client_lease_ends_at": time_or_none(view.client_lease_ends_at_ns),
+        "created_at": time_text(cluster.created_at_ns),
+        "rental_id": cluster.rental_id,
+        "first_port": cluster.first_port,
+        "restarts": cluster.restarts,
+        "needs_login": cluster.needs_login,
+        "version": cluster.version,
+    }
 
 
-def _exec_json(part: ChannelData | ChannelClose, cluster_id: str) -> dict[str, Any]:
-    if isinstance(part, ChannelData):
-        return {"stream": part.stream, "data": base64.b64encode(part.data).decode()}
-    if part.error_code:
-        return {"error": {"code": part.error_code, "detail": part.detail, "subject": cluster_id}}
-    if part.exit_code is None:
-        return {"error": {"code": "link_closed", "detail": "The command's end was not seen.", "subject": cluster_id}}
-    return {"exit_code": part.exit_code}
+def template_json(template: Template) -> dict[str, Any]:
+    """A template, whose request is what `POST /clusters` takes."""
+    return {
+        "name": template.name,
+        "request": _request_json(template.request, {} if template.sealed else template.request.env),
+        "saved_at": time_text(template.saved_at_ns),
+    }
+
+
+def _network_json(view: ClusterView) -> dict[str, Any] | None:
+    if view.cluster.network is NetworkMode.NONE:
+        return None
+    return {
+        "mode": view.cluster.network.value,
+        "reason": view.cluster.network_reason,
+        "cords": len(view.cords),
+        "cords_up": sum(view.cords),
+        "problem": view.cord_problem or None,
+    }
+
+
+def box_json(view: ClusterView) -> dict[str, Any]:
+    """How its renter, and nobody else, enters a box."""
+    runtime = view.workloads[0].runtime if view.workloads else ""
+    found = box.doors(view.cluster, runtime)
+    return {
+        "ssh_port": found.ssh_port,
+        "notebook_port": found.notebook_port,
+        "notebook_token": None if found.notebook_port is None else box.token(view.whole or view.cluster),
+    }
+
+
+def plan_json(preview: Preview) -> dict[str, Any]:
+    """A preview; `refusals` only where nothing fits."""
+    price = Microcents(sum(member.price_per_hour for member in preview.members))
+    return {
+        "fits": preview.chosen is not None,
+        "fits_soon": preview.is_soon,
+        "placement": [_chosen_json(member) for member in preview.members],
+        "tested": list(preview.proofs_on),
+        "price_per_hour": None if preview.chosen is None else money_text(price),
+        "hold": money_or_none(preview.hold),
+        "balance": money_text(preview.balance),
+        "refusals": [
+            {"host_id": verdict.host_id, "host_name": verdict.host_name, "reason": verdict.reason}
+            for verdict in preview.refusals
+        ],
+    }
+
+
+def explanation_json(decision: Decision) -> dict[str, Any]:
+    """Why it runs where it runs, and what stood against the others."""
+    chosen = decision.chosen
+    taken = {member.host_id for member in (chosen, *decision.others) if member is not None}
+    verdicts = [verdict for verdict in decision.verdicts if verdict.host_id not in taken]
+    winner = next((v for v in decision.verdicts if chosen is not None and v.host_id == chosen.host_id), None)
+    terms = {} if winner is None else dict(winner.terms)
+    said = ", ".join(f"{name} {value}" for name, value in terms.items())
+    return {
+        "decision": "nothing fits" if chosen is None else f"{chosen.host_name} has the best score ({said})",
+        "weights": asdict(decision.weights),
+        "chosen": None
+        if chosen is None
+        else {**_chosen_json(chosen), "score": winner.score if winner else None, "terms": terms},
+        "others_chosen": [_chosen_json(member) for member in decision.others],
+        "losers": [
+            {
+                "host": verdict.host_name,
+                "host_id": verdict.host_id,
+                "reason": verdict.reason or "it fits, with a lower score or a later turn among equals",
+                "score": verdict.score,
+                "terms": dict(verdict.terms),
+            }
+            for verdict in verdicts
+        ],
+        "others": dict(decision.unkept),
+    }
+
+
+def _chosen_json(chosen: Chosen) -> dict[str, Any]:
+    return {
+        "host_id": chosen.host_id,
+        "host_name": chosen.host_name,
+        "slots": list(chosen.slot_ids),
+        "tier": chosen.tier,
+        "runtime": chosen.runtime.value,
+        "image": chosen.image,
+        "price_per_hour": money_text(chosen.price_per_hour),
+        "note": chosen.note,
+    }
+
+
+def _request_json(request: ClusterRequest, env: Mapping[str, str]) -> dict[str, Any]:
+    spans = {
+        "max_duration_ns": "max_duration_seconds",
+        "idle_ns": "idle_seconds",
+        "client_lease_ns": "client_lease_s",
+    }
+    said = {spans.get(name, name): value for name, value in asdict(request).items()}
+    return said | {
+        "kind": request.kind.value,
+        "argv": list(request.argv),
+        "env": {name: env.get(name) for name in request.env},
+        "ports": list(request.ports),
+        "ssh_keys": list(request.ssh_keys),
+        "volumes": [one.text for one in request.volumes],
+        "max_price_per_hour": money_or_none(request.max_price_per_hour),
+        "budget": money_or_none(request.budget),
+        "max_duration_seconds": seconds_or_none(request.max_duration_ns),
+        "idle_seconds": seconds_or_none(request.idle_ns),
+        "client_lease_s": None if request.client_lease_ns is None else request.client_lease_ns // SECOND,
+    }
+
+
+def _step_json(step: Step) -> dict[str, Any]:
+    progress = None if step.progress_permille is None else step.progress_permille / 1000
+    said = {"detail": step.detail or None, "member": step.member or None}
+    return {"at": time_text(step.at_ns), "name": step.name, "progress": progress, **said}
+
+
+def _workload_json(workload: Workload) -> dict[str, Any]:
+    return {
+        "id": workload.workload_id,
+        "host_id": workload.host_id,
+        "host_name": workload.host_name,
+        "phase": workload.phase.value,
+        "is_lost": workload.lost_since_ns is not None,
+        "detail": workload.detail or None,
+        "runtime": workload.runtime,
+        "image": workload.image or None,
+        "slots": [slot.slot_id for slot in workload.slots],
+        "isolation": isolation_text(max((slot.isolation for slot in workload.slots), default=Isolation.UNSPECIFIED)),
+        "exit_code": workload.exit_code,
+        "ports": dict(workload.ports),
+        "running_s": round(seconds(workload.running_ns), 3),
+        "rank": workload.rank,
+        "address": workload.address,
+        "is_member": workload.is_member,
+        "results": None if workload.results is None else _results_json(workload.results),
+    }
+
+
+def _results_json(results: Results) -> dict[str, Any]:
+    return {
+        "kept_at": time_text(results.kept_at_ns),
+        "log_bytes": results.log_bytes,
+        "files_bytes": results.files_bytes,
+        "problem": results.problem or None,
+    }

@@ -7,14 +7,15 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from windrow_master.api import out, out_gpus, sse, streaming, visibility
+from windrow_master.api import out, sse, streaming, visibility
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given, Reason
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_feed import Viewer, feed_of
-from windrow_master.api.fleet_shapes import Sees, command_json
-from windrow_master.api.gpu_shapes import gpu_page_json
+from windrow_master.api.fleet_shapes import CommandOut, GpusOut, HostOut, Sees, command_json
+from windrow_master.api.gpu_shapes import GpuPageOut, gpu_page_json
 from windrow_master.api.json_text import listed, tag_of, tagged_text
+from windrow_master.api.out import OperationOut, Out
 from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sifted, tagged, write_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
@@ -43,7 +44,14 @@ GPU_XID: Final = "gpu.xid"
 IMAGE_CHARS_MAX: Final = 255
 
 
-@route.get("/hosts", may=Permission.FLEET_READ, answer=out.Page[out.HostOut])
+class MeasuringOut(Out):
+    """A measurement of a host's bandwidth that has begun."""
+
+    operation: OperationOut
+    host_id: str
+
+
+@route.get("/hosts", may=Permission.FLEET_READ, answer=out.Page[HostOut])
 async def hosts(
     request: Request,
     services: Serving,
@@ -110,7 +118,7 @@ def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | N
     return any(q.lower() in word.lower() for word in words)
 
 
-@route.get("/hosts/{host_id}", may=Permission.FLEET_READ, reach=Reach.ALL, answer=out.HostOut)
+@route.get("/hosts/{host_id}", may=Permission.FLEET_READ, reach=Reach.ALL, answer=HostOut)
 async def host(services: Serving, principal: Asking, request: Request, host_id: str) -> Any:
     """One host with its GPUs and slots. Whose it is, and who holds a slot, is for its owner, who holds it, operators
     and auditors."""
@@ -128,13 +136,13 @@ async def _decide(services: Services, principal: Principal, host_id: str, event:
     return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
 
 
-@route.post("/hosts/{host_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=out.HostOut)
+@route.post("/hosts/{host_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=HostOut)
 async def drain(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Let what runs there end and start nothing new."""
     return await _decide(services, principal, host_id, AdminEvent.DRAIN, body)
 
 
-@route.post("/hosts/{host_id}/activate", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=out.HostOut)
+@route.post("/hosts/{host_id}/activate", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=HostOut)
 async def activate(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Offer it again; for a quarantined host this says that it was found sound (operators only)."""
     owned = own_host(services, principal, host_id)
@@ -144,23 +152,19 @@ async def activate(services: Serving, principal: Asking, host_id: str, body: Giv
     return await _decide(services, principal, host_id, AdminEvent.ACTIVATE, body)
 
 
-@route.post(
-    "/hosts/{host_id}/maintenance", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=out.HostOut
-)
+@route.post("/hosts/{host_id}/maintenance", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=HostOut)
 async def maintenance(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Take a drained host out of service."""
     return await _decide(services, principal, host_id, AdminEvent.MAINTAIN, body)
 
 
-@route.post(
-    "/hosts/{host_id}/quarantine", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=out.HostOut
-)
+@route.post("/hosts/{host_id}/quarantine", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=HostOut)
 async def quarantine(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Trust it no more: it is cut off until an operator activates it."""
     return await _decide(services, principal, host_id, AdminEvent.QUARANTINE, body)
 
 
-@route.post("/hosts/{host_id}/retire", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=out.HostOut)
+@route.post("/hosts/{host_id}/retire", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=HostOut)
 async def retire(services: Serving, principal: Asking, host_id: str, body: Given) -> Any:
     """Let it go for good."""
     return await _decide(services, principal, host_id, AdminEvent.RETIRE, body)
@@ -172,9 +176,7 @@ class DefaultImageBody(Body):
     image: Annotated[str | None, Field(max_length=IMAGE_CHARS_MAX)]
 
 
-@route.put(
-    "/hosts/{host_id}/default-image", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=out.HostOut
-)
+@route.put("/hosts/{host_id}/default-image", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=HostOut)
 async def default_image(services: Serving, principal: Asking, host_id: str, body: DefaultImageBody) -> Any:
     """Choose what a request without an image runs there; the owner offers this image to everybody who may rent it."""
     owned = own_host(services, principal, host_id)
@@ -188,7 +190,7 @@ async def default_image(services: Serving, principal: Asking, host_id: str, body
     may=Permission.FLEET_OPERATE,
     reach=Reach.OWN_OR_OPERATED,
     status_code=202,
-    answer=out.MeasuringOut,
+    answer=MeasuringOut,
 )
 async def measure(services: Serving, principal: Asking, host_id: str) -> Response:
     """Measure its bandwidth now; the operation ends when both ends have reported."""
@@ -210,7 +212,7 @@ class PartitionBody(Body):
     may=Permission.FLEET_OPERATE,
     reach=Reach.OWN_OR_OPERATED,
     status_code=202,
-    answer=out.MeasuringOut,
+    answer=MeasuringOut,
 )
 async def partition(services: Serving, principal: Asking, host_id: str, gpu_id: str, body: PartitionBody) -> Response:
     """Cut an idle GPU of a drained host into the slices that its owner allows; the operation ends with the host's
@@ -224,7 +226,7 @@ async def partition(services: Serving, principal: Asking, host_id: str, gpu_id: 
     return accepted(operation, {"host_id": owned})
 
 
-@route.get("/gpus", may=Permission.FLEET_READ, answer=out.GpusOut)
+@route.get("/gpus", may=Permission.FLEET_READ, answer=GpusOut)
 async def gpus(services: Serving, principal: Asking, request: Request) -> Any:
     """Every GPU of the fleet as one flat list, without pages."""
     feed = feed_of(services)
@@ -235,7 +237,7 @@ async def gpus(services: Serving, principal: Asking, request: Request) -> Any:
     )
 
 
-@route.get("/gpus/{gpu_id}", may=Permission.FLEET_READ, reach=Reach.ALL, answer=out_gpus.GpuPageOut)
+@route.get("/gpus/{gpu_id}", may=Permission.FLEET_READ, reach=Reach.ALL, answer=GpuPageOut)
 async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
     """One GPU: every field of the table with its value or null, its conditions, what its claims and measurements gave.
     Its serial number and per-device id are its host's owner's, operators' and auditors' to see."""
@@ -280,7 +282,7 @@ async def fleet_stream(
     return streaming.stream(request, feed_of(services).stream(after if seen is None else seen, _viewer(principal)))
 
 
-@route.get("/commands", may=Permission.FLEET_READ, answer=out.Page[out.CommandOut])
+@route.get("/commands", may=Permission.FLEET_READ, answer=out.Page[CommandOut])
 async def commands(
     services: Serving, principal: Asking, host: Text = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Any:
@@ -298,7 +300,7 @@ async def commands(
     return sifted(await services.store.read(read), command_json, lambda row: str(row.command_id))
 
 
-@route.get("/commands/{command_id}", may=Permission.FLEET_READ, reach=Reach.OWN_OR_OVERSEEN, answer=out.CommandOut)
+@route.get("/commands/{command_id}", may=Permission.FLEET_READ, reach=Reach.OWN_OR_OVERSEEN, answer=CommandOut)
 async def command(services: Serving, principal: Asking, command_id: str) -> Any:
     """One command and what became of it."""
 

@@ -1,8 +1,11 @@
 """Hosts, GPUs, slots and commands as the JSON of the HTTP API. Absent is null and never zero."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from windrow_master.api.out import Amount, Isolated, Out, Time
 from windrow_master.api.paging import time_or_none
 from windrow_master.fleet.model import CommandRow, Host, Slot
 from windrow_master.fleet.presence import Live
@@ -35,6 +38,200 @@ HOST_LIVE = {
 
 Sees = Callable[[Slot], bool]
 """Whether somebody may know who holds a slot."""
+
+
+Ratio = Annotated[float | None, Field(description="From 0 to 1; null where it was not read")]
+
+
+class ConditionOut(Out):
+    """What is not as it should be on a host."""
+
+    code: str
+    detail: str
+    since: Time
+
+
+class GpuLiveOut(Out):
+    """What a GPU reads now."""
+
+    utilization_ratio: Ratio
+    memory_used_bytes: float | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    clock_sm_hertz: float | None
+    at: Time
+
+
+class GpuOut(Out):
+    """A GPU of a host."""
+
+    uuid: str
+    index: int
+    vendor: str
+    name: str
+    memory_bytes: int | None
+    tier: str | None
+    tier_reasons: list[str]
+    pci_bus_id: str | None
+    core_count: int | None
+    slot_state: str | None
+    unavailable_reason: Annotated[str | None, Field(description="Why its slot cannot be had, though it is free")]
+    isolation: Isolated
+    layout: Annotated[list[str], Field(description="Profiles that its owner lets it be cut into; none: it stays whole")]
+    live: GpuLiveOut | None
+
+
+class SlotOut(Out):
+    """What one holder can rent: a GPU, or a host's processors."""
+
+    id: str
+    host_id: str
+    gpu_uuid: str | None
+    kind: str
+    state: str
+    unavailable: str | None
+    token: Annotated[
+        int | None,
+        Field(description="Grows with every grant; a host refuses commands with a lower one. Shown as cluster_id is"),
+    ]
+    cluster_id: Annotated[
+        str | None,
+        Field(description="Who holds it; for the holder, the host's owner, operators and auditors"),
+    ]
+    isolation: Isolated
+    card_uuid: Annotated[str | None, Field(description="The GPU that it is, or is a part of")]
+    profile: Annotated[str | None, Field(description="Of a slice, such as 1g.10gb")]
+    share_milli: Annotated[int | None, Field(description="How much of its GPU it is, in thousandths")]
+    tier: str | None
+
+
+class HostLiveOut(Out):
+    """What a host reads now."""
+
+    cpu_ratio: Ratio
+    memory_used_bytes: float | None
+    load1: float | None
+    rx_bps: Annotated[float | None, Field(description="Bits a second received")]
+    tx_bps: Annotated[float | None, Field(description="Bits a second sent")]
+    disk_used_bytes: float | None
+    at: Time
+
+
+class BandwidthOut(Out):
+    """What was measured between a host and one Access or several, the median of them, in bits a second."""
+
+    up_bps: float | None
+    down_bps: float | None
+    measured_at: Time
+    access_id: str | None
+    relays: Annotated[int, Field(description="How many Accesses measured it")]
+
+
+class ProofMarkOut(Out):
+    """What the Master's newest test rental of a host came to."""
+
+    at: Time
+    outcome: Annotated[str, Field(description="passed or failed; a host that failed stays listed")]
+    words: str
+
+
+class HostSummaryOut(Out):
+    """A host without its GPUs, as the fleet's stream tells it."""
+
+    id: str
+    name: str
+    simulated: Annotated[bool, Field(description="It only plays a host")]
+    owner_account: Annotated[str | None, Field(description="For the owner, operators and auditors")]
+    admin_state: str
+    verify_state: str
+    link_state: str
+    headline: Annotated[str, Field(description="The one word that says how it is")]
+    headline_reason: str | None
+    created_at: Time
+    conditions: list[ConditionOut]
+    tier: str | None
+    tier_reasons: list[str]
+    bandwidth: BandwidthOut | None
+    listed_at: Annotated[Time | None, Field(description="When it could first be rented")]
+    proof: ProofMarkOut | None
+    price_per_hour: Amount
+    os: str | None
+    kernel: str | None
+    cpu_model: str | None
+    cpu_count: int | None
+    memory_bytes: int | None
+    disk_bytes: int | None
+    driver_version: str | None
+    cuda_version: str | None
+    runtimes: list[str]
+    container_users: Annotated[
+        Literal["own", "host"] | None,
+        Field(description="Whose users its containers have: their own, in a user namespace, or the host's"),
+    ]
+    default_image: Annotated[str | None, Field(description="Runs where a request names no image")]
+    agent_version: str | None
+    inventory_hash: str | None
+    slots: list[SlotOut]
+    live: HostLiveOut | None
+    version: int
+    last_seen_at: Time | None
+    access_id: str | None
+    region: str | None
+    address: str | None
+    rtt_ms: Annotated[float | None, Field(description="Between the host and its Access, in milliseconds")]
+
+
+class HostOut(HostSummaryOut):
+    """A host with its GPUs."""
+
+    gpus: list[GpuOut]
+
+
+class GpuRowOut(Out):
+    """One GPU in the flat list of the whole fleet."""
+
+    uuid: str
+    host_id: str
+    host_name: str
+    region: str | None
+    simulated: bool
+    name: str
+    tier: str | None
+    memory_bytes: int | None
+    link_state: str
+    slot_state: str | None
+    unavailable_reason: Annotated[str | None, Field(description="Why its slot cannot be had, though it is free")]
+    price_per_hour: Amount
+    cluster_id: str | None
+    utilization_ratio: Ratio
+    memory_used_bytes: float | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    at: Time | None
+
+
+class GpusOut(Out):
+    """Every GPU of the fleet."""
+
+    items: list[GpuRowOut]
+    version: Annotated[int, Field(description="Give it to `/fleet/stream` as `after`")]
+
+
+class CommandOut(Out):
+    """A command to a host and what became of it."""
+
+    id: str
+    host_id: str
+    kind: str
+    subject: str | None
+    state: str
+    step: str | None
+    progress: Annotated[float | None, Field(description="From 0 to 1")]
+    error: str | None
+    created_at: Time
+    sent_at: Time | None
+    done_at: Time | None
+    result: dict[str, Any] | None
 
 
 def host_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook, sees: Sees | None) -> Json:

@@ -5,13 +5,15 @@ Rooms add to it by callables in HealthSources (services.py); it asks them and kn
 
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, Final
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import Field
 
-from windrow_master.api import metrics, out, out_health
+from windrow_master.api import metrics, out
 from windrow_master.api.deps import Services, Serving, principal_of
+from windrow_master.api.out import Out, Time, described
 from windrow_master.api.paging import time_or_none
 from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.route import Routes
@@ -24,7 +26,111 @@ route = Routes("operators")
 root = Routes(None)
 
 
-@route.get("/operators/health", may=Permission.HEALTH_READ, answer=out_health.HealthOut)
+class StoreHealthOut(Out):
+    """How the store of decisions fares."""
+
+    problem: str | None
+    commits: int
+    writes: int
+    failures: int
+    pending: int
+
+
+class InstallationConditionOut(Out):
+    """What is not as it should be and fails nothing."""
+
+    code: str
+    detail: str
+    since: Time | None
+
+
+class BusHealthOut(Out):
+    """How wake-ups reach the other processes."""
+
+    kind: str
+    is_well: bool
+    peers: Annotated[list[dict[str, str]], Field(description="Each process by `id` and what it says of itself")]
+
+
+class LogHealthOut(Out):
+    """What the log of samples has counted since the start; sizes in bytes."""
+
+    records: int
+    bytes: int
+    fsyncs: int
+    failed_fsyncs: int
+    dropped_segments: int
+    forced_segments: int
+    unread_segments: int
+    kept_bytes: int
+    damage: int
+
+
+class ViewHealthOut(Out):
+    """How a view of history fares."""
+
+    is_open: bool
+    path: str
+    problem: str
+    lag_ns: Annotated[int, Field(description="How old the newest record is that it took in; 0 if it took in all")]
+    rows: int
+    bad_batches: int
+    misdated: int
+
+
+class MasterHealthOut(Out):
+    """How the Master fares."""
+
+    version: str
+    epoch: int
+    uptime_s: int
+    store: StoreHealthOut
+    streams: Annotated[int, Field(description="Open live streams")]
+    problems: list[str]
+    conditions: list[InstallationConditionOut]
+    bus: BusHealthOut
+    log: LogHealthOut
+    log_lag: Annotated[int, Field(description="Records that wait for the disk")]
+    duckdb_lag_s: float
+    duckdb: ViewHealthOut
+    history: list[ViewHealthOut]
+
+
+class AccessHealthOut(Out):
+    """How an Access fares, all of its workers together."""
+
+    access_id: str
+    region: str
+    address: str
+    version: str
+    workers: int
+    agents: int
+    load_permille: int
+    shed_frames: int
+    queued_bytes: int
+    connected_since: Time
+
+
+class HealthOut(Out):
+    """The Master's and every Access's state."""
+
+    master: MasterHealthOut
+    accesses: list[AccessHealthOut]
+
+
+class WellOut(Out):
+    """Whether the Master can store what it acknowledges: `ok` or `failing`."""
+
+    status: str
+    epoch: int
+    problems: Annotated[list[str], Field(description="In words; only those of the store make it fail")]
+    conditions: Annotated[list[str], Field(description="Codes of what /operators/health describes")]
+
+
+WELL: Final = described(WellOut) | described(WellOut, 503)
+
+
+@route.get("/operators/health", may=Permission.HEALTH_READ, answer=HealthOut)
 async def operators_health(services: Serving) -> Any:
     """The Master's and every Access's state, for operators."""
     figures = services.store.figures
@@ -52,7 +158,7 @@ async def operators_health(services: Serving) -> Any:
     }
 
 
-@root.get("/healthz", may=Permission.NOBODY, is_unlimited=True, responses=out_health.WELL)
+@root.get("/healthz", may=Permission.NOBODY, is_unlimited=True, responses=WELL)
 async def healthz(services: Serving) -> Response:
     """200 while the Master can store what it acknowledges, else 503. Either way with what a person should look at."""
     is_failing = services.store.problem is not None

@@ -12,6 +12,7 @@ from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving, bearer_of
 from windrow_master.api.onboarding_routes import join_command
+from windrow_master.api.out import Money, Out, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
@@ -68,7 +69,129 @@ class RenewBody(Body):
     proof: Annotated[str, Field(max_length=128)]
 
 
-@route.get("/me", may=Permission.SIGNED_IN, answer=out.MeOut)
+class AccountOut(Out):
+    """Who pays and is paid."""
+
+    id: str
+    name: str
+
+
+class BalanceNowOut(Out):
+    """What an account can spend."""
+
+    amount: Money
+    currency: str
+
+
+class MyTokenOut(Out):
+    """The token by which one asks."""
+
+    id: str
+    name: str
+    expires_at: Time
+
+
+class MySessionOut(Out):
+    """The browser's session by which one asks."""
+
+    id: str
+    expires_at: Time
+
+
+class MasterOut(Out):
+    """Which Master answers."""
+
+    version: str
+    epoch: int
+    currency_is_test: bool
+
+
+class MeOut(Out):
+    """Who asks, and whom."""
+
+    account: AccountOut
+    roles: list[Role]
+    token: MyTokenOut
+    session: MySessionOut | None
+    balance: BalanceNowOut
+    master: MasterOut
+
+
+class SignedInOut(Out):
+    """A browser that has just signed in."""
+
+    account: AccountOut
+    session: MySessionOut
+    secret: Annotated[str, Field(description="What further requests of this browser carry as a bearer token")]
+
+
+class SessionOut(Out):
+    """A browser that is signed in."""
+
+    id: str
+    token_id: str
+    token_name: str
+    browser: str | None
+    created_at: Time
+    last_used_at: Time | None
+    expires_at: Time
+    current: Annotated[bool, Field(description="Whether it is the one that asks")]
+
+
+class TokenOut(Out):
+    """An API token, without its text."""
+
+    id: str
+    name: str
+    roles: list[Role]
+    created_at: Time
+    expires_at: Time
+    last_used_at: Time | None
+
+
+class TokenMadeOut(TokenOut):
+    """A new API token."""
+
+    token: Annotated[str, Field(description="Its text, shown this once")]
+
+
+class JoinTokenOut(Out):
+    """A ticket for one host or Access, without its text."""
+
+    id: str
+    role: str
+    created_at: Time
+    expires_at: Time
+
+
+class JoinTokenMadeOut(JoinTokenOut):
+    """A new ticket."""
+
+    join_token: Annotated[str, Field(description="Its text, shown this once")]
+    command: Annotated[str | None, Field(description="The line that lets a host join; null for an Access")]
+
+
+class SignedOut(Out):
+    """Bytes and their Ed25519 signature, both in base64."""
+
+    signed: str
+    signature: str
+
+
+class MemberOut(Out):
+    """What a host or an Access gets when it joins or renews; keys in base64."""
+
+    id: str
+    generation: int
+    certificate_pem: str
+    ca_pem: str
+    master_public: str
+    regions: SignedOut
+    not_after: Time
+    trunk_addresses: list[str]
+
+
+@route.get("/me", may=Permission.SIGNED_IN, answer=MeOut)
 async def me(services: Serving, principal: Asking) -> Any:
     """Who asks, the balance, and which Master this is."""
     ends = time_text(principal.expires_at_ns)
@@ -82,7 +205,7 @@ async def me(services: Serving, principal: Asking) -> Any:
     }
 
 
-@route.post("/session", may=Permission.NOBODY, signs_in=True, answer=out.SignedInOut)
+@route.post("/session", may=Permission.NOBODY, signs_in=True, answer=SignedInOut)
 async def sign_in(request: Request, services: Serving, body: SessionBody) -> Any:
     """Sign a browser in: it gets a session with a secret of its own, told this once, and need not keep the token.
 
@@ -106,7 +229,7 @@ async def sign_out(request: Request, services: Serving) -> Response:
     return Response(status_code=204)
 
 
-@route.get("/sessions", may=Permission.TOKENS, answer=out.Page[out.SessionOut])
+@route.get("/sessions", may=Permission.TOKENS, answer=out.Page[SessionOut])
 async def sessions(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Browsers that are signed in to the account."""
     found = await services.identity.asking.list_sessions(principal, read_cursor(cursor), limit + 1)
@@ -120,14 +243,14 @@ async def end_session(services: Serving, principal: Asking, session_id: str) -> 
     return Response(status_code=204)
 
 
-@route.get("/tokens", may=Permission.TOKENS, answer=out.Page[out.TokenOut])
+@route.get("/tokens", may=Permission.TOKENS, answer=out.Page[TokenOut])
 async def tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's tokens, without their texts."""
     found = await services.identity.list_tokens(principal, read_cursor(cursor), limit + 1)
     return page(found, limit, token_json, lambda token: token.id)
 
 
-@route.post("/tokens", may=Permission.TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=out.TokenMadeOut)
+@route.post("/tokens", may=Permission.TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=TokenMadeOut)
 async def make_token(services: Serving, principal: Asking, body: TokenBody) -> Any:
     """A new token; its text is shown this once."""
     roles = principal.roles if body.roles is None else frozenset(body.roles)
@@ -142,16 +265,14 @@ async def revoke_token(services: Serving, principal: Asking, token_id: str) -> R
     return Response(status_code=204)
 
 
-@route.get("/join-tokens", may=Permission.JOIN_TOKENS, answer=out.Page[out.JoinTokenOut])
+@route.get("/join-tokens", may=Permission.JOIN_TOKENS, answer=out.Page[JoinTokenOut])
 async def join_tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's join tokens that can still be used."""
     found = await services.identity.list_join_tokens(principal, read_cursor(cursor), limit + 1)
     return page(found, limit, _join_token_json, lambda token: token.id)
 
 
-@route.post(
-    "/join-tokens", may=Permission.JOIN_TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=out.JoinTokenMadeOut
-)
+@route.post("/join-tokens", may=Permission.JOIN_TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=JoinTokenMadeOut)
 async def make_join_token(services: Serving, principal: Asking, body: JoinTokenBody) -> Any:
     """A single-use ticket for one host; its text, and the command that uses it, are shown this once."""
     token, text = await services.identity.make_join_token(principal, body.role, body.expires_in_s * SECOND)
@@ -166,7 +287,7 @@ async def revoke_join_token(services: Serving, principal: Asking, token_id: str)
     return Response(status_code=204)
 
 
-@route.post("/join", may=Permission.NOBODY, answer=out.MemberOut)
+@route.post("/join", may=Permission.NOBODY, answer=MemberOut)
 async def join(services: Serving, body: JoinBody) -> Any:
     """Become a host or an Access, by join token and proof of possession of both keys."""
     request = JoinRequest(
@@ -182,7 +303,7 @@ async def join(services: Serving, body: JoinBody) -> Any:
     return _answer_json(await services.identity.join(request))
 
 
-@route.post("/renew", may=Permission.NOBODY, answer=out.MemberOut)
+@route.post("/renew", may=Permission.NOBODY, answer=MemberOut)
 async def renew(services: Serving, body: RenewBody) -> Any:
     """The next certificate, by proof of the member's Ed25519 key and generation."""
     proof = _decode("proof", body.proof)
@@ -196,7 +317,7 @@ async def authority(services: Serving) -> Response:
     return Response(services.identity.ca_pem, media_type="application/x-pem-file")
 
 
-@route.get("/regions", may=Permission.NOBODY, answer=out.SignedOut)
+@route.get("/regions", may=Permission.NOBODY, answer=SignedOut)
 async def regions(services: Serving) -> Any:
     """The signed map of Accesses."""
     found = services.identity.signed_regions()

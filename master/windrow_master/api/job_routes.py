@@ -1,28 +1,48 @@
 """Routes of jobs: plan, submit, send the folder, read, follow the log, cancel, run again, fetch what it left."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Request, Response
 from pydantic import AwareDatetime, Field
 
-from windrow_master.api import out, out_clusters, out_jobs, streaming
+from windrow_master.api import out, streaming
 from windrow_master.api.auth import Reach, Repeat
-from windrow_master.api.bodies import ENTITY_MAX, SECONDS_MAX, Body, Money, RegistryLoginBody, money_if, nanoseconds_of
-from windrow_master.api.cluster_shapes import plan_json
+from windrow_master.api.bodies import (
+    ENTITY_MAX,
+    SECONDS_MAX,
+    Body,
+    GivenMoney,
+    RegistryLoginBody,
+    money_if,
+    nanoseconds_of,
+)
+from windrow_master.api.cluster_routes import PlanOut, plan_json
 from windrow_master.api.deps import Asking, Services, Serving, announced
-from windrow_master.api.job_shapes import impact_json, job_json
-from windrow_master.api.paging import Cursor, Limit, page, read_cursor, tagged
+from windrow_master.api.out import VALUES, Amount, Money, Out, Time
+from windrow_master.api.paging import (
+    Cursor,
+    Limit,
+    money_or_none,
+    page,
+    read_cursor,
+    seconds_or_none,
+    tagged,
+    time_or_none,
+)
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
+from windrow_master.api.telemetry_routes import Point
 from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.decide import Permission
 from windrow_master.jobs import gpu_impact
-from windrow_master.jobs.model import JobId, JobRequest
-from windrow_master.jobs.service import JobService
+from windrow_master.jobs.gpu_impact import CardImpact, Figures, Spans, Stretch
+from windrow_master.jobs.model import Attempt, JobId, JobRequest
+from windrow_master.jobs.service import JobService, JobView
 from windrow_proto.errors import InvalidInput, Unavailable
-from windrow_proto.units import SECOND, Bytes, moment_ns
+from windrow_proto.metrics import BY_NAME
+from windrow_proto.units import SECOND, Bytes, Microcents, moment_ns, money_text, seconds, time_text
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 route = Routes("jobs")
@@ -47,12 +67,12 @@ class JobBody(Body):
     runtime: Literal["process", "docker", "simulated"] | None = None
     simulated: bool = False
     slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
-    max_price_per_hour: Money | None = None
+    max_price_per_hour: GivenMoney | None = None
     retries: Annotated[int, Field(ge=0, le=1_000, description="Further attempts after its host was lost")] = 0
     retries_on_exit: Annotated[bool, Field(description="Also after an exit code other than 0")] = False
     max_duration_seconds: Annotated[float | None, Field(gt=0, le=SECONDS_MAX, description="Of one attempt")] = None
     deadline: Annotated[AwareDatetime | None, Field(description="By which all of it has to have ended")] = None
-    budget: Annotated[Money | None, Field(description="Of all attempts; it is ended before")] = None
+    budget: Annotated[GivenMoney | None, Field(description="Of all attempts; it is ended before")] = None
     priority: Annotated[int, Field(ge=-1_000, le=1_000, description="The higher goes first")] = 0
     after: Annotated[list[str], Field(default_factory=list, max_length=1_000, description="Jobs to succeed first")]
     array_size: Annotated[int, Field(ge=0, le=100_000, description="So many of them, each with its index")] = 0
@@ -126,13 +146,138 @@ def jobs_of(services: Services) -> JobService:
     return services.jobs
 
 
-@route.post("/jobs/plan", may=Permission.RENT, answer=out_clusters.PlanOut)
+class AttemptOut(Out):
+    """One cluster that a job had."""
+
+    number: int
+    cluster_id: str
+    began_at: Time
+    started_at: Annotated[str | None, Field(description="When its command was first seen to run")]
+    ended_at: Time | None
+    exit_code: int | None
+    outcome: Annotated[str | None, Field(description="How it ended, in words; null while it goes on")]
+    log_bytes: Annotated[int | None, Field(description="Kept of its log; null where it could not be had")]
+    log_truncated: bool
+    files_bytes: Annotated[int | None, Field(description="Kept of the files that it changed, as a tar")]
+    files_truncated: bool
+    cost: Money
+
+
+class JobRequestOut(Out):
+    """What was asked for; what was not said is null."""
+
+    argv: list[str]
+    gpus: int
+    gpu_model: str | None
+    gpu_memory_bytes: int | None
+    cpus: int
+    memory_bytes: int | None
+    image: str | None
+    env: Annotated[dict[str, str | None], Field(description=VALUES)]
+    tier: str | None
+    runtime: str | None
+    simulated: bool
+    slice: str | None
+    max_price_per_hour: Amount
+    retries: int
+    retries_on_exit: bool
+    max_duration_seconds: float | None
+    deadline: Time | None
+    budget: Amount
+    priority: int
+    after: list[str]
+    array_size: int
+    await_files: bool
+    packages: list[str]
+    volumes: list[str]
+    checkpoint_every_seconds: float
+
+
+class JobOut(Out):
+    """A job."""
+
+    id: str
+    name: str
+    account_id: str
+    group_id: Annotated[str, Field(description="The first job of its submission; an array shares it")]
+    array_index: int
+    state: str
+    reason: str | None
+    request: JobRequestOut
+    attempts: list[AttemptOut]
+    exit_code: Annotated[int | None, Field(description="Of its last attempt")]
+    folder_bytes: Annotated[int | None, Field(description="Of the folder kept for it; null where none was sent")]
+    cost_so_far: Money
+    created_at: Time
+    ended_at: Time | None
+    version: int
+
+
+class JobsOut(Out):
+    """The jobs of one submission."""
+
+    jobs: list[JobOut]
+
+
+class FolderKeptOut(Out):
+    """What is kept of a folder."""
+
+    bytes: int
+
+
+class FiguresOut(Out):
+    """Of one metric in one stretch of time; null where nothing was read."""
+
+    mean: float | None
+    max: float | None
+
+
+class StretchOut(Out):
+    """One GPU in one stretch of time."""
+
+    utilization_ratio: FiguresOut
+    memory_used_bytes: FiguresOut
+    power_watts: FiguresOut
+    throttled_ratio: Annotated[float | None, Field(description="Of the steps, in how many its clocks were held back")]
+
+
+class CardSeriesOut(Out):
+    """A line of a chart."""
+
+    metric: str
+    unit: str
+    points: list[Point]
+
+
+class CardImpactOut(Out):
+    """One GPU that an attempt had: a minute before, during and a minute after it."""
+
+    host_id: str
+    host_name: str
+    gpu: str
+    before: StretchOut
+    during: StretchOut
+    after: StretchOut
+    series: list[CardSeriesOut]
+
+
+class ImpactOut(Out):
+    """What an attempt did to its GPUs; none of it where it had none."""
+
+    attempt: Annotated[int | None, Field(description="Its number; null where there is none yet")]
+    started_at: Annotated[str | None, Field(description="When its command was first seen to run")]
+    ended_at: Time | None
+    step_s: int
+    gpus: list[CardImpactOut]
+
+
+@route.post("/jobs/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_job(services: Serving, principal: Asking, body: JobBody) -> Any:
     """Where its first attempt would run now and what that costs per hour, or why nowhere. Changes nothing."""
     return plan_json(await jobs_of(services).plan(principal, body.parsed()))
 
 
-@route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, answer=out_jobs.JobsOut)
+@route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, answer=JobsOut)
 async def submit_job(
     services: Serving,
     principal: Asking,
@@ -145,14 +290,14 @@ async def submit_job(
     return {"jobs": [job_json(view) for view in found]}
 
 
-@route.get("/jobs", may=Permission.RENT_READ, answer=out.Page[out_jobs.JobOut])
+@route.get("/jobs", may=Permission.RENT_READ, answer=out.Page[JobOut])
 async def jobs(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Jobs of the account (operators and auditors: of all), the latest first."""
     found = await jobs_of(services).list(principal, read_cursor(cursor) or None, limit + 1)
     return page(found, limit, job_json, lambda view: view.job.job_id)
 
 
-@route.get("/jobs/{job_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=out_jobs.JobOut)
+@route.get("/jobs/{job_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=JobOut)
 async def job(request: Request, services: Serving, principal: Asking, job_id: str) -> Response:
     """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await jobs_of(services).get(principal, JobId(job_id))
@@ -165,7 +310,7 @@ async def job(request: Request, services: Serving, principal: Asking, job_id: st
     reach=Reach.OWN,
     share=ShareKind.UPLOADS,
     body_max=FOLDER_MAX,
-    answer=out_jobs.FolderKeptOut,
+    answer=FolderKeptOut,
 )
 async def put_job_files(request: Request, services: Serving, principal: Asking, job_id: str) -> Any:
     """Keep the folder, a tar stream, of a job that waits for it, and of all of its array."""
@@ -237,7 +382,7 @@ async def job_artefacts(
     return streaming.Lasting(request, pieces, media_type="application/x-tar", headers=headers)
 
 
-@route.get("/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=out_jobs.ImpactOut)
+@route.get("/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=ImpactOut)
 async def job_impact(services: Serving, principal: Asking, job_id: str, attempt: WhichAttempt = None) -> Any:
     """What an attempt, by default the last one, did to each GPU that it had: use, memory, power and throttling in the
     minute before, during and in the minute after it, as history has them."""
@@ -250,7 +395,7 @@ async def job_impact(services: Serving, principal: Asking, job_id: str, attempt:
     return impact_json(number, tried, spans, gpu_impact.impact(cards, spans, found))
 
 
-@route.post("/jobs/{job_id}/cancel", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, answer=out_jobs.JobOut)
+@route.post("/jobs/{job_id}/cancel", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, answer=JobOut)
 async def cancel_job(services: Serving, principal: Asking, job_id: str) -> Any:
     """End it; safe to repeat, and what has ended stays as it is. What it wrote is brought in first."""
     return job_json(await jobs_of(services).cancel(principal, JobId(job_id)))
@@ -262,7 +407,7 @@ async def cancel_job(services: Serving, principal: Asking, job_id: str) -> Any:
     reach=Reach.OWN,
     repeat=Repeat.REPEATABLE,
     status_code=201,
-    answer=out_jobs.JobOut,
+    answer=JobOut,
 )
 async def rerun_job(
     services: Serving,
@@ -274,3 +419,116 @@ async def rerun_job(
     """The same once more, with the folder that was sent then."""
     env = body.env if body is not None else {}
     return job_json(await jobs_of(services).rerun(principal, JobId(job_id), idempotency_key, env))
+
+
+def job_json(view: JobView) -> dict[str, Any]:
+    """A job with its attempts."""
+    job = view.job
+    return {
+        "id": job.job_id,
+        "name": job.name,
+        "account_id": job.account_id,
+        "group_id": job.group,
+        "array_index": job.array_index,
+        "state": job.state.value,
+        "reason": job.reason or None,
+        "request": _request_json(job.request, view.env),
+        "attempts": [
+            _attempt_json(number, attempt, cost)
+            for number, (attempt, cost) in enumerate(zip(job.attempts, view.spent, strict=True), 1)
+        ],
+        "exit_code": job.attempts[-1].exit_code if job.attempts else None,
+        "folder_bytes": job.folder_bytes,
+        "cost_so_far": money_text(view.cost),
+        "created_at": time_text(job.created_at_ns),
+        "ended_at": time_or_none(job.ended_at_ns),
+        "version": job.version,
+    }
+
+
+def _attempt_json(number: int, attempt: Attempt, cost: Microcents) -> dict[str, Any]:
+    return {
+        "number": number,
+        "cluster_id": attempt.cluster_id,
+        "began_at": time_text(attempt.began_at_ns),
+        "started_at": time_or_none(attempt.started_at_ns),
+        "ended_at": time_or_none(attempt.ended_at_ns),
+        "exit_code": attempt.exit_code,
+        "outcome": attempt.outcome or None,
+        "log_bytes": attempt.log_bytes,
+        "log_truncated": attempt.log_truncated,
+        "files_bytes": attempt.files_bytes,
+        "files_truncated": attempt.files_truncated,
+        "cost": money_text(cost),
+    }
+
+
+def _request_json(request: JobRequest, env: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "argv": list(request.argv),
+        "gpus": request.gpus,
+        "gpu_model": request.gpu_model,
+        "gpu_memory_bytes": request.gpu_memory_bytes,
+        "cpus": request.cpus,
+        "memory_bytes": request.memory_bytes,
+        "image": request.image,
+        "env": {name: env.get(name) for name in request.env},
+        "tier": request.tier,
+        "runtime": request.runtime,
+        "simulated": request.simulated,
+        "slice": request.slice,
+        "max_price_per_hour": money_or_none(request.max_price_per_hour),
+        "retries": request.retries,
+        "retries_on_exit": request.retries_on_exit,
+        "max_duration_seconds": seconds_or_none(request.max_duration_ns),
+        "deadline": time_or_none(request.deadline_ns),
+        "budget": money_or_none(request.budget),
+        "priority": request.priority,
+        "after": list(request.after),
+        "array_size": request.array_size,
+        "await_files": request.await_files,
+        "packages": list(request.packages),
+        "volumes": [one.text for one in request.volumes],
+        "checkpoint_every_seconds": seconds(request.checkpoint_every_ns),
+    }
+
+
+def impact_json(
+    number: int, attempt: Attempt | None, spans: Spans | None, cards: Sequence[CardImpact]
+) -> dict[str, Any]:
+    """What an attempt did to its cards; without one, or without cards, nothing."""
+    return {
+        "attempt": number or None,
+        "started_at": time_or_none(attempt.started_at_ns) if attempt is not None else None,
+        "ended_at": time_or_none(attempt.ended_at_ns) if attempt is not None else None,
+        "step_s": 0 if spans is None else spans.step_ms // 1000,
+        "gpus": [_card_json(one) for one in cards],
+    }
+
+
+def _card_json(one: CardImpact) -> dict[str, Any]:
+    return {
+        "host_id": one.card.host_id,
+        "host_name": one.card.host_name,
+        "gpu": one.card.uuid,
+        "before": _stretch_json(one.before),
+        "during": _stretch_json(one.during),
+        "after": _stretch_json(one.after),
+        "series": [
+            {"metric": name, "unit": BY_NAME[name].unit, "points": [list(point) for point in line]}
+            for name, line in one.lines.items()
+        ],
+    }
+
+
+def _stretch_json(one: Stretch) -> dict[str, Any]:
+    return {
+        "utilization_ratio": _figures_json(one.use),
+        "memory_used_bytes": _figures_json(one.memory_bytes),
+        "power_watts": _figures_json(one.power_watts),
+        "throttled_ratio": one.throttled,
+    }
+
+
+def _figures_json(figures: Figures) -> dict[str, float | None]:
+    return {"mean": figures.mean, "max": figures.most}

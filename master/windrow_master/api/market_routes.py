@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from windrow_master.api import out
 from windrow_master.api.auth import Reach
-from windrow_master.api.bodies import Body, Money, money_of
+from windrow_master.api.bodies import Body, GivenMoney, money_of
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, read_number, time_or_none
@@ -30,7 +30,7 @@ Tier = Annotated[str, Path(max_length=64, pattern=rf"^[a-z0-9][a-z0-9-]{{0,47}}(
 class PriceBody(Body):
     """A price. `own`: for one's own hosts; `all`: the operator's, for all owners who ask nothing themselves."""
 
-    price_per_hour: Money
+    price_per_hour: GivenMoney
     scope: Literal["own", "all"] | None = None
 
 

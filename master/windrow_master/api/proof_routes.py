@@ -1,14 +1,15 @@
 """Routes of proofs: what the Master's test rentals of a host came to, how far it has come, and a proof now."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Response
+from pydantic import Field
 
 from windrow_master.acceptance import progress
 from windrow_master.acceptance.model import Proof
-from windrow_master.api import out_proof as out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.out import OperationOut, Out, Time
 from windrow_master.api.paging import accepted, time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host
@@ -20,7 +21,54 @@ from windrow_proto.units import MILLISECOND, time_text
 route = Routes("proofs")
 
 
-@route.get("/hosts/{host_id}/proof", may=Permission.FLEET_READ, reach=Reach.ALL, answer=out.ProofOut)
+class StageOut(Out):
+    """How far a host has come."""
+
+    name: Annotated[str, Field(description="downloaded, certified, tested, verified or listed")]
+    state: Annotated[str, Field(description="done, running, waiting, failed or skipped")]
+    at: Annotated[Time | None, Field(description="Null where it was not reached, or where nobody knows when")]
+    words: str
+
+
+class ProofStepOut(Out):
+    """One step of a test rental."""
+
+    name: Annotated[str, Field(description="start, reach, count, memory, benchmark, bandwidth, end or receipt")]
+    state: Annotated[str, Field(description="passed, failed, or absent where there was nothing to try")]
+    took_ms: int | None
+    words: str
+    fields: Annotated[dict[str, int | str], Field(description="The figures, by name")]
+
+
+class HostProofOut(Out):
+    """One test rental of a host by the Master."""
+
+    proof_id: str
+    at: Time
+    ended_at: Time | None
+    was_asked: Annotated[bool, Field(description="Somebody asked for it; else it was due")]
+    outcome: Annotated[str | None, Field(description="passed, failed or unfinished; null while it runs")]
+    words: str | None
+    steps: list[ProofStepOut]
+
+
+class ProofOut(Out):
+    """How a host's first proof, and its repetitions, stand."""
+
+    host_id: str
+    words: str
+    stages: list[StageOut]
+    proofs: Annotated[list[HostProofOut], Field(description="The newest first, ten at most")]
+
+
+class ProvingOut(Out):
+    """A test rental that has begun."""
+
+    operation: OperationOut
+    host_id: str
+
+
+@route.get("/hosts/{host_id}/proof", may=Permission.FLEET_READ, reach=Reach.ALL, answer=ProofOut)
 async def proof(services: Serving, host_id: str) -> Any:
     """How far a host has come from the download to the listing, and its newest test rentals step by step."""
     entry = services.fleet.entry(HostId(host_id))
@@ -44,7 +92,7 @@ async def proof(services: Serving, host_id: str) -> Any:
     may=Permission.FLEET_OPERATE,
     reach=Reach.OWN_OR_OPERATED,
     status_code=202,
-    answer=out.ProvingOut,
+    answer=ProvingOut,
 )
 async def prove(services: Serving, principal: Asking, host_id: str) -> Response:
     """Rent it now as a renter would; the operation ends with the result."""

@@ -16,7 +16,6 @@ from windrow_master.api import (
     facts_routes,
     fleet_routes,
     health,
-    history_routes,
     identity_routes,
     job_routes,
     market_routes,
@@ -30,6 +29,7 @@ from windrow_master.api import (
     template_routes,
     verification_routes,
     volume_routes,
+    workload_routes,
 )
 from windrow_master.api.auth import Declaration, Declarations, declaration_of
 from windrow_master.api.route import Routes
@@ -40,6 +40,7 @@ ROUTES: Final[tuple[Routes, ...]] = (
     record_routes.route,
     audit_routes.route,
     cluster_routes.route,
+    workload_routes.route,
     template_routes.route,
     volume_routes.route,
     artefact_routes.route,
@@ -55,7 +56,6 @@ ROUTES: Final[tuple[Routes, ...]] = (
     proof_routes.route,
     access_routes.route,
     telemetry_routes.route,
-    history_routes.route,
     health.route,
     health.root,
     onboarding_routes.root,

@@ -7,10 +7,8 @@ from pydantic import Field
 
 from windrow_master.api import out
 from windrow_master.api.auth import Reach
-from windrow_master.api.cluster_routes import ClusterBody
-from windrow_master.api.cluster_shapes import template_json
+from windrow_master.api.cluster_routes import ClusterBody, KeptRequestOut, template_json
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.out_clusters import KeptRequestOut
 from windrow_master.api.route import Routes
 from windrow_master.clusters.templates import TEMPLATES_MAX
 from windrow_master.identity.decide import Permission

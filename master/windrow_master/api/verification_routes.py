@@ -1,12 +1,13 @@
 """Routes of verification: what challenges of a host's cards came to, with the evidence, and a challenge now."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Response
+from pydantic import Field
 
-from windrow_master.api import out_verification as out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.out import OperationOut, Out, Time
 from windrow_master.api.paging import accepted
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host
@@ -22,7 +23,77 @@ MEMORY: Final = ("memory", "memory_claimed_bytes", "memory_filled_bytes", "memor
 route = Routes("verification")
 
 
-@route.get("/hosts/{host_id}/verification", may=Permission.FLEET_READ, reach=Reach.ALL, answer=out.VerificationOut)
+class CardVerificationOut(Out):
+    """What the newest challenge of one card came to, and what was asked and shown."""
+
+    gpu_uuid: str
+    verification_id: Annotated[str, Field(description="Shared by the cards that were challenged together")]
+    at: Time
+    outcome: Annotated[str, Field(description="passed, failed, unprovable or unfinished")]
+    detail: str
+    reasons: list[str]
+    device: Annotated[str | None, Field(description="As its OpenCL driver names it")]
+    driver: str | None
+    span_ms: Annotated[int | None, Field(description="From the challenge sent to the commitment in, by the Master")]
+    pace: Annotated[str | None, Field(description="What that says; observed: its class is not calibrated")]
+    bound_ms: Annotated[int | None, Field(description="A commitment later than that is refused; null where not kept")]
+    calibrated: Annotated[bool | None, Field(description="Whether the bound is measured of its class")]
+    times: Annotated[str | None, Field(description="What the times of its class were measured with")]
+    together: Annotated[str | None, Field(description="Beside the others of its class: alone, untold, together, apart")]
+    cards: Annotated[int | None, Field(description="Of its class that were challenged in the same second, it counted")]
+    memory: Annotated[
+        str | None,
+        Field(
+            description="proved, wrong_memory, short_memory, late_memory or untold; null: it was not asked to fill it"
+        ),
+    ]
+    memory_claimed_bytes: Annotated[int | None, Field(description="That its host says it has")]
+    memory_filled_bytes: Annotated[int | None, Field(description="That were written before any place was looked at")]
+    memory_probes: Annotated[int | None, Field(description="Places looked at, 32 bytes each")]
+    memory_wrong: Annotated[int | None, Field(description="Of these, how many did not hold what was written")]
+    memory_span_ms: Annotated[int | None, Field(description="From asking until all was written, by the Master")]
+    agent_version: str | None
+    master_version: str | None
+    nonce: str | None
+    size: Annotated[int | None, Field(description="Rows and columns of the matrices")]
+    rounds: int | None
+    openings: int | None
+    places: Annotated[list[list[int]], Field(description="Round, row and column of each entry that was looked at")]
+    roots: Annotated[list[str], Field(description="What was committed to, one a round")]
+
+
+class PastVerificationOut(Out):
+    """What one challenge of one card came to."""
+
+    gpu_uuid: str
+    verification_id: str
+    at: Time
+    outcome: str
+    detail: str
+    span_ms: int | None
+    pace: str | None
+
+
+class VerificationOut(Out):
+    """How the verification of a host stands."""
+
+    host_id: str
+    state: str
+    words: str
+    due_at: Annotated[Time | None, Field(description="When it is challenged next; null: as soon as it can be")]
+    tries: Annotated[int, Field(description="Challenges since one had a good end")]
+    gpus: list[CardVerificationOut]
+    past: Annotated[list[PastVerificationOut], Field(description="Of all cards, the newest first, at most 100")]
+
+
+class VerifyingOut(Out):
+    """A challenge of a host's free cards that has begun."""
+
+    operation: OperationOut
+    host_id: str
+
+
+@route.get("/hosts/{host_id}/verification", may=Permission.FLEET_READ, reach=Reach.ALL, answer=VerificationOut)
 async def verification(services: Serving, host_id: str) -> Any:
     """How a host's verification stands, in words, the newest challenge of each card with its evidence, earlier ones."""
     host = services.fleet.entry(HostId(host_id)).host
@@ -45,7 +116,7 @@ async def verification(services: Serving, host_id: str) -> Any:
     may=Permission.FLEET_OPERATE,
     reach=Reach.OWN_OR_OPERATED,
     status_code=202,
-    answer=out.VerifyingOut,
+    answer=VerifyingOut,
 )
 async def verify(services: Serving, principal: Asking, host_id: str) -> Response:
     """Challenge every free GPU of it now; the operation ends with the verdict."""

@@ -14,7 +14,7 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support.personas import DRIVER, uuid
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
-from windrow_master.api import market_routes, out_clusters
+from windrow_master.api import cluster_routes, market_routes
 from windrow_master.api.app import build_app
 from windrow_master.api.out import Page
 from windrow_master.app import wiring as rooms
@@ -86,7 +86,7 @@ class Site:
         """A cluster whose work runs."""
         asked = {"argv": ["sleep", "9"], "cpus": 2, "name": "demo"} | more
         answer = await self.client.post("/api/v1/clusters", json=asked)
-        assert_described(answer, out_clusters.ClusterAcceptedOut, 202)
+        assert_described(answer, cluster_routes.ClusterAcceptedOut, 202)
         cluster = answer.json()["cluster"]
         spec = self.spec(CommandKind.CREATE).create
         self.write(
@@ -195,12 +195,12 @@ async def test_a_price_can_be_set_and_a_running_rental_keeps_its_own(site):
 
 async def test_a_plan_shows_place_price_hold_and_balance_or_the_refusals(site):
     answer = await site.client.post("/api/v1/clusters/plan", json={"cpus": 2})
-    assert_described(answer, out_clusters.PlanOut)
+    assert_described(answer, cluster_routes.PlanOut)
     fits = answer.json()
     assert (fits["fits"], fits["price_per_hour"], fits["hold"], fits["balance"]) == (True, "0.035", "0.00875", "100.00")
     assert fits["placement"][0]["slots"] == [f"{HOST}/cpu/0"]
     answer = await site.client.post("/api/v1/clusters/plan", json={"gpus": 1})
-    assert_described(answer, out_clusters.PlanOut)
+    assert_described(answer, cluster_routes.PlanOut)
     refused = answer.json()
     assert not refused["fits"]
     assert refused["refusals"] == [{"host_id": HOST, "host_name": "a", "reason": "it has no GPU"}]
@@ -263,7 +263,7 @@ async def test_from_creating_to_a_receipt_that_ends_at_the_last_signed_second(si
     assert (await site.get(f"/clusters/{cluster_id}"))["phase"] == "Running"
     site.clock.advance(20 * SECOND)
     deleted = await site.client.delete(f"/api/v1/clusters/{cluster_id}")
-    assert_described(deleted, out_clusters.ClusterAcceptedOut, 202)
+    assert_described(deleted, cluster_routes.ClusterAcceptedOut, 202)
     site.receipt(spec, 2, 12.345678901, final=True)
     command = site.spec(CommandKind.DELETE)
     status = CommandStatus(command.command_id, CommandPhase.SUCCEEDED)
@@ -289,7 +289,7 @@ async def test_from_creating_to_a_receipt_that_ends_at_the_last_signed_second(si
 async def test_why_it_runs_there(site):
     cluster_id, _ = await site.running()
     answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/explain")
-    assert_described(answer, out_clusters.ExplanationOut)
+    assert_described(answer, cluster_routes.ExplanationOut)
     found = answer.json()
     assert found["chosen"]["host_id"] == HOST and found["losers"] == []
 

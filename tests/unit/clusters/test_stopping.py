@@ -14,7 +14,7 @@ from tests.unit.clusters.test_routes import site as site
 from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, Market, market_world, principal
 from tests.unit.jobs.test_decide import job
 from tests.unit.master_api.described import assert_described
-from windrow_master.api import out_clusters
+from windrow_master.api import cluster_routes
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, WorkPhase
 from windrow_master.clusters.reports import LOST_AFTER_NS
 from windrow_master.fleet.states import AdminEvent, LinkEvent
@@ -413,7 +413,7 @@ async def test_over_http_it_is_stopped_and_started_once_for_one_key(site):
     cluster_id, spec = await site.running()
     path = f"/api/v1/clusters/{cluster_id}"
     answer = await site.client.post(f"{path}/stop", headers={"Idempotency-Key": "off"})
-    assert_described(answer, out_clusters.ClusterAcceptedOut, 202)
+    assert_described(answer, cluster_routes.ClusterAcceptedOut, 202)
     early = await site.client.post(f"{path}/start", json={}, headers={"Idempotency-Key": "on"})
     assert (early.status_code, early.json()["code"]) == (409, "conflict")
     site.receipt(spec, 2, 10, final=True)
@@ -424,7 +424,7 @@ async def test_over_http_it_is_stopped_and_started_once_for_one_key(site):
     plan = (await site.client.post("/api/v1/clusters/plan", json=shown["request"])).json()
     asked = {"json": {"max_price_per_hour": plan["price_per_hour"]}, "headers": {"Idempotency-Key": "on"}}
     first, again = [await site.client.post(f"{path}/start", **asked) for _ in range(2)]
-    assert_described(first, out_clusters.ClusterAcceptedOut, 202)
+    assert_described(first, cluster_routes.ClusterAcceptedOut, 202)
     assert (first.json(), first.json()["cluster"]["phase"]) == (again.json(), "Creating")
     dear = await site.client.post(f"{path}/start", json={"max_price_per_hour": "a"})
     assert dear.status_code == 422

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.clusters.test_routes import HOST, ScriptedStream
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
-from windrow_master.api import out_clusters
+from windrow_master.api import workload_routes
 from windrow_master.network import tunnels as service
 from windrow_master.network.nearest_access import LISTED_MAX, UNREACHED_KEPT_NS, Nearby, TunnelPlace
 from windrow_master.network.tunnels import TunnelAddresses, TunnelService
@@ -82,7 +82,7 @@ async def test_host_and_renter_get_a_grant_of_their_own_for_one_tunnel_and_it_is
     site.broker.streams = [HeldStream()]
     async with tunnelling(site):
         answer = await ask(site, cluster_id)
-        assert_described(answer, out_clusters.TunnelOut, 201)
+        assert_described(answer, workload_routes.TunnelOut, 201)
         found = answer.json()
         ((host_id, opening),) = site.broker.opened
         (row,) = await rows(site, "tunnel.open")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.clusters.conftest import site as site
 from tests.unit.master_api.described import assert_described
-from windrow_master.api import out_jobs
+from windrow_master.api import job_routes
 from windrow_master.clusters.model import Workload
 from windrow_master.jobs.gpu_impact import (
     MEMORY,
@@ -110,6 +110,6 @@ def test_cards_come_in_the_order_of_members_and_once() -> None:
 async def test_a_job_that_had_no_card_has_no_impact(site) -> None:
     (job,) = (await site.client.post("/api/v1/jobs", json={"argv": ["true"]})).json()["jobs"]
     answer = await site.client.get(f"/api/v1/jobs/{job['id']}/impact")
-    assert_described(answer, out_jobs.ImpactOut)
+    assert_described(answer, job_routes.ImpactOut)
     assert (answer.json()["attempt"], answer.json()["gpus"]) == (None, [])
     assert (await site.client.get("/api/v1/jobs/job_none/impact")).status_code == 404

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.clusters.conftest import site as site
 from tests.unit.master_api.described import assert_described
-from windrow_master.api import out_jobs
+from windrow_master.api import job_routes
 from windrow_master.api.job_routes import _behind
 from windrow_master.api.out import Page
 
@@ -13,7 +13,7 @@ ASKED = {"argv": ["python", "train.py"], "name": "train", "budget": "1.50", "max
 
 async def test_a_job_is_submitted_shown_listed_cancelled_and_run_again(site) -> None:
     answer = await site.client.post("/api/v1/jobs", json=ASKED)
-    assert_described(answer, out_jobs.JobsOut, 201)
+    assert_described(answer, job_routes.JobsOut, 201)
     (job,) = answer.json()["jobs"]
     assert (job["state"], job["request"]["budget"], job["request"]["max_duration_seconds"]) == (
         "Submitted",
@@ -23,10 +23,10 @@ async def test_a_job_is_submitted_shown_listed_cancelled_and_run_again(site) -> 
     path = f"/api/v1/jobs/{job['id']}"
 
     shown = await site.client.get(path)
-    assert_described(shown, out_jobs.JobOut)
+    assert_described(shown, job_routes.JobOut)
     assert (await site.client.get(path, headers={"If-None-Match": shown.headers["etag"]})).status_code == 304
     listed = await site.client.get("/api/v1/jobs")
-    assert_described(listed, Page[out_jobs.JobOut])
+    assert_described(listed, Page[job_routes.JobOut])
     assert [one["id"] for one in listed.json()["items"]] == [job["id"]]
 
     assert (await site.client.post(f"{path}/rerun")).status_code == 409
@@ -51,7 +51,7 @@ async def test_a_registry_login_is_taken_and_stands_in_no_answer_row_or_digest(s
     asked = ASKED | {"image": "reg.example/train:1", "registry_login": login}
     headers = {"Idempotency-Key": "once"}
     first = await site.client.post("/api/v1/jobs", json=asked, headers=headers)
-    assert_described(first, out_jobs.JobsOut, 201)
+    assert_described(first, job_routes.JobsOut, 201)
     other = asked | {"registry_login": login | {"password": "as it is now"}}
     second = await site.client.post("/api/v1/jobs", json=other, headers=headers)
     assert second.json() == first.json(), "a login is no part of the request"

@@ -13,7 +13,7 @@ from tests.unit.master_api.test_access_routes import attach  # noqa: F401  # the
 from tests.unit.master_api.test_fleet_routes import HOST, fleet  # noqa: F401  # the fixture
 from tests.waiting import poll_async
 from windrow_master.accesses.failover_test.service import TRIAL_NS
-from windrow_master.api import out_accesses
+from windrow_master.api import access_routes
 from windrow_master.fleet.presence import Route
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccessId, BootId, HostId
@@ -60,7 +60,7 @@ async def asked(api: Api, confirm: str = "access-local-a", status: int = 202, pa
 
 async def shown(api: Api) -> Any:
     answer = await api.client.get(PATH)
-    assert_described(answer, out_accesses.StopOut)
+    assert_described(answer, access_routes.StopOut)
     return answer.json()
 
 

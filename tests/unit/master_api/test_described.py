@@ -15,19 +15,24 @@ from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_fleet_routes import GPU_1, HOST, fleet, send  # noqa: F401  # the fixture
 from windrow_master.api import (
+    audit_routes,
     bandwidth_routes,
+    cluster_routes,
     facts_routes,
+    fleet_routes,
+    fleet_shapes,
+    gpu_shapes,
+    health,
+    identity_routes,
     market_routes,
     out,
-    out_clusters,
-    out_gpus,
-    out_health,
-    out_verification,
     overview_routes,
     standing_routes,
+    telemetry_routes,
+    verification_routes,
 )
 from windrow_master.api.app import description
-from windrow_master.api.cluster_shapes import cluster_json
+from windrow_master.api.cluster_routes import cluster_json
 from windrow_master.clusters.model import ClusterPhase, Step
 from windrow_master.clusters.views import ClusterView
 from windrow_master.fleet.presence import Route
@@ -58,28 +63,28 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
 @pytest.mark.parametrize(
     ("path", "model"),
     [
-        ("/hosts", out.Page[out.HostOut]),
-        (f"/hosts/{HOST}", out.HostOut),
-        ("/gpus", out.GpusOut),
-        (f"/gpus/{GPU_1}", out_gpus.GpuPageOut),
+        ("/hosts", out.Page[fleet_shapes.HostOut]),
+        (f"/hosts/{HOST}", fleet_shapes.HostOut),
+        ("/gpus", fleet_shapes.GpusOut),
+        (f"/gpus/{GPU_1}", gpu_shapes.GpuPageOut),
         ("/events", out.Page[out.EventOut]),
-        ("/commands", out.Page[out.CommandOut]),
-        (f"/hosts/{HOST}/verification", out_verification.VerificationOut),
+        ("/commands", out.Page[fleet_shapes.CommandOut]),
+        (f"/hosts/{HOST}/verification", verification_routes.VerificationOut),
         (f"/hosts/{HOST}/standing", standing_routes.StandingOut),
         (f"/hosts/{HOST}/bandwidth", bandwidth_routes.BandwidthRoundsOut),
         (f"/hosts/{HOST}/facts", facts_routes.HostFactsOut),
         ("/operations", out.Page[out.OperationOut]),
-        ("/audit", out.Page[out.AuditOut]),
-        ("/sessions", out.Page[out.SessionOut]),
-        ("/tokens", out.Page[out.TokenOut]),
-        ("/join-tokens", out.Page[out.JoinTokenOut]),
-        ("/audit/verify", out.AuditVerdictOut),
-        ("/me", out.MeOut),
-        ("/regions", out.SignedOut),
+        ("/audit", out.Page[audit_routes.AuditOut]),
+        ("/sessions", out.Page[identity_routes.SessionOut]),
+        ("/tokens", out.Page[identity_routes.TokenOut]),
+        ("/join-tokens", out.Page[identity_routes.JoinTokenOut]),
+        ("/audit/verify", audit_routes.AuditVerdictOut),
+        ("/me", identity_routes.MeOut),
+        ("/regions", identity_routes.SignedOut),
         ("/overview", overview_routes.OverviewOut),
         ("/ledger/balances", market_routes.BalancesOut),
-        ("/operators/health", out_health.HealthOut),
-        ("/metrics/catalog", out.Page[out_health.MetricOut]),
+        ("/operators/health", health.HealthOut),
+        ("/metrics/catalog", out.Page[telemetry_routes.MetricOut]),
     ],
 )
 async def test_an_answer_is_what_its_description_says(lived: Api, path: str, model: type[BaseModel]) -> None:
@@ -91,9 +96,9 @@ async def test_an_answer_is_what_its_description_says(lived: Api, path: str, mod
 @pytest.mark.parametrize(
     ("path", "asked", "status", "model"),
     [
-        (f"/hosts/{HOST}/measure", {}, 202, out.MeasuringOut),
-        ("/tokens", {"name": "laptop"}, 201, out.TokenMadeOut),
-        ("/join-tokens", {}, 201, out.JoinTokenMadeOut),
+        (f"/hosts/{HOST}/measure", {}, 202, fleet_routes.MeasuringOut),
+        ("/tokens", {"name": "laptop"}, 201, identity_routes.TokenMadeOut),
+        ("/join-tokens", {}, 201, identity_routes.JoinTokenMadeOut),
     ],
 )
 async def test_what_a_change_answers_is_what_its_description_says(
@@ -106,11 +111,11 @@ async def test_what_a_change_answers_is_what_its_description_says(
 
 async def test_a_browsers_own_answers_are_what_their_descriptions_say(lived: Api) -> None:
     signed_in = await lived.stranger.post("/api/v1/session", json={"token": lived.token})
-    assert_described(signed_in, out.SignedInOut)
+    assert_described(signed_in, identity_routes.SignedInOut)
     bearer = {"Authorization": f"Bearer {signed_in.json()['secret']}"}
     me = await lived.stranger.get("/api/v1/me", headers=bearer)
     assert me.json()["session"] is not None
-    assert_described(me, out.MeOut)
+    assert_described(me, identity_routes.MeOut)
 
 
 async def test_history_is_what_its_description_says(lived: Api) -> None:
@@ -121,7 +126,7 @@ async def test_history_is_what_its_description_says(lived: Api) -> None:
     of_host = await lived.client.get(f"/api/v1/hosts/{HOST}/history?metric=gpu_utilization_ratio&{span}")
     of_fleet = await lived.client.get(f"/api/v1/metrics/history?metric=gpu_utilization_ratio&{span}")
 
-    for answer, model in ((of_host, out_health.HistoryOut), (of_fleet, out_health.FleetHistoryOut)):
+    for answer, model in ((of_host, telemetry_routes.HistoryOut), (of_fleet, telemetry_routes.FleetHistoryOut)):
         assert_described(answer, model)
         assert [value for _, value in answer.json()["series"][0]["points"] if value is not None]
 
@@ -134,15 +139,15 @@ async def test_the_fleets_stream_tells_hosts_as_described(lived: Api) -> None:
     await stream.aclose()
 
     data = [json.loads(message.encode().decode().split("data: ", 1)[1]) for message in (rows, hosts)]
-    assert [out.GpuRowOut.model_validate(row).uuid for row in data[0]["rows"]] == [GPU_1]
-    assert len([out.HostSummaryOut.model_validate(host) for host in data[1]["hosts"]]) == 2
+    assert [fleet_shapes.GpuRowOut.model_validate(row).uuid for row in data[0]["rows"]] == [GPU_1]
+    assert len([fleet_shapes.HostSummaryOut.model_validate(host) for host in data[1]["hosts"]]) == 2
 
 
 def test_a_cluster_is_written_as_described() -> None:
     running = replace(cluster(ClusterPhase.RUNNING), steps=(Step(at_ns=NOW, name="create", progress_permille=500),))
     view = ClusterView(running, (workload(),), Microcents(5))
 
-    assert_described(httpx2.Response(200, json=cluster_json(view)), out_clusters.ClusterOut)
+    assert_described(httpx2.Response(200, json=cluster_json(view)), cluster_routes.ClusterOut)
 
 
 def test_no_answer_is_left_undescribed() -> None:
