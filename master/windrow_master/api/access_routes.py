@@ -10,12 +10,12 @@ from pydantic import Field
 from windrow_master.accesses.failover_test.model import Phase, Trial, Verdict
 from windrow_master.accesses.model import LOAD_FULL, AccessState, Drained, state_of
 from windrow_master.accesses.service import no_access
-from windrow_master.api import out
+from windrow_master.api import answers
+from windrow_master.api.answers import Out, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_shapes import link_json
-from windrow_master.api.out import Out, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.fleet.model import AdminState
@@ -105,7 +105,7 @@ class StopOut(Out):
     how: Annotated[str, Field(description="How it is counted, in words")]
 
 
-@route.get("/accesses", may=Permission.HEALTH_READ, answer=out.Page[AccessOut])
+@route.get("/accesses", may=Permission.HEALTH_READ, answer=answers.Page[AccessOut])
 async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Every Access by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
     after = read_cursor(cursor)
@@ -113,7 +113,7 @@ async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None)
     return page(found[: limit + 1], limit, lambda row: row, lambda row: str(row["id"]))
 
 
-@route.get("/accesses/agents", may=Permission.FLEET_READ, answer=out.Page[AgentOut])
+@route.get("/accesses/agents", may=Permission.FLEET_READ, answer=answers.Page[AgentOut])
 async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Which host is at which Access, by the host's id, without those that are retired: what a map is drawn from. What
     changes is on `/fleet/stream`; of two, the one with the higher `version` is newer."""

@@ -6,12 +6,12 @@ from fastapi import Header, Request
 from pydantic import Field
 
 from windrow_master.accounts import AccountService, AccountView, MadeLink
-from windrow_master.api import out
+from windrow_master.api import answers
+from windrow_master.api.answers import Out, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import Body, GivenMoney, money_of
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.identity_routes import AccountOut, BalanceNowOut, TokenMadeOut, token_json
-from windrow_master.api.out import Out, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
@@ -87,7 +87,7 @@ class LinkRedeemedOut(Out):
     token: TokenMadeOut
 
 
-@route.get("/accounts", may=Permission.ACCOUNTS_READ, answer=out.Page[PersonOut])
+@route.get("/accounts", may=Permission.ACCOUNTS_READ, answer=answers.Page[PersonOut])
 async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """All accounts, the oldest first, with what each can spend."""
     found = await accounts_of(services).list(read_cursor(cursor), limit + 1)

@@ -5,10 +5,10 @@ from urllib.parse import quote
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import out, streaming
+from windrow_master.api import answers, streaming
+from windrow_master.api.answers import Out, Page, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving, announced
-from windrow_master.api.out import Out, Page, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
@@ -100,7 +100,7 @@ async def put_artefact(
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **out.other("application/octet-stream", "The artefact.", is_binary=True),
+    **answers.other("application/octet-stream", "The artefact.", is_binary=True),
 )
 async def get_artefact(
     request: Request, services: Serving, principal: Asking, owner_kind: str, owner_id: str, name: str

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
-from windrow_master.api import out
+from windrow_master.api import answers
+from windrow_master.api.answers import Out, Time
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.out import Out, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_number
 from windrow_master.api.route import Routes
 from windrow_master.audit.model import Head, Verdict, Wanted
@@ -62,7 +62,7 @@ class AuditVerdictOut(Out):
     anchor: AuditHeadOut | None
 
 
-@route.get("/audit", may=Permission.AUDIT_READ, answer=out.Page[AuditOut])
+@route.get("/audit", may=Permission.AUDIT_READ, answer=answers.Page[AuditOut])
 async def audit(
     services: Serving,
     subject: Text = None,

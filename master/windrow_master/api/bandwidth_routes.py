@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from pydantic import Field
 
+from windrow_master.api.answers import Out, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Serving
-from windrow_master.api.out import Out, Time
 from windrow_master.api.route import Routes
 from windrow_master.fleet.model import MeasuredRound
 from windrow_master.identity.decide import Permission

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
+from windrow_master.api.answers import Out, Page, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.out import Out, Page, Time
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.storage.model import Manifest

@@ -9,7 +9,8 @@ from zlib import crc32
 from fastapi import Header, Query, Request, Response
 from pydantic import Field
 
-from windrow_master.api import out, sse, streaming
+from windrow_master.api import answers, sse, streaming
+from windrow_master.api.answers import VALUES, Amount, Isolated, Money, OperationOut, Out, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
     ENTITY_MAX,
@@ -25,7 +26,6 @@ from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
 from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.names import host_of
-from windrow_master.api.out import VALUES, Amount, Isolated, Money, OperationOut, Out, Time
 from windrow_master.api.paging import (
     Cursor,
     Json,
@@ -402,7 +402,7 @@ async def create_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@route.get("/clusters", may=Permission.RENT_READ, answer=out.Page[ClusterOut])
+@route.get("/clusters", may=Permission.RENT_READ, answer=answers.Page[ClusterOut])
 async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Clusters of the account (operators and auditors: of all), the latest first."""
     found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1)
@@ -513,7 +513,7 @@ async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> 
     may=Permission.RENT_READ,
     reach=Reach.OWN_OR_OVERSEEN,
     share=ShareKind.STREAMS,
-    **out.STREAM,
+    **answers.STREAM,
 )
 async def cluster_stream(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """The cluster each time it changes (server-sent events)."""

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from windrow_master.api.answers import Out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Serving
-from windrow_master.api.out import Out
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value

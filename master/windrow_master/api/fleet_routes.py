@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from windrow_master.api import out, sse, streaming, visibility
+from windrow_master.api import answers, sse, streaming, visibility
+from windrow_master.api.answers import OperationOut, Out
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given, Reason
 from windrow_master.api.deps import Asking, Services, Serving
@@ -15,7 +16,6 @@ from windrow_master.api.fleet_feed import Viewer, feed_of
 from windrow_master.api.fleet_shapes import CommandOut, GpusOut, HostOut, Sees, command_json
 from windrow_master.api.gpu_shapes import GpuPageOut, gpu_page_json
 from windrow_master.api.json_text import listed, tag_of, tagged_text
-from windrow_master.api.out import OperationOut, Out
 from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sifted, tagged, write_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
@@ -51,7 +51,7 @@ class MeasuringOut(Out):
     host_id: str
 
 
-@route.get("/hosts", may=Permission.FLEET_READ, answer=out.Page[HostOut])
+@route.get("/hosts", may=Permission.FLEET_READ, answer=answers.Page[HostOut])
 async def hosts(
     request: Request,
     services: Serving,
@@ -269,7 +269,7 @@ def _is_disputed(entry: Entry, gpu_id: str) -> bool:
     return any(c.code.endswith(f":{gpu_id}") and c.code.startswith(OWN_CODES) for c in entry.host.conditions)
 
 
-@route.get("/fleet/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **out.STREAM)
+@route.get("/fleet/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **answers.STREAM)
 async def fleet_stream(
     services: Serving,
     principal: Asking,
@@ -282,7 +282,7 @@ async def fleet_stream(
     return streaming.stream(request, feed_of(services).stream(after if seen is None else seen, _viewer(principal)))
 
 
-@route.get("/commands", may=Permission.FLEET_READ, answer=out.Page[CommandOut])
+@route.get("/commands", may=Permission.FLEET_READ, answer=answers.Page[CommandOut])
 async def commands(
     services: Serving, principal: Asking, host: Text = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Any:

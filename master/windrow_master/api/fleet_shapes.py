@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from windrow_master.api.out import Amount, Isolated, Out, Time
+from windrow_master.api.answers import Amount, Isolated, Out, Time
 from windrow_master.api.paging import time_or_none
 from windrow_master.fleet.model import CommandRow, Host, Slot
 from windrow_master.fleet.presence import Live

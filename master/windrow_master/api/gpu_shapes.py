@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from windrow_master.api.answers import Amount, Out, Time
 from windrow_master.api.fleet_shapes import ConditionOut, GpuOut, Sees, SlotOut, gpu_json, gpu_live_json, slot_json
-from windrow_master.api.out import Amount, Out, Time
 from windrow_master.fleet.model import CardBenchmark, Slot
 from windrow_master.fleet.sanitise import CLAIM, split_condition
 from windrow_master.fleet.view import Entry

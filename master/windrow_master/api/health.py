@@ -11,9 +11,9 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from windrow_master.api import metrics, out
+from windrow_master.api import answers, metrics
+from windrow_master.api.answers import Out, Time, described
 from windrow_master.api.deps import Services, Serving, principal_of
-from windrow_master.api.out import Out, Time, described
 from windrow_master.api.paging import time_or_none
 from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.route import Routes
@@ -172,7 +172,7 @@ async def healthz(services: Serving) -> Response:
 
 
 # Anybody of this machine may ask; the route itself asks others for a token.
-@root.get("/metrics", may=Permission.NOBODY, **out.other(metrics.CONTENT_TYPE, "Figures."))
+@root.get("/metrics", may=Permission.NOBODY, **answers.other(metrics.CONTENT_TYPE, "Figures."))
 async def metrics_text(request: Request) -> Response:
     """Prometheus text; open to this machine, elsewhere for those who may read health."""
     if not _is_local(request):

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from fastapi import Request, Response
 from pydantic import Field
 
-from windrow_master.api import out
+from windrow_master.api import answers
+from windrow_master.api.answers import Money, Out, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving, bearer_of
 from windrow_master.api.onboarding_routes import join_command
-from windrow_master.api.out import Money, Out, Time
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
@@ -229,7 +229,7 @@ async def sign_out(request: Request, services: Serving) -> Response:
     return Response(status_code=204)
 
 
-@route.get("/sessions", may=Permission.TOKENS, answer=out.Page[SessionOut])
+@route.get("/sessions", may=Permission.TOKENS, answer=answers.Page[SessionOut])
 async def sessions(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Browsers that are signed in to the account."""
     found = await services.identity.asking.list_sessions(principal, read_cursor(cursor), limit + 1)
@@ -243,7 +243,7 @@ async def end_session(services: Serving, principal: Asking, session_id: str) -> 
     return Response(status_code=204)
 
 
-@route.get("/tokens", may=Permission.TOKENS, answer=out.Page[TokenOut])
+@route.get("/tokens", may=Permission.TOKENS, answer=answers.Page[TokenOut])
 async def tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's tokens, without their texts."""
     found = await services.identity.list_tokens(principal, read_cursor(cursor), limit + 1)
@@ -265,7 +265,7 @@ async def revoke_token(services: Serving, principal: Asking, token_id: str) -> R
     return Response(status_code=204)
 
 
-@route.get("/join-tokens", may=Permission.JOIN_TOKENS, answer=out.Page[JoinTokenOut])
+@route.get("/join-tokens", may=Permission.JOIN_TOKENS, answer=answers.Page[JoinTokenOut])
 async def join_tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's join tokens that can still be used."""
     found = await services.identity.list_join_tokens(principal, read_cursor(cursor), limit + 1)
@@ -311,7 +311,7 @@ async def renew(services: Serving, body: RenewBody) -> Any:
     return _answer_json(await services.identity.renew(request))
 
 
-@route.get("/ca", may=Permission.NOBODY, **out.other("application/x-pem-file", "The root certificate."))
+@route.get("/ca", may=Permission.NOBODY, **answers.other("application/x-pem-file", "The root certificate."))
 async def authority(services: Serving) -> Response:
     """The root certificate; check its key's hash against the one in your join token before you trust it."""
     return Response(services.identity.ca_pem, media_type="application/x-pem-file")

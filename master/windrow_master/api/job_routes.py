@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Query, Request, Response
 from pydantic import AwareDatetime, Field
 
-from windrow_master.api import out, streaming
+from windrow_master.api import answers, streaming
+from windrow_master.api.answers import VALUES, Amount, Money, Out, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
     ENTITY_MAX,
@@ -20,7 +21,6 @@ from windrow_master.api.bodies import (
 )
 from windrow_master.api.cluster_routes import PlanOut, plan_json
 from windrow_master.api.deps import Asking, Services, Serving, announced
-from windrow_master.api.out import VALUES, Amount, Money, Out, Time
 from windrow_master.api.paging import (
     Cursor,
     Limit,
@@ -290,7 +290,7 @@ async def submit_job(
     return {"jobs": [job_json(view) for view in found]}
 
 
-@route.get("/jobs", may=Permission.RENT_READ, answer=out.Page[JobOut])
+@route.get("/jobs", may=Permission.RENT_READ, answer=answers.Page[JobOut])
 async def jobs(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Jobs of the account (operators and auditors: of all), the latest first."""
     found = await jobs_of(services).list(principal, read_cursor(cursor) or None, limit + 1)
@@ -323,7 +323,7 @@ async def put_job_files(request: Request, services: Serving, principal: Asking, 
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **out.other("text/plain; charset=utf-8", "The log."),
+    **answers.other("text/plain; charset=utf-8", "The log."),
 )
 async def job_logs(
     request: Request,
@@ -358,7 +358,7 @@ async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[by
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **out.other("application/x-tar", "The files.", is_binary=True),
+    **answers.other("application/x-tar", "The files.", is_binary=True),
 )
 async def job_artefacts(
     request: Request,

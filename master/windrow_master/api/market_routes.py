@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
-from windrow_master.api import out
+from windrow_master.api import answers
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, GivenMoney, money_of
 from windrow_master.api.deps import Asking, Serving
@@ -162,7 +162,7 @@ async def set_price(services: Serving, principal: Asking, tier: Tier, body: Pric
     return {"items": [_offer_json(offer) for offer in found if offer.tier == tier], "next_cursor": None}
 
 
-@route.get("/receipts", may=Permission.RENT_READ, answer=out.Page[ReceiptOut])
+@route.get("/receipts", may=Permission.RENT_READ, answer=answers.Page[ReceiptOut])
 async def receipts(
     services: Serving,
     principal: Asking,
@@ -192,7 +192,7 @@ async def balances(services: Serving, principal: Asking) -> Any:
     return {"items": items, "next_cursor": None}
 
 
-@route.get("/ledger/transfers", may=Permission.LEDGER_READ, answer=out.Page[TransferOut])
+@route.get("/ledger/transfers", may=Permission.LEDGER_READ, answer=answers.Page[TransferOut])
 async def transfers(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Transfers that touch the caller's account (operators and auditors: all), the latest first."""
     found = await services.market.transfers(_whose(principal), read_number(cursor), limit + 1)

@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel
 
 from windrow_master.api import overview
+from windrow_master.api.answers import EventOut
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_feed import feed_of
-from windrow_master.api.out import EventOut
 from windrow_master.api.overview import Earnings, Tally
 from windrow_master.api.paging import event_json
 from windrow_master.api.route import Routes

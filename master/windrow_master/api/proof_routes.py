@@ -7,9 +7,9 @@ from pydantic import Field
 
 from windrow_master.acceptance import progress
 from windrow_master.acceptance.model import Proof
+from windrow_master.api.answers import OperationOut, Out, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.out import OperationOut, Out, Time
 from windrow_master.api.paging import accepted, time_or_none
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from windrow_master.api import out, sse, streaming, visibility
+from windrow_master.api import answers, sse, streaming, visibility
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.paging import (
@@ -48,7 +48,7 @@ def message_of(row: EventRow) -> sse.Message:
     return sse.Message("event", event_json(row), str(row.number))
 
 
-@route.get("/operations", may=Permission.SIGNED_IN, answer=out.Page[out.OperationOut])
+@route.get("/operations", may=Permission.SIGNED_IN, answer=answers.Page[answers.OperationOut])
 async def operations(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Long actions of the account (operators: of all), the latest first."""
     account = None if visibility.oversees(principal) else principal.account_id
@@ -57,7 +57,9 @@ async def operations(services: Serving, principal: Asking, limit: Limit = 100, c
     return page(found, limit, operation_json, lambda operation: operation.id)
 
 
-@route.get("/operations/{operation_id}", may=Permission.SIGNED_IN, reach=Reach.OWN_OR_OVERSEEN, answer=out.OperationOut)
+@route.get(
+    "/operations/{operation_id}", may=Permission.SIGNED_IN, reach=Reach.OWN_OR_OVERSEEN, answer=answers.OperationOut
+)
 async def operation(services: Serving, principal: Asking, operation_id: str) -> Any:
     """How far a long action has come."""
     found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
@@ -66,7 +68,7 @@ async def operation(services: Serving, principal: Asking, operation_id: str) -> 
     return operation_json(found)
 
 
-@route.get("/events", may=Permission.FLEET_READ, answer=out.Page[out.EventOut])
+@route.get("/events", may=Permission.FLEET_READ, answer=answers.Page[answers.EventOut])
 async def events(
     services: Serving,
     principal: Asking,
@@ -95,7 +97,7 @@ async def events(
     return sifted(await services.store.read(read), event_json, lambda row: str(row.number))
 
 
-@route.get("/events/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **out.STREAM)
+@route.get("/events/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **answers.STREAM)
 async def events_stream(request: Request, services: Serving, principal: Asking, subject: Subject = None) -> Response:
     """Events as they happen; a returning listener gets what it missed first."""
     _check_subject(principal, subject)

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from windrow_master.api.answers import Out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
-from windrow_master.api.out import Out
 from windrow_master.api.route import Routes
 from windrow_master.fleet import reliability_counts
 from windrow_master.fleet.model import AdminState, Slot, Verification

@@ -11,11 +11,11 @@ from pydantic import Field
 from starlette.types import Receive, Send
 from starlette.types import Scope as Connection
 
-from windrow_master.api import out, sse, streaming
+from windrow_master.api import answers, sse, streaming
+from windrow_master.api.answers import Out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
 from windrow_master.api.fleet_shapes import reading_json
-from windrow_master.api.out import Out
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.api.streaming import Lasting
@@ -89,7 +89,7 @@ class FleetHistoryOut(Out):
     step_s: int
 
 
-@route.get("/metrics/catalog", may=Permission.FLEET_READ, answer=out.Page[MetricOut])
+@route.get("/metrics/catalog", may=Permission.FLEET_READ, answer=answers.Page[MetricOut])
 async def catalog() -> Any:
     """Every metric: its name, unit and meaning."""
     items = [
@@ -107,7 +107,9 @@ async def catalog() -> Any:
     return {"items": items, "next_cursor": None}
 
 
-@route.get("/hosts/{host_id}/stream", may=Permission.FLEET_READ, reach=Reach.ALL, share=ShareKind.STREAMS, **out.STREAM)
+@route.get(
+    "/hosts/{host_id}/stream", may=Permission.FLEET_READ, reach=Reach.ALL, share=ShareKind.STREAMS, **answers.STREAM
+)
 async def host_stream(request: Request, services: Serving, host_id: str) -> Response:
     """The samples of one host as they come; while this is open the host sends them each second."""
     entry = services.fleet.entry(HostId(host_id))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Path, Response
 from pydantic import Field
 
-from windrow_master.api import out
+from windrow_master.api import answers
 from windrow_master.api.auth import Reach
 from windrow_master.api.cluster_routes import ClusterBody, KeptRequestOut, template_json
 from windrow_master.api.deps import Asking, Serving
@@ -18,15 +18,15 @@ route = Routes("templates")
 Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 
 
-class TemplateOut(out.Out):
+class TemplateOut(answers.Out):
     """A request for a cluster, to be sent to `POST /clusters` as it is or changed."""
 
     name: str
     request: KeptRequestOut
-    saved_at: out.Time
+    saved_at: answers.Time
 
 
-class TemplatesOut(out.Out):
+class TemplatesOut(answers.Out):
     """All of the account, by name."""
 
     items: Annotated[list[TemplateOut], Field(max_length=TEMPLATES_MAX)]

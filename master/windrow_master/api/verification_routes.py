@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final
 from fastapi import Response
 from pydantic import Field
 
+from windrow_master.api.answers import OperationOut, Out, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.out import OperationOut, Out, Time
 from windrow_master.api.paging import accepted
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Path, Response
 from pydantic import Field
 
-from windrow_master.api import out
+from windrow_master.api import answers
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
@@ -31,7 +31,7 @@ class VolumeBody(Body):
     max_bytes: Annotated[int, Field(gt=0, le=VOLUME_BYTES_MAX, description="Of one version")] = VOLUME_BYTES_MAX
 
 
-class VolumeUseOut(out.Out):
+class VolumeUseOut(answers.Out):
     """A cluster that has it."""
 
     cluster_id: str
@@ -40,7 +40,7 @@ class VolumeUseOut(out.Out):
     writes: Annotated[bool, Field(description="Whether it is the one that writes it")]
 
 
-class KeptVolumeOut(out.Out):
+class KeptVolumeOut(answers.Out):
     """What is kept of a volume."""
 
     id: str
@@ -49,8 +49,8 @@ class KeptVolumeOut(out.Out):
     size_bytes: Annotated[int, Field(description="Of its newest whole version")]
     files: int
     max_bytes: int
-    saved_at: out.Time | None
-    created_at: out.Time
+    saved_at: answers.Time | None
+    created_at: answers.Time
     problem: Annotated[str | None, Field(description="Why the last save came to nothing, or what it left out")]
 
 
@@ -60,14 +60,14 @@ class VolumeOut(KeptVolumeOut):
     used_by: list[VolumeUseOut]
 
 
-class VolumesOut(out.Out):
+class VolumesOut(answers.Out):
     """All of the account, by name."""
 
     items: Annotated[list[VolumeOut], Field(max_length=VOLUMES_MAX)]
     next_cursor: None
 
 
-class SavedVolumesOut(out.Out):
+class SavedVolumesOut(answers.Out):
     """The volumes that a cluster writes, as they are kept now."""
 
     volumes: list[KeptVolumeOut]

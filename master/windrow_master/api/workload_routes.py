@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
-from windrow_master.api import out, streaming
+from windrow_master.api import answers, streaming
+from windrow_master.api.answers import Out, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
     Body,
 )
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.out import Out, Time
 from windrow_master.api.paging import Json
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
@@ -130,7 +130,7 @@ class TunnelOut(Out):
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **out.other("text/plain; charset=utf-8", "The log."),
+    **answers.other("text/plain; charset=utf-8", "The log."),
 )
 async def logs(
     request: Request,
@@ -159,7 +159,7 @@ async def logs(
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **out.other("application/x-ndjson", "Lines of JSON."),
+    **answers.other("application/x-ndjson", "Lines of JSON."),
 )
 async def execute(
     request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody, rank: Rank = 0
@@ -219,7 +219,7 @@ async def put_files(
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **out.other("application/x-tar", "The folder.", is_binary=True),
+    **answers.other("application/x-tar", "The folder.", is_binary=True),
 )
 async def get_files(
     request: Request,

@@ -13,9 +13,9 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support.objects import MemoryStore
 from tests.unit.master_api.described import assert_described
 from tests.waiting import PATIENCE_S
+from windrow_master.api.answers import Page
 from windrow_master.api.app import build_app
 from windrow_master.api.artefact_routes import ArtefactOut
-from windrow_master.api.out import Page
 from windrow_master.app import wiring
 from windrow_master.storage import artefacts
 from windrow_master.storage.artefacts import ArtefactService, root_key

@@ -15,8 +15,8 @@ from tests.support.personas import DRIVER, uuid
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master.api import cluster_routes, market_routes
+from windrow_master.api.answers import Page
 from windrow_master.api.app import build_app
-from windrow_master.api.out import Page
 from windrow_master.app import wiring as rooms
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.network.workload_io import WorkAccess

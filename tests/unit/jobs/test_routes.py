@@ -5,8 +5,8 @@ import pytest
 from tests.unit.clusters.conftest import site as site
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import job_routes
+from windrow_master.api.answers import Page
 from windrow_master.api.job_routes import _behind
-from windrow_master.api.out import Page
 
 ASKED = {"argv": ["python", "train.py"], "name": "train", "budget": "1.50", "max_duration_seconds": 90, "retries": 2}
 

@@ -9,7 +9,7 @@ from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_fleet_routes import HOST, fleet, ok  # noqa: F401  # the fixture
 from windrow_master.accesses.service import AccessService
-from windrow_master.api import access_routes, out
+from windrow_master.api import access_routes, answers
 from windrow_master.fleet.presence import Route
 from windrow_master.link.wire import Trunk
 from windrow_proto.ids import BootId, HostId
@@ -59,7 +59,7 @@ async def test_each_access_is_a_row_with_what_its_trunks_and_its_agents_say(api:
 
     listed = await api.client.get(PATH)
 
-    assert_described(listed, out.Page[access_routes.AccessOut])
+    assert_described(listed, answers.Page[access_routes.AccessOut])
     first, second = listed.json()["items"]
     assert (first["region"], first["address"], first["version"]) == ("r-a", "a:7443", "0.1.0")
     assert (first["state"], first["workers"], first["load_permille"], first["agents"]) == ("serving", 1, 10, 0)
@@ -74,7 +74,7 @@ async def test_the_map_is_told_where_each_host_that_is_not_retired_was_heard_las
 
     listed = await api.client.get(f"{PATH}/agents")
 
-    assert_described(listed, out.Page[access_routes.AgentOut])
+    assert_described(listed, answers.Page[access_routes.AgentOut])
     box, toy = listed.json()["items"]
     assert (box["id"], box["name"], box["access_id"], box["rtt_ms"]) == (HOST, "box", "access_a", 4)
     assert (box["link_state"], box["simulated"]) == ("online", False)

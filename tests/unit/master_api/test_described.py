@@ -15,6 +15,7 @@ from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
 from tests.unit.master_api.test_fleet_routes import GPU_1, HOST, fleet, send  # noqa: F401  # the fixture
 from windrow_master.api import (
+    answers,
     audit_routes,
     bandwidth_routes,
     cluster_routes,
@@ -25,7 +26,6 @@ from windrow_master.api import (
     health,
     identity_routes,
     market_routes,
-    out,
     overview_routes,
     standing_routes,
     telemetry_routes,
@@ -63,28 +63,28 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
 @pytest.mark.parametrize(
     ("path", "model"),
     [
-        ("/hosts", out.Page[fleet_shapes.HostOut]),
+        ("/hosts", answers.Page[fleet_shapes.HostOut]),
         (f"/hosts/{HOST}", fleet_shapes.HostOut),
         ("/gpus", fleet_shapes.GpusOut),
         (f"/gpus/{GPU_1}", gpu_shapes.GpuPageOut),
-        ("/events", out.Page[out.EventOut]),
-        ("/commands", out.Page[fleet_shapes.CommandOut]),
+        ("/events", answers.Page[answers.EventOut]),
+        ("/commands", answers.Page[fleet_shapes.CommandOut]),
         (f"/hosts/{HOST}/verification", verification_routes.VerificationOut),
         (f"/hosts/{HOST}/standing", standing_routes.StandingOut),
         (f"/hosts/{HOST}/bandwidth", bandwidth_routes.BandwidthRoundsOut),
         (f"/hosts/{HOST}/facts", facts_routes.HostFactsOut),
-        ("/operations", out.Page[out.OperationOut]),
-        ("/audit", out.Page[audit_routes.AuditOut]),
-        ("/sessions", out.Page[identity_routes.SessionOut]),
-        ("/tokens", out.Page[identity_routes.TokenOut]),
-        ("/join-tokens", out.Page[identity_routes.JoinTokenOut]),
+        ("/operations", answers.Page[answers.OperationOut]),
+        ("/audit", answers.Page[audit_routes.AuditOut]),
+        ("/sessions", answers.Page[identity_routes.SessionOut]),
+        ("/tokens", answers.Page[identity_routes.TokenOut]),
+        ("/join-tokens", answers.Page[identity_routes.JoinTokenOut]),
         ("/audit/verify", audit_routes.AuditVerdictOut),
         ("/me", identity_routes.MeOut),
         ("/regions", identity_routes.SignedOut),
         ("/overview", overview_routes.OverviewOut),
         ("/ledger/balances", market_routes.BalancesOut),
         ("/operators/health", health.HealthOut),
-        ("/metrics/catalog", out.Page[telemetry_routes.MetricOut]),
+        ("/metrics/catalog", answers.Page[telemetry_routes.MetricOut]),
     ],
 )
 async def test_an_answer_is_what_its_description_says(lived: Api, path: str, model: type[BaseModel]) -> None:
