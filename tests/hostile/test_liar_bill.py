@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, market_world, principal
-from windrow_master.api.market_routes import _receipt_json
+from windrow_master.api.market_routes import ReceiptOut
 from windrow_master.clusters.model import ClusterPhase, Results
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.market.model import RentalState
@@ -45,7 +45,7 @@ def shown(m, cluster_id):
     def look(uow):
         return m.market._statement(uow, uow.rentals.get(rental_id))
 
-    return _receipt_json(m.read(look))
+    return ReceiptOut.of(m.read(look))
 
 
 async def deleted(m, cluster_id):

@@ -157,6 +157,7 @@ export interface BalanceNowOut {
 /** A ledger account and what is in it. */
 export interface BalanceOut {
   account: string;
+  /** A decimal amount of money */
   amount: string;
   currency: string;
 }
@@ -1010,6 +1011,7 @@ export interface LineOut {
   final: boolean;
   end_reason: string | null;
   exit_code: number | null;
+  /** A decimal amount of money */
   amount: string;
   /** Why less is charged than its host has signed */
   note: string | null;
@@ -1162,12 +1164,15 @@ export interface OfferOut {
   free: number;
   total: number;
   hosts: number;
+  /** A decimal amount of money */
   price_per_hour: string;
+  /** A decimal amount of money */
   suggestion: string;
   suggestion_reason: string;
   currency: string;
   runtimes: string[];
   min_memory_bytes: number | null;
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
   isolation: string | null;
   notes: string[];
   /** Whose users containers have: their own, on each of its hosts, or the host's; null: unknown */
@@ -1465,6 +1470,7 @@ export interface ReceiptOut {
   cluster_name: string;
   host_ids: string[];
   tier: string;
+  /** A decimal amount of money */
   price_per_hour: string;
   currency: string;
   test_money: boolean;
@@ -1473,10 +1479,13 @@ export interface ReceiptOut {
   ended_at: string | null;
   end_reason: string | null;
   running_seconds: string;
+  /** A decimal amount of money */
   amount: string;
+  /** A decimal amount of money */
   held: string;
   lines: LineOut[];
   transfers: TransferOut[];
+  /** A decimal amount of money */
   balance_after: string;
 }
 
@@ -1812,11 +1821,13 @@ export interface TransferOut {
   id: string;
   debit: string;
   credit: string;
+  /** A decimal amount of money */
   amount: string;
   currency: string;
   kind: string;
   rental_id: string | null;
   memo: string;
+  /** RFC 3339 in UTC, with milliseconds */
   at: string;
 }
 

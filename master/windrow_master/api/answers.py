@@ -1,14 +1,41 @@
 """Parts that answers share: their base class, pages, times and money, operations and events.
 
-The models describe and never run: answers are written straight from values, and tests hold them to their models.
+A field of an answer is written once, in its model: the model describes the answer and reads it from a value of the
+domain, `VolumeOut.of(volume)`. By default a field is the attribute of its name; a time is the attribute's nanoseconds,
+an amount its microcents, and an empty text is null where the field may be null. `Read` says what else it is.
 """
 
-from typing import Annotated, Any, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Generic, TypeVar, Union, get_args, get_origin
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from windrow_proto.model import Isolation
+from windrow_proto.units import money_text, seconds, time_text
+
 T = TypeVar("T")
+
+Reader = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Where a field comes from: an attribute, a path of them such as `account.id`, or what a function says."""
+
+    source: str | Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How values of a kind are written; None is null. ending: what the attribute's name has after the field's."""
+
+    write: Reader
+    ending: str = ""
 
 
 class Out(BaseModel):
@@ -16,14 +43,69 @@ class Out(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
+    @classmethod
+    def of(cls, value: object, /, **known: Any) -> dict[str, Any]:
+        """The answer for JSON, read from a value. known: fields that the value does not have."""
+        return {name: known[name] if name in known else read(value) for name, read in _readers(cls)}
 
-Time = Annotated[str, Field(description="RFC 3339 in UTC, with milliseconds")]
+
+@cache
+def _readers(answer: type[Out]) -> tuple[tuple[str, Reader], ...]:
+    """How each field of an answer is read."""
+    found = []
+    for name, field in answer.model_fields.items():
+        written = _written(field.annotation, field.metadata)
+        said = next((one.source for one in field.metadata if isinstance(one, Read)), name + written.ending)
+        found.append((name, _read(attrgetter(said) if isinstance(said, str) else said, written.write)))
+    return tuple(found)
+
+
+def _read(get: Reader, write: Reader) -> Reader:
+    if write is _as_it_is:
+        return get
+    return lambda value: None if (found := get(value)) is None else write(found)
+
+
+def _written(kind: Any, said: Iterable[Any] = ()) -> Written:
+    """How a value of this type is written."""
+    for one in said:
+        if isinstance(one, Written):
+            return one
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _written(parts[0], parts[1:])
+    if origin in (Union, UnionType):
+        inner = [_written(part) for part in parts if part is not NoneType]
+        write = inner[0].write if len(inner) == 1 else _as_it_is
+        return Written(lambda value: None if value == "" else write(value), inner[0].ending)
+    if origin is list:
+        of_one = _written(parts[0]).write
+        return Written(list if of_one is _as_it_is else lambda value: [of_one(one) for one in value])
+    if origin is dict:
+        return Written(dict)
+    return Written(kind.of if isinstance(kind, type) and issubclass(kind, Out) else _as_it_is)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def isolation_text(isolation: Isolation) -> str | None:
+    """What keeps a part of a card apart, as one word; None for processors."""
+    return None if isolation is Isolation.UNSPECIFIED else isolation.name.lower()
+
+
+Time = Annotated[str, Field(description="RFC 3339 in UTC, with milliseconds"), Written(time_text, "_ns")]
+Span = Annotated[float, Written(seconds)]
+"""In seconds; its attribute is in nanoseconds, and `Read` names it."""
 Isolated = Annotated[
-    str | None, Field(description="What keeps it apart from its neighbours: whole, mig, mps or shared")
+    str | None,
+    Field(description="What keeps it apart from its neighbours: whole, mig, mps or shared"),
+    Written(isolation_text),
 ]
 VALUES: Final = "By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end"
-Amount = Annotated[str | None, Field(description="A decimal amount of money")]
-Money = Annotated[str, Field(description="A decimal amount of money")]
+Amount = Annotated[str | None, Field(description="A decimal amount of money"), Written(money_text)]
+Money = Annotated[str, Field(description="A decimal amount of money"), Written(money_text)]
 
 
 class Page(Out, Generic[T]):
@@ -49,8 +131,8 @@ class EventOut(Out):
 class OperationErrorOut(Out):
     """Why a long action failed."""
 
-    code: str
-    detail: str | None
+    code: Annotated[str, Read("error_code")]
+    detail: Annotated[str | None, Read("error_detail")]
 
 
 class OperationOut(Out):
@@ -60,14 +142,9 @@ class OperationOut(Out):
     kind: str
     subject: str
     state: str
-    error: OperationErrorOut | None
+    error: Annotated[OperationErrorOut | None, Read(lambda one: None if one.error_code is None else one)]
     created_at: Time
     done_at: Time | None
-
-
-def described(model: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """`responses=` of a route that writes this answer itself."""
-    return {status: {"model": model}}
 
 
 def other(media_type: str, said: str, *, is_binary: bool = False) -> dict[str, Any]:

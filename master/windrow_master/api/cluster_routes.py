@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 from zlib import crc32
 
@@ -10,7 +10,7 @@ from fastapi import Header, Query, Request, Response
 from pydantic import Field
 
 from windrow_master.api import answers, sse, streaming
-from windrow_master.api.answers import VALUES, Amount, Isolated, Money, OperationOut, Out, Time
+from windrow_master.api.answers import VALUES, Amount, Isolated, Money, OperationOut, Out, Read, Span, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
     ENTITY_MAX,
@@ -24,34 +24,31 @@ from windrow_master.api.bodies import (
 )
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
-from windrow_master.api.fleet_shapes import isolation_text
 from windrow_master.api.names import host_of
 from windrow_master.api.paging import (
     Cursor,
     Json,
     Limit,
     accepted,
-    money_or_none,
     page,
     read_cursor,
-    seconds_or_none,
     tagged,
     time_or_none,
 )
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.clusters.kinds import box
-from windrow_master.clusters.model import ClusterKind, ClusterRequest, NetworkMode, Results, Step, Template, Workload
+from windrow_master.clusters.model import ClusterKind, ClusterRequest, NetworkMode, Template
 from windrow_master.clusters.request import HOSTS_MAX
-from windrow_master.clusters.views import ClusterView, Preview
+from windrow_master.clusters.views import ClusterView
 from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
-from windrow_master.placement.model import Chosen, Decision
+from windrow_master.placement.model import Decision
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Isolation
 from windrow_proto.service_names import forward_host
-from windrow_proto.units import SECOND, Bytes, Microcents, money_text, seconds, time_text
+from windrow_proto.units import SECOND, Bytes, money_text, seconds, time_text
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 route = Routes("clusters")
@@ -104,7 +101,7 @@ class ClusterBody(Body):
     ] = None
 
     def parsed(self) -> ClusterRequest:
-        """The same as a value of the room."""
+        """The same as a value of the package."""
         return ClusterRequest(
             kind=self.kind,
             name=self.name,
@@ -169,7 +166,11 @@ class StepOut(Out):
 
     at: Time
     name: str
-    progress: Annotated[float | None, Field(description="From 0 to 1")]
+    progress: Annotated[
+        float | None,
+        Field(description="From 0 to 1"),
+        Read(lambda step: None if step.progress_permille is None else step.progress_permille / 1000),
+    ]
     detail: str | None
     member: Annotated[str | None, Field(description="Whose step it is, of a cluster of several members")]
 
@@ -188,19 +189,25 @@ class ResultsOut(Out):
 class WorkloadOut(Out):
     """What runs of a cluster on one host."""
 
-    id: str
+    id: Annotated[str, Read("workload_id")]
     host_id: str
     host_name: str
     phase: str
-    is_lost: bool
+    is_lost: Annotated[bool, Read(lambda workload: workload.lost_since_ns is not None)]
     detail: str | None
     runtime: str
     image: str | None
-    slots: list[str]
-    isolation: Isolated
+    slots: Annotated[list[str], Read(lambda workload: [slot.slot_id for slot in workload.slots])]
+    isolation: Annotated[
+        Isolated, Read(lambda workload: max((slot.isolation for slot in workload.slots), default=Isolation.UNSPECIFIED))
+    ]
     exit_code: int | None
     ports: dict[str, int]
-    running_s: Annotated[float, Field(description="Signed by the host, in seconds")]
+    running_s: Annotated[
+        float,
+        Field(description="Signed by the host, in seconds"),
+        Read(lambda workload: round(seconds(workload.running_ns), 3)),
+    ]
     rank: Annotated[int, Field(description="Which member it is; 0 where there is only one")]
     address: Annotated[str | None, Field(description="Where the other members reach it; null where there are none")]
     is_member: Annotated[bool, Field(description="False once another has its rank, or is to have it")]
@@ -231,14 +238,16 @@ class KeptRequestOut(Out):
     slice: str | None
     max_price_per_hour: Amount
     budget: Amount
-    max_duration_seconds: float | None
-    idle_seconds: float | None
-    client_lease_s: int | None
+    max_duration_seconds: Annotated[Span | None, Read("max_duration_ns")]
+    idle_seconds: Annotated[Span | None, Read("idle_ns")]
+    client_lease_s: Annotated[
+        int | None, Read(lambda asked: None if asked.client_lease_ns is None else asked.client_lease_ns // SECOND)
+    ]
     hosts: int
     restart_members: bool
     ssh_keys: list[str]
     notebook: bool
-    volumes: list[str]
+    volumes: Annotated[list[str], Read(lambda asked: [one.text for one in asked.volumes])]
 
 
 class TrafficOut(Out):
@@ -263,9 +272,13 @@ class NetworkOut(Out):
 class ClusterOut(Out):
     """A cluster with its workloads."""
 
-    id: str
+    id: Annotated[str, Read("cluster_id")]
     name: str
-    forward_host: Annotated[str, Field(description="The name of its forwarded ports on a renter's machine")]
+    forward_host: Annotated[
+        str,
+        Field(description="The name of its forwarded ports on a renter's machine"),
+        Read(lambda cluster: forward_host(cluster.name, cluster.cluster_id)),
+    ]
     account_id: str
     kind: str
     phase: str
@@ -308,7 +321,7 @@ class PlacedOut(Out):
 
     host_id: str
     host_name: str
-    slots: list[str]
+    slots: Annotated[list[str], Read("slot_ids")]
     tier: str
     runtime: str
     image: str | None
@@ -327,12 +340,20 @@ class RefusalOut(Out):
 class PlanOut(Out):
     """What creating a cluster would mean now."""
 
-    fits: bool
-    fits_soon: Annotated[bool, Field(description="It does not fit now, but will with a card that is back in a moment")]
-    placement: list[PlacedOut]
-    tested: Annotated[list[str], Field(description="Ids of those hosts that the market tests now; that ends for it")]
-    price_per_hour: Amount
-    hold: Annotated[str | None, Field(description="What would be set aside first, a decimal amount of money")]
+    fits: Annotated[bool, Read(lambda preview: preview.chosen is not None)]
+    fits_soon: Annotated[
+        bool, Field(description="It does not fit now, but will with a card that is back in a moment"), Read("is_soon")
+    ]
+    placement: Annotated[list[PlacedOut], Read("members")]
+    tested: Annotated[
+        list[str],
+        Field(description="Ids of those hosts that the market tests now; that ends for it"),
+        Read("proofs_on"),
+    ]
+    price_per_hour: Annotated[
+        Amount, Read(lambda preview: sum(one.price_per_hour for one in preview.members) if preview.members else None)
+    ]
+    hold: Annotated[Amount, Field(description="What would be set aside first, a decimal amount of money")]
     balance: Money
     refusals: Annotated[list[RefusalOut], Field(description="Only where nothing fits")]
 
@@ -357,9 +378,11 @@ class ChosenOut(PlacedOut):
 class LoserOut(Out):
     """A host that was not chosen."""
 
-    host: str
+    host: Annotated[str, Read("host_name")]
     host_id: str
-    reason: str
+    reason: Annotated[
+        str, Read(lambda verdict: verdict.reason or "it fits, with a lower score or a later turn among equals")
+    ]
     score: Annotated[int | None, Field(description="Null where it does not fit")]
     terms: dict[str, int]
 
@@ -370,9 +393,13 @@ class ExplanationOut(Out):
     decision: Annotated[str, Field(description="The same in a sentence")]
     weights: WeightsOut
     chosen: ChosenOut | None
-    others_chosen: Annotated[list[PlacedOut], Field(description="Beside the best one, of several hosts")]
+    others_chosen: Annotated[
+        list[PlacedOut], Field(description="Beside the best one, of several hosts"), Read("others")
+    ]
     losers: Annotated[list[LoserOut], Field(description="The best of those that were looked at, best first")]
-    others: Annotated[dict[str, int], Field(description="How many more were looked at, by what was said of them")]
+    others: Annotated[
+        dict[str, int], Field(description="How many more were looked at, by what was said of them"), Read("unkept")
+    ]
 
 
 class BoxOut(Out):
@@ -386,7 +413,7 @@ class BoxOut(Out):
 @route.post("/clusters/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
     """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
-    return plan_json(await services.clusters.plan(principal, _asked(services, body)))
+    return PlanOut.of(await services.clusters.plan(principal, _asked(services, body)))
 
 
 @route.post("/clusters", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=202, answer=ClusterAcceptedOut)
@@ -554,35 +581,17 @@ def _served(view: ClusterView) -> str:
 
 def cluster_json(view: ClusterView, env: Mapping[str, str] | None = None) -> dict[str, Any]:
     """A cluster with its workloads. env: the values that may be shown."""
-    cluster = view.cluster
-    return {
-        "id": cluster.cluster_id,
-        "name": cluster.name,
-        "forward_host": forward_host(cluster.name, cluster.cluster_id),
-        "account_id": cluster.account_id,
-        "kind": cluster.kind.value,
-        "phase": cluster.phase.value,
-        "reason": cluster.reason or None,
-        "steps": [_step_json(step) for step in cluster.steps],
-        "workloads": [_workload_json(workload) for workload in view.workloads],
-        "request": _request_json(cluster.request, env or {}),
-        "urls": {str(port): url for port, url in view.urls.items()},
-        "traffic": asdict(view.traffic),
-        "network": _network_json(view),
-        "tier": cluster.tier,
-        "price_per_hour": money_text(cluster.price_per_hour),
-        "cost_so_far": money_text(view.cost),
-        "started_at": time_or_none(cluster.started_at_ns),
-        "ended_at": time_or_none(cluster.ended_at_ns),
-        "ends_at": time_or_none(view.ends_at_ns),
-        "client_lease_ends_at": time_or_none(view.client_lease_ends_at_ns),
-        "created_at": time_text(cluster.created_at_ns),
-        "rental_id": cluster.rental_id,
-        "first_port": cluster.first_port,
-        "restarts": cluster.restarts,
-        "needs_login": cluster.needs_login,
-        "version": cluster.version,
-    }
+    return ClusterOut.of(
+        view.cluster,
+        workloads=[WorkloadOut.of(workload) for workload in view.workloads],
+        request=_request_json(view.cluster.request, env or {}),
+        urls={str(port): url for port, url in view.urls.items()},
+        traffic=TrafficOut.of(view.traffic),
+        network=_network_json(view),
+        cost_so_far=money_text(view.cost),
+        ends_at=time_or_none(view.ends_at_ns),
+        client_lease_ends_at=time_or_none(view.client_lease_ends_at_ns),
+    )
 
 
 def template_json(template: Template) -> dict[str, Any]:
@@ -617,24 +626,6 @@ def box_json(view: ClusterView) -> dict[str, Any]:
     }
 
 
-def plan_json(preview: Preview) -> dict[str, Any]:
-    """A preview; `refusals` only where nothing fits."""
-    price = Microcents(sum(member.price_per_hour for member in preview.members))
-    return {
-        "fits": preview.chosen is not None,
-        "fits_soon": preview.is_soon,
-        "placement": [_chosen_json(member) for member in preview.members],
-        "tested": list(preview.proofs_on),
-        "price_per_hour": None if preview.chosen is None else money_text(price),
-        "hold": money_or_none(preview.hold),
-        "balance": money_text(preview.balance),
-        "refusals": [
-            {"host_id": verdict.host_id, "host_name": verdict.host_name, "reason": verdict.reason}
-            for verdict in preview.refusals
-        ],
-    }
-
-
 def explanation_json(decision: Decision) -> dict[str, Any]:
     """Why it runs where it runs, and what stood against the others."""
     chosen = decision.chosen
@@ -643,94 +634,13 @@ def explanation_json(decision: Decision) -> dict[str, Any]:
     winner = next((v for v in decision.verdicts if chosen is not None and v.host_id == chosen.host_id), None)
     terms = {} if winner is None else dict(winner.terms)
     said = ", ".join(f"{name} {value}" for name, value in terms.items())
-    return {
-        "decision": "nothing fits" if chosen is None else f"{chosen.host_name} has the best score ({said})",
-        "weights": asdict(decision.weights),
-        "chosen": None
-        if chosen is None
-        else {**_chosen_json(chosen), "score": winner.score if winner else None, "terms": terms},
-        "others_chosen": [_chosen_json(member) for member in decision.others],
-        "losers": [
-            {
-                "host": verdict.host_name,
-                "host_id": verdict.host_id,
-                "reason": verdict.reason or "it fits, with a lower score or a later turn among equals",
-                "score": verdict.score,
-                "terms": dict(verdict.terms),
-            }
-            for verdict in verdicts
-        ],
-        "others": dict(decision.unkept),
-    }
-
-
-def _chosen_json(chosen: Chosen) -> dict[str, Any]:
-    return {
-        "host_id": chosen.host_id,
-        "host_name": chosen.host_name,
-        "slots": list(chosen.slot_ids),
-        "tier": chosen.tier,
-        "runtime": chosen.runtime.value,
-        "image": chosen.image,
-        "price_per_hour": money_text(chosen.price_per_hour),
-        "note": chosen.note,
-    }
+    return ExplanationOut.of(
+        decision,
+        decision="nothing fits" if chosen is None else f"{chosen.host_name} has the best score ({said})",
+        chosen=None if chosen is None else ChosenOut.of(chosen, score=winner.score if winner else None, terms=terms),
+        losers=[LoserOut.of(verdict) for verdict in verdicts],
+    )
 
 
 def _request_json(request: ClusterRequest, env: Mapping[str, str]) -> dict[str, Any]:
-    spans = {
-        "max_duration_ns": "max_duration_seconds",
-        "idle_ns": "idle_seconds",
-        "client_lease_ns": "client_lease_s",
-    }
-    said = {spans.get(name, name): value for name, value in asdict(request).items()}
-    return said | {
-        "kind": request.kind.value,
-        "argv": list(request.argv),
-        "env": {name: env.get(name) for name in request.env},
-        "ports": list(request.ports),
-        "ssh_keys": list(request.ssh_keys),
-        "volumes": [one.text for one in request.volumes],
-        "max_price_per_hour": money_or_none(request.max_price_per_hour),
-        "budget": money_or_none(request.budget),
-        "max_duration_seconds": seconds_or_none(request.max_duration_ns),
-        "idle_seconds": seconds_or_none(request.idle_ns),
-        "client_lease_s": None if request.client_lease_ns is None else request.client_lease_ns // SECOND,
-    }
-
-
-def _step_json(step: Step) -> dict[str, Any]:
-    progress = None if step.progress_permille is None else step.progress_permille / 1000
-    said = {"detail": step.detail or None, "member": step.member or None}
-    return {"at": time_text(step.at_ns), "name": step.name, "progress": progress, **said}
-
-
-def _workload_json(workload: Workload) -> dict[str, Any]:
-    return {
-        "id": workload.workload_id,
-        "host_id": workload.host_id,
-        "host_name": workload.host_name,
-        "phase": workload.phase.value,
-        "is_lost": workload.lost_since_ns is not None,
-        "detail": workload.detail or None,
-        "runtime": workload.runtime,
-        "image": workload.image or None,
-        "slots": [slot.slot_id for slot in workload.slots],
-        "isolation": isolation_text(max((slot.isolation for slot in workload.slots), default=Isolation.UNSPECIFIED)),
-        "exit_code": workload.exit_code,
-        "ports": dict(workload.ports),
-        "running_s": round(seconds(workload.running_ns), 3),
-        "rank": workload.rank,
-        "address": workload.address,
-        "is_member": workload.is_member,
-        "results": None if workload.results is None else _results_json(workload.results),
-    }
-
-
-def _results_json(results: Results) -> dict[str, Any]:
-    return {
-        "kept_at": time_text(results.kept_at_ns),
-        "log_bytes": results.log_bytes,
-        "files_bytes": results.files_bytes,
-        "problem": results.problem or None,
-    }
+    return KeptRequestOut.of(request, env={name: env.get(name) for name in request.env})

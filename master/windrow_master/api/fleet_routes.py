@@ -13,7 +13,7 @@ from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given, Reason
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_feed import Viewer, feed_of
-from windrow_master.api.fleet_shapes import CommandOut, GpusOut, HostOut, Sees, command_json
+from windrow_master.api.fleet_shapes import CommandOut, GpusOut, HostOut, Sees
 from windrow_master.api.gpu_shapes import GpuPageOut, gpu_page_json
 from windrow_master.api.json_text import listed, tag_of, tagged_text
 from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sifted, tagged, write_cursor
@@ -297,7 +297,7 @@ async def commands(
 
         return sift(rows, lambda row: visibility.sees_command(uow, principal, row), limit, visibility.LOOKED_MAX)
 
-    return sifted(await services.store.read(read), command_json, lambda row: str(row.command_id))
+    return sifted(await services.store.read(read), CommandOut.of, lambda row: str(row.command_id))
 
 
 @route.get("/commands/{command_id}", may=Permission.FLEET_READ, reach=Reach.OWN_OR_OVERSEEN, answer=CommandOut)
@@ -311,4 +311,4 @@ async def command(services: Serving, principal: Asking, command_id: str) -> Any:
     row = await services.store.read(read)
     if row is None:
         raise NotFound("There is no such command, or it is not yours.", subject=command_id[:64])
-    return command_json(row)
+    return CommandOut.of(row)

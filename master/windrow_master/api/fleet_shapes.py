@@ -5,15 +5,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from windrow_master.api.answers import Amount, Isolated, Out, Time
+from windrow_master.api.answers import Amount, Isolated, Out, Read, Time, isolation_text
 from windrow_master.api.paging import time_or_none
-from windrow_master.fleet.model import CommandRow, Host, Slot
+from windrow_master.fleet.model import Host, Slot
 from windrow_master.fleet.presence import Live
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
 from windrow_master.telemetry.live import Reading
 from windrow_proto.metrics import BY_NAME, BY_NUMBER
-from windrow_proto.model import GpuFacts, Isolation
+from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND, money_text, time_text
 
 Json = dict[str, Any]
@@ -220,18 +220,20 @@ class GpusOut(Out):
 class CommandOut(Out):
     """A command to a host and what became of it."""
 
-    id: str
+    id: Annotated[str, Read("command_id")]
     host_id: str
-    kind: str
+    kind: Annotated[str, Read(lambda row: row.kind.name.lower())]
     subject: str | None
     state: str
     step: str | None
-    progress: Annotated[float | None, Field(description="From 0 to 1")]
-    error: str | None
+    progress: Annotated[float | None, Field(description="From 0 to 1"), Read(lambda row: row.progress_permille / 1000)]
+    error: Annotated[
+        str | None, Read(lambda row: f"{row.error_code}: {row.error_detail}".rstrip(": ") if row.error_code else None)
+    ]
     created_at: Time
     sent_at: Time | None
     done_at: Time | None
-    result: dict[str, Any] | None
+    result: Annotated[dict[str, Any] | None, Read(lambda row: row.result or None)]
 
 
 def host_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook, sees: Sees | None) -> Json:
@@ -385,11 +387,6 @@ def slot_json(slot: Slot, is_open: bool) -> Json:
     }
 
 
-def isolation_text(isolation: Isolation) -> str | None:
-    """What keeps a part of a card apart, as one word; None for processors."""
-    return None if isolation is Isolation.UNSPECIFIED else isolation.name.lower()
-
-
 ROW_LIVE = ("utilization_ratio", "memory_used_bytes", "temperature_celsius", "power_watts", "at")
 """The last fields of a row, in their order."""
 
@@ -427,21 +424,3 @@ def reading_json(reading: Reading) -> Json:
     }
     host = {**named.pop("", {}), **{f"host_network_{name}": value for name, value in reading.rates.items()}}
     return {"at": time_text(reading.at_ns), "host": host, "gpus": named}
-
-
-def command_json(row: CommandRow) -> Json:
-    """A command and what became of it."""
-    return {
-        "id": row.command_id,
-        "host_id": row.host_id,
-        "kind": row.kind.name.lower(),
-        "subject": row.subject or None,
-        "state": row.state,
-        "step": row.step or None,
-        "progress": row.progress_permille / 1000,
-        "error": f"{row.error_code}: {row.error_detail}".rstrip(": ") if row.error_code else None,
-        "created_at": time_text(row.created_at_ns),
-        "sent_at": time_or_none(row.sent_at_ns),
-        "done_at": time_or_none(row.done_at_ns),
-        "result": dict(row.result) or None,
-    }

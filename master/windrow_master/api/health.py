@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from windrow_master.api import answers, metrics
-from windrow_master.api.answers import Out, Time, described
+from windrow_master.api.answers import Out, Time
 from windrow_master.api.deps import Services, Serving, principal_of
 from windrow_master.api.paging import time_or_none
 from windrow_master.api.proxied import FORWARDED
@@ -127,7 +127,7 @@ class WellOut(Out):
     conditions: Annotated[list[str], Field(description="Codes of what /operators/health describes")]
 
 
-WELL: Final = described(WellOut) | described(WellOut, 503)
+WELL: Final[dict[int | str, dict[str, Any]]] = {200: {"model": WellOut}, 503: {"model": WellOut}}
 
 
 @route.get("/operators/health", may=Permission.HEALTH_READ, answer=HealthOut)
@@ -222,7 +222,7 @@ def bus_figures(bus: Bus, refused: Mapping[str, int]) -> Iterable[Figure]:
     yield "bus_up", "1 while wake-ups and counts reach every process, 0 while this one only", health.problem is None, {}
     yield "bus_sent_total", "Wake-ups sent", health.sent, {}
     yield "bus_heard_total", "Wake-ups heard from other processes", health.heard, {}
-    yield "bus_dropped_total", "Wake-ups that found no room; others were told to look at all", health.dropped, {}
+    yield "bus_dropped_total", "Wake-ups that found no space; others were told to look at all", health.dropped, {}
     yield "bus_connections_total", "Times the bus was connected", health.connections, {}
     yield "bus_local_counts_total", "Requests counted by this process alone", health.local_counts, {}
     for limit, count in sorted(refused.items()):
@@ -230,7 +230,7 @@ def bus_figures(bus: Bus, refused: Mapping[str, int]) -> Iterable[Figure]:
 
 
 def gauges(services: Services) -> Callable[[], Iterable[Figure]]:
-    """The store's and the streams' figures, and what the rooms add."""
+    """The store's and the streams' figures, and what the packages add."""
 
     def collect() -> Iterable[Figure]:
         figures = services.store.figures

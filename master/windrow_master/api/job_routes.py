@@ -1,6 +1,6 @@
 """Routes of jobs: plan, submit, send the folder, read, follow the log, cancel, run again, fetch what it left."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from fastapi import Header, Query, Request, Response
 from pydantic import AwareDatetime, Field
 
 from windrow_master.api import answers, streaming
-from windrow_master.api.answers import VALUES, Amount, Money, Out, Time
+from windrow_master.api.answers import VALUES, Amount, Money, Out, Read, Span, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
     ENTITY_MAX,
@@ -19,15 +19,13 @@ from windrow_master.api.bodies import (
     money_if,
     nanoseconds_of,
 )
-from windrow_master.api.cluster_routes import PlanOut, plan_json
+from windrow_master.api.cluster_routes import PlanOut
 from windrow_master.api.deps import Asking, Services, Serving, announced
 from windrow_master.api.paging import (
     Cursor,
     Limit,
-    money_or_none,
     page,
     read_cursor,
-    seconds_or_none,
     tagged,
     time_or_none,
 )
@@ -37,12 +35,12 @@ from windrow_master.api.telemetry_routes import Point
 from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.decide import Permission
 from windrow_master.jobs import gpu_impact
-from windrow_master.jobs.gpu_impact import CardImpact, Figures, Spans, Stretch
+from windrow_master.jobs.gpu_impact import CardImpact, Spans
 from windrow_master.jobs.model import Attempt, JobId, JobRequest
 from windrow_master.jobs.service import JobService, JobView
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.metrics import BY_NAME
-from windrow_proto.units import SECOND, Bytes, Microcents, moment_ns, money_text, seconds, time_text
+from windrow_proto.units import SECOND, Bytes, moment_ns, money_text
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
 
 route = Routes("jobs")
@@ -92,7 +90,7 @@ class JobBody(Body):
     ] = None
 
     def parsed(self) -> JobRequest:
-        """The same as a value of the room."""
+        """The same as a value of the package."""
         return JobRequest(
             argv=tuple(self.argv),
             name=self.name,
@@ -152,7 +150,7 @@ class AttemptOut(Out):
     number: int
     cluster_id: str
     began_at: Time
-    started_at: Annotated[str | None, Field(description="When its command was first seen to run")]
+    started_at: Annotated[Time | None, Field(description="When its command was first seen to run")]
     ended_at: Time | None
     exit_code: int | None
     outcome: Annotated[str | None, Field(description="How it ended, in words; null while it goes on")]
@@ -181,7 +179,7 @@ class JobRequestOut(Out):
     max_price_per_hour: Amount
     retries: int
     retries_on_exit: bool
-    max_duration_seconds: float | None
+    max_duration_seconds: Annotated[Span | None, Read("max_duration_ns")]
     deadline: Time | None
     budget: Amount
     priority: int
@@ -189,23 +187,27 @@ class JobRequestOut(Out):
     array_size: int
     await_files: bool
     packages: list[str]
-    volumes: list[str]
-    checkpoint_every_seconds: float
+    volumes: Annotated[list[str], Read(lambda asked: [one.text for one in asked.volumes])]
+    checkpoint_every_seconds: Annotated[Span, Read("checkpoint_every_ns")]
 
 
 class JobOut(Out):
     """A job."""
 
-    id: str
+    id: Annotated[str, Read("job_id")]
     name: str
     account_id: str
-    group_id: Annotated[str, Field(description="The first job of its submission; an array shares it")]
+    group_id: Annotated[str, Field(description="The first job of its submission; an array shares it"), Read("group")]
     array_index: int
     state: str
     reason: str | None
     request: JobRequestOut
     attempts: list[AttemptOut]
-    exit_code: Annotated[int | None, Field(description="Of its last attempt")]
+    exit_code: Annotated[
+        int | None,
+        Field(description="Of its last attempt"),
+        Read(lambda job: job.attempts[-1].exit_code if job.attempts else None),
+    ]
     folder_bytes: Annotated[int | None, Field(description="Of the folder kept for it; null where none was sent")]
     cost_so_far: Money
     created_at: Time
@@ -229,36 +231,38 @@ class FiguresOut(Out):
     """Of one metric in one stretch of time; null where nothing was read."""
 
     mean: float | None
-    max: float | None
+    max: Annotated[float | None, Read("most")]
 
 
 class StretchOut(Out):
     """One GPU in one stretch of time."""
 
-    utilization_ratio: FiguresOut
-    memory_used_bytes: FiguresOut
+    utilization_ratio: Annotated[FiguresOut, Read("use")]
+    memory_used_bytes: Annotated[FiguresOut, Read("memory_bytes")]
     power_watts: FiguresOut
-    throttled_ratio: Annotated[float | None, Field(description="Of the steps, in how many its clocks were held back")]
+    throttled_ratio: Annotated[
+        float | None, Field(description="Of the steps, in how many its clocks were held back"), Read("throttled")
+    ]
 
 
 class CardSeriesOut(Out):
     """A line of a chart."""
 
-    metric: str
-    unit: str
-    points: list[Point]
+    metric: Annotated[str, Read(lambda line: line[0])]
+    unit: Annotated[str, Read(lambda line: BY_NAME[line[0]].unit)]
+    points: Annotated[list[Point], Read(lambda line: line[1])]
 
 
 class CardImpactOut(Out):
     """One GPU that an attempt had: a minute before, during and a minute after it."""
 
-    host_id: str
-    host_name: str
-    gpu: str
+    host_id: Annotated[str, Read("card.host_id")]
+    host_name: Annotated[str, Read("card.host_name")]
+    gpu: Annotated[str, Read("card.uuid")]
     before: StretchOut
     during: StretchOut
     after: StretchOut
-    series: list[CardSeriesOut]
+    series: Annotated[list[CardSeriesOut], Read(lambda one: one.lines.items())]
 
 
 class ImpactOut(Out):
@@ -274,7 +278,7 @@ class ImpactOut(Out):
 @route.post("/jobs/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_job(services: Serving, principal: Asking, body: JobBody) -> Any:
     """Where its first attempt would run now and what that costs per hour, or why nowhere. Changes nothing."""
-    return plan_json(await jobs_of(services).plan(principal, body.parsed()))
+    return PlanOut.of(await jobs_of(services).plan(principal, body.parsed()))
 
 
 @route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, answer=JobsOut)
@@ -423,74 +427,16 @@ async def rerun_job(
 
 def job_json(view: JobView) -> dict[str, Any]:
     """A job with its attempts."""
-    job = view.job
-    return {
-        "id": job.job_id,
-        "name": job.name,
-        "account_id": job.account_id,
-        "group_id": job.group,
-        "array_index": job.array_index,
-        "state": job.state.value,
-        "reason": job.reason or None,
-        "request": _request_json(job.request, view.env),
-        "attempts": [
-            _attempt_json(number, attempt, cost)
-            for number, (attempt, cost) in enumerate(zip(job.attempts, view.spent, strict=True), 1)
+    job, spent = view.job, zip(view.job.attempts, view.spent, strict=True)
+    return JobOut.of(
+        job,
+        request=JobRequestOut.of(job.request, env={name: view.env.get(name) for name in job.request.env}),
+        attempts=[
+            AttemptOut.of(attempt, number=number, cost=money_text(cost))
+            for number, (attempt, cost) in enumerate(spent, 1)
         ],
-        "exit_code": job.attempts[-1].exit_code if job.attempts else None,
-        "folder_bytes": job.folder_bytes,
-        "cost_so_far": money_text(view.cost),
-        "created_at": time_text(job.created_at_ns),
-        "ended_at": time_or_none(job.ended_at_ns),
-        "version": job.version,
-    }
-
-
-def _attempt_json(number: int, attempt: Attempt, cost: Microcents) -> dict[str, Any]:
-    return {
-        "number": number,
-        "cluster_id": attempt.cluster_id,
-        "began_at": time_text(attempt.began_at_ns),
-        "started_at": time_or_none(attempt.started_at_ns),
-        "ended_at": time_or_none(attempt.ended_at_ns),
-        "exit_code": attempt.exit_code,
-        "outcome": attempt.outcome or None,
-        "log_bytes": attempt.log_bytes,
-        "log_truncated": attempt.log_truncated,
-        "files_bytes": attempt.files_bytes,
-        "files_truncated": attempt.files_truncated,
-        "cost": money_text(cost),
-    }
-
-
-def _request_json(request: JobRequest, env: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "argv": list(request.argv),
-        "gpus": request.gpus,
-        "gpu_model": request.gpu_model,
-        "gpu_memory_bytes": request.gpu_memory_bytes,
-        "cpus": request.cpus,
-        "memory_bytes": request.memory_bytes,
-        "image": request.image,
-        "env": {name: env.get(name) for name in request.env},
-        "tier": request.tier,
-        "runtime": request.runtime,
-        "simulated": request.simulated,
-        "slice": request.slice,
-        "max_price_per_hour": money_or_none(request.max_price_per_hour),
-        "retries": request.retries,
-        "retries_on_exit": request.retries_on_exit,
-        "max_duration_seconds": seconds_or_none(request.max_duration_ns),
-        "deadline": time_or_none(request.deadline_ns),
-        "budget": money_or_none(request.budget),
-        "priority": request.priority,
-        "after": list(request.after),
-        "array_size": request.array_size,
-        "await_files": request.await_files,
-        "packages": list(request.packages),
-        "volumes": [one.text for one in request.volumes],
-        "checkpoint_every_seconds": seconds(request.checkpoint_every_ns),
-    }
+        cost_so_far=money_text(view.cost),
+    )
 
 
 def impact_json(
@@ -502,33 +448,5 @@ def impact_json(
         "started_at": time_or_none(attempt.started_at_ns) if attempt is not None else None,
         "ended_at": time_or_none(attempt.ended_at_ns) if attempt is not None else None,
         "step_s": 0 if spans is None else spans.step_ms // 1000,
-        "gpus": [_card_json(one) for one in cards],
+        "gpus": [CardImpactOut.of(one) for one in cards],
     }
-
-
-def _card_json(one: CardImpact) -> dict[str, Any]:
-    return {
-        "host_id": one.card.host_id,
-        "host_name": one.card.host_name,
-        "gpu": one.card.uuid,
-        "before": _stretch_json(one.before),
-        "during": _stretch_json(one.during),
-        "after": _stretch_json(one.after),
-        "series": [
-            {"metric": name, "unit": BY_NAME[name].unit, "points": [list(point) for point in line]}
-            for name, line in one.lines.items()
-        ],
-    }
-
-
-def _stretch_json(one: Stretch) -> dict[str, Any]:
-    return {
-        "utilization_ratio": _figures_json(one.use),
-        "memory_used_bytes": _figures_json(one.memory_bytes),
-        "power_watts": _figures_json(one.power_watts),
-        "throttled_ratio": one.throttled,
-    }
-
-
-def _figures_json(figures: Figures) -> dict[str, float | None]:
-    return {"mean": figures.mean, "max": figures.most}

@@ -11,7 +11,6 @@ from windrow_master.api.answers import EventOut
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_feed import feed_of
 from windrow_master.api.overview import Earnings, Tally
-from windrow_master.api.paging import event_json
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
@@ -110,7 +109,7 @@ async def overview_now(services: Serving, principal: Asking) -> Any:
         },
         "revenue": await _revenue(services, principal, sees_all),
         "accesses": len({access["access_id"] for access in services.health.accesses()}),
-        "events": [event_json(row) for row in events],
+        "events": [EventOut.of(row) for row in events],
     }
 
 

@@ -10,9 +10,10 @@ import structlog
 from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from windrow_master.store.model import EventRow, Operation
+from windrow_master.api.answers import OperationOut
+from windrow_master.store.model import Operation
 from windrow_proto.errors import Conflict, InvalidInput
-from windrow_proto.units import Microcents, money_text, seconds, time_text
+from windrow_proto.units import time_text
 
 T = TypeVar("T")
 
@@ -159,47 +160,7 @@ def time_or_none(wall_ns: int | None) -> str | None:
     return None if wall_ns is None else time_text(wall_ns)
 
 
-def money_or_none(amount: Microcents | None) -> str | None:
-    """An amount for JSON; absent stays absent."""
-    return None if amount is None else money_text(amount)
-
-
-def seconds_or_none(span_ns: int | None) -> float | None:
-    """A span for JSON; absent stays absent."""
-    return None if span_ns is None else seconds(span_ns)
-
-
-def operation_json(operation: Operation) -> dict[str, Any]:
-    """An operation for JSON."""
-    error = None
-    if operation.error_code is not None:
-        error = {"code": operation.error_code, "detail": operation.error_detail}
-    return {
-        "id": operation.id,
-        "kind": operation.kind,
-        "subject": operation.subject,
-        "state": operation.state.value,
-        "error": error,
-        "created_at": time_text(operation.created_at_ns),
-        "done_at": time_or_none(operation.done_at_ns),
-    }
-
-
 def accepted(operation: Operation, extra: Mapping[str, Any] | None = None) -> Response:
     """202 with the operation, where to look for it, and what else the route has to say."""
-    body = {"operation": operation_json(operation), **(extra or {})}
+    body = {"operation": OperationOut.of(operation), **(extra or {})}
     return Json(body, 202, headers={"Location": f"/api/v1/operations/{operation.id}"})
-
-
-def event_json(row: EventRow) -> dict[str, Any]:
-    """An event for JSON."""
-    return {
-        "id": row.id,
-        "number": row.number,
-        "at": time_text(row.at_ns),
-        "kind": row.kind,
-        "subjects": list(row.subjects),
-        "text": row.text,
-        "actor": row.actor or None,
-        "fields": dict(row.fields),
-    }

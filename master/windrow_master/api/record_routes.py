@@ -6,13 +6,12 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from windrow_master.api import answers, sse, streaming, visibility
+from windrow_master.api.answers import EventOut, OperationOut
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.paging import (
     Cursor,
     Limit,
-    event_json,
-    operation_json,
     page,
     read_cursor,
     read_number,
@@ -45,7 +44,7 @@ def topics_of(row: EventRow) -> list[str]:
 
 def message_of(row: EventRow) -> sse.Message:
     """An event as a stream tells it."""
-    return sse.Message("event", event_json(row), str(row.number))
+    return sse.Message("event", EventOut.of(row), str(row.number))
 
 
 @route.get("/operations", may=Permission.SIGNED_IN, answer=answers.Page[answers.OperationOut])
@@ -54,7 +53,7 @@ async def operations(services: Serving, principal: Asking, limit: Limit = 100, c
     account = None if visibility.oversees(principal) else principal.account_id
     before = read_cursor(cursor) or None
     found = await services.store.read(lambda uow: uow.operations.list(account, before, limit + 1))
-    return page(found, limit, operation_json, lambda operation: operation.id)
+    return page(found, limit, OperationOut.of, lambda operation: operation.id)
 
 
 @route.get(
@@ -65,7 +64,7 @@ async def operation(services: Serving, principal: Asking, operation_id: str) -> 
     found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
     if found is None or (found.account_id != principal.account_id and not visibility.oversees(principal)):
         raise NotFound(subject=operation_id[:64])
-    return operation_json(found)
+    return OperationOut.of(found)
 
 
 @route.get("/events", may=Permission.FLEET_READ, answer=answers.Page[answers.EventOut])
@@ -94,7 +93,7 @@ async def events(
 
         return sift(rows, lambda row: visibility.may_see_event(uow, principal, row), limit, visibility.LOOKED_MAX)
 
-    return sifted(await services.store.read(read), event_json, lambda row: str(row.number))
+    return sifted(await services.store.read(read), EventOut.of, lambda row: str(row.number))
 
 
 @route.get("/events/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **answers.STREAM)

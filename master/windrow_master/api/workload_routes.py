@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from windrow_master.api import answers, streaming
-from windrow_master.api.answers import Out, Time
+from windrow_master.api.answers import Out, Read, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
     Body,
@@ -24,14 +24,13 @@ from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.clusters.results import ResultService
 from windrow_master.identity.decide import Permission
 from windrow_master.network.nearest_access import LISTED_MAX, Wish
-from windrow_master.network.tunnels import Ticket
 from windrow_master.network.workload_io import WorkAccess
 from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.ids import ClusterId
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.tunnels import HOST_NAME, PROTOCOL
-from windrow_proto.units import MILLISECOND, time_text
+from windrow_proto.units import MILLISECOND
 
 route = Routes("clusters")
 Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]
@@ -71,7 +70,7 @@ class TunnelBody(Body):
     ]
 
     def wish(self) -> Wish:
-        """The same as a value of the room."""
+        """The same as a value of the package."""
         rtts_ns = {one.id: int(one.rtt_ms * MILLISECOND) for one in self.measured}
         return Wish(rtts_ns, frozenset(self.without))
 
@@ -100,25 +99,35 @@ def results_of(services: Services) -> ResultService:
 class TunnelAccessOut(Out):
     """An Access by which tunnels may go."""
 
-    id: str
-    address: Annotated[str, Field(description="host:port; the time that connecting takes is what to measure")]
+    id: Annotated[str, Read("access_id")]
+    address: Annotated[
+        str, Field(description="host:port; the time that connecting takes is what to measure"), Read("renters")
+    ]
 
 
 class TunnelOut(Out):
     """Where a renter comes for a tunnel, and what is shown there."""
 
-    id: str
+    id: Annotated[str, Read("tunnel_id")]
     grant: Annotated[str, Field(description="Shown once, as bearer token, to the Access")]
     address: Annotated[str, Field(description="host:port of the Access")]
-    server_name: Annotated[str, Field(description="What its certificate has to name")]
+    server_name: Annotated[
+        str, Field(description="What its certificate has to name"), Read(lambda _: SERVER_NAMES["access"])
+    ]
     ca_pem: Annotated[str, Field(description="The authority of that certificate")]
-    protocol: Annotated[str, Field(description="What the connection is upgraded to")]
+    protocol: Annotated[str, Field(description="What the connection is upgraded to"), Read(lambda _: PROTOCOL)]
     host_pem: Annotated[
         str, Field(description="The host's certificate for this tunnel, and the only one to trust then")
     ]
-    host_server_name: Annotated[str, Field(description="What that certificate names")]
-    secret: Annotated[str, Field(description="In hexadecimal; its bytes are what the host is told first, inside TLS")]
-    expires_at: Annotated[Time, Field(description="To connect by; the tunnel itself has no end of its own")]
+    host_server_name: Annotated[str, Field(description="What that certificate names"), Read(lambda _: HOST_NAME)]
+    secret: Annotated[
+        str,
+        Field(description="In hexadecimal; its bytes are what the host is told first, inside TLS"),
+        Read(lambda ticket: ticket.secret.hex()),
+    ]
+    expires_at: Annotated[
+        Time, Field(description="To connect by; the tunnel itself has no end of its own"), Read("not_after_ns")
+    ]
     access_id: Annotated[str | None, Field(description="Whose `address` it is; null where the Master does not know")]
     accesses: Annotated[
         list[TunnelAccessOut], Field(description="Those that may be measured for the next one; empty without a choice")
@@ -195,7 +204,7 @@ async def open_tunnel(
         raise Unavailable("This Master has no link to hosts.")
     is_allowed = partial(streaming.is_allowed, request)
     ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish())
-    return Json(tunnel_json(ticket), 201, headers={"Cache-Control": "no-store"})
+    return Json(TunnelOut.of(ticket), 201, headers={"Cache-Control": "no-store"})
 
 
 @route.put(
@@ -261,21 +270,3 @@ def _exec_json(part: ChannelData | ChannelClose, cluster_id: str) -> dict[str, A
     if part.exit_code is None:
         return {"error": {"code": "link_closed", "detail": "The command's end was not seen.", "subject": cluster_id}}
     return {"exit_code": part.exit_code}
-
-
-def tunnel_json(ticket: Ticket) -> dict[str, Any]:
-    """What a renter needs to come to an Access."""
-    return {
-        "id": ticket.tunnel_id,
-        "grant": ticket.grant,
-        "address": ticket.address,
-        "server_name": SERVER_NAMES["access"],
-        "ca_pem": ticket.ca_pem,
-        "protocol": PROTOCOL,
-        "host_pem": ticket.host_pem,
-        "host_server_name": HOST_NAME,
-        "secret": ticket.secret.hex(),
-        "expires_at": time_text(ticket.not_after_ns),
-        "access_id": ticket.access_id or None,
-        "accesses": [{"id": one.access_id, "address": one.renters} for one in ticket.accesses],
-    }
