@@ -6,16 +6,15 @@ from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api import answers
-from windrow_master.api.answers import Out, Time
+from windrow_master.api.answers import Out, Time, Written
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page, read_number
 from windrow_master.api.route import Routes
-from windrow_master.audit.model import Head, Verdict, Wanted
+from windrow_master.audit.model import Head, Wanted
 from windrow_master.identity.decide import Permission
-from windrow_master.store.model import AuditEntry
 from windrow_proto.errors import InvalidInput
-from windrow_proto.units import parse_time, time_text
+from windrow_proto.units import parse_time
 
 route = Routes("audit")
 
@@ -26,7 +25,7 @@ Text = Annotated[str | None, Query(min_length=1, max_length=200)]
 Moment = Annotated[str | None, Query(max_length=40)]
 
 
-Chain = Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal")]
+Chain = Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal"), Written(bytes.hex)]
 
 
 class AuditOut(Out):
@@ -78,7 +77,7 @@ async def audit(
     word = action.removesuffix("*") if action is not None else None
     wanted = Wanted(subject, actor, word or None, _moment("since", since), _moment("until", until))
     found = await services.audit.list(wanted, before, limit + 1)
-    return page(found, limit, _entry_json, lambda entry: str(entry.number))
+    return page(found, limit, AuditOut.of, lambda entry: str(entry.number))
 
 
 @route.get("/audit/verify", may=Permission.AUDIT_READ, answer=AuditVerdictOut)
@@ -91,7 +90,7 @@ async def verify_audit(
     if (number is None) != (chain is None):
         raise InvalidInput("Give number and chain together: they are the head that you kept.")
     kept = None if number is None or chain is None else Head(number, bytes.fromhex(chain), 0)
-    return _verdict_json(await services.audit.verify(kept))
+    return AuditVerdictOut.of(await services.audit.verify(kept))
 
 
 class ReanchorBody(Body):
@@ -103,18 +102,7 @@ class ReanchorBody(Body):
 @route.post("/audit/reanchor", may=Permission.AUDIT_ANCHOR, answer=AuditVerdictOut)
 async def reanchor_audit(services: Serving, principal: Asking, body: ReanchorBody) -> Any:
     """Take the log as it is from now on, and anchor its end anew; what was found wrong is written into it."""
-    return _verdict_json(await services.audit.reanchor(principal.actor, body.reason))
-
-
-def _verdict_json(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "intact": verdict.intact,
-        "entries": verdict.entries,
-        "first_broken": verdict.first_broken,
-        "problem": verdict.problem,
-        "head": _head_json(verdict.head),
-        "anchor": _head_json(verdict.anchor),
-    }
+    return AuditVerdictOut.of(await services.audit.reanchor(principal.actor, body.reason))
 
 
 def _moment(name: str, text: str | None) -> int | None:
@@ -123,21 +111,3 @@ def _moment(name: str, text: str | None) -> int | None:
         return None if text is None else parse_time(text.replace(" ", "+"))
     except (ValueError, OverflowError):
         raise InvalidInput(f"{name} is not a time such as 2026-01-31T12:00:00Z.") from None
-
-
-def _entry_json(entry: AuditEntry) -> dict[str, Any]:
-    return {
-        "number": entry.number,
-        "at": time_text(entry.at_ns),
-        "epoch": entry.epoch,
-        "actor": entry.actor,
-        "action": entry.action,
-        "subject": entry.subject,
-        "reason": entry.reason,
-        "fields": dict(entry.fields),
-        "chain": entry.chain.hex(),
-    }
-
-
-def _head_json(head: Head | None) -> dict[str, Any] | None:
-    return None if head is None else {"number": head.number, "chain": head.chain.hex(), "at": time_text(head.at_ns)}
