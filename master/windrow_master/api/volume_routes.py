@@ -9,15 +9,12 @@ from windrow_master.api import answers
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.paging import time_or_none
 from windrow_master.api.route import Routes
-from windrow_master.clusters.model import Volume
 from windrow_master.identity.decide import Permission
 from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX, VOLUMES_MAX
 from windrow_master.storage.volumes import VolumeView
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
-from windrow_proto.units import time_text
 
 route = Routes("volumes")
 
@@ -43,7 +40,7 @@ class VolumeUseOut(answers.Out):
 class KeptVolumeOut(answers.Out):
     """What is kept of a volume."""
 
-    id: str
+    id: Annotated[str, answers.Read("volume_id")]
     name: str
     version: Annotated[int, Field(description="The newest that was begun; 0: none")]
     size_bytes: Annotated[int, Field(description="Of its newest whole version")]
@@ -73,32 +70,13 @@ class SavedVolumesOut(answers.Out):
     volumes: list[KeptVolumeOut]
 
 
-def _kept_json(volume: Volume) -> dict[str, Any]:
-    return {
-        "id": volume.volume_id,
-        "name": volume.name,
-        "version": volume.version,
-        "size_bytes": volume.size_bytes,
-        "files": volume.files,
-        "max_bytes": volume.max_bytes,
-        "saved_at": time_or_none(volume.saved_at_ns),
-        "created_at": time_text(volume.created_at_ns),
-        "problem": volume.problem or None,
-    }
-
-
 def volume_json(view: VolumeView) -> dict[str, Any]:
     """As the API shows it."""
     users = [
-        {
-            "cluster_id": cluster.cluster_id,
-            "cluster_name": cluster.name,
-            "phase": cluster.phase.value,
-            "writes": use.writes,
-        }
+        {"cluster_id": cluster.cluster_id, "cluster_name": cluster.name, "phase": cluster.phase, "writes": use.writes}
         for use, cluster in view.users
     ]
-    return _kept_json(view.volume) | {"used_by": users}
+    return VolumeOut.of(view.volume, used_by=users)
 
 
 @route.get("/volumes", may=Permission.RENT, answer=VolumesOut)
@@ -137,4 +115,4 @@ async def save_volumes(services: Serving, principal: Asking, cluster_id: str) ->
     if services.volume_course is None:
         raise Unavailable("This Master has no link to hosts.")
     saved = await services.volume_course.save_now(principal, ClusterId(cluster_id))
-    return {"volumes": [_kept_json(one) for one in saved]}
+    return {"volumes": [KeptVolumeOut.of(one) for one in saved]}
