@@ -6,7 +6,7 @@ from urllib.parse import quote
 from fastapi import Query, Request, Response
 
 from windrow_master.api import answers, streaming
-from windrow_master.api.answers import Out, Page, Time
+from windrow_master.api.answers import Out, Page, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving, announced
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
@@ -14,9 +14,9 @@ from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity.decide import Permission
 from windrow_master.storage.artefacts import KEEP_NS
-from windrow_master.storage.model import ARTEFACT_BYTES_MAX, Artefact
+from windrow_master.storage.model import ARTEFACT_BYTES_MAX
 from windrow_proto.errors import InvalidInput
-from windrow_proto.units import DAY, time_text
+from windrow_proto.units import DAY
 
 route = Routes("artefacts")
 
@@ -28,7 +28,7 @@ OwnerId = Annotated[str | None, Query(max_length=64)]
 class ArtefactOut(Out):
     """A file that outlives what made it."""
 
-    id: str
+    id: Annotated[str, Read("artefact_id")]
     owner_kind: str
     owner_id: str
     name: str
@@ -36,21 +36,6 @@ class ArtefactOut(Out):
     sha256: str
     created_at: Time
     expires_at: Time | None
-
-
-def artefact_json(artefact: Artefact) -> dict[str, Any]:
-    """As the API shows it: without its keys."""
-    expires_ns = artefact.expires_at_ns
-    return {
-        "id": artefact.artefact_id,
-        "owner_kind": artefact.owner_kind,
-        "owner_id": artefact.owner_id,
-        "name": artefact.name,
-        "size_bytes": artefact.size_bytes,
-        "sha256": artefact.sha256,
-        "created_at": time_text(artefact.created_at_ns),
-        "expires_at": None if expires_ns is None else time_text(expires_ns),
-    }
 
 
 @route.get("/artefacts", may=Permission.RENT, answer=Page[ArtefactOut])
@@ -67,7 +52,7 @@ async def artefacts(
         raise InvalidInput("owner_kind and owner_id go together.", subject="owner_id")
     owner = None if owner_kind is None or owner_id is None else (owner_kind, owner_id)
     found = await services.artefacts.list(principal, owner, read_cursor(cursor) or None, limit + 1)
-    return page(found, limit, artefact_json, lambda one: one.artefact_id)
+    return page(found, limit, ArtefactOut.of, lambda one: one.artefact_id)
 
 
 @route.put(
@@ -92,7 +77,7 @@ async def put_artefact(
     made = await services.artefacts.put(
         principal, (owner_kind, owner_id), name, request.stream(), keep_ns, announced(request)
     )
-    return artefact_json(made)
+    return ArtefactOut.of(made)
 
 
 @route.get(
