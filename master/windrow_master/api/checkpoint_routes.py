@@ -5,17 +5,15 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field
 
-from windrow_master.api.answers import Out, Page, Time
+from windrow_master.api.answers import Out, Page, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
-from windrow_master.storage.model import Manifest
 from windrow_master.storage.transfer import CheckpointService
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
-from windrow_proto.units import time_text
 
 route = Routes("checkpoints")
 
@@ -24,9 +22,9 @@ class CheckpointOut(Out):
     """A checkpoint that exists."""
 
     step: int
-    files: int
-    size_bytes: int
-    saved_at: Time
+    files: Annotated[int, Read(lambda found: len({part.name for part in found.parts}))]
+    size_bytes: Annotated[int, Read(lambda found: sum(part.size_bytes for part in found.parts))]
+    saved_at: Annotated[Time, Read("made_ns")]
 
 
 class SavedOut(Out):
@@ -55,16 +53,6 @@ class RestoreBody(Body):
     source: Annotated[str, Field(min_length=1, max_length=64)]
 
 
-def checkpoint_json(manifest: Manifest) -> dict[str, Any]:
-    """As the API shows it."""
-    return {
-        "step": manifest.step,
-        "files": len({part.name for part in manifest.parts}),
-        "size_bytes": sum(part.size_bytes for part in manifest.parts),
-        "saved_at": time_text(manifest.made_ns),
-    }
-
-
 @route.get(
     "/clusters/{cluster_id}/checkpoints",
     may=Permission.RENT,
@@ -80,14 +68,14 @@ async def checkpoints(
 ) -> Any:
     """The checkpoints that exist, the newest first: there are never more than a page."""
     found = await _mover(services).list_cluster(principal, ClusterId(cluster_id))
-    return {"items": [checkpoint_json(one) for one in found[:limit]], "next_cursor": None}
+    return {"items": [CheckpointOut.of(one) for one in found[:limit]], "next_cursor": None}
 
 
 @route.post("/clusters/{cluster_id}/checkpoints", may=Permission.RENT, reach=Reach.OWN, answer=SavedOut)
 async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save the newest whole checkpoint of running work; the answer comes when it exists."""
     saved = await _mover(services).save_cluster(principal, ClusterId(cluster_id))
-    return {"checkpoint": None if saved is None else checkpoint_json(saved)}
+    return {"checkpoint": None if saved is None else CheckpointOut.of(saved)}
 
 
 @route.post(
@@ -99,8 +87,7 @@ async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str)
 async def restore_checkpoint(services: Serving, principal: Asking, cluster_id: str, body: RestoreBody) -> Any:
     """Put the newest whole checkpoint of the cluster `source` into CKPT_DIR of this one's work."""
     outcome = await _mover(services).restore_cluster(principal, ClusterId(cluster_id), ClusterId(body.source))
-    passed = [{"step": one.step, "reason": one.reason} for one in outcome.passed]
-    return {"step": outcome.step, "passed": passed}
+    return RestoredOut.of(outcome)
 
 
 def _mover(services: Services) -> CheckpointService:
