@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import Response
 from pydantic import Field
 
-from windrow_master.api.answers import OperationOut, Out, Time
+from windrow_master.api.answers import OperationOut, Out, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import accepted
@@ -18,9 +18,11 @@ from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text
 
-MEMORY: Final = ("memory", "memory_claimed_bytes", "memory_filled_bytes", "memory_probes", "memory_wrong")
-
 route = Routes("verification")
+
+
+def _ms(ns: object) -> int | None:
+    return ns // MILLISECOND if isinstance(ns, int) else None
 
 
 class CardVerificationOut(Out):
@@ -34,9 +36,17 @@ class CardVerificationOut(Out):
     reasons: list[str]
     device: Annotated[str | None, Field(description="As its OpenCL driver names it")]
     driver: str | None
-    span_ms: Annotated[int | None, Field(description="From the challenge sent to the commitment in, by the Master")]
+    span_ms: Annotated[
+        int | None,
+        Field(description="From the challenge sent to the commitment in, by the Master"),
+        Read(lambda one: _ms(one.span_ns)),
+    ]
     pace: Annotated[str | None, Field(description="What that says; observed: its class is not calibrated")]
-    bound_ms: Annotated[int | None, Field(description="A commitment later than that is refused; null where not kept")]
+    bound_ms: Annotated[
+        int | None,
+        Field(description="A commitment later than that is refused; null where not kept"),
+        Read(lambda one: _ms(one.evidence.get("bound_ns"))),
+    ]
     calibrated: Annotated[bool | None, Field(description="Whether the bound is measured of its class")]
     times: Annotated[str | None, Field(description="What the times of its class were measured with")]
     together: Annotated[str | None, Field(description="Beside the others of its class: alone, untold, together, apart")]
@@ -51,15 +61,27 @@ class CardVerificationOut(Out):
     memory_filled_bytes: Annotated[int | None, Field(description="That were written before any place was looked at")]
     memory_probes: Annotated[int | None, Field(description="Places looked at, 32 bytes each")]
     memory_wrong: Annotated[int | None, Field(description="Of these, how many did not hold what was written")]
-    memory_span_ms: Annotated[int | None, Field(description="From asking until all was written, by the Master")]
+    memory_span_ms: Annotated[
+        int | None,
+        Field(description="From asking until all was written, by the Master"),
+        Read(lambda one: _ms(one.evidence.get("memory_span_ns"))),
+    ]
     agent_version: str | None
     master_version: str | None
     nonce: str | None
     size: Annotated[int | None, Field(description="Rows and columns of the matrices")]
     rounds: int | None
     openings: int | None
-    places: Annotated[list[list[int]], Field(description="Round, row and column of each entry that was looked at")]
-    roots: Annotated[list[str], Field(description="What was committed to, one a round")]
+    places: Annotated[
+        list[list[int]],
+        Field(description="Round, row and column of each entry that was looked at"),
+        Read(lambda one: one.evidence.get("places") or []),
+    ]
+    roots: Annotated[
+        list[str],
+        Field(description="What was committed to, one a round"),
+        Read(lambda one: one.evidence.get("roots") or []),
+    ]
 
 
 class PastVerificationOut(Out):
@@ -70,7 +92,7 @@ class PastVerificationOut(Out):
     at: Time
     outcome: str
     detail: str
-    span_ms: int | None
+    span_ms: Annotated[int | None, Read(lambda one: _ms(one.span_ns))]
     pace: str | None
 
 
@@ -106,8 +128,8 @@ async def verification(services: Serving, host_id: str) -> Any:
         "words": schedule.summary(host, latest),
         "due_at": None if host.verify_due_ns is None else time_text(host.verify_due_ns),
         "tries": host.verify_tries or 0,
-        "gpus": [_card(one) for _, one in sorted(latest.items())],
-        "past": [_past(one) for one in past],
+        "gpus": [CardVerificationOut.of(one, **_evidence(one)) for _, one in sorted(latest.items())],
+        "past": [PastVerificationOut.of(one) for one in past],
     }
 
 
@@ -127,42 +149,13 @@ async def verify(services: Serving, principal: Asking, host_id: str) -> Response
     return accepted(operation, {"host_id": owned})
 
 
-def _ms(ns: object) -> int | None:
-    return ns // MILLISECOND if isinstance(ns, int) else None
+EVIDENCE: Final = (
+    *("calibrated", "times", "together", "cards", "agent_version", "master_version"),
+    *("memory", "memory_claimed_bytes", "memory_filled_bytes", "memory_probes", "memory_wrong"),
+    *("nonce", "size", "rounds", "openings"),
+)
+"""Fields that are in the evidence by their own names."""
 
 
-def _past(one: Verification) -> dict[str, Any]:
-    return {
-        "gpu_uuid": one.gpu_uuid,
-        "verification_id": one.verification_id,
-        "at": time_text(one.at_ns),
-        "outcome": one.outcome,
-        "detail": one.detail,
-        "span_ms": _ms(one.span_ns),
-        "pace": one.pace,
-    }
-
-
-def _card(one: Verification) -> dict[str, Any]:
-    evidence = one.evidence
-    return {
-        **_past(one),
-        "reasons": list(one.reasons),
-        "device": one.device or None,
-        "driver": one.driver or None,
-        "bound_ms": _ms(evidence.get("bound_ns")),
-        "calibrated": evidence.get("calibrated"),
-        "times": evidence.get("times"),
-        "together": evidence.get("together"),
-        "cards": evidence.get("cards"),
-        **{name: evidence.get(name) for name in MEMORY},
-        "memory_span_ms": _ms(evidence.get("memory_span_ns")),
-        "agent_version": evidence.get("agent_version"),
-        "master_version": evidence.get("master_version"),
-        "nonce": evidence.get("nonce"),
-        "size": evidence.get("size"),
-        "rounds": evidence.get("rounds"),
-        "openings": evidence.get("openings"),
-        "places": evidence.get("places") or [],
-        "roots": evidence.get("roots") or [],
-    }
+def _evidence(one: Verification) -> dict[str, object]:
+    return {name: one.evidence.get(name) for name in EVIDENCE}
