@@ -6,17 +6,16 @@ from fastapi import Response
 from pydantic import Field
 
 from windrow_master.acceptance import progress
-from windrow_master.acceptance.model import Proof
-from windrow_master.api.answers import OperationOut, Out, Time
+from windrow_master.api.answers import OperationOut, Out, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.paging import accepted, time_or_none
+from windrow_master.api.paging import accepted
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host
 from windrow_master.identity.decide import Permission
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
-from windrow_proto.units import MILLISECOND, time_text
+from windrow_proto.units import MILLISECOND
 
 route = Routes("proofs")
 
@@ -35,7 +34,7 @@ class ProofStepOut(Out):
 
     name: Annotated[str, Field(description="start, reach, count, memory, benchmark, bandwidth, end or receipt")]
     state: Annotated[str, Field(description="passed, failed, or absent where there was nothing to try")]
-    took_ms: int | None
+    took_ms: Annotated[int | None, Read(lambda step: None if step.took_ns is None else step.took_ns // MILLISECOND)]
     words: str
     fields: Annotated[dict[str, int | str], Field(description="The figures, by name")]
 
@@ -46,7 +45,9 @@ class HostProofOut(Out):
     proof_id: str
     at: Time
     ended_at: Time | None
-    was_asked: Annotated[bool, Field(description="Somebody asked for it; else it was due")]
+    was_asked: Annotated[
+        bool, Field(description="Somebody asked for it; else it was due"), Read(lambda one: one.actor != "master")
+    ]
     outcome: Annotated[str | None, Field(description="passed, failed or unfinished; null while it runs")]
     words: str | None
     steps: list[ProofStepOut]
@@ -79,11 +80,8 @@ async def proof(services: Serving, host_id: str) -> Any:
     return {
         "host_id": host.host_id,
         "words": progress.standing(host, slots, now_ns),
-        "stages": [
-            {"name": one.name, "state": one.state, "at": time_or_none(one.at_ns), "words": one.words}
-            for one in progress.stages(host, slots, found, latest, now_ns)
-        ],
-        "proofs": [_proof(one) for one in found],
+        "stages": [StageOut.of(one) for one in progress.stages(host, slots, found, latest, now_ns)],
+        "proofs": [HostProofOut.of(one) for one in found],
     }
 
 
@@ -101,24 +99,3 @@ async def prove(services: Serving, principal: Asking, host_id: str) -> Response:
         raise Unavailable("This Master proves no hosts.", subject=owned)
     operation = await services.proofs.ask(owned, principal.account_id, principal.actor)
     return accepted(operation, {"host_id": owned})
-
-
-def _proof(one: Proof) -> dict[str, Any]:
-    return {
-        "proof_id": one.proof_id,
-        "at": time_text(one.at_ns),
-        "ended_at": time_or_none(one.ended_at_ns),
-        "was_asked": one.actor != "master",
-        "outcome": one.outcome,
-        "words": one.words or None,
-        "steps": [
-            {
-                "name": step.name,
-                "state": step.state,
-                "took_ms": None if step.took_ns is None else step.took_ns // MILLISECOND,
-                "words": step.words,
-                "fields": dict(step.fields),
-            }
-            for step in one.steps
-        ],
-    }
