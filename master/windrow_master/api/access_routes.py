@@ -7,16 +7,16 @@ from typing import Annotated, Any, Final
 from fastapi import Body as FromBody
 from pydantic import Field
 
-from windrow_master.accesses.failover_test.model import Phase, Trial, Verdict
+from windrow_master.accesses.failover_test.model import Phase, Trial
 from windrow_master.accesses.model import LOAD_FULL, AccessState, Drained, state_of
 from windrow_master.accesses.service import no_access
 from windrow_master.api import answers
-from windrow_master.api.answers import Out, Time
+from windrow_master.api.answers import Out, Read, Span, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_shapes import link_json
-from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.fleet.model import AdminState
 from windrow_master.fleet.view import Entry
@@ -80,9 +80,13 @@ class CountedOut(Out):
     lost_samples: Annotated[int, Field(description="Acknowledged and not in the log")]
     lost_batches: int
     lost_evidence: Annotated[int, Field(description="Records of evidence that agents hold for acknowledged, likewise")]
-    given_up_batches: Annotated[int, Field(description="Never acknowledged, and told by their agent to be gone")]
-    longest_gap_s: Annotated[float | None, Field(description="Between two batches of one agent, ended after the kill")]
-    usual_gap_s: Annotated[float | None, Field(description="The median before the kill")]
+    given_up_batches: Annotated[
+        int, Field(description="Never acknowledged, and told by their agent to be gone"), Read("given_up")
+    ]
+    longest_gap_s: Annotated[
+        Span | None, Field(description="Between two batches of one agent, ended after the kill"), Read("longest_gap_ns")
+    ]
+    usual_gap_s: Annotated[Span | None, Field(description="The median before the kill"), Read("usual_gap_ns")]
 
 
 class StopOut(Out):
@@ -91,18 +95,22 @@ class StopOut(Out):
     access_id: str
     name: str
     region: str | None
-    asked_at: Time
-    asked_by: str
+    asked_at: Annotated[Time, Read("asked_wall_ns")]
+    asked_by: Annotated[str, Read("actor")]
     reason: str | None
     phase: Annotated[Phase, Field(description="Unfinished: not every agent was back and had sent anew in two minutes")]
-    finished_at: Time | None
-    agents: Annotated[int, Field(description="Connected through it when it was killed")]
-    back: Annotated[int, Field(description="Of those, how many have connected again")]
-    elsewhere: Annotated[int, Field(description="Of those, how many are at another Access")]
+    finished_at: Annotated[Time | None, Read("finished_wall_ns")]
+    agents: Annotated[
+        int, Field(description="Connected through it when it was killed"), Read(lambda trial: len(trial.watched))
+    ]
+    back: Annotated[int, Field(description="Of those, how many have connected again"), Read(lambda trial: trial.back())]
+    elsewhere: Annotated[
+        int, Field(description="Of those, how many are at another Access"), Read(lambda trial: trial.elsewhere())
+    ]
     away_s: Annotated[float, Field(description="The longest that one of them was, or is, without a connection")]
     problem: Annotated[str | None, Field(description="Why nothing could be counted")]
-    counted: Annotated[CountedOut | None, Field(description="Null while it runs")]
-    how: Annotated[str, Field(description="How it is counted, in words")]
+    counted: Annotated[CountedOut | None, Field(description="Null while it runs"), Read("verdict")]
+    how: Annotated[str, Field(description="How it is counted, in words"), Read(lambda _: COUNTED)]
 
 
 @route.get("/accesses", may=Permission.HEALTH_READ, answer=answers.Page[AccessOut])
@@ -255,43 +263,12 @@ def _drain_shaped(drained: Drained) -> dict[str, Any]:
 
 
 def _trial_shaped(trial: Trial, now_ns: int) -> dict[str, Any]:
-    verdict = trial.verdict
-    return {
-        "access_id": trial.access_id,
-        "name": trial.name,
-        "region": trial.region or None,
-        "asked_at": time_text(trial.asked_wall_ns),
-        "asked_by": trial.actor,
-        "reason": trial.reason or None,
-        "phase": trial.phase,
-        "finished_at": time_or_none(trial.finished_wall_ns),
-        "agents": len(trial.watched),
-        "back": trial.back(),
-        "elsewhere": trial.elsewhere(),
-        "away_s": trial.away_ns(now_ns) / SECOND,
-        "problem": trial.problem or None,
-        "counted": None if verdict is None else _verdict_shaped(verdict),
-        "how": COUNTED,
-    }
+    return StopOut.of(trial, away_s=trial.away_ns(now_ns) / SECOND)
 
 
 def _stopped_at(services: Services, access_id: str) -> str | None:
     trial = services.trials.of(access_id)
     return None if trial is None else time_text(trial.asked_wall_ns)
-
-
-def _verdict_shaped(verdict: Verdict) -> dict[str, Any]:
-    longest, usual = verdict.longest_gap_ns, verdict.usual_gap_ns
-    return {
-        "acked_samples": verdict.acked_samples,
-        "acked_batches": verdict.acked_batches,
-        "lost_samples": verdict.lost_samples,
-        "lost_batches": verdict.lost_batches,
-        "lost_evidence": verdict.lost_evidence,
-        "given_up_batches": verdict.given_up,
-        "longest_gap_s": None if longest is None else longest / SECOND,
-        "usual_gap_s": None if usual is None else usual / SECOND,
-    }
 
 
 def _rtts_ms(services: Services) -> dict[str, float]:
