@@ -51,18 +51,7 @@ async def facts(services: Serving, host_id: str) -> Any:
         "groups": [
             {
                 "name": group,
-                "fields": [
-                    {
-                        "name": one.name,
-                        "label": one.label,
-                        "value": value(one, more),
-                        "unit": one.unit,
-                        "read": one.read,
-                        "otel": one.otel,
-                    }
-                    for one in HOST_FIELDS
-                    if one.group is group
-                ],
+                "fields": [HostFieldOut.of(one, value=value(one, more)) for one in HOST_FIELDS if one.group is group],
             }
             for group in HostGroup
         ],
