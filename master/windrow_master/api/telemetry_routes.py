@@ -92,19 +92,7 @@ class FleetHistoryOut(Out):
 @route.get("/metrics/catalog", may=Permission.FLEET_READ, answer=answers.Page[MetricOut])
 async def catalog() -> Any:
     """Every metric: its name, unit and meaning."""
-    items = [
-        {
-            "name": metric.name,
-            "scope": metric.scope,
-            "unit": metric.unit,
-            "counter": metric.counter,
-            "label": metric.label,
-            "otel": metric.otel,
-            "dcgm": metric.dcgm,
-        }
-        for metric in METRICS
-    ]
-    return {"items": items, "next_cursor": None}
+    return {"items": [MetricOut.of(metric) for metric in METRICS], "next_cursor": None}
 
 
 @route.get(
