@@ -5,14 +5,12 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from pydantic import Field
 
-from windrow_master.api.answers import Out, Time
+from windrow_master.api.answers import Out, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Serving
 from windrow_master.api.route import Routes
-from windrow_master.fleet.model import MeasuredRound
 from windrow_master.identity.decide import Permission
 from windrow_proto.ids import HostId
-from windrow_proto.units import time_text
 
 route = Routes("bandwidth")
 
@@ -27,7 +25,9 @@ class BandwidthRoundOut(Out):
     at: Time
     up_bps: int
     down_bps: int
-    relays: Annotated[int, Field(description="How many Accesses of the region measured it")]
+    relays: Annotated[
+        int, Field(description="How many Accesses of the region measured it"), Read(lambda found: len(found.relays))
+    ]
 
 
 class BandwidthRoundsOut(Out):
@@ -43,14 +43,4 @@ async def bandwidth(services: Serving, host_id: str, limit: Annotated[int, Query
     over all regions is the host's `bandwidth`, which its tier counts."""
     entry = services.fleet.entry(HostId(host_id))
     found = await services.store.read(lambda uow: uow.bandwidths.of_host(entry.host.host_id, limit))
-    return {"host_id": entry.host.host_id, "rounds": [_round_json(one) for one in found]}
-
-
-def _round_json(found: MeasuredRound) -> dict[str, Any]:
-    return {
-        "region": found.region,
-        "at": time_text(found.at_ns),
-        "up_bps": found.up_bps,
-        "down_bps": found.down_bps,
-        "relays": len(found.relays),
-    }
+    return {"host_id": entry.host.host_id, "rounds": [BandwidthRoundOut.of(one) for one in found]}
