@@ -7,17 +7,17 @@ from pydantic import Field
 
 from windrow_master.accounts import AccountService, AccountView, MadeLink
 from windrow_master.api import answers
-from windrow_master.api.answers import Out, Time
+from windrow_master.api.answers import Out, Read, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import Body, GivenMoney, money_of
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.identity_routes import AccountOut, BalanceNowOut, TokenMadeOut, token_json
+from windrow_master.api.identity_routes import AccountOut, BalanceNowOut, TokenMadeOut, TokenOut
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import AccountState, Role
 from windrow_proto.errors import Unavailable
-from windrow_proto.units import CURRENCY_TEST, money_text, time_text
+from windrow_proto.units import time_text
 
 route = Routes("accounts")
 
@@ -63,12 +63,12 @@ def accounts_of(services: Services) -> AccountService:
 class PersonOut(Out):
     """An account, whether it may do anything, and what it can spend."""
 
-    id: str
-    name: str
-    roles: list[Role]
-    state: AccountState
-    balance: BalanceNowOut
-    created_at: Time
+    id: Annotated[str, Read("account.id")]
+    name: Annotated[str, Read("account.name")]
+    roles: Annotated[list[Role], Read(lambda view: sorted(view.account.roles))]
+    state: Annotated[AccountState, Read("account.state")]
+    balance: Annotated[BalanceNowOut, Read(lambda view: view.balance)]
+    created_at: Annotated[Time, Read("account.created_at_ns")]
 
 
 class PersonMadeOut(Out):
@@ -91,7 +91,7 @@ class LinkRedeemedOut(Out):
 async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """All accounts, the oldest first, with what each can spend."""
     found = await accounts_of(services).list(read_cursor(cursor), limit + 1)
-    return page(found, limit, _account_json, lambda view: view.account.id)
+    return page(found, limit, PersonOut.of, lambda view: view.account.id)
 
 
 @route.post("/accounts", may=Permission.ACCOUNTS, repeat=Repeat.ALWAYS, status_code=201, answer=PersonMadeOut)
@@ -104,7 +104,7 @@ async def add_account(request: Request, services: Serving, principal: Asking, bo
 @route.get("/accounts/{account_id}", may=Permission.ACCOUNTS_READ, reach=Reach.ALL, answer=PersonOut)
 async def account(services: Serving, account_id: str) -> Any:
     """One account, by its id or name."""
-    return _account_json(await accounts_of(services).get(account_id))
+    return PersonOut.of(await accounts_of(services).get(account_id))
 
 
 @route.post(
@@ -123,7 +123,7 @@ async def credit_account(
 ) -> Any:
     """Grant test credits; with an Idempotency-Key once, however often it is asked for."""
     amount = money_of("amount", body.amount)
-    return _account_json(await accounts_of(services).credit(principal, account_id, amount, idempotency_key))
+    return PersonOut.of(await accounts_of(services).credit(principal, account_id, amount, idempotency_key))
 
 
 @route.post(
@@ -142,13 +142,13 @@ async def new_link(request: Request, services: Serving, principal: Asking, accou
 @route.post("/accounts/{account_id}/suspend", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=PersonOut)
 async def suspend_account(services: Serving, principal: Asking, account_id: str, body: SuspendBody) -> Any:
     """Stop an account: its tokens and links end, its clusters and jobs end, its hosts take nothing new."""
-    return _account_json(await accounts_of(services).suspend(principal, account_id, body.reason))
+    return PersonOut.of(await accounts_of(services).suspend(principal, account_id, body.reason))
 
 
 @route.post("/accounts/{account_id}/resume", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=PersonOut)
 async def resume_account(services: Serving, principal: Asking, account_id: str) -> Any:
     """Let a suspended account sign in again."""
-    return _account_json(await accounts_of(services).resume(principal, account_id))
+    return PersonOut.of(await accounts_of(services).resume(principal, account_id))
 
 
 @route.post("/sign-in", may=Permission.NOBODY, signs_in=True, status_code=201, answer=LinkRedeemedOut)
@@ -158,25 +158,14 @@ async def redeem_link(services: Serving, body: LinkBody) -> Any:
     return {
         "account": {"id": account.id, "name": account.name},
         "roles": sorted(token.roles),
-        "token": {**token_json(token), "token": text},
-    }
-
-
-def _account_json(view: AccountView) -> dict[str, Any]:
-    return {
-        "id": view.account.id,
-        "name": view.account.name,
-        "roles": sorted(view.account.roles),
-        "state": view.account.state.value,
-        "balance": {"amount": money_text(view.balance), "currency": CURRENCY_TEST},
-        "created_at": time_text(view.account.created_at_ns),
+        "token": {**TokenOut.of(token), "token": text},
     }
 
 
 def _made_json(request: Request, services: Services, view: AccountView, made: MadeLink) -> dict[str, Any]:
     base = services.https_url or str(request.base_url).rstrip("/")
     return {
-        "account": _account_json(view),
+        "account": PersonOut.of(view),
         "link": f"{base}/{LINK_FRAGMENT}{made.secret}",
         "link_expires_at": time_text(made.expires_at_ns),
     }

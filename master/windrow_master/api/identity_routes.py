@@ -8,19 +8,16 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from windrow_master.api import answers
-from windrow_master.api.answers import Money, Out, Time
+from windrow_master.api.answers import Money, Out, Read, Time, Written
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving, bearer_of
 from windrow_master.api.onboarding_routes import join_command
-from windrow_master.api.paging import Cursor, Limit, page, read_cursor, time_or_none
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import (
-    ApiToken,
-    JoinAnswer,
     JoinRequest,
-    JoinToken,
     MemberRole,
     Principal,
     RenewRequest,
@@ -30,7 +27,7 @@ from windrow_master.identity.model import (
 )
 from windrow_proto.errors import InvalidInput, Unauthenticated
 from windrow_proto.ids import TokenId
-from windrow_proto.units import SECOND, time_text
+from windrow_proto.units import CURRENCY_TEST, SECOND, time_text
 
 route = Routes("identity")
 
@@ -79,8 +76,8 @@ class AccountOut(Out):
 class BalanceNowOut(Out):
     """What an account can spend."""
 
-    amount: Money
-    currency: str
+    amount: Annotated[Money, Read(lambda amount: amount)]
+    currency: Annotated[str, Read(lambda _: CURRENCY_TEST)]
 
 
 class MyTokenOut(Out):
@@ -143,7 +140,7 @@ class TokenOut(Out):
 
     id: str
     name: str
-    roles: list[Role]
+    roles: Annotated[list[Role], Read(lambda token: sorted(token.roles))]
     created_at: Time
     expires_at: Time
     last_used_at: Time | None
@@ -171,11 +168,14 @@ class JoinTokenMadeOut(JoinTokenOut):
     command: Annotated[str | None, Field(description="The line that lets a host join; null for an Access")]
 
 
+Base64 = Annotated[str, Written(lambda data: base64.b64encode(data).decode())]
+
+
 class SignedOut(Out):
     """Bytes and their Ed25519 signature, both in base64."""
 
-    signed: str
-    signature: str
+    signed: Base64
+    signature: Base64
 
 
 class MemberOut(Out):
@@ -185,7 +185,7 @@ class MemberOut(Out):
     generation: int
     certificate_pem: str
     ca_pem: str
-    master_public: str
+    master_public: Base64
     regions: SignedOut
     not_after: Time
     trunk_addresses: list[str]
@@ -247,7 +247,7 @@ async def end_session(services: Serving, principal: Asking, session_id: str) -> 
 async def tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's tokens, without their texts."""
     found = await services.identity.list_tokens(principal, read_cursor(cursor), limit + 1)
-    return page(found, limit, token_json, lambda token: token.id)
+    return page(found, limit, TokenOut.of, lambda token: token.id)
 
 
 @route.post("/tokens", may=Permission.TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=TokenMadeOut)
@@ -255,7 +255,7 @@ async def make_token(services: Serving, principal: Asking, body: TokenBody) -> A
     """A new token; its text is shown this once."""
     roles = principal.roles if body.roles is None else frozenset(body.roles)
     token, text = await services.identity.make_token(principal, body.name, roles, body.expires_in_s * SECOND)
-    return {**token_json(token), "token": text}
+    return {**TokenOut.of(token), "token": text}
 
 
 @route.delete("/tokens/{token_id}", may=Permission.TOKENS, reach=Reach.OWN, status_code=204)
@@ -269,7 +269,7 @@ async def revoke_token(services: Serving, principal: Asking, token_id: str) -> R
 async def join_tokens(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's join tokens that can still be used."""
     found = await services.identity.list_join_tokens(principal, read_cursor(cursor), limit + 1)
-    return page(found, limit, _join_token_json, lambda token: token.id)
+    return page(found, limit, JoinTokenOut.of, lambda token: token.id)
 
 
 @route.post("/join-tokens", may=Permission.JOIN_TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=JoinTokenMadeOut)
@@ -277,7 +277,7 @@ async def make_join_token(services: Serving, principal: Asking, body: JoinTokenB
     """A single-use ticket for one host; its text, and the command that uses it, are shown this once."""
     token, text = await services.identity.make_join_token(principal, body.role, body.expires_in_s * SECOND)
     command = join_command(services, text) if body.role is MemberRole.HOST else None
-    return {**_join_token_json(token), "join_token": text, "command": command}
+    return {**JoinTokenOut.of(token), "join_token": text, "command": command}
 
 
 @route.delete("/join-tokens/{token_id}", may=Permission.JOIN_TOKENS, reach=Reach.OWN, status_code=204)
@@ -300,7 +300,7 @@ async def join(services: Serving, body: JoinBody) -> Any:
         simulated=body.simulated,
         addresses=tuple(body.addresses),
     )
-    return _answer_json(await services.identity.join(request))
+    return MemberOut.of(await services.identity.join(request))
 
 
 @route.post("/renew", may=Permission.NOBODY, answer=MemberOut)
@@ -308,7 +308,7 @@ async def renew(services: Serving, body: RenewBody) -> Any:
     """The next certificate, by proof of the member's Ed25519 key and generation."""
     proof = _decode("proof", body.proof)
     request = RenewRequest(body.id, body.generation, body.tls_csr_pem.encode(), body.wall_ns, proof)
-    return _answer_json(await services.identity.renew(request))
+    return MemberOut.of(await services.identity.renew(request))
 
 
 @route.get("/ca", may=Permission.NOBODY, **answers.other("application/x-pem-file", "The root certificate."))
@@ -320,59 +320,11 @@ async def authority(services: Serving) -> Response:
 @route.get("/regions", may=Permission.NOBODY, answer=SignedOut)
 async def regions(services: Serving) -> Any:
     """The signed map of Accesses."""
-    found = services.identity.signed_regions()
-    return {"signed": _encode(found.signed), "signature": _encode(found.signature)}
+    return SignedOut.of(services.identity.signed_regions())
 
 
 def _session_json(session: Session, token_name: str, principal: Principal) -> dict[str, Any]:
-    return {
-        "id": session.id,
-        "token_id": session.token_id,
-        "token_name": token_name,
-        "browser": session.browser,
-        "created_at": time_text(session.created_at_ns),
-        "last_used_at": time_text(session.last_used_at_ns),
-        "expires_at": time_text(session.expires_at_ns),
-        "current": session.id == principal.session_id,
-    }
-
-
-def token_json(token: ApiToken) -> dict[str, Any]:
-    """An API token for JSON, without its text."""
-    return {
-        "id": token.id,
-        "name": token.name,
-        "roles": sorted(token.roles),
-        "created_at": time_text(token.created_at_ns),
-        "expires_at": time_text(token.expires_at_ns),
-        "last_used_at": time_or_none(token.last_used_at_ns),
-    }
-
-
-def _join_token_json(token: JoinToken) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "role": token.role.value,
-        "created_at": time_text(token.created_at_ns),
-        "expires_at": time_text(token.expires_at_ns),
-    }
-
-
-def _answer_json(answer: JoinAnswer) -> dict[str, Any]:
-    return {
-        "id": answer.id,
-        "generation": answer.generation,
-        "certificate_pem": answer.certificate_pem,
-        "ca_pem": answer.ca_pem,
-        "master_public": _encode(answer.master_public),
-        "regions": {"signed": _encode(answer.regions.signed), "signature": _encode(answer.regions.signature)},
-        "not_after": time_text(answer.not_after_ns),
-        "trunk_addresses": list(answer.trunk_addresses),
-    }
-
-
-def _encode(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+    return SessionOut.of(session, token_name=token_name, current=session.id == principal.session_id)
 
 
 def _decode(field: str, text: str) -> bytes:
