@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from windrow_master.api.answers import Amount, Out, Time
+from windrow_master.api.answers import Amount, Out, Read, Time
 from windrow_master.api.fleet_shapes import ConditionOut, GpuOut, Sees, SlotOut, gpu_json, gpu_live_json, slot_json
 from windrow_master.fleet.model import CardBenchmark, Slot
 from windrow_master.fleet.sanitise import CLAIM, split_condition
@@ -30,7 +30,11 @@ class GpuFieldOut(Out):
     name: Annotated[str, Field(description="Stable; a metric's name where it is one")]
     label: str
     value: Annotated[float | bool | str | None, Field(description="In its unit; null where it was not said or read")]
-    unit: Annotated[str, Field(description="UCUM; `bool`, `ratio`, or empty for words")]
+    unit: Annotated[
+        str,
+        Field(description="UCUM; `bool`, `ratio`, or empty for words"),
+        Read(lambda one: "ratio" if one.name.endswith("_ratio") else one.unit),
+    ]
     rate: Annotated[str, Field(description="How often it is read")]
     read: Annotated[str, Field(description="The NVML call or field id it is read by")]
     otel: Annotated[str | None, Field(description="Its name in OpenTelemetry's hardware conventions")]
@@ -134,17 +138,7 @@ def mine_codes(conditions: Sequence[Any]) -> frozenset[str]:
 
 def field_json(one: GpuField, value: object) -> Json:
     """One row of the table with its value."""
-    return {
-        "name": one.name,
-        "label": one.label,
-        "value": value,
-        "unit": "ratio" if one.name.endswith("_ratio") else one.unit,
-        "rate": one.rate,
-        "read": one.read,
-        "otel": one.otel,
-        "dcgm": one.dcgm,
-        "note": one.note or None,
-    }
+    return GpuFieldOut.of(one, value=value)
 
 
 def _slot(entry: Entry, uuid: str) -> Slot | None:
