@@ -1,4 +1,4 @@
-"""What a route may use: the rooms' services, and who is asking."""
+"""Gives routes the services of the packages and the principal who asks."""
 
 from typing import Annotated
 

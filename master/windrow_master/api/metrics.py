@@ -1,4 +1,4 @@
-"""The Master's own figures for Prometheus; the door to its client library."""
+"""The Master's own figures for Prometheus; the adapter of its client library."""
 
 from collections.abc import Callable, Iterable
 from typing import Final

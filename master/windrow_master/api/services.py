@@ -1,5 +1,5 @@
-"""Every room's service in one place, for the routes to use; nothing here needs the web framework, so that a Master's
-rooms can be put together without it."""
+"""The services of all packages in one place, for the routes to use. Nothing here needs the web framework, so a Master
+can be put together without it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -49,8 +49,8 @@ Figure = tuple[str, str, float, dict[str, str]]
 
 @dataclass(slots=True)
 class HealthSources:
-    """What the rooms say of themselves. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached Access;
-    departed: one per Access that went."""
+    """What the packages say of themselves. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached
+    Access; departed: one per Access that went."""
 
     telemetry: Callable[[], Mapping[str, Any]] = lambda: {"log_lag": None, "duckdb_lag_s": None}
     accesses: Callable[[], Iterable[Mapping[str, Any]]] = tuple
@@ -67,7 +67,7 @@ async def _no_market(_account_id: AccountId) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Services:
-    """Every room's service; filled in main."""
+    """The service of every package; filled in main."""
 
     store: Store
     audit: AuditService
