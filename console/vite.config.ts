@@ -10,8 +10,14 @@ const named: Plugin = {
     order: "post",
     handler: (_, { bundle }) => {
       const files = Object.values(bundle ?? {});
-      const first = files.flatMap((file) => (file.type === "chunk" && (file.name === "libraries" || file.name === "main") ? [file.fileName] : []));
-      return first.map((file) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: `/${file}` }, injectTo: "head" as const }));
+      const first = files.flatMap((file) =>
+        file.type === "chunk" && (file.name === "libraries" || file.name === "main") ? [file.fileName] : [],
+      );
+      return first.map((file) => ({
+        tag: "link",
+        attrs: { rel: "modulepreload", crossorigin: true, href: `/${file}` },
+        injectTo: "head" as const,
+      }));
     },
   },
 };
@@ -28,7 +34,8 @@ export default defineConfig({
     rollupOptions: {
       output: {
         // Libraries change more seldom than our own pages: a browser keeps them across upgrades.
-        manualChunks: (id: string) => (id.includes("/node_modules/") ? (id.includes("uplot") ? "charts" : "libraries") : undefined),
+        manualChunks: (id: string) =>
+          id.includes("/node_modules/") ? (id.includes("uplot") ? "charts" : "libraries") : undefined,
       },
     },
   },

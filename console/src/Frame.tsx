@@ -1,19 +1,30 @@
 // Around every screen: who is signed in, where one is, whether the Master answers.
-import { ActionIcon, AppShell, Burger, Button, Group, Menu, Text, Tooltip, useMantineColorScheme, type MantineColorScheme } from "@mantine/core";
+import {
+  ActionIcon,
+  AppShell,
+  Burger,
+  Button,
+  Group,
+  type MantineColorScheme,
+  Menu,
+  Text,
+  Tooltip,
+  useMantineColorScheme,
+} from "@mantine/core";
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { useCallback, useEffect, useRef, useState, useSyncExternalStore, type ComponentType } from "react";
+import { type ComponentType, useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { connection } from "./api/connection.ts";
 import { me as meQuery, queryClient } from "./api/queries.ts";
 import type { Me } from "./api/types.ts";
 import { amount, duration, plain } from "./format.ts";
-import { SignInPage } from "./pages/SignInPage.tsx";
 import { isShortcut } from "./keys.ts";
+import { SignInPage } from "./pages/SignInPage.tsx";
 import { Help } from "./parts/Help.tsx";
 import { AutoIcon, KeyboardIcon, MoonIcon, SearchIcon, SunIcon, UserIcon } from "./parts/icons.tsx";
-import { Empty, PageHead, ProblemNote, Waiting } from "./parts/page.tsx";
 import { Palette } from "./parts/Palette.tsx";
+import { Empty, PageHead, ProblemNote, Waiting } from "./parts/page.tsx";
 import { PLACE_ICONS } from "./parts/placeIcons.ts";
 import { TestMoney, useNow } from "./parts/state.tsx";
 import { mayGo, PLACES, placesFor, titleOf } from "./places.ts";
@@ -48,19 +59,49 @@ function Signed({ me }: { me: Me }) {
   // Also while typing in a field: that is where one notices that one wanted to be elsewhere.
   useHotkeys([["mod+K", () => show((now) => (now === "palette" ? null : "palette"))]], []);
   return (
-    <AppShell header={{ height: 48 }} navbar={{ width: 208, breakpoint: "sm", collapsed: { mobile: !opened } }} padding={0}>
-      <a className="wr-skip" href="#main">Skip to the page</a>
+    <AppShell
+      header={{ height: 48 }}
+      navbar={{ width: 208, breakpoint: "sm", collapsed: { mobile: !opened } }}
+      padding={0}
+    >
+      <a className="wr-skip" href="#main">
+        Skip to the page
+      </a>
       <AppShell.Header style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
         <Group h="100%" px={{ base: "xs", sm: "md" }} justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
-            <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Menu" aria-expanded={opened} />
-            <Link to="/" className="wr-brand"><img src="/windrow.svg" width={24} height={24} alt="" />Windrow</Link>
+            <Burger
+              opened={opened}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label="Menu"
+              aria-expanded={opened}
+            />
+            <Link to="/" className="wr-brand">
+              <img src="/windrow.svg" width={24} height={24} alt="" />
+              Windrow
+            </Link>
           </Group>
           <Group gap="md" wrap="nowrap">
-            <Button variant="default" color="gray" leftSection={<SearchIcon size={14} />} rightSection={<kbd aria-hidden="true">Ctrl K</kbd>} onClick={() => show("palette")} aria-keyshortcuts="Control+K Meta+K" visibleFrom="sm">Go to</Button>
+            <Button
+              variant="default"
+              color="gray"
+              leftSection={<SearchIcon size={14} />}
+              rightSection={<kbd aria-hidden="true">Ctrl K</kbd>}
+              onClick={() => show("palette")}
+              aria-keyshortcuts="Control+K Meta+K"
+              visibleFrom="sm"
+            >
+              Go to
+            </Button>
             <Balance me={me} />
             <Group gap={4} wrap="nowrap">
-              <Tooltip label="Keys (?)"><ActionIcon onClick={help} aria-label="Keys" aria-keyshortcuts="?"><KeyboardIcon /></ActionIcon></Tooltip>
+              <Tooltip label="Keys (?)">
+                <ActionIcon onClick={help} aria-label="Keys" aria-keyshortcuts="?">
+                  <KeyboardIcon />
+                </ActionIcon>
+              </Tooltip>
               <Scheme />
             </Group>
             <Account me={me} />
@@ -72,14 +113,27 @@ function Signed({ me }: { me: Me }) {
           {PLACES.map(([title, places]) => (
             <div key={title}>
               <div className="wr-nav-title">{title}</div>
-              {places.filter((place) => mayGo(place, me.roles)).map((place) => {
-                const Icon = PLACE_ICONS[place.icon];
-                return <Link key={place.to} to={place.to} activeOptions={{ exact: EXACT.has(place.to), includeSearch: false }}><Icon />{place.name}</Link>;
-              })}
+              {places
+                .filter((place) => mayGo(place, me.roles))
+                .map((place) => {
+                  const Icon = PLACE_ICONS[place.icon];
+                  return (
+                    <Link
+                      key={place.to}
+                      to={place.to}
+                      activeOptions={{ exact: EXACT.has(place.to), includeSearch: false }}
+                    >
+                      <Icon />
+                      {place.name}
+                    </Link>
+                  );
+                })}
             </div>
           ))}
         </nav>
-        <Text size="xs" className="wr-quiet" mt="auto" px={10} pb={4}>Windrow {plain(me.master.version)} · term {me.master.epoch}</Text>
+        <Text size="xs" className="wr-quiet" mt="auto" px={10} pb={4}>
+          Windrow {plain(me.master.version)} · term {me.master.epoch}
+        </Text>
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
         <Offline />
@@ -128,23 +182,35 @@ function useArrival(path: string) {
 function Balance({ me }: { me: Me }) {
   return (
     <Group gap={8} wrap="nowrap" visibleFrom="xs">
-      <Text size="sm"><span className="wr-quiet">Balance</span> <strong data-testid="balance">{amount(me.balance.amount, 2, 4)}</strong> {plain(me.balance.currency)}</Text>
+      <Text size="sm">
+        <span className="wr-quiet">Balance</span>{" "}
+        <strong data-testid="balance">{amount(me.balance.amount, 2, 4)}</strong> {plain(me.balance.currency)}
+      </Text>
       {me.master.currency_is_test && <TestMoney />}
     </Group>
   );
 }
 
-const SCHEMES: readonly (readonly [MantineColorScheme, string, ComponentType<{ size?: number }>])[] = [["auto", "As the system", AutoIcon], ["light", "Light", SunIcon], ["dark", "Dark", MoonIcon]];
+const SCHEMES: readonly (readonly [MantineColorScheme, string, ComponentType<{ size?: number }>])[] = [
+  ["auto", "As the system", AutoIcon],
+  ["light", "Light", SunIcon],
+  ["dark", "Dark", MoonIcon],
+];
 
 function Scheme() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
-  const at = Math.max(0, SCHEMES.findIndex(([name]) => name === colorScheme));
+  const at = Math.max(
+    0,
+    SCHEMES.findIndex(([name]) => name === colorScheme),
+  );
   const [, label, Icon] = SCHEMES[at] ?? SCHEMES[0]!;
   const [next, nextLabel] = SCHEMES[(at + 1) % SCHEMES.length]!;
   useHotkeys([["mod+J", () => setColorScheme(next)]]);
   return (
     <Tooltip label={`Colours: ${label.toLowerCase()}`}>
-      <ActionIcon onClick={() => setColorScheme(next)} aria-label={`Colours: ${label}. Switch to: ${nextLabel}`}><Icon /></ActionIcon>
+      <ActionIcon onClick={() => setColorScheme(next)} aria-label={`Colours: ${label}. Switch to: ${nextLabel}`}>
+        <Icon />
+      </ActionIcon>
     </Tooltip>
   );
 }
@@ -152,11 +218,17 @@ function Scheme() {
 function Account({ me }: { me: Me }) {
   return (
     <Menu position="bottom-end" width={240}>
-      <Menu.Target><Button variant="subtle" color="gray" leftSection={<UserIcon />}>{plain(me.account.name)}</Button></Menu.Target>
+      <Menu.Target>
+        <Button variant="subtle" color="gray" leftSection={<UserIcon />}>
+          {plain(me.account.name)}
+        </Button>
+      </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>{me.roles.join(", ") || "no roles"}</Menu.Label>
         <Menu.Label>Token: {plain(me.token.name)}</Menu.Label>
-        <Menu.Item component={Link} to="/settings">Settings</Menu.Item>
+        <Menu.Item component={Link} to="/settings">
+          Settings
+        </Menu.Item>
         <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>
@@ -169,14 +241,32 @@ function Offline() {
   if (since === null) return null;
   return (
     <div className="wr-offline" role="status">
-      <span>The Master does not answer ({duration(Math.max(0, (now - since) / 1000))}). What you see is the last that was known; this page goes on by itself.</span>
-      <button type="button" onClick={() => connection.probeNow()}>Try now</button>
+      <span>
+        The Master does not answer ({duration(Math.max(0, (now - since) / 1000))}). What you see is the last that was
+        known; this page goes on by itself.
+      </span>
+      <button type="button" onClick={() => connection.probeNow()}>
+        Try now
+      </button>
     </div>
   );
 }
 
 export function Lost() {
-  return <div className="wr-page"><Empty title="There is no such page" action={<Link className="wr-link" to="/">To the overview</Link>}>The address may be of something that is gone.</Empty></div>;
+  return (
+    <div className="wr-page">
+      <Empty
+        title="There is no such page"
+        action={
+          <Link className="wr-link" to="/">
+            To the overview
+          </Link>
+        }
+      >
+        The address may be of something that is gone.
+      </Empty>
+    </div>
+  );
 }
 
 /** In place of a page that threw while it was drawn; the rest of the console goes on. */
@@ -188,7 +278,9 @@ export function PageFailed({ error, reset }: { error: unknown; reset?: () => voi
   return (
     <div className="wr-page">
       <PageHead title="This page failed" />
-      <Text size="sm" mb="sm">The console could not show this page. Nothing was changed by it. Try again, or go to another page.</Text>
+      <Text size="sm" mb="sm">
+        The console could not show this page. Nothing was changed by it. Try again, or go to another page.
+      </Text>
       <ProblemNote error={error} retry={again} />
     </div>
   );

@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
-import { RUNS_SHOWN, figures, rateText } from "./benchmarks.ts";
+import { figures, RUNS_SHOWN, rateText } from "./benchmarks.ts";
 
-const run = (name: string, value: number, at = "2026-01-01T00:00:00Z", unit = "By/s") => ({ name, value, unit, measured_at: at, proof_id: "proof_1" });
+const run = (name: string, value: number, at = "2026-01-01T00:00:00Z", unit = "By/s") => ({
+  name,
+  value,
+  unit,
+  measured_at: at,
+  proof_id: "proof_1",
+});
 
 test("a figure's runs stand together, the newest first, and no more than people read", () => {
   const memory = Array.from({ length: 9 }, (_, at) => run("gpu.memory_bytes_per_s", 9 - at));

@@ -4,7 +4,10 @@ import { inUnit, plain } from "./format.ts";
 
 type Run = GpuPage["benchmarks"][number];
 
-const LABELS: Record<string, string> = { "gpu.memory_bytes_per_s": "Memory bandwidth", "gpu.matrix_operations_per_s": "Matrix rate" };
+const LABELS: Record<string, string> = {
+  "gpu.memory_bytes_per_s": "Memory bandwidth",
+  "gpu.matrix_operations_per_s": "Matrix rate",
+};
 const PREFIXES = ["", "k", "M", "G", "T", "P"];
 export const RUNS_SHOWN = 6;
 
@@ -12,7 +15,9 @@ export const RUNS_SHOWN = 6;
 export function figures(runs: readonly Run[]): readonly (readonly [string, readonly Run[]])[] {
   const found = new Map<string, Run[]>();
   for (const run of runs) found.set(run.name, [...(found.get(run.name) ?? []), run]);
-  return [...found].sort(([one], [other]) => (one < other ? 1 : -1)).map(([name, all]) => [LABELS[name] ?? plain(name), all.slice(0, RUNS_SHOWN)] as const);
+  return [...found]
+    .sort(([one], [other]) => (one < other ? 1 : -1))
+    .map(([name, all]) => [LABELS[name] ?? plain(name), all.slice(0, RUNS_SHOWN)] as const);
 }
 
 /** One run as people read it: bytes and operations per second in decimal units, as sheets of cards count them. */

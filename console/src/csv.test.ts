@@ -17,7 +17,9 @@ test("numbers and amounts stay numbers, absent stays empty and never becomes zer
 test("commas, quotes and line breaks stay inside their cell, and control characters become visible", () => {
   expect(cell('a,"b"\nc')).toBe('"a,""b""\nc"');
   expect(cell("a\u0007b")).toBe("a\ufffdb");
-  expect(csv([{ name: "n", value: (row: { n: string }) => row.n }], [{ n: "x,y" }, { n: "z" }])).toBe('n\r\n"x,y"\r\nz\r\n');
+  expect(csv([{ name: "n", value: (row: { n: string }) => row.n }], [{ n: "x,y" }, { n: "z" }])).toBe(
+    'n\r\n"x,y"\r\nz\r\n',
+  );
 });
 
 test("a file's name holds nothing but plain letters", () => {

@@ -25,7 +25,10 @@ export function cell(value: Cell): string {
 const isNumber = (text: string): boolean => /^-?\d+(\.\d+)?$/.test(text);
 
 export function csv<T>(columns: readonly CsvColumn<T>[], rows: readonly T[]): string {
-  const lines = [columns.map((column) => cell(column.name)), ...rows.map((row) => columns.map((column) => cell(column.value(row))))];
+  const lines = [
+    columns.map((column) => cell(column.name)),
+    ...rows.map((row) => columns.map((column) => cell(column.value(row)))),
+  ];
   return lines.map((line) => line.join(",")).join("\r\n") + "\r\n";
 }
 

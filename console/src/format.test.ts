@@ -1,5 +1,23 @@
 import { describe, expect, test } from "vitest";
-import { amount, bitrate, bytes, celsius, count, DASH, duration, exact, fieldText, inUnit, percent, perHour, plain, relative, shortId, shortIds, words } from "./format.ts";
+import {
+  amount,
+  bitrate,
+  bytes,
+  celsius,
+  count,
+  DASH,
+  duration,
+  exact,
+  fieldText,
+  inUnit,
+  percent,
+  perHour,
+  plain,
+  relative,
+  shortId,
+  shortIds,
+  words,
+} from "./format.ts";
 
 describe("absent is a dash and never zero", () => {
   test.each([count, percent, bytes, bitrate, celsius, duration])("%o", (format) => {
@@ -9,7 +27,15 @@ describe("absent is a dash and never zero", () => {
     expect(format(0)).not.toBe(DASH);
   });
   test("money, times and ids", () => {
-    expect([amount(null), perHour(null), relative(null, 0), exact(null), shortId(null), plain(""), words(null)]).toEqual(Array(7).fill(DASH));
+    expect([
+      amount(null),
+      perHour(null),
+      relative(null, 0),
+      exact(null),
+      shortId(null),
+      plain(""),
+      words(null),
+    ]).toEqual(Array(7).fill(DASH));
   });
 });
 
@@ -26,7 +52,12 @@ test("sizes are binary, networks decimal", () => {
 test("a field of a GPU is a figure, yes or no, or words, and a dash where it was not said", () => {
   expect([fieldText(null, "W"), fieldText(undefined, "bool"), fieldText("", "")]).toEqual(Array(3).fill(DASH));
   expect([fieldText(0, "1"), fieldText(false, "bool"), fieldText(true, "bool")]).toEqual(["0", "no", "yes"]);
-  expect([fieldText(700, "W"), fieldText(1980e6, "Hz"), fieldText(26_562e6, "By/s"), fieldText(5120, "bit")]).toEqual(["700 W", "1.98 GHz", "24.7 GiB/s", "5,120 bit"]);
+  expect([fieldText(700, "W"), fieldText(1980e6, "Hz"), fieldText(26_562e6, "By/s"), fieldText(5120, "bit")]).toEqual([
+    "700 W",
+    "1.98 GHz",
+    "24.7 GiB/s",
+    "5,120 bit",
+  ]);
   expect(fieldText("one switch: 1 2", "")).toBe("one switch: 1 2");
 });
 

@@ -4,7 +4,8 @@ export const DASH = "–";
 
 type Maybe = number | null | undefined;
 
-const absent = (value: Maybe): value is null | undefined => value === null || value === undefined || !Number.isFinite(value);
+const absent = (value: Maybe): value is null | undefined =>
+  value === null || value === undefined || !Number.isFinite(value);
 
 const grouped = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
 
@@ -145,12 +146,24 @@ export function relative(iso: string | null | undefined, nowMs: number): string 
   const size = Math.abs(seconds);
   if (size < 2) return "now";
   const [n, unit] =
-    size < 60 ? [size, "s"] : size < 3600 ? [Math.floor(size / 60), "min"] : size < 86400 ? [Math.floor(size / 3600), "h"] : [Math.floor(size / 86400), "d"];
+    size < 60
+      ? [size, "s"]
+      : size < 3600
+        ? [Math.floor(size / 60), "min"]
+        : size < 86400
+          ? [Math.floor(size / 3600), "h"]
+          : [Math.floor(size / 86400), "d"];
   return seconds > 0 ? `${n} ${unit} ago` : `in ${n} ${unit}`;
 }
 
 const exactFormat = new Intl.DateTimeFormat("en-GB", {
-  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
 });
 
 export function exact(iso: string | null | undefined): string {
@@ -168,13 +181,17 @@ export function clock(ms: number): string {
 /** What others named, made harmless to the eye: control and direction-changing characters become visible marks. */
 export function plain(text: string | null | undefined): string {
   if (text === null || text === undefined || text === "") return DASH;
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "�").replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "�");
+  return text
+    .replace(/[\u0000-\u001f\u007f-\u009f]/g, "�")
+    .replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "�");
 }
 
 /** A state's word as a person reads it: `under_maintenance` becomes "Under maintenance". */
 export function words(state: string | null | undefined): string {
   if (!state) return DASH;
-  const spaced = plain(state).replace(/[._-]+/g, " ").replace(/\b(gpu|cpu|nvml|id|ssh|http)\b/gi, (short) => short.toUpperCase());
+  const spaced = plain(state)
+    .replace(/[._-]+/g, " ")
+    .replace(/\b(gpu|cpu|nvml|id|ssh|http)\b/gi, (short) => short.toUpperCase());
   return spaced.charAt(0).toUpperCase() + spaced.slice(1);
 }
 
@@ -186,6 +203,8 @@ export function shortIds(text: string | null | undefined): string {
 /** The head and tail of a long id; the whole one is in the tooltip and on the clipboard. */
 export function shortId(id: string | null | undefined): string {
   if (!id) return DASH;
-  const [prefix, rest] = id.includes("_") ? [id.slice(0, id.indexOf("_") + 1), id.slice(id.indexOf("_") + 1)] : ["", id];
+  const [prefix, rest] = id.includes("_")
+    ? [id.slice(0, id.indexOf("_") + 1), id.slice(id.indexOf("_") + 1)]
+    : ["", id];
   return rest.length <= 10 ? id : `${prefix}…${rest.slice(-8)}`;
 }

@@ -33,7 +33,8 @@ export function graphOf(job: Job, known: readonly Job[]): JobGraph {
   jobs.set(job.id, job);
   const before = (id: string): readonly string[] => jobs.get(id)?.request.after ?? [];
   const after = new Map<string, string[]>();
-  for (const one of jobs.values()) for (const id of one.request.after) after.set(id, [...(after.get(id) ?? []), one.id]);
+  for (const one of jobs.values())
+    for (const id of one.request.after) after.set(id, [...(after.get(id) ?? []), one.id]);
   const found = new Set([job.id]);
   let cut = false;
   for (const id of found) {
@@ -48,7 +49,13 @@ export function graphOf(job: Job, known: readonly Job[]): JobGraph {
     const held = columns.get(id);
     if (held !== undefined) return held;
     columns.set(id, 0); // no job can come after itself; if one ever did, this ends it
-    const made = Math.max(-1, ...before(id).filter((one) => found.has(one)).map(column)) + 1;
+    const made =
+      Math.max(
+        -1,
+        ...before(id)
+          .filter((one) => found.has(one))
+          .map(column),
+      ) + 1;
     columns.set(id, made);
     return made;
   };
@@ -60,6 +67,10 @@ export function graphOf(job: Job, known: readonly Job[]): JobGraph {
     const one = jobs.get(id);
     return { id, name: one?.name ?? id, state: one?.state ?? null, column: at, row };
   });
-  const edges = [...found].flatMap((to) => before(to).filter((from) => found.has(from)).map((from) => ({ from, to })));
+  const edges = [...found].flatMap((to) =>
+    before(to)
+      .filter((from) => found.has(from))
+      .map((from) => ({ from, to })),
+  );
   return { nodes, edges, columns: Math.max(0, ...rows.keys()) + 1, rows: Math.max(0, ...rows.values()), cut };
 }

@@ -3,15 +3,37 @@ import { asJobCommand, BLANK_JOB, toJob } from "./jobs.ts";
 import { shownWith, withLogin } from "./request.ts";
 
 test("what was typed becomes a request, and the same command", () => {
-  const { request, faults } = toJob({ ...BLANK_JOB, command: "sh -c 'echo hi'", name: " mine ", retries: 2, minutes: "1.5", budget: "0.50", after: "job_1, job_2" });
+  const { request, faults } = toJob({
+    ...BLANK_JOB,
+    command: "sh -c 'echo hi'",
+    name: " mine ",
+    retries: 2,
+    minutes: "1.5",
+    budget: "0.50",
+    after: "job_1, job_2",
+  });
   expect(faults).toEqual({});
-  expect(request).toEqual({ argv: ["sh", "-c", "echo hi"], name: "mine", gpus: 0, cpus: 1, retries: 2, max_duration_seconds: 90, budget: "0.50", after: ["job_1", "job_2"] });
-  expect(asJobCommand(request)).toBe("windrow job submit --no-files --name mine --retries 2 --max-duration 90s --budget 0.50 --after job_1 --after job_2 -- sh -c 'echo hi'");
+  expect(request).toEqual({
+    argv: ["sh", "-c", "echo hi"],
+    name: "mine",
+    gpus: 0,
+    cpus: 1,
+    retries: 2,
+    max_duration_seconds: 90,
+    budget: "0.50",
+    after: ["job_1", "job_2"],
+  });
+  expect(asJobCommand(request)).toBe(
+    "windrow job submit --no-files --name mine --retries 2 --max-duration 90s --budget 0.50 --after job_1 --after job_2 -- sh -c 'echo hi'",
+  );
 });
 
 test("what is wrong is said beside its field", () => {
   expect(toJob({ ...BLANK_JOB, minutes: "soon", budget: "0", after: "first" }).faults).toEqual({
-    command: "A command to run", minutes: "A number of minutes", budget: "An amount such as 0.50", after: "Ids of jobs: job_…",
+    command: "A command to run",
+    minutes: "A number of minutes",
+    budget: "An amount such as 0.50",
+    after: "Ids of jobs: job_…",
   });
   expect(toJob({ ...BLANK_JOB, command: "echo 'open" }).faults.command).toContain("not closed");
 });
@@ -30,18 +52,34 @@ test("GPUs are asked for by model, by memory or by tier, as the command writes t
 test("Python packages are a line each", () => {
   const { request, faults } = toJob({ ...BLANK_JOB, command: "python train.py", packages: "numpy>=2,<3\n\n torch \n" });
   expect([request.packages, faults]).toEqual([["numpy>=2,<3", "torch"], {}]);
-  expect(asJobCommand(request)).toBe("windrow job submit --no-files --with 'numpy>=2,<3' --with torch -- python train.py");
+  expect(asJobCommand(request)).toBe(
+    "windrow job submit --no-files --with 'numpy>=2,<3' --with torch -- python train.py",
+  );
   expect(toJob({ ...BLANK_JOB, command: "true", packages: "-r more.txt" }).faults.packages).toBeDefined();
 });
 
 test("a registry's login is sent, and neither planned with nor shown", () => {
-  const { request, login, faults } = toJob({ ...BLANK_JOB, command: "true", image: "reg.example/a:1", registryUser: " me ", registryPassword: " its:own " });
+  const { request, login, faults } = toJob({
+    ...BLANK_JOB,
+    command: "true",
+    image: "reg.example/a:1",
+    registryUser: " me ",
+    registryPassword: " its:own ",
+  });
   expect([login, faults]).toEqual([{ username: "me", password: " its:own " }, {}]);
   expect(JSON.stringify(request)).not.toContain("its:own");
   expect(withLogin(request, login).registry_login).toEqual(login);
-  expect(JSON.stringify(shownWith(request, login))).toBe(JSON.stringify({ ...request, registry_login: { username: "me", password: "YOUR_PASSWORD" } }));
-  expect(asJobCommand(request, login !== null)).toBe("windrow job submit --no-files --image reg.example/a:1 --registry-login login.txt -- true");
-  expect([toJob({ ...BLANK_JOB, command: "true" }).login, withLogin(request, null), shownWith(request, null)]).toEqual([null, request, request]);
+  expect(JSON.stringify(shownWith(request, login))).toBe(
+    JSON.stringify({ ...request, registry_login: { username: "me", password: "YOUR_PASSWORD" } }),
+  );
+  expect(asJobCommand(request, login !== null)).toBe(
+    "windrow job submit --no-files --image reg.example/a:1 --registry-login login.txt -- true",
+  );
+  expect([toJob({ ...BLANK_JOB, command: "true" }).login, withLogin(request, null), shownWith(request, null)]).toEqual([
+    null,
+    request,
+    request,
+  ]);
 });
 
 test("half a login, and one for no image, are said beside their fields", () => {

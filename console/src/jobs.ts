@@ -23,7 +23,23 @@ export interface JobDraft {
   simulated: boolean;
 }
 
-export const BLANK_JOB: JobDraft = { command: "", packages: "", name: "", image: "", ...NO_LOGIN, gpus: 0, gpu: "", tier: "", cpus: 1, retries: 0, minutes: "", budget: "", after: "", volumes: "", simulated: false };
+export const BLANK_JOB: JobDraft = {
+  command: "",
+  packages: "",
+  name: "",
+  image: "",
+  ...NO_LOGIN,
+  gpus: 0,
+  gpu: "",
+  tier: "",
+  cpus: 1,
+  retries: 0,
+  minutes: "",
+  budget: "",
+  after: "",
+  volumes: "",
+  simulated: false,
+};
 
 export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 
@@ -46,13 +62,26 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   const kind = draft.gpu.trim();
   const memory = MEMORY.exec(kind);
   if (kind && draft.gpus === 0) faults.gpu = "Only said with GPUs above 0";
-  else if (memory) request.gpu_memory_bytes = Math.floor(Number(memory[1]) * (memory[3] ? 1024 : 1000) ** (memory[2]!.toUpperCase() === "T" ? 4 : 3));
+  else if (memory)
+    request.gpu_memory_bytes = Math.floor(
+      Number(memory[1]) * (memory[3] ? 1024 : 1000) ** (memory[2]!.toUpperCase() === "T" ? 4 : 3),
+    );
   else if (kind && MODEL.test(kind)) request.gpu_model = kind;
   else if (kind) faults.gpu = "A model such as H100, or a memory such as 24GB";
-  readSpan(draft, "minutes", faults, [60, 1, "A number of minutes"], (seconds) => (request.max_duration_seconds = seconds));
+  readSpan(
+    draft,
+    "minutes",
+    faults,
+    [60, 1, "A number of minutes"],
+    (seconds) => (request.max_duration_seconds = seconds),
+  );
   readAmount(draft, "budget", faults, (amount) => (request.budget = amount));
-  const packages = draft.packages.split("\n").map((one) => one.trim()).filter(Boolean);
-  if (packages.some((one) => one.startsWith("-"))) faults.packages = "Packages such as numpy or numpy==2.4, a line each";
+  const packages = draft.packages
+    .split("\n")
+    .map((one) => one.trim())
+    .filter(Boolean);
+  if (packages.some((one) => one.startsWith("-")))
+    faults.packages = "Packages such as numpy or numpy==2.4, a line each";
   else if (packages.length) request.packages = packages;
   const after = draft.after.split(/[\s,]+/).filter(Boolean);
   if (after.some((id) => !id.startsWith("job_"))) faults.after = "Ids of jobs: job_…";
@@ -66,7 +95,8 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
 /** The same as the `windrow` command, which knows real hosts only. */
 export function asJobCommand(request: JobRequest, hasLogin = false): string {
   const words = ["windrow", "job", "submit", "--no-files"];
-  const flag = (name: string, value: string | number | null | undefined) => value && words.push(name, quoted(String(value)));
+  const flag = (name: string, value: string | number | null | undefined) =>
+    value && words.push(name, quoted(String(value)));
   flag("--name", request.name);
   flag("--image", request.image);
   if (hasLogin) flag("--registry-login", LOGIN_FILE);
@@ -84,7 +114,8 @@ export function asJobCommand(request: JobRequest, hasLogin = false): string {
 
 function gpuWords(request: JobRequest): string | number | undefined {
   const bytes = request.gpu_memory_bytes;
-  const kind = request.gpu_model ?? (bytes ? (bytes % 2 ** 30 === 0 ? `${bytes / 2 ** 30}GiB` : `${bytes / 1e9}GB`) : "");
+  const kind =
+    request.gpu_model ?? (bytes ? (bytes % 2 ** 30 === 0 ? `${bytes / 2 ** 30}GiB` : `${bytes / 1e9}GB`) : "");
   return kind ? `${kind}:${request.gpus}` : request.gpus;
 }
 

@@ -9,5 +9,7 @@ export function isTyping(event: KeyboardEvent): boolean {
 
 /** A plain letter on the page itself, not in a field and not while a dialog is open. */
 export function isShortcut(event: KeyboardEvent): boolean {
-  return !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event) && !document.querySelector('[role="dialog"]');
+  return (
+    !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event) && !document.querySelector('[role="dialog"]')
+  );
 }

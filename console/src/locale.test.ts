@@ -1,7 +1,14 @@
 import { expect, test } from "vitest";
 import { mendLanguage, usable } from "./locale.ts";
 
-test.each([["en-US@posix", "en-US"], ["de_DE.UTF-8", "de-DE"], ["de-DE", "de-DE"], ["C", "en-US"], ["", "en-US"], [undefined, "en-US"]])("%s is read as %s", (said, language) => {
+test.each([
+  ["en-US@posix", "en-US"],
+  ["de_DE.UTF-8", "de-DE"],
+  ["de-DE", "de-DE"],
+  ["C", "en-US"],
+  ["", "en-US"],
+  [undefined, "en-US"],
+])("%s is read as %s", (said, language) => {
   expect(usable(said)).toBe(language);
 });
 

@@ -21,5 +21,6 @@ export function usable(language: string | undefined): string {
 /** Make the browser name a language that can be used. */
 export function mendLanguage(navigator: Navigator): void {
   const language = usable(navigator.language);
-  if (language !== navigator.language) Object.defineProperty(navigator, "language", { value: language, configurable: true });
+  if (language !== navigator.language)
+    Object.defineProperty(navigator, "language", { value: language, configurable: true });
 }

@@ -23,7 +23,11 @@ export function grown(log: LogText, text: string): LogText {
   const open = pieces.pop() ?? "";
   const lines = pieces.length ? [...log.lines, ...pieces.map(shown)] : log.lines;
   const extra = Math.max(0, lines.length - LINES_MOST);
-  return { lines: extra ? lines.slice(extra) : lines, open: open.length > LINE_MOST * 4 ? open.slice(-LINE_MOST) : open, dropped: log.dropped + extra };
+  return {
+    lines: extra ? lines.slice(extra) : lines,
+    open: open.length > LINE_MOST * 4 ? open.slice(-LINE_MOST) : open,
+    dropped: log.dropped + extra,
+  };
 }
 
 /** One line as a terminal would leave it: what a carriage return overwrote is gone. */

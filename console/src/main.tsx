@@ -2,8 +2,8 @@
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "./app.css";
-import { createRoot } from "react-dom/client";
 import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
 import { App } from "./App.tsx";
 
 const root = document.getElementById("root");

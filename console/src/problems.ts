@@ -29,8 +29,12 @@ export function readProblem(told: unknown, known: Problem): Problem {
 export function readReason(told: unknown): Reason {
   if (typeof told !== "object" || told === null) return { about: "", text: String(told) };
   const given = told as Record<string, unknown>;
-  const first = (...names: string[]) => names.map((name) => given[name]).find((one): one is string => typeof one === "string" && one !== "");
-  return { about: first("host_name", "field", "host_id") ?? "", text: first("reason", "detail") ?? JSON.stringify(told) };
+  const first = (...names: string[]) =>
+    names.map((name) => given[name]).find((one): one is string => typeof one === "string" && one !== "");
+  return {
+    about: first("host_name", "field", "host_id") ?? "",
+    text: first("reason", "detail") ?? JSON.stringify(told),
+  };
 }
 
 /** The same reason is said once, beside all that it is about; what fewer have in common comes first, as it tells more. */

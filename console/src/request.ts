@@ -41,8 +41,32 @@ export interface Draft {
 export const NO_LOGIN = { registryUser: "", registryPassword: "" };
 
 export const BLANK: Draft = {
-  name: "", kind: "box", hosts: 2, hardware: "cpu", gpus: 1, gpuModel: "", gpuMemoryGib: "", tier: "", cpus: 1, memoryGib: "", runtime: "", image: "",
-  ...NO_LOGIN, command: "", env: "", volumes: "", ports: "", sshKeys: "", notebook: true, host: "", maxPrice: "", hours: "", budget: "", idleMinutes: "", simulated: false, more: {},
+  name: "",
+  kind: "box",
+  hosts: 2,
+  hardware: "cpu",
+  gpus: 1,
+  gpuModel: "",
+  gpuMemoryGib: "",
+  tier: "",
+  cpus: 1,
+  memoryGib: "",
+  runtime: "",
+  image: "",
+  ...NO_LOGIN,
+  command: "",
+  env: "",
+  volumes: "",
+  ports: "",
+  sshKeys: "",
+  notebook: true,
+  host: "",
+  maxPrice: "",
+  hours: "",
+  budget: "",
+  idleMinutes: "",
+  simulated: false,
+  more: {},
 };
 
 /** What is wrong with a field, by its name. */
@@ -52,7 +76,13 @@ const GIB = 1024 ** 3;
 
 export function toRequest(draft: Draft): { request: ClusterRequest; login: RegistryLogin | null; faults: Faults } {
   const faults: Faults = {};
-  const request: ClusterRequest = { kind: draft.kind, gpus: draft.hardware === "gpu" ? draft.gpus : 0, cpus: draft.cpus, argv: [], ...draft.more };
+  const request: ClusterRequest = {
+    kind: draft.kind,
+    gpus: draft.hardware === "gpu" ? draft.gpus : 0,
+    cpus: draft.cpus,
+    argv: [],
+    ...draft.more,
+  };
   try {
     request.argv = splitCommand(draft.command);
   } catch (failure) {
@@ -76,8 +106,10 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   const mounts = readMounts(draft, request.hosts ?? 1);
   if (mounts.fault) faults.volumes = mounts.fault;
   else if (mounts.volumes.length) request.volumes = mounts.volumes;
-  if (draft.kind === "gang" && !request.argv?.length && !faults.command) faults.command = "A gang needs a command: every member runs it";
-  if (draft.kind === "service" && !request.ports?.length && !faults.ports) faults.ports = "A service serves at least one port";
+  if (draft.kind === "gang" && !request.argv?.length && !faults.command)
+    faults.command = "A gang needs a command: every member runs it";
+  if (draft.kind === "service" && !request.ports?.length && !faults.ports)
+    faults.ports = "A service serves at least one port";
   return { request, login: readLogin(draft, faults), faults };
 }
 
@@ -98,7 +130,9 @@ export function toDraft(request: KeptRequest): Draft {
     runtime: request.runtime === "process" || request.runtime === "docker" ? request.runtime : "",
     image: request.image ?? "",
     command: (request.argv ?? []).map(quoted).join(" "),
-    env: Object.entries(request.env ?? {}).map(([name, value]) => `${name}=${value ?? ""}`).join("\n"),
+    env: Object.entries(request.env ?? {})
+      .map(([name, value]) => `${name}=${value ?? ""}`)
+      .join("\n"),
     volumes: (request.volumes ?? []).join("\n"),
     ports: (request.ports ?? []).join(", "),
     sshKeys: (request.ssh_keys ?? []).join("\n"),
@@ -109,7 +143,10 @@ export function toDraft(request: KeptRequest): Draft {
     budget: request.budget ?? "",
     idleMinutes: many(60, request.idle_seconds),
     simulated: request.simulated ?? false,
-    more: { ...(request.slice ? { slice: request.slice } : {}), ...(request.restart_members ? { restart_members: true } : {}) },
+    more: {
+      ...(request.slice ? { slice: request.slice } : {}),
+      ...(request.restart_members ? { restart_members: true } : {}),
+    },
   };
 }
 
@@ -132,15 +169,21 @@ export function readLogin(draft: LoginDraft, faults: Partial<Record<keyof LoginD
 }
 
 /** What a form of a cluster that was made before takes: no login where no host is added; one, where its image wants it again. */
-export function loginOf(draft: LoginDraft, adds: boolean, needed: boolean): { login: RegistryLogin | null; faults: Partial<Record<keyof LoginDraft, string>>; sound: boolean } {
+export function loginOf(
+  draft: LoginDraft,
+  adds: boolean,
+  needed: boolean,
+): { login: RegistryLogin | null; faults: Partial<Record<keyof LoginDraft, string>>; sound: boolean } {
   const faults: Partial<Record<keyof LoginDraft, string>> = {};
   const login = adds ? readLogin(draft, faults) : null;
   return { login, faults, sound: Object.keys(faults).length === 0 && (login !== null || !adds || !needed) };
 }
 
 /** A request as it is sent, with the login; or as it is shown, which never has the password. */
-export const withLogin = <T extends object>(request: T, login: RegistryLogin | null): T => (login ? { ...request, registry_login: login } : request);
-export const shownWith = <T extends object>(request: T, login: RegistryLogin | null): T => withLogin(request, login && { ...login, password: "YOUR_PASSWORD" });
+export const withLogin = <T extends object>(request: T, login: RegistryLogin | null): T =>
+  login ? { ...request, registry_login: login } : request;
+export const shownWith = <T extends object>(request: T, login: RegistryLogin | null): T =>
+  withLogin(request, login && { ...login, password: "YOUR_PASSWORD" });
 
 function gib(draft: Draft, field: "gpuMemoryGib" | "memoryGib", faults: Faults, put: (bytes: number) => void): void {
   const text = draft[field].trim();
@@ -155,7 +198,13 @@ type Texts<F extends string> = Readonly<Record<F, string>>;
 type FaultsOf<F extends string> = Partial<Record<F, string>>;
 
 /** An amount of money that a form may hold, above 0 or from `least`; it is put as it was typed. */
-export function readAmount<F extends string>(draft: Texts<F>, field: F, faults: FaultsOf<F>, put: (amount: string) => void, least = Number.MIN_VALUE): void {
+export function readAmount<F extends string>(
+  draft: Texts<F>,
+  field: F,
+  faults: FaultsOf<F>,
+  put: (amount: string) => void,
+  least = Number.MIN_VALUE,
+): void {
   const text = draft[field].trim();
   if (!text) return;
   if (NUMBER.test(text) && Number(text) >= least) put(text);
@@ -163,7 +212,13 @@ export function readAmount<F extends string>(draft: Texts<F>, field: F, faults: 
 }
 
 /** A span that a form may hold, in a unit of so many seconds and of at least so many. */
-export function readSpan<F extends string>(draft: Texts<F>, field: F, faults: FaultsOf<F>, [unit, least, what]: readonly [number, number, string], put: (seconds: number) => void): void {
+export function readSpan<F extends string>(
+  draft: Texts<F>,
+  field: F,
+  faults: FaultsOf<F>,
+  [unit, least, what]: readonly [number, number, string],
+  put: (seconds: number) => void,
+): void {
   const text = draft[field].trim();
   if (!text) return;
   if (NUMBER.test(text) && Number(text) * unit >= least) put(Math.round(Number(text) * unit));
@@ -175,8 +230,21 @@ export const mayIdle = (draft: Draft) => draft.kind === "service" || !draft.comm
 
 function readLimits(draft: Draft, request: ClusterRequest, faults: Faults): void {
   readAmount(draft, "budget", faults, (amount) => (request.budget = amount));
-  readSpan(draft, "hours", faults, [3600, 1, "A number of hours"], (seconds) => (request.max_duration_seconds = seconds));
-  if (mayIdle(draft)) readSpan(draft, "idleMinutes", faults, [60, 60, "A number of minutes, 1 or more"], (seconds) => (request.idle_seconds = seconds));
+  readSpan(
+    draft,
+    "hours",
+    faults,
+    [3600, 1, "A number of hours"],
+    (seconds) => (request.max_duration_seconds = seconds),
+  );
+  if (mayIdle(draft))
+    readSpan(
+      draft,
+      "idleMinutes",
+      faults,
+      [60, 60, "A number of minutes, 1 or more"],
+      (seconds) => (request.idle_seconds = seconds),
+    );
 }
 
 function readEnv(draft: Draft, request: ClusterRequest, faults: Faults): void {
@@ -191,9 +259,14 @@ function readEnv(draft: Draft, request: ClusterRequest, faults: Faults): void {
 
 /** A box without a command is one to work in: it starts Jupyter unless that is unchecked. */
 function readDoors(draft: Draft, request: ClusterRequest, faults: Faults): void {
-  const keys = draft.sshKeys.split("\n").map((line) => line.trim()).filter(Boolean);
-  if (keys.some((key) => key.includes("PRIVATE KEY"))) faults.sshKeys = "That is a private key: keep it, and paste the .pub file beside it";
-  else if (keys.some((key) => !/^(ssh|ecdsa|sk)-\S+ [A-Za-z0-9+/=]+( .*)?$/.test(key))) faults.sshKeys = "A line as in id_ed25519.pub for each key";
+  const keys = draft.sshKeys
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+  if (keys.some((key) => key.includes("PRIVATE KEY")))
+    faults.sshKeys = "That is a private key: keep it, and paste the .pub file beside it";
+  else if (keys.some((key) => !/^(ssh|ecdsa|sk)-\S+ [A-Za-z0-9+/=]+( .*)?$/.test(key)))
+    faults.sshKeys = "A line as in id_ed25519.pub for each key";
   else if (keys.length) request.ssh_keys = keys;
   if (draft.notebook && request.argv?.length === 0) request.notebook = true;
 }
@@ -201,7 +274,8 @@ function readDoors(draft: Draft, request: ClusterRequest, faults: Faults): void 
 function readPorts(draft: Draft, request: ClusterRequest, faults: Faults): void {
   const words = draft.ports.split(/[\s,]+/).filter(Boolean);
   const ports = words.map(Number);
-  if (ports.some((port) => !Number.isInteger(port) || port < 1 || port > 65535)) faults.ports = "Ports are numbers from 1 to 65535";
+  if (ports.some((port) => !Number.isInteger(port) || port < 1 || port > 65535))
+    faults.ports = "Ports are numbers from 1 to 65535";
   else if (ports.length) request.ports = ports;
 }
 
@@ -252,10 +326,12 @@ export const LOGIN_FILE = "login.txt";
 /** The same request as the `windrow` command, which knows real hosts only. */
 export function asCommand(request: KeptRequest, hasLogin = false): string {
   const words = ["windrow", "cluster", "create"];
-  const flag = (name: string, value: string | number | null | undefined) => value !== undefined && value !== null && value !== "" && words.push(name, quoted(String(value)));
+  const flag = (name: string, value: string | number | null | undefined) =>
+    value !== undefined && value !== null && value !== "" && words.push(name, quoted(String(value)));
   if (request.kind !== "box") flag("--kind", request.kind);
   flag("--name", request.name);
-  if (request.gpus && !request.gpu_model) flag("--gpu", request.gpu_memory_bytes ? `${request.gpu_memory_bytes / GIB}GiB:${request.gpus}` : request.gpus);
+  if (request.gpus && !request.gpu_model)
+    flag("--gpu", request.gpu_memory_bytes ? `${request.gpu_memory_bytes / GIB}GiB:${request.gpus}` : request.gpus);
   if (request.cpus && request.cpus !== 1) flag("--cpus", request.cpus);
   if (request.memory_bytes) flag("--memory", `${request.memory_bytes / GIB}GiB`);
   flag("--tier", request.tier);
@@ -286,6 +362,7 @@ export function asCommand(request: KeptRequest, hasLogin = false): string {
 /** A call as a line of curl; the token stays a variable, so that nobody pastes one into a history. */
 export function callOf(method: string, path: string, body: unknown, origin: string): string {
   const verb = method === "GET" || (method === "POST" && body !== undefined) ? "" : ` -X ${method}`;
-  const json = body === undefined ? "" : ` -H "Content-Type: application/json" \\\n  -d ${quoted(JSON.stringify(body))}`;
+  const json =
+    body === undefined ? "" : ` -H "Content-Type: application/json" \\\n  -d ${quoted(JSON.stringify(body))}`;
   return `curl -fsS${verb} ${quoted(`${origin}/api/v1${path}`)} \\\n  -H "Authorization: Bearer $WINDROW_TOKEN"${json}`;
 }

@@ -19,7 +19,8 @@ export function rates(points: readonly Point[]): Point[] {
   for (let index = 1; index < points.length; index += 1) {
     const [before, from] = points[index - 1]!;
     const [at, to] = points[index]!;
-    const grown = from === null || to === null || to < from || at <= before ? null : ((to - from) * 1000) / (at - before);
+    const grown =
+      from === null || to === null || to < from || at <= before ? null : ((to - from) * 1000) / (at - before);
     out.push([at, grown]);
   }
   return out;
@@ -93,7 +94,12 @@ export function fromHistory(series: readonly Series[], stepMs: number): Map<stri
 }
 
 /** History with one live frame on top. Only series that somebody charts are kept. */
-export function withFrame(held: ReadonlyMap<string, Point[]>, frame: HostLiveFrame, wanted: ReadonlySet<string>, spanMs: number): Map<string, Point[]> {
+export function withFrame(
+  held: ReadonlyMap<string, Point[]>,
+  frame: HostLiveFrame,
+  wanted: ReadonlySet<string>,
+  spanMs: number,
+): Map<string, Point[]> {
   const at = Date.parse(frame.at);
   const next = new Map(held);
   const put = (metric: string, gpu: string | null, value: number | null) => {
@@ -102,7 +108,8 @@ export function withFrame(held: ReadonlyMap<string, Point[]>, frame: HostLiveFra
     next.set(key, append(next.get(key) ?? [], [at, value], spanMs));
   };
   for (const [metric, value] of Object.entries(frame.host)) put(metric, null, value);
-  for (const [uuid, values] of Object.entries(frame.gpus)) for (const [metric, value] of Object.entries(values)) put(metric, uuid, value);
+  for (const [uuid, values] of Object.entries(frame.gpus))
+    for (const [metric, value] of Object.entries(values)) put(metric, uuid, value);
   return next;
 }
 

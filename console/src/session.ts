@@ -1,6 +1,6 @@
 // Signing in and out. What the address's fragment brings is taken once and removed at once; a fragment reaches no server.
 import { useCallback, useEffect, useState } from "react";
-import { post, send, SESSION, SIGN_IN } from "./api/client.ts";
+import { post, SESSION, SIGN_IN, send } from "./api/client.ts";
 import { me, queryClient, signedOut } from "./api/queries.ts";
 import { keepSecret, signOutHere } from "./api/secret.ts";
 import type { LinkRedeemed, SignedIn } from "./api/types.ts";
@@ -15,7 +15,8 @@ export interface Brought {
 export function takeBrought(): Brought | null {
   const words = new URLSearchParams(window.location.hash.slice(1));
   const [token, link] = [words.get("token"), words.get("sign-in")];
-  if (token !== null || link !== null) window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
+  if (token !== null || link !== null)
+    window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
   return link ? { kind: "link", text: link } : token ? { kind: "token", text: token } : null;
 }
 

@@ -3,7 +3,14 @@ import type { ProofStep, Stage } from "./api/types.ts";
 import { paceOf, proofLabel, stageLabel, stepText, toneOfStage } from "./stages.ts";
 
 const stage = (state: string): Stage => ({ name: "tested", state, at: null, words: "" });
-const step = (over: Partial<ProofStep> = {}): ProofStep => ({ name: "reach", state: "passed", took_ms: 1900, words: "Greeted.", fields: {}, ...over });
+const step = (over: Partial<ProofStep> = {}): ProofStep => ({
+  name: "reach",
+  state: "passed",
+  took_ms: 1900,
+  words: "Greeted.",
+  fields: {},
+  ...over,
+});
 
 test("a host is looked at again the sooner the more it moves", () => {
   expect(paceOf([stage("waiting"), stage("running")])).toBe("live");
@@ -12,7 +19,13 @@ test("a host is looked at again the sooner the more it moves", () => {
 });
 
 test("a state has a tone, also one that a newer Master says", () => {
-  expect(["done", "running", "failed", "skipped", "unheard"].map(toneOfStage)).toEqual(["ok", "busy", "bad", "off", "off"]);
+  expect(["done", "running", "failed", "skipped", "unheard"].map(toneOfStage)).toEqual([
+    "ok",
+    "busy",
+    "bad",
+    "off",
+    "off",
+  ]);
   expect(toneOfStage(null)).toBe("busy");
 });
 

@@ -1,9 +1,18 @@
 // How far a host has come from the download to the listing, as a list to follow. Pure.
 import type { HostProof, ProofStep, Stage } from "./api/types.ts";
-import type { Tone } from "./parts/state.tsx";
 import { duration, plain, words } from "./format.ts";
+import type { Tone } from "./parts/state.tsx";
 
-const TONES: Record<string, Tone> = { done: "ok", passed: "ok", running: "busy", waiting: "off", failed: "bad", skipped: "off", absent: "off", unfinished: "warn" };
+const TONES: Record<string, Tone> = {
+  done: "ok",
+  passed: "ok",
+  running: "busy",
+  waiting: "off",
+  failed: "bad",
+  skipped: "off",
+  absent: "off",
+  unfinished: "warn",
+};
 
 export const toneOfStage = (state: string | null): Tone => TONES[state ?? "running"] ?? "off";
 
@@ -14,7 +23,8 @@ export function paceOf(stages: readonly Stage[]): "live" | "brisk" | "calm" {
 }
 
 /** A stage as a screen reader says it: its name and how it is. */
-export const stageLabel = (stage: Stage): string => `${words(stage.name)}: ${stage.state === "skipped" ? "does not apply" : stage.state}`;
+export const stageLabel = (stage: Stage): string =>
+  `${words(stage.name)}: ${stage.state === "skipped" ? "does not apply" : stage.state}`;
 
 /** One step of a test rental: what it was, how long it took, what came of it. */
 export function stepText(step: ProofStep): string {
@@ -23,4 +33,5 @@ export function stepText(step: ProofStep): string {
 }
 
 /** What a test rental was, in a few words. */
-export const proofLabel = (proof: HostProof): string => `${proof.was_asked ? "Asked for" : "By itself"}: ${proof.outcome ?? "it runs"}`;
+export const proofLabel = (proof: HostProof): string =>
+  `${proof.was_asked ? "Asked for" : "By itself"}: ${proof.outcome ?? "it runs"}`;

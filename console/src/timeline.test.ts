@@ -4,12 +4,29 @@ import { blamed, codeOf, spells } from "./timeline.ts";
 
 const HOT = "gpu.hot:GPU-1";
 const at = (minute: number) => `2027-01-15T08:${String(minute).padStart(2, "0")}:00.000Z`;
-const event = (minute: number, kind: string, code = HOT): EventRow => ({ id: `${minute}`, number: minute, at: at(minute), kind, subjects: ["GPU-1"], text: `${code} ${minute}`, actor: null, fields: { code } });
+const event = (minute: number, kind: string, code = HOT): EventRow => ({
+  id: `${minute}`,
+  number: minute,
+  at: at(minute),
+  kind,
+  subjects: ["GPU-1"],
+  text: `${code} ${minute}`,
+  actor: null,
+  fields: { code },
+});
 const now = { code: HOT, detail: "It is hot.", since: at(30) };
 
 test("what was raised and cleared is a spell, the latest first", () => {
-  const rows = [event(9, "condition.cleared"), event(7, "condition.raised"), event(5, "condition.cleared"), event(1, "condition.raised")];
-  expect(spells(rows, []).map((one) => [one.from, one.to])).toEqual([[at(7), at(9)], [at(1), at(5)]]);
+  const rows = [
+    event(9, "condition.cleared"),
+    event(7, "condition.raised"),
+    event(5, "condition.cleared"),
+    event(1, "condition.raised"),
+  ];
+  expect(spells(rows, []).map((one) => [one.from, one.to])).toEqual([
+    [at(7), at(9)],
+    [at(1), at(5)],
+  ]);
 });
 
 test("what holds now comes from the conditions, once, whether or not its event was read", () => {

@@ -28,7 +28,10 @@ export function spells(events: readonly EventRow[], now: readonly Condition[]): 
   const standing = now.map((one): Spell => ({ code: one.code, says: one.detail, from: one.since, to: null }));
   const unsure = [...open.values()].filter((one) => !now.some((other) => other.code === one.code));
   const moment = (one: Spell): number => Date.parse(one.to ?? one.from ?? "") || 0;
-  return [...standing, ...[...ended, ...unsure.map((one) => ({ ...one, to: one.from }))].sort((a, b) => moment(b) - moment(a))];
+  return [
+    ...standing,
+    ...[...ended, ...unsure.map((one) => ({ ...one, to: one.from }))].sort((a, b) => moment(b) - moment(a)),
+  ];
 }
 
 /** The code of a condition without what it is about: `gpu.hot:GPU-1` is `gpu.hot`. */

@@ -1,23 +1,37 @@
 import { expect, test } from "vitest";
+import type { Volume } from "./api/types.ts";
 import { asJobCommand, BLANK_JOB, toJob } from "./jobs.ts";
 import { asCommand, BLANK, toDraft, toRequest } from "./request.ts";
-import type { Volume } from "./api/types.ts";
 import { partsOf, readMounts, toVolume, unnamed, usersOf, withMount } from "./volumes.ts";
 
 const volume = (name: string, used_by: Volume["used_by"] = []): Volume => ({
-  id: `volume_${name}`, name, version: 0, size_bytes: 0, files: 0, max_bytes: 1, saved_at: null, created_at: "2026-01-31T00:00:00.000Z", problem: null, used_by,
+  id: `volume_${name}`,
+  name,
+  version: 0,
+  size_bytes: 0,
+  files: 0,
+  max_bytes: 1,
+  saved_at: null,
+  created_at: "2026-01-31T00:00:00.000Z",
+  problem: null,
+  used_by,
 });
 const fault = (volumes: string, hosts = 1, simulated = false) => readMounts({ volumes, simulated }, hosts).fault;
 
 test("a volume is asked for by name, and by size as the command reads it", () => {
   expect(toVolume({ name: " data ", maxSize: "" })).toEqual({ request: { name: "data" }, size: "", faults: {} });
-  expect(toVolume({ name: "data", maxSize: "20 GB" })).toEqual({ request: { name: "data", max_bytes: 20e9 }, size: "20GB", faults: {} });
+  expect(toVolume({ name: "data", maxSize: "20 GB" })).toEqual({
+    request: { name: "data", max_bytes: 20e9 },
+    size: "20GB",
+    faults: {},
+  });
   expect(toVolume({ name: "data", maxSize: "1.5gib" }).request.max_bytes).toBe(1.5 * 1024 ** 3);
   expect(toVolume({ name: "data", maxSize: "64GiB" }).faults).toEqual({});
 });
 
 test("what is no name and no size is said beside its field, and not sent", () => {
-  for (const name of ["", "Data", "-data", "a".repeat(41), "a b", "a/b"]) expect(toVolume({ name, maxSize: "" }).faults.name, name).toBeDefined();
+  for (const name of ["", "Data", "-data", "a".repeat(41), "a b", "a/b"])
+    expect(toVolume({ name, maxSize: "" }).faults.name, name).toBeDefined();
   for (const maxSize of ["lots", "20", "0GB", "65GiB", "1TB", "-1GB"]) {
     const { request, faults } = toVolume({ name: "data", maxSize });
     expect(Object.keys(faults), maxSize).toEqual(["maxSize"]);
@@ -26,9 +40,12 @@ test("what is no name and no size is said beside its field, and not sent", () =>
 });
 
 test("volumes of a cluster or a job are a line each", () => {
-  expect(readMounts({ volumes: "\n data:/data \nmodels.v1:/mnt/models:ro\n", simulated: false }, 1)).toEqual({ volumes: ["data:/data", "models.v1:/mnt/models:ro"] });
+  expect(readMounts({ volumes: "\n data:/data \nmodels.v1:/mnt/models:ro\n", simulated: false }, 1)).toEqual({
+    volumes: ["data:/data", "models.v1:/mnt/models:ro"],
+  });
   expect(readMounts({ volumes: " ", simulated: true }, 4)).toEqual({ volumes: [] });
-  for (const bad of ["data", "data:", "data:data", "Data:/data", "data:/data:wo", "data:/../etc", ":/data"]) expect(fault(bad), bad).toContain(bad);
+  for (const bad of ["data", "data:", "data:data", "Data:/data", "data:/data:wo", "data:/../etc", ":/data"])
+    expect(fault(bad), bad).toContain(bad);
   expect(fault("data:/a\ndata:/b")).toContain("twice");
   expect(fault("data:/a\nmore:/a/b")).toContain("lie in each other");
   expect(fault("data:/a\nmore:/ab")).toBeUndefined();
@@ -69,6 +86,14 @@ test("a line as it was asked for says whether it is written", () => {
 });
 
 test("the writer is named first", () => {
-  const use = (cluster_id: string, writes: boolean) => ({ cluster_id, cluster_name: cluster_id, phase: "Running", writes });
-  expect(usersOf(volume("data", [use("reads", false), use("writes", true)])).map((one) => one.cluster_id)).toEqual(["writes", "reads"]);
+  const use = (cluster_id: string, writes: boolean) => ({
+    cluster_id,
+    cluster_name: cluster_id,
+    phase: "Running",
+    writes,
+  });
+  expect(usersOf(volume("data", [use("reads", false), use("writes", true)])).map((one) => one.cluster_id)).toEqual([
+    "writes",
+    "reads",
+  ]);
 });

@@ -43,7 +43,11 @@ export function readMounts(draft: MountsDraft, hosts: number): { volumes: string
   return fault ? { volumes: [], fault } : { volumes };
 }
 
-export const lines = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter(Boolean);
+export const lines = (text: string): string[] =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
 
 function mountsFault(volumes: readonly string[], simulated: boolean, hosts: number): string | undefined {
   const seen: { name: string; path: string }[] = [];
@@ -51,10 +55,12 @@ function mountsFault(volumes: readonly string[], simulated: boolean, hosts: numb
     const read = MOUNT.exec(line);
     if (!read) return `Not NAME:/path or NAME:/path:ro: ${line}`;
     const [name, path, mode] = [read[1]!, read[2]!, read[3]];
-    if (hosts > 1 && mode !== ":ro") return `One host writes a volume; over several hosts it is read-only: ${name}:${path}:ro`;
+    if (hosts > 1 && mode !== ":ro")
+      return `One host writes a volume; over several hosts it is read-only: ${name}:${path}:ro`;
     for (const other of seen) {
       if (other.name === name) return `The volume ${name} is named twice`;
-      if (`${path}/`.startsWith(`${other.path}/`) || `${other.path}/`.startsWith(`${path}/`)) return `${other.path} and ${path} lie in each other`;
+      if (`${path}/`.startsWith(`${other.path}/`) || `${other.path}/`.startsWith(`${path}/`))
+        return `${other.path} and ${path} lie in each other`;
     }
     seen.push({ name, path });
   }
@@ -83,4 +89,5 @@ export function withMount(text: string, name: string, hosts: number): string {
 }
 
 /** Who has it: the writer first. */
-export const usersOf = (volume: Volume): Volume["used_by"] => [...volume.used_by].sort((left, right) => Number(right.writes) - Number(left.writes));
+export const usersOf = (volume: Volume): Volume["used_by"] =>
+  [...volume.used_by].sort((left, right) => Number(right.writes) - Number(left.writes));

@@ -1,6 +1,6 @@
 // Single changes to a request that fits nowhere, to be tried in turn: each leaves one condition out. Pure.
 import type { JobDraft } from "./jobs.ts";
-import { overHosts, type Draft } from "./request.ts";
+import { type Draft, overHosts } from "./request.ts";
 
 export interface Way<D> {
   words: string;
@@ -37,7 +37,8 @@ export function jobWays(draft: JobDraft): Way<JobDraft>[] {
 
 type Tried<D> = readonly [boolean, string, Partial<D>];
 
-const kept = <D>(tried: readonly Tried<D>[]): Way<D>[] => tried.flatMap(([applies, words, change]) => (applies ? [{ words, change }] : []));
+const kept = <D>(tried: readonly Tried<D>[]): Way<D>[] =>
+  tried.flatMap(([applies, words, change]) => (applies ? [{ words, change }] : []));
 
 const shared = (draft: Shared, onGpus: boolean): Tried<Shared>[] => [
   [onGpus && draft.gpus > 1, "with 1 GPU", { gpus: 1 }],
@@ -47,4 +48,6 @@ const shared = (draft: Shared, onGpus: boolean): Tried<Shared>[] => [
 ];
 
 const simulated = (draft: Shared): Tried<Shared> =>
-  draft.simulated ? [true, "on real hosts", { simulated: false }] : [true, "on simulated hosts, which compute nothing", { simulated: true }];
+  draft.simulated
+    ? [true, "on real hosts", { simulated: false }]
+    : [true, "on simulated hosts, which compute nothing", { simulated: true }];

@@ -58,7 +58,11 @@ const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastCh
 const waiting = new Set<() => void>();
 
 function isSaid(data: unknown): data is Said {
-  return typeof data === "object" && data !== null && ("ask" in data || ("secret" in data && typeof data.secret === "string"));
+  return (
+    typeof data === "object" &&
+    data !== null &&
+    ("ask" in data || ("secret" in data && typeof data.secret === "string"))
+  );
 }
 
 channel?.addEventListener("message", ({ data }: MessageEvent<unknown>) => {

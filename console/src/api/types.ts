@@ -77,7 +77,13 @@ export type Health = Schema.HealthOut;
 export type Access = Schema.AccessOut;
 export type StopTest = Schema.StopOut;
 export type AgentRow = Schema.AgentOut;
-export type { AuditOut as AuditRow, AuditHeadOut as AuditHead, AuditVerdictOut as AuditVerdict, Role, SessionOut as SessionRow } from "./schema.ts";
+export type {
+  AuditHeadOut as AuditHead,
+  AuditOut as AuditRow,
+  AuditVerdictOut as AuditVerdict,
+  Role,
+  SessionOut as SessionRow,
+} from "./schema.ts";
 
 export interface Page<T> {
   items: T[];

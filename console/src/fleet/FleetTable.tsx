@@ -1,9 +1,16 @@
 // The fleet as a virtual grid: only the rows in sight exist, and a row is drawn again only when it changed.
 import { useNavigate } from "@tanstack/react-router";
-import { createColumnHelper, createSortedRowModel, rowSortingFeature, tableFeatures, useTable, type SortingState } from "@tanstack/react-table";
+import {
+  createColumnHelper,
+  createSortedRowModel,
+  rowSortingFeature,
+  type SortingState,
+  tableFeatures,
+  useTable,
+} from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, useMemo, useRef, type CSSProperties, type KeyboardEvent, type ReactNode } from "react";
-import { bytes, celsius, percent, perHour, plain, watts, words as asWords } from "../format.ts";
+import { type CSSProperties, type KeyboardEvent, memo, type ReactNode, useMemo, useRef } from "react";
+import { words as asWords, bytes, celsius, percent, perHour, plain, watts } from "../format.ts";
 import { Simulated, toneOf, When } from "../parts/state.tsx";
 import type { FleetFilter } from "./filter.ts";
 import type { FleetRow } from "./rows.ts";
@@ -23,23 +30,109 @@ interface Shown {
 }
 
 const or = <T,>(value: T | null): T | undefined => value ?? undefined;
-const memoryRatio = (row: FleetRow) => (row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes);
+const memoryRatio = (row: FleetRow) =>
+  row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes;
 
 const COLUMNS: readonly Shown[] = [
-  { id: "host", name: "Host", width: "minmax(206px, 1.4fr)", value: (row) => row.host, cell: (row) => (
-    <span className="wr-cut" style={{ display: "flex", gap: 8, alignItems: "center" }}><span className="wr-cut" title={plain(row.host)}>{plain(row.host)}</span>{row.simulated && <Simulated />}</span>
-  ) },
-  { id: "model", name: "Hardware", width: "minmax(122px, 1.2fr)", value: (row) => row.model, cell: (row) => <span className="wr-cut" title={plain(row.model)}>{plain(row.model.replace(/^NVIDIA /, ""))}</span> },
+  {
+    id: "host",
+    name: "Host",
+    width: "minmax(206px, 1.4fr)",
+    value: (row) => row.host,
+    cell: (row) => (
+      <span className="wr-cut" style={{ display: "flex", gap: 8, alignItems: "center" }}>
+        <span className="wr-cut" title={plain(row.host)}>
+          {plain(row.host)}
+        </span>
+        {row.simulated && <Simulated />}
+      </span>
+    ),
+  },
+  {
+    id: "model",
+    name: "Hardware",
+    width: "minmax(122px, 1.2fr)",
+    value: (row) => row.model,
+    cell: (row) => (
+      <span className="wr-cut" title={plain(row.model)}>
+        {plain(row.model.replace(/^NVIDIA /, ""))}
+      </span>
+    ),
+  },
   { id: "tier", name: "Tier", width: "90px", value: (row) => or(row.tier), cell: (row) => plain(row.tier) },
-  { id: "link", name: "Host link", width: "84px", value: (row) => row.link, cell: (row) => <CellState state={row.link} /> },
-  { id: "slot", name: "Slot", width: "78px", value: (row) => or(row.slot), cell: (row) => (row.slot ? <CellState state={row.slot} /> : "–") },
-  { id: "use", name: "Use", width: "96px", number: true, value: (row) => or(row.use), cell: (row) => <CellMeter ratio={row.use} text={percent(row.use)} /> },
-  { id: "memory", name: "Memory", width: "104px", number: true, value: (row) => or(row.memoryUsedBytes), cell: (row) => <MemoryCell row={row} /> },
-  { id: "temperature", name: "Temp", width: "56px", number: true, value: (row) => or(row.temperature), cell: (row) => celsius(row.temperature) },
-  { id: "power", name: "Power", width: "58px", number: true, value: (row) => or(row.power), cell: (row) => watts(row.power) },
-  { id: "price", name: "Price", width: "74px", number: true, value: (row) => (row.price === null ? undefined : Number(row.price)), cell: (row) => perHour(row.price) },
-  { id: "region", name: "Region", width: "minmax(62px, .4fr)", value: (row) => or(row.region), cell: (row) => <span className="wr-cut">{plain(row.region)}</span> },
-  { id: "at", name: "Seen", width: "70px", number: true, value: (row) => (row.at ? Date.parse(row.at) : undefined), cell: (row) => <span className="wr-quiet"><When at={row.at} /></span> },
+  {
+    id: "link",
+    name: "Host link",
+    width: "84px",
+    value: (row) => row.link,
+    cell: (row) => <CellState state={row.link} />,
+  },
+  {
+    id: "slot",
+    name: "Slot",
+    width: "78px",
+    value: (row) => or(row.slot),
+    cell: (row) => (row.slot ? <CellState state={row.slot} /> : "–"),
+  },
+  {
+    id: "use",
+    name: "Use",
+    width: "96px",
+    number: true,
+    value: (row) => or(row.use),
+    cell: (row) => <CellMeter ratio={row.use} text={percent(row.use)} />,
+  },
+  {
+    id: "memory",
+    name: "Memory",
+    width: "104px",
+    number: true,
+    value: (row) => or(row.memoryUsedBytes),
+    cell: (row) => <MemoryCell row={row} />,
+  },
+  {
+    id: "temperature",
+    name: "Temp",
+    width: "56px",
+    number: true,
+    value: (row) => or(row.temperature),
+    cell: (row) => celsius(row.temperature),
+  },
+  {
+    id: "power",
+    name: "Power",
+    width: "58px",
+    number: true,
+    value: (row) => or(row.power),
+    cell: (row) => watts(row.power),
+  },
+  {
+    id: "price",
+    name: "Price",
+    width: "74px",
+    number: true,
+    value: (row) => (row.price === null ? undefined : Number(row.price)),
+    cell: (row) => perHour(row.price),
+  },
+  {
+    id: "region",
+    name: "Region",
+    width: "minmax(62px, .4fr)",
+    value: (row) => or(row.region),
+    cell: (row) => <span className="wr-cut">{plain(row.region)}</span>,
+  },
+  {
+    id: "at",
+    name: "Seen",
+    width: "70px",
+    number: true,
+    value: (row) => (row.at ? Date.parse(row.at) : undefined),
+    cell: (row) => (
+      <span className="wr-quiet">
+        <When at={row.at} />
+      </span>
+    ),
+  },
 ];
 
 const TEMPLATE = COLUMNS.map((column) => column.width).join(" ");
@@ -71,14 +164,38 @@ function CellState({ state }: { state: string }) {
 }
 
 function CellMeter({ ratio, text, title }: { ratio: number | null; text: string; title?: string }) {
-  return <span className={title ? "wr-cell-meter wr-cell-meter-wide" : "wr-cell-meter"} style={{ "--ratio": `${Math.round(100 * Math.min(1, Math.max(0, ratio ?? 0)))}%` } as CSSProperties} title={title}>{text}</span>;
+  return (
+    <span
+      className={title ? "wr-cell-meter wr-cell-meter-wide" : "wr-cell-meter"}
+      style={{ "--ratio": `${Math.round(100 * Math.min(1, Math.max(0, ratio ?? 0)))}%` } as CSSProperties}
+      title={title}
+    >
+      {text}
+    </span>
+  );
 }
 
 function MemoryCell({ row }: { row: FleetRow }) {
-  return <CellMeter ratio={memoryRatio(row)} text={row.memoryBytes === null ? "–" : bytes(row.memoryBytes)} title={`${bytes(row.memoryUsedBytes)} of ${bytes(row.memoryBytes)}`} />;
+  return (
+    <CellMeter
+      ratio={memoryRatio(row)}
+      text={row.memoryBytes === null ? "–" : bytes(row.memoryBytes)}
+      title={`${bytes(row.memoryUsedBytes)} of ${bytes(row.memoryBytes)}`}
+    />
+  );
 }
 
-export function FleetTable({ rows, sort, onSort, empty }: { rows: readonly FleetRow[]; sort: FleetFilter["sort"]; onSort: (sort: FleetFilter["sort"]) => void; empty: ReactNode }) {
+export function FleetTable({
+  rows,
+  sort,
+  onSort,
+  empty,
+}: {
+  rows: readonly FleetRow[];
+  sort: FleetFilter["sort"];
+  onSort: (sort: FleetFilter["sort"]) => void;
+  empty: ReactNode;
+}) {
   const scroller = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();
   const sorting = useMemo<SortingState>(() => (sort ? [{ id: sort.column, desc: sort.descending }] : []), [sort]);
@@ -107,14 +224,26 @@ export function FleetTable({ rows, sort, onSort, empty }: { rows: readonly Fleet
 
   if (sorted.length === 0) return <div className="wr-grid">{empty}</div>;
   return (
-    <div ref={scroller} className="wr-grid" role="table" aria-label="Fleet" aria-rowcount={sorted.length + 1} onKeyDown={moved}>
+    <div
+      ref={scroller}
+      className="wr-grid"
+      role="table"
+      aria-label="Fleet"
+      aria-rowcount={sorted.length + 1}
+      onKeyDown={moved}
+    >
       <div className="wr-grid-head" role="rowgroup">
         <div className="wr-grid-row" role="row" aria-rowindex={1} style={{ gridTemplateColumns: TEMPLATE }}>
           {table.getHeaderGroups()[0]?.headers.map((header) => {
             const direction = header.column.getIsSorted();
             const shown = COLUMNS.find((column) => column.id === header.column.id);
             return (
-              <div key={header.id} role="columnheader" className={shown?.number ? "num" : undefined} aria-sort={direction === "asc" ? "ascending" : direction === "desc" ? "descending" : "none"}>
+              <div
+                key={header.id}
+                role="columnheader"
+                className={shown?.number ? "num" : undefined}
+                aria-sort={direction === "asc" ? "ascending" : direction === "desc" ? "descending" : "none"}
+              >
                 <button type="button" onClick={header.column.getToggleSortingHandler()}>
                   {shown?.name}
                   {direction && <span aria-hidden="true">{direction === "asc" ? "↑" : "↓"}</span>}
@@ -128,7 +257,9 @@ export function FleetTable({ rows, sort, onSort, empty }: { rows: readonly Fleet
         {virtual.getVirtualItems().map((item) => {
           const row = sorted[item.index];
           // Keyed by place and not by card: a long scroll then fills the same elements anew instead of making others.
-          return row ? <Row key={item.index % POOL} row={row.original} index={item.index} top={item.start} open={open} /> : null;
+          return row ? (
+            <Row key={item.index % POOL} row={row.original} index={item.index} top={item.start} open={open} />
+          ) : null;
         })}
       </div>
     </div>
@@ -156,7 +287,9 @@ const Row = memo(
         onKeyDown={(event) => event.key === "Enter" && open(row)}
       >
         {COLUMNS.map((column) => (
-          <div key={column.id} role="cell" className={column.number ? "num" : undefined}>{column.cell(row)}</div>
+          <div key={column.id} role="cell" className={column.number ? "num" : undefined}>
+            {column.cell(row)}
+          </div>
         ))}
       </div>
     );

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import { everyPage, get } from "../api/client.ts";
 import { openStream } from "../api/streams.ts";
 import type { GpuList, GpuRow, Host, HostSummary } from "../api/types.ts";
-import { byName, merge, NO_FLEET, type Batch, type Fleet } from "./rows.ts";
+import { type Batch, byName, type Fleet, merge, NO_FLEET } from "./rows.ts";
 
 /** A hidden tab draws no frames; beyond this many batches it merges without waiting for one. */
 const QUEUE_MOST = 20;
@@ -52,14 +52,20 @@ class FleetFeed {
   private follow(): void {
     if (this.close || this.listeners.size === 0) return;
     const query = () => ({ after: this.version });
-    this.close = openStream("/fleet/stream", {
-      opened: () => (this.version === null ? void this.list() : this.show({ live: true })),
-      failed: () => this.show({ live: false }),
-      on: {
-        rows: (data: { version: number; rows: GpuRow[] }) => this.take({ version: data.version, gpus: data.rows, hosts: [], whole: false }),
-        hosts: (data: { version: number; hosts: HostSummary[] }) => this.take({ version: data.version, gpus: [], hosts: data.hosts, whole: false }),
+    this.close = openStream(
+      "/fleet/stream",
+      {
+        opened: () => (this.version === null ? void this.list() : this.show({ live: true })),
+        failed: () => this.show({ live: false }),
+        on: {
+          rows: (data: { version: number; rows: GpuRow[] }) =>
+            this.take({ version: data.version, gpus: data.rows, hosts: [], whole: false }),
+          hosts: (data: { version: number; hosts: HostSummary[] }) =>
+            this.take({ version: data.version, gpus: [], hosts: data.hosts, whole: false }),
+        },
       },
-    }, query);
+      query,
+    );
   }
 
   private stop(): void {
@@ -80,7 +86,12 @@ class FleetFeed {
       const gpus = await get<GpuList>("/gpus");
       const hosts = await bare;
       if (mine !== this.lists) return;
-      const whole: Batch = { version: gpus.version, gpus: byName(gpus.items, (gpu) => gpu.host_name), hosts: byName(hosts, (host) => host.name), whole: true };
+      const whole: Batch = {
+        version: gpus.version,
+        gpus: byName(gpus.items, (gpu) => gpu.host_name),
+        hosts: byName(hosts, (host) => host.name),
+        whole: true,
+      };
       this.version = gpus.version;
       this.show({ fleet: merge(NO_FLEET, [whole, ...this.taken()]), loading: false, error: null, live: true });
     } catch (error) {

@@ -1,10 +1,38 @@
 import { expect, test } from "vitest";
-import { EVERYTHING, filterFromSearch, matcher, parseSearch, searchFromFilter, stringifySearch, tally, toggled, type FleetFilter } from "./filter.ts";
+import {
+  EVERYTHING,
+  type FleetFilter,
+  filterFromSearch,
+  matcher,
+  parseSearch,
+  searchFromFilter,
+  stringifySearch,
+  tally,
+  toggled,
+} from "./filter.ts";
 import type { FleetRow } from "./rows.ts";
 
 const row = (change: Partial<FleetRow>): FleetRow => ({
-  key: "k", kind: "gpu", hostId: "h", host: "north-1", region: "north", simulated: false, model: "H100 80GB", tier: "h100/A", memoryBytes: 80 * 1024 ** 3,
-  link: "online", slot: "free", why: null, price: "1.90", clusterId: null, use: 0.5, memoryUsedBytes: 0, temperature: 60, power: 300, at: null, ...change,
+  key: "k",
+  kind: "gpu",
+  hostId: "h",
+  host: "north-1",
+  region: "north",
+  simulated: false,
+  model: "H100 80GB",
+  tier: "h100/A",
+  memoryBytes: 80 * 1024 ** 3,
+  link: "online",
+  slot: "free",
+  why: null,
+  price: "1.90",
+  clusterId: null,
+  use: 0.5,
+  memoryUsedBytes: 0,
+  temperature: 60,
+  power: 300,
+  at: null,
+  ...change,
 });
 const written = (filter: FleetFilter) => filterFromSearch(parseSearch(stringifySearch(searchFromFilter(filter))));
 
@@ -20,9 +48,15 @@ test("a filter survives the address", () => {
 });
 
 test("the address reads as plain words", () => {
-  expect(stringifySearch(searchFromFilter({ ...EVERYTHING, facets: { ...EVERYTHING.facets, tier: ["h100/A", "a100/B"] }, sort: { column: "temperature", descending: true } }))).toBe(
-    "?tier=h100/A,a100/B&sort=-temperature",
-  );
+  expect(
+    stringifySearch(
+      searchFromFilter({
+        ...EVERYTHING,
+        facets: { ...EVERYTHING.facets, tier: ["h100/A", "a100/B"] },
+        sort: { column: "temperature", descending: true },
+      }),
+    ),
+  ).toBe("?tier=h100/A,a100/B&sort=-temperature");
 });
 
 test("all words must match, wherever they stand", () => {
@@ -47,5 +81,11 @@ test("facets: any value within one, all facets together", () => {
 });
 
 test("tallies count every value, most first", () => {
-  expect(tally([row({}), row({ region: "south" }), row({ region: "south" }), row({ region: null })], "region")).toEqual([["south", 2], ["none", 1], ["north", 1]]);
+  expect(tally([row({}), row({ region: "south" }), row({ region: "south" }), row({ region: null })], "region")).toEqual(
+    [
+      ["south", 2],
+      ["none", 1],
+      ["north", 1],
+    ],
+  );
 });

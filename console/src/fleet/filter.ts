@@ -19,7 +19,10 @@ export const EVERYTHING: FleetFilter = {
 export type SearchWords = Record<string, string>;
 
 export function filterFromSearch(search: SearchWords): FleetFilter {
-  const facets = Object.fromEntries(FACETS.map((facet) => [facet, split(search[facet])])) as Record<Facet, readonly string[]>;
+  const facets = Object.fromEntries(FACETS.map((facet) => [facet, split(search[facet])])) as Record<
+    Facet,
+    readonly string[]
+  >;
   const sort = search["sort"];
   return {
     text: search["q"] ?? "",
@@ -31,7 +34,8 @@ export function filterFromSearch(search: SearchWords): FleetFilter {
 export function searchFromFilter(filter: FleetFilter): SearchWords {
   const search: SearchWords = {};
   if (filter.text) search["q"] = filter.text;
-  for (const facet of FACETS) if (filter.facets[facet].length) search[facet] = filter.facets[facet].map(escape).join(",");
+  for (const facet of FACETS)
+    if (filter.facets[facet].length) search[facet] = filter.facets[facet].map(escape).join(",");
   if (filter.sort) search["sort"] = `${filter.sort.descending ? "-" : ""}${filter.sort.column}`;
   return search;
 }
@@ -48,7 +52,8 @@ export function parseSearch(text: string): SearchWords {
 
 export function stringifySearch(search: Record<string, unknown>): string {
   const words = new URLSearchParams();
-  for (const [key, value] of Object.entries(search)) if (value !== undefined && value !== null && value !== "") words.set(key, String(value));
+  for (const [key, value] of Object.entries(search))
+    if (value !== undefined && value !== null && value !== "") words.set(key, String(value));
   const text = words.toString().replace(/%2C/g, ",").replace(/%2F/g, "/").replace(/%3A/g, ":");
   return text ? `?${text}` : "";
 }

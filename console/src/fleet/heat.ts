@@ -4,7 +4,13 @@ import type { FleetRow } from "./rows.ts";
 
 export const MEASURES = ["use", "temperature", "memory", "tier", "health"] as const;
 export type Measure = (typeof MEASURES)[number];
-export const MEASURE_NAMES: Record<Measure, string> = { use: "Utilisation", temperature: "Temperature", memory: "Memory used", tier: "Tier", health: "Health" };
+export const MEASURE_NAMES: Record<Measure, string> = {
+  use: "Utilisation",
+  temperature: "Temperature",
+  memory: "Memory used",
+  tier: "Tier",
+  health: "Health",
+};
 
 /** Cells of one line; a host with more goes on in the next. */
 export const LINE_CELLS = 16;
@@ -21,14 +27,26 @@ const FIFTHS = ["below 20%", "20 to 39%", "40 to 59%", "60 to 79%", "80% and mor
 const DEGREES = ["below 30 °C", "30 to 44 °C", "45 to 59 °C", "60 to 74 °C", "75 °C and more"];
 const TIER_STEPS: Record<string, number> = { A: 4, B: 2, C: 0 };
 const HEALTH: Record<string, readonly [mark: string, label: string]> = {
-  ok: ["●", "Free"], busy: ["◐", "In use"], warn: ["▲", "Not to be had now"], bad: ["✕", "Faulted, or its host is away"],
+  ok: ["●", "Free"],
+  busy: ["◐", "In use"],
+  warn: ["▲", "Not to be had now"],
+  bad: ["✕", "Faulted, or its host is away"],
 };
-const SLOTS: Record<string, keyof typeof HEALTH> = { free: "ok", reserved: "busy", starting: "busy", running: "busy", stopping: "busy", scrubbing: "busy", faulted: "bad" };
+const SLOTS: Record<string, keyof typeof HEALTH> = {
+  free: "ok",
+  reserved: "busy",
+  starting: "busy",
+  running: "busy",
+  stopping: "busy",
+  scrubbing: "busy",
+  faulted: "bad",
+};
 const NONE: Step = { look: "none", mark: DASH };
 
 const fifth = (ratio: number) => Math.min(4, Math.max(0, Math.floor(Math.round(ratio * 100) / 20)));
 const gradeOf = (tier: string) => tier.slice(tier.lastIndexOf("/") + 1);
-const memoryRatio = (row: FleetRow) => (row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes);
+const memoryRatio = (row: FleetRow) =>
+  row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes;
 
 /** A host that is not online outweighs what its slot said last. */
 function healthOf(row: FleetRow): string | null {
@@ -97,14 +115,35 @@ export function legend(rows: readonly FleetRow[], measure: Measure): LegendEntry
     counts.set(key, (counts.get(key) ?? 0) + 1);
     marks.set(key, step);
   }
-  const entry = (key: string, step: Step, label: string): LegendEntry => ({ ...step, label, cells: counts.get(key) ?? 0 });
-  const none = counts.has(measure === "tier" ? DASH : "none") ? [entry(measure === "tier" ? DASH : "none", NONE, "not known")] : [];
-  if (measure === "tier") return [...[...marks.keys()].filter((key) => key !== DASH).sort().map((key) => entry(key, marks.get(key)!, `grade ${key}`)), ...none];
-  if (measure === "health") return [...Object.entries(HEALTH).map(([look, [mark, label]]) => entry(look, { look, mark }, label)), ...none];
-  return [...(measure === "temperature" ? DEGREES : FIFTHS).map((label, step) => entry(`s${step}`, { look: `s${step}`, mark: "" }, label)), ...none];
+  const entry = (key: string, step: Step, label: string): LegendEntry => ({
+    ...step,
+    label,
+    cells: counts.get(key) ?? 0,
+  });
+  const none = counts.has(measure === "tier" ? DASH : "none")
+    ? [entry(measure === "tier" ? DASH : "none", NONE, "not known")]
+    : [];
+  if (measure === "tier")
+    return [
+      ...[...marks.keys()]
+        .filter((key) => key !== DASH)
+        .sort()
+        .map((key) => entry(key, marks.get(key)!, `grade ${key}`)),
+      ...none,
+    ];
+  if (measure === "health")
+    return [...Object.entries(HEALTH).map(([look, [mark, label]]) => entry(look, { look, mark }, label)), ...none];
+  return [
+    ...(measure === "temperature" ? DEGREES : FIFTHS).map((label, step) =>
+      entry(`s${step}`, { look: `s${step}`, mark: "" }, label),
+    ),
+    ...none,
+  ];
 }
 
-export type Line = { kind: "region"; region: string | null; hosts: number; cells: number } | { kind: "host"; host: FleetRow; cells: readonly FleetRow[] };
+export type Line =
+  | { kind: "region"; region: string | null; hosts: number; cells: number }
+  | { kind: "host"; host: FleetRow; cells: readonly FleetRow[] };
 
 const names = new Intl.Collator("en-GB", { numeric: true });
 
@@ -118,11 +157,22 @@ export function lay(rows: readonly FleetRow[]): Line[] {
     if (cells) cells.push(row);
     else hosts.set(row.hostId, [row]);
   }
-  const ordered = [...regions].sort(([a], [b]) => Number(a === null) - Number(b === null) || names.compare(a ?? "", b ?? ""));
+  const ordered = [...regions].sort(
+    ([a], [b]) => Number(a === null) - Number(b === null) || names.compare(a ?? "", b ?? ""),
+  );
   return ordered.flatMap(([region, hosts]) => {
-    const inside = [...hosts.values()].sort(([a], [b]) => Number(a!.simulated) - Number(b!.simulated) || names.compare(a!.host, b!.host) || (a!.hostId < b!.hostId ? -1 : 1));
-    const lines: Line[] = [{ kind: "region", region, hosts: inside.length, cells: inside.reduce((sum, cells) => sum + cells.length, 0) }];
-    for (const cells of inside) for (let at = 0; at < cells.length; at += LINE_CELLS) lines.push({ kind: "host", host: cells[0]!, cells: cells.slice(at, at + LINE_CELLS) });
+    const inside = [...hosts.values()].sort(
+      ([a], [b]) =>
+        Number(a!.simulated) - Number(b!.simulated) ||
+        names.compare(a!.host, b!.host) ||
+        (a!.hostId < b!.hostId ? -1 : 1),
+    );
+    const lines: Line[] = [
+      { kind: "region", region, hosts: inside.length, cells: inside.reduce((sum, cells) => sum + cells.length, 0) },
+    ];
+    for (const cells of inside)
+      for (let at = 0; at < cells.length; at += LINE_CELLS)
+        lines.push({ kind: "host", host: cells[0]!, cells: cells.slice(at, at + LINE_CELLS) });
     return lines;
   });
 }

@@ -2,19 +2,34 @@
 import { Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link as RouterLink, useNavigate } from "@tanstack/react-router";
-import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerEvent } from "react";
+import { type KeyboardEvent, memo, type PointerEvent, useEffect, useMemo, useRef, useState } from "react";
 import { accessAgents } from "../api/queries.ts";
 import type { Access, HostSummary } from "../api/types.ts";
 import { useFleet } from "../fleet/feed.ts";
 import type { Fleet } from "../fleet/rows.ts";
-import { count, decimal, DASH, plain, shortId, words } from "../format.ts";
+import { count, DASH, decimal, plain, shortId, words } from "../format.ts";
 import { Empty, ProblemNote, Waiting } from "../parts/page.tsx";
 import { toneOf } from "../parts/state.tsx";
 import { useWidth } from "../parts/width.ts";
 import { agentsOf } from "./agents.ts";
 import {
-  around, bubbleRadius, capacityFor, CORE_PX, countsOf, DOTS_MOST, dotRadius, HEAD_PX, lay, moves, seat,
-  type Agent, type Cell, type Counts, type Link, type Place, type Seats,
+  type Agent,
+  around,
+  bubbleRadius,
+  type Cell,
+  CORE_PX,
+  type Counts,
+  capacityFor,
+  countsOf,
+  DOTS_MOST,
+  dotRadius,
+  HEAD_PX,
+  type Link,
+  lay,
+  moves,
+  type Place,
+  type Seats,
+  seat,
 } from "./layout.ts";
 
 /** As long as a move is told in words. */
@@ -27,10 +42,23 @@ export function AgentsMap({ accesses }: { accesses: readonly Access[] }) {
   const listed = useQuery(accessAgents);
   const agents = useMemo(() => agentsOf(listed.data ?? [], streamed(fleet.hosts)), [listed.data, fleet.hosts]);
   const told = useMoves(agents);
-  if (!listed.data) return listed.error ? <ProblemNote error={listed.error} retry={() => void listed.refetch()} /> : <Waiting lines={6} />;
+  if (!listed.data)
+    return listed.error ? (
+      <ProblemNote error={listed.error} retry={() => void listed.refetch()} />
+    ) : (
+      <Waiting lines={6} />
+    );
   if (agents.length === 0) {
     return (
-      <Empty title="No host has come yet" command="windrow token add --join" action={<RouterLink className="wr-link" to="/join">Join a host</RouterLink>}>
+      <Empty
+        title="No host has come yet"
+        command="windrow token add --join"
+        action={
+          <RouterLink className="wr-link" to="/join">
+            Join a host
+          </RouterLink>
+        }
+      >
         Each host appears here as a dot at the Access it has chosen, and moves when that Access dies or is drained.
       </Empty>
     );
@@ -79,7 +107,9 @@ function useMoves(agents: readonly Agent[]): readonly Told[] {
 
 /** The Accesses that are drawn: all but those that are gone and that nobody is at any more. */
 function placesOf(accesses: readonly Access[], counts: ReadonlyMap<string, Counts>): Place[] {
-  const shown: Place[] = accesses.filter((one) => one.state !== "departed" || counts.has(one.id)).map(({ id, region }) => ({ id, region }));
+  const shown: Place[] = accesses
+    .filter((one) => one.state !== "departed" || counts.has(one.id))
+    .map(({ id, region }) => ({ id, region }));
   const known = new Set(shown.map((one) => one.id));
   for (const id of counts.keys()) if (!known.has(id)) shown.push({ id, region: null });
   return shown;
@@ -93,7 +123,17 @@ function useKept(accesses: readonly Access[], counts: ReadonlyMap<string, Counts
   return useMemo(() => [...kept.current.values()], [ids]);
 }
 
-function Drawn({ accesses, agents, told, stale }: { accesses: readonly Access[]; agents: readonly Agent[]; told: readonly Told[]; stale: boolean }) {
+function Drawn({
+  accesses,
+  agents,
+  told,
+  stale,
+}: {
+  accesses: readonly Access[];
+  agents: readonly Agent[];
+  told: readonly Told[];
+  stale: boolean;
+}) {
   const ref = useRef<HTMLDivElement>(null);
   const width = useWidth(ref);
   const navigate = useNavigate();
@@ -113,7 +153,8 @@ function Drawn({ accesses, agents, told, stale }: { accesses: readonly Access[];
 
   const walk = (event: KeyboardEvent) => {
     const to = next(event.key, stops, looked);
-    if (event.key === "Enter" && looked?.startsWith("host_")) void navigate({ to: "/hosts/$hostId", params: { hostId: looked } });
+    if (event.key === "Enter" && looked?.startsWith("host_"))
+      void navigate({ to: "/hosts/$hostId", params: { hostId: looked } });
     else if (event.key === "Escape") look(null);
     else if (to !== null) look(to);
     else return;
@@ -127,29 +168,88 @@ function Drawn({ accesses, agents, told, stale }: { accesses: readonly Access[];
   return (
     <div className="wr-map">
       {/* Read by a screen reader as what it says in words; the drawing itself is for the eye. */}
-      <div ref={ref} className="wr-map-view" role="group" tabIndex={0} aria-label="Map of Accesses and their agents: arrow keys walk over them, Enter opens a host" aria-describedby="wr-map-words" onKeyDown={walk} onPointerOver={point} onPointerLeave={() => look(null)}>
-        <svg width={width} height={height} aria-hidden="true" data-testid="map" onClick={() => { if (looked?.startsWith("host_")) void navigate({ to: "/hosts/$hostId", params: { hostId: looked } }); }}>
-          {width > 0 && cells.map((cell) => <Node key={cell.place.id} cell={cell} access={byAccess.get(cell.place.id)} counts={counts.get(cell.place.id) ?? NONE} looked={looked === cell.place.id} />)}
+      <div
+        ref={ref}
+        className="wr-map-view"
+        role="group"
+        tabIndex={0}
+        aria-label="Map of Accesses and their agents: arrow keys walk over them, Enter opens a host"
+        aria-describedby="wr-map-words"
+        onKeyDown={walk}
+        onPointerOver={point}
+        onPointerLeave={() => look(null)}
+      >
+        <svg
+          width={width}
+          height={height}
+          aria-hidden="true"
+          data-testid="map"
+          onClick={() => {
+            if (looked?.startsWith("host_")) void navigate({ to: "/hosts/$hostId", params: { hostId: looked } });
+          }}
+        >
+          {width > 0 &&
+            cells.map((cell) => (
+              <Node
+                key={cell.place.id}
+                cell={cell}
+                access={byAccess.get(cell.place.id)}
+                counts={counts.get(cell.place.id) ?? NONE}
+                looked={looked === cell.place.id}
+              />
+            ))}
           {/* Not before the width is known: dots would fly in from where they never were. */}
-          {width === 0 ? null : asDots
-            ? agents.map((agent) => {
-                const cell = where.get(agent.access);
-                const held = seats.get(agent.id);
-                if (!cell || !held) return null;
-                const at = around(held.slot, capacity, cell.radius);
-                return <Dot key={agent.id} id={agent.id} access={agent.access} link={agent.link} x={cell.x + at.x} y={cell.y + at.y} radius={dotRadius(capacity, cell.radius)} looked={looked === agent.id} />;
-              })
-            : cells.map((cell) => <Bubbles key={cell.place.id} cell={cell} counts={counts.get(cell.place.id) ?? NONE} all={agents.length} />)}
+          {width === 0
+            ? null
+            : asDots
+              ? agents.map((agent) => {
+                  const cell = where.get(agent.access);
+                  const held = seats.get(agent.id);
+                  if (!cell || !held) return null;
+                  const at = around(held.slot, capacity, cell.radius);
+                  return (
+                    <Dot
+                      key={agent.id}
+                      id={agent.id}
+                      access={agent.access}
+                      link={agent.link}
+                      x={cell.x + at.x}
+                      y={cell.y + at.y}
+                      radius={dotRadius(capacity, cell.radius)}
+                      looked={looked === agent.id}
+                    />
+                  );
+                })
+              : cells.map((cell) => (
+                  <Bubbles
+                    key={cell.place.id}
+                    cell={cell}
+                    counts={counts.get(cell.place.id) ?? NONE}
+                    all={agents.length}
+                  />
+                ))}
         </svg>
       </div>
       <div className="wr-map-foot">
         <Keys />
-        <div role="status" data-testid="map-told">{told.length > 0 ? told.map((one) => `${moved(one)}.`).join(" ") : ""}</div>
-        <div role="status" data-testid="map-looked" className="wr-map-looked">{looked === null ? "" : described(looked, agents, byAccess, counts)}</div>
+        <div role="status" data-testid="map-told">
+          {told.length > 0 ? told.map((one) => `${moved(one)}.`).join(" ") : ""}
+        </div>
+        <div role="status" data-testid="map-looked" className="wr-map-looked">
+          {looked === null ? "" : described(looked, agents, byAccess, counts)}
+        </div>
       </div>
-      {stale && <Text size="sm" className="wr-quiet">The live stream is down: this is the last that was known.</Text>}
+      {stale && (
+        <Text size="sm" className="wr-quiet">
+          The live stream is down: this is the last that was known.
+        </Text>
+      )}
       <ul id="wr-map-words" className="wr-unseen">
-        {cells.map((cell) => <li key={cell.place.id}>{spoken(cell.place, byAccess.get(cell.place.id), counts.get(cell.place.id) ?? NONE)}</li>)}
+        {cells.map((cell) => (
+          <li key={cell.place.id}>
+            {spoken(cell.place, byAccess.get(cell.place.id), counts.get(cell.place.id) ?? NONE)}
+          </li>
+        ))}
       </ul>
     </div>
   );
@@ -158,9 +258,31 @@ function Drawn({ accesses, agents, told, stale }: { accesses: readonly Access[];
 const TONES: Record<Link, string> = { online: "ok", suspect: "warn", lost: "bad" };
 
 /** Online is round, suspect a triangle, lost a cross: no state by its colour alone. A move is the change of its place. */
-const Dot = memo(function Dot({ id, access, link, x, y, radius, looked }: { id: string; access: string; link: Link; x: number; y: number; radius: number; looked: boolean }) {
+const Dot = memo(function Dot({
+  id,
+  access,
+  link,
+  x,
+  y,
+  radius,
+  looked,
+}: {
+  id: string;
+  access: string;
+  link: Link;
+  x: number;
+  y: number;
+  radius: number;
+  looked: boolean;
+}) {
   return (
-    <g className={`wr-map-dot wr-tone-${TONES[link]}`} data-at={id} data-access={access} data-link={link} style={{ transform: `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)` }}>
+    <g
+      className={`wr-map-dot wr-tone-${TONES[link]}`}
+      data-at={id}
+      data-access={access}
+      data-link={link}
+      style={{ transform: `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)` }}
+    >
       {looked && <circle r={radius + 4} className="wr-map-ring" />}
       <circle r={radius + 2} fill="transparent" />
       <Mark link={link} radius={radius} />
@@ -171,10 +293,27 @@ const Dot = memo(function Dot({ id, access, link, x, y, radius, looked }: { id: 
 function Mark({ link, radius: r }: { link: Link; radius: number }) {
   if (link === "online") return <circle r={r} fill="currentColor" />;
   if (link === "suspect") return <path d={`M0 ${-1.3 * r} L${1.2 * r} ${r} L${-1.2 * r} ${r} Z`} fill="currentColor" />;
-  return <path d={`M${-r} ${-r} L${r} ${r} M${r} ${-r} L${-r} ${r}`} stroke="currentColor" strokeWidth={Math.max(1.4, r * 0.6)} strokeLinecap="round" />;
+  return (
+    <path
+      d={`M${-r} ${-r} L${r} ${r} M${r} ${-r} L${-r} ${r}`}
+      stroke="currentColor"
+      strokeWidth={Math.max(1.4, r * 0.6)}
+      strokeLinecap="round"
+    />
+  );
 }
 
-function Node({ cell, access, counts, looked }: { cell: Cell; access: Access | undefined; counts: Counts; looked: boolean }) {
+function Node({
+  cell,
+  access,
+  counts,
+  looked,
+}: {
+  cell: Cell;
+  access: Access | undefined;
+  counts: Counts;
+  looked: boolean;
+}) {
   const state = access?.state ?? "departed";
   const tone = toneOf(state);
   const all = counts.online + counts.suspect + counts.lost;
@@ -187,11 +326,20 @@ function Node({ cell, access, counts, looked }: { cell: Cell; access: Access | u
         <circle r={CORE_PX - 8} className="wr-map-core" />
         {tone === "ok" && <circle r={6} fill="currentColor" />}
         {tone === "warn" && <path d="M0 -7 L7 5.5 L-7 5.5 Z" fill="currentColor" />}
-        {tone === "bad" && <path d="M-6 -6 L6 6 M6 -6 L-6 6" stroke="currentColor" strokeWidth={3} strokeLinecap="round" />}
+        {tone === "bad" && (
+          <path d="M-6 -6 L6 6 M6 -6 L-6 6" stroke="currentColor" strokeWidth={3} strokeLinecap="round" />
+        )}
       </g>
-      <text x={cell.x} y={top} className="wr-map-region">{cell.place.region === null ? "Region not known" : plain(cell.place.region)}</text>
-      <text x={cell.x} y={top + 17} className="wr-map-id">{plain(shortId(cell.place.id))}{state === "serving" ? "" : ` · ${words(state).toLowerCase()}`}</text>
-      <text x={cell.x} y={top + 33} className="wr-map-id">{figures(all, access)}</text>
+      <text x={cell.x} y={top} className="wr-map-region">
+        {cell.place.region === null ? "Region not known" : plain(cell.place.region)}
+      </text>
+      <text x={cell.x} y={top + 17} className="wr-map-id">
+        {plain(shortId(cell.place.id))}
+        {state === "serving" ? "" : ` · ${words(state).toLowerCase()}`}
+      </text>
+      <text x={cell.x} y={top + 33} className="wr-map-id">
+        {figures(all, access)}
+      </text>
     </g>
   );
 }
@@ -202,12 +350,21 @@ function Bubbles({ cell, counts, all }: { cell: Cell; counts: Counts; all: numbe
   return (
     <g data-at={cell.place.id} data-testid="bubble" style={{ transform: `translate(${cell.x}px, ${cell.y}px)` }}>
       <circle r={1} className="wr-map-bubble wr-tone-ok" style={{ transform: `scale(${radius.toFixed(1)})` }} />
-      {LINKS.map((link, index) => counts[link] > 0 && (
-        <g key={link} className={`wr-tone-${TONES[link]}`} style={{ transform: `translate(${-30}px, ${CORE_PX + 12 + index * 17}px)` }}>
-          <Mark link={link} radius={4} />
-          <text x={10} y={4} className="wr-map-count">{count(counts[link])} {link}</text>
-        </g>
-      ))}
+      {LINKS.map(
+        (link, index) =>
+          counts[link] > 0 && (
+            <g
+              key={link}
+              className={`wr-tone-${TONES[link]}`}
+              style={{ transform: `translate(${-30}px, ${CORE_PX + 12 + index * 17}px)` }}
+            >
+              <Mark link={link} radius={4} />
+              <text x={10} y={4} className="wr-map-count">
+                {count(counts[link])} {link}
+              </text>
+            </g>
+          ),
+      )}
     </g>
   );
 }
@@ -216,7 +373,12 @@ function Keys() {
   return (
     <div className="wr-map-keys" aria-hidden="true">
       {LINKS.map((link) => (
-        <span key={link} className={`wr-tone-${TONES[link]}`}><svg width="12" height="12" viewBox="-6 -6 12 12"><Mark link={link} radius={4} /></svg><span>{words(link)}</span></span>
+        <span key={link} className={`wr-tone-${TONES[link]}`}>
+          <svg width="12" height="12" viewBox="-6 -6 12 12">
+            <Mark link={link} radius={4} />
+          </svg>
+          <span>{words(link)}</span>
+        </span>
       ))}
       <span className="wr-quiet">further in: a shorter round trip</span>
     </div>
@@ -224,10 +386,13 @@ function Keys() {
 }
 
 const agentsWord = (number: number): string => `${count(number)} ${number === 1 ? "agent" : "agents"}`;
-const rtt = (ms: number | null | undefined): string => (ms === null || ms === undefined ? DASH : `${decimal(ms, 1)} ms`);
+const rtt = (ms: number | null | undefined): string =>
+  ms === null || ms === undefined ? DASH : `${decimal(ms, 1)} ms`;
 
 function figures(all: number, access: Access | undefined): string {
-  return access?.rtt_ms === null || access?.rtt_ms === undefined ? agentsWord(all) : `${agentsWord(all)} · ${rtt(access.rtt_ms)}`;
+  return access?.rtt_ms === null || access?.rtt_ms === undefined
+    ? agentsWord(all)
+    : `${agentsWord(all)} · ${rtt(access.rtt_ms)}`;
 }
 
 function moved({ from, to, count: number }: Told): string {
@@ -241,7 +406,12 @@ function spoken(place: Place, access: Access | undefined, counts: Counts): strin
   return `${plain(shortId(place.id))} ${region}: ${words(access?.state ?? "departed").toLowerCase()}, ${agentsWord(all)}: ${count(counts.online)} online, ${count(counts.suspect)} suspect, ${count(counts.lost)} lost${median}.`;
 }
 
-function described(id: string, agents: readonly Agent[], byAccess: ReadonlyMap<string, Access>, counts: ReadonlyMap<string, Counts>): string {
+function described(
+  id: string,
+  agents: readonly Agent[],
+  byAccess: ReadonlyMap<string, Access>,
+  counts: ReadonlyMap<string, Counts>,
+): string {
   const agent = agents.find((one) => one.id === id);
   if (!agent) return spoken({ id, region: byAccess.get(id)?.region ?? null }, byAccess.get(id), counts.get(id) ?? NONE);
   const region = byAccess.get(agent.access)?.region;

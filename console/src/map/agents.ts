@@ -17,7 +17,14 @@ export function agentsOf(listed: readonly AgentRow[], streamed: Iterable<HostSum
   for (const row of found.values()) {
     const link = LINKS[row.link_state];
     if (row.access_id === null || link === undefined) continue;
-    agents.push({ id: row.id, name: row.name, access: row.access_id, link, rttMs: row.rtt_ms, simulated: row.simulated });
+    agents.push({
+      id: row.id,
+      name: row.name,
+      access: row.access_id,
+      link,
+      rttMs: row.rtt_ms,
+      simulated: row.simulated,
+    });
   }
   return agents;
 }

@@ -48,7 +48,11 @@ const EDGE_PX = 14;
 export const CORE_PX = 22;
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
 /** Bands of the round trip in milliseconds (below, share of the places from, to): within a city, a continent, beyond. */
-const BANDS: readonly (readonly [belowMs: number, from: number, to: number])[] = [[10, 0, 0.4], [60, 0.4, 0.75], [Infinity, 0.75, 1]];
+const BANDS: readonly (readonly [belowMs: number, from: number, to: number])[] = [
+  [10, 0, 0.4],
+  [60, 0.4, 0.75],
+  [Infinity, 0.75, 1],
+];
 const UNKNOWN_MS = 20;
 
 /** Any Access may have to take all agents: there are twice as many places as agents, and never fewer than before. */
@@ -118,7 +122,8 @@ export function dotRadius(capacity: number, radius: number): number {
 /** Regions by name, those that nobody knows last; in each the Accesses by id. */
 export function inOrder<T extends Place>(places: readonly T[]): T[] {
   return [...places].sort((one, other) => {
-    if (one.region !== other.region) return one.region === null ? 1 : other.region === null ? -1 : one.region.localeCompare(other.region);
+    if (one.region !== other.region)
+      return one.region === null ? 1 : other.region === null ? -1 : one.region.localeCompare(other.region);
     return one.id < other.id ? -1 : 1;
   });
 }
@@ -156,7 +161,10 @@ export function bubbleRadius(count: number, all: number, radius: number): number
 }
 
 /** How many went from where to where between two looks; who is new, or has gone for good, did not move. */
-export function moves(before: ReadonlyMap<string, string>, agents: readonly Agent[]): { from: string; to: string; count: number }[] {
+export function moves(
+  before: ReadonlyMap<string, string>,
+  agents: readonly Agent[],
+): { from: string; to: string; count: number }[] {
   const found = new Map<string, { from: string; to: string; count: number }>();
   for (const agent of agents) {
     const from = before.get(agent.id);

@@ -2,8 +2,8 @@
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useState, type FormEvent } from "react";
-import { audit as auditQuery, auditBefore, auditVerdict, type AuditWanted } from "../api/queries.ts";
+import { type FormEvent, useState } from "react";
+import { type AuditWanted, auditBefore, audit as auditQuery, auditVerdict } from "../api/queries.ts";
 import type { AuditRow, AuditVerdict } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
 import { count, plain } from "../format.ts";
@@ -12,8 +12,8 @@ import { ListFoot } from "../parts/ListFoot.tsx";
 import { useOlder } from "../parts/older.ts";
 import { Empty, Facts, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { State, When } from "../parts/state.tsx";
 import { Actor, Subject } from "../parts/Subject.tsx";
+import { State, When } from "../parts/state.tsx";
 import { quoted } from "../request.ts";
 
 const COLUMNS: readonly CsvColumn<AuditRow>[] = [
@@ -42,8 +42,14 @@ const moment = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${
 export function AuditPage() {
   const search = useSearch({ from: "/audit" });
   const navigate = useNavigate({ from: "/audit" });
-  const given = Object.fromEntries(FIELDS.flatMap(([name]) => (search[name] ? [[name, search[name]]] : []))) as AuditWanted;
-  const wanted: AuditWanted = { ...given, since: given.since && moment(given.since), until: given.until && moment(given.until) };
+  const given = Object.fromEntries(
+    FIELDS.flatMap(([name]) => (search[name] ? [[name, search[name]]] : [])),
+  ) as AuditWanted;
+  const wanted: AuditWanted = {
+    ...given,
+    since: given.since && moment(given.since),
+    until: given.until && moment(given.until),
+  };
   const narrowed = Object.keys(given).length > 0;
   const go = (next: AuditWanted) => void navigate({ to: "/audit", search: next as never, replace: true });
   return (
@@ -62,7 +68,9 @@ export function AuditPage() {
 }
 
 function queryOf(wanted: AuditWanted): string {
-  const words = new URLSearchParams(Object.entries(wanted).filter((entry): entry is [string, string] => Boolean(entry[1]))).toString();
+  const words = new URLSearchParams(
+    Object.entries(wanted).filter((entry): entry is [string, string] => Boolean(entry[1])),
+  ).toString();
   return words ? `?${words}` : "";
 }
 
@@ -75,16 +83,32 @@ function Search({ given, go, narrowed }: { given: AuditWanted; go: (wanted: Audi
   const [draft, setDraft] = useState<AuditWanted>(given);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    go(Object.fromEntries(Object.entries(draft).flatMap(([name, value]) => (value?.trim() ? [[name, value.trim()]] : []))));
+    go(
+      Object.fromEntries(
+        Object.entries(draft).flatMap(([name, value]) => (value?.trim() ? [[name, value.trim()]] : [])),
+      ),
+    );
   };
   return (
     <form onSubmit={submit} role="search" aria-label="Entries">
       <Group gap={8} p={10} align="flex-end">
         {FIELDS.map(([name, label, example]) => (
-          <TextInput key={name} size="xs" w={name === "since" || name === "until" ? 130 : 190} label={label} placeholder={example} value={draft[name] ?? ""} onChange={(event) => setDraft({ ...draft, [name]: event.currentTarget.value })} />
+          <TextInput
+            key={name}
+            size="xs"
+            w={name === "since" || name === "until" ? 130 : 190}
+            label={label}
+            placeholder={example}
+            value={draft[name] ?? ""}
+            onChange={(event) => setDraft({ ...draft, [name]: event.currentTarget.value })}
+          />
         ))}
         <Button type="submit">Search</Button>
-        {narrowed && <Button variant="subtle" color="gray" onClick={() => go({})}>Clear</Button>}
+        {narrowed && (
+          <Button variant="subtle" color="gray" onClick={() => go({})}>
+            Clear
+          </Button>
+        )}
       </Group>
     </form>
   );
@@ -92,33 +116,68 @@ function Search({ given, go, narrowed }: { given: AuditWanted; go: (wanted: Audi
 
 function Entries({ wanted, narrowed }: { wanted: AuditWanted; narrowed: boolean }) {
   const query = useQuery(auditQuery(wanted));
-  const older = useOlder(JSON.stringify(wanted), query.data, (cursor) => auditBefore(wanted, cursor), (row) => String(row.number));
+  const older = useOlder(
+    JSON.stringify(wanted),
+    query.data,
+    (cursor) => auditBefore(wanted, cursor),
+    (row) => String(row.number),
+  );
   return (
     <Loaded query={query} lines={8}>
       {() =>
         older.rows.length === 0 ? (
-          <Empty title={narrowed ? "No entry matches" : "Nothing was decided yet"} command="windrow audit ls">{narrowed ? "Actor and subject must be whole; an action may be a beginning that ends with a dot, such as host." : "Whoever changes anything here is written down with the reason."}</Empty>
+          <Empty title={narrowed ? "No entry matches" : "Nothing was decided yet"} command="windrow audit ls">
+            {narrowed
+              ? "Actor and subject must be whole; an action may be a beginning that ends with a dot, such as host."
+              : "Whoever changes anything here is written down with the reason."}
+          </Empty>
         ) : (
           <>
             <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of entries">
               <table className="wr-table">
-                <thead><tr><th scope="col" className="num">No.</th><th scope="col">When</th><th scope="col">Actor</th><th scope="col">Action</th><th scope="col">Subject</th><th scope="col">Reason</th><th scope="col">Fields</th></tr></thead>
+                <thead>
+                  <tr>
+                    <th scope="col" className="num">
+                      No.
+                    </th>
+                    <th scope="col">When</th>
+                    <th scope="col">Actor</th>
+                    <th scope="col">Action</th>
+                    <th scope="col">Subject</th>
+                    <th scope="col">Reason</th>
+                    <th scope="col">Fields</th>
+                  </tr>
+                </thead>
                 <tbody>
                   {older.rows.map((row) => (
                     <tr key={row.number}>
-                      <td className="num" title={`chain ${row.chain}`}>{count(row.number)}</td>
-                      <td className="wr-quiet"><When at={row.at} /></td>
-                      <td><Actor actor={row.actor} /></td>
+                      <td className="num" title={`chain ${row.chain}`}>
+                        {count(row.number)}
+                      </td>
+                      <td className="wr-quiet">
+                        <When at={row.at} />
+                      </td>
+                      <td>
+                        <Actor actor={row.actor} />
+                      </td>
                       <td className="wr-mono">{plain(row.action)}</td>
-                      <td><Subject id={row.subject} /></td>
+                      <td>
+                        <Subject id={row.subject} />
+                      </td>
                       <td className="wr-break">{row.reason ? plain(row.reason) : "–"}</td>
-                      <td className="wr-break wr-quiet">{Object.entries(row.fields).map(([name, value]) => `${plain(name)}=${plain(value)}`).join(", ") || "–"}</td>
+                      <td className="wr-break wr-quiet">
+                        {Object.entries(row.fields)
+                          .map(([name, value]) => `${plain(name)}=${plain(value)}`)
+                          .join(", ") || "–"}
+                      </td>
                     </tr>
                   ))}
                 </tbody>
               </table>
             </div>
-            <Group justify="flex-end" px={12} pt={8}><CsvButton of="the audit entries" name="windrow-audit" columns={COLUMNS} rows={() => older.rows} /></Group>
+            <Group justify="flex-end" px={12} pt={8}>
+              <CsvButton of="the audit entries" name="windrow-audit" columns={COLUMNS} rows={() => older.rows} />
+            </Group>
             <ListFoot older={older as never} shown={older.rows.length} />
           </>
         )
@@ -130,9 +189,22 @@ function Entries({ wanted, narrowed }: { wanted: AuditWanted; narrowed: boolean 
 function Verify() {
   const check = useMutation({ mutationFn: auditVerdict });
   return (
-    <Panel title="Is it whole?" label="Verification" actions={<Button variant="default" loading={check.isPending} onClick={() => check.mutate()}>Verify now</Button>}>
+    <Panel
+      title="Is it whole?"
+      label="Verification"
+      actions={
+        <Button variant="default" loading={check.isPending} onClick={() => check.mutate()}>
+          Verify now
+        </Button>
+      }
+    >
       <Stack gap="sm">
-        {!check.data && <Text size="sm" className="wr-quiet">Each entry holds a hash over itself and the one before: whoever changes or removes one breaks the chain from there on. Verifying computes all of it again.</Text>}
+        {!check.data && (
+          <Text size="sm" className="wr-quiet">
+            Each entry holds a hash over itself and the one before: whoever changes or removes one breaks the chain from
+            there on. Verifying computes all of it again.
+          </Text>
+        )}
         {check.data && <Verdict verdict={check.data} />}
         {check.error && <ProblemNote error={check.error} retry={() => check.mutate()} />}
       </Stack>
@@ -144,12 +216,41 @@ function Verdict({ verdict }: { verdict: AuditVerdict }) {
   return (
     <div role="status" data-testid="verdict">
       <Stack gap="xs">
-        {verdict.intact ? <State state={`Intact: ${count(verdict.entries)} entries`} tone="ok" /> : <State state={`Not intact${verdict.first_broken === null ? "" : `: entry ${count(verdict.first_broken)} is the first that does not fit`}`} tone="bad" />}
-        {verdict.problem && <Text size="sm" className="wr-break">{plain(verdict.problem)}</Text>}
+        {verdict.intact ? (
+          <State state={`Intact: ${count(verdict.entries)} entries`} tone="ok" />
+        ) : (
+          <State
+            state={`Not intact${verdict.first_broken === null ? "" : `: entry ${count(verdict.first_broken)} is the first that does not fit`}`}
+            tone="bad"
+          />
+        )}
+        {verdict.problem && (
+          <Text size="sm" className="wr-break">
+            {plain(verdict.problem)}
+          </Text>
+        )}
         <Facts
           rows={[
-            ["Head", verdict.head ? <span key="h" className="wr-mono wr-break">{verdict.head.number} {verdict.head.chain}</span> : "–"],
-            ["Anchor", verdict.anchor ? <span key="a">entry {count(verdict.anchor.number)}, <When at={verdict.anchor.at} /></span> : "none yet"],
+            [
+              "Head",
+              verdict.head ? (
+                <span key="h" className="wr-mono wr-break">
+                  {verdict.head.number} {verdict.head.chain}
+                </span>
+              ) : (
+                "–"
+              ),
+            ],
+            [
+              "Anchor",
+              verdict.anchor ? (
+                <span key="a">
+                  entry {count(verdict.anchor.number)}, <When at={verdict.anchor.at} />
+                </span>
+              ) : (
+                "none yet"
+              ),
+            ],
           ]}
         />
       </Stack>

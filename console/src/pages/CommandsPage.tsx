@@ -5,12 +5,12 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { command as commandQuery, host as hostQuery } from "../api/queries.ts";
 import type { CommandRow } from "../api/types.ts";
 import { percent, plain, words } from "../format.ts";
-import { CommandList, Result, took, type CommandSearch } from "../parts/CommandList.tsx";
+import { CommandList, type CommandSearch, Result, took } from "../parts/CommandList.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { Facts, Id, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { Shape, State, toneOf, When } from "../parts/state.tsx";
 import { Subject } from "../parts/Subject.tsx";
+import { Shape, State, toneOf, When } from "../parts/state.tsx";
 
 export function CommandsPage() {
   const search = useSearch({ from: "/commands" });
@@ -19,7 +19,12 @@ export function CommandsPage() {
   return (
     <div className="wr-page">
       <PageHead title="Commands" />
-      <Panel bare label="Commands"><CommandList search={words} onSearch={(next) => void navigate({ to: "/commands", search: next as never, replace: true })} /></Panel>
+      <Panel bare label="Commands">
+        <CommandList
+          search={words}
+          onSearch={(next) => void navigate({ to: "/commands", search: next as never, replace: true })}
+        />
+      </Panel>
     </div>
   );
 }
@@ -27,7 +32,13 @@ export function CommandsPage() {
 export function CommandPage() {
   const { commandId } = useParams({ from: "/commands/$commandId" });
   const query = useQuery(commandQuery(commandId));
-  return <div className="wr-page"><Loaded query={query} lines={10}>{(row) => <CommandView row={row} />}</Loaded></div>;
+  return (
+    <div className="wr-page">
+      <Loaded query={query} lines={10}>
+        {(row) => <CommandView row={row} />}
+      </Loaded>
+    </div>
+  );
 }
 
 function CommandView({ row }: { row: CommandRow }) {
@@ -35,22 +46,49 @@ function CommandView({ row }: { row: CommandRow }) {
   return (
     <>
       <PageHead
-        above={<Link className="wr-link" to="/commands">Commands</Link>}
+        above={
+          <Link className="wr-link" to="/commands">
+            Commands
+          </Link>
+        }
         title={words(row.kind)}
-        beside={<><State state={row.state} /><Text size="xs" className="wr-quiet" component="span"><Id id={row.id} /></Text></>}
+        beside={
+          <>
+            <State state={row.state} />
+            <Text size="xs" className="wr-quiet" component="span">
+              <Id id={row.id} />
+            </Text>
+          </>
+        }
       />
-      {row.error && <div className="wr-note wr-note-bad" style={{ marginBottom: 14 }} role="note"><strong>{words(row.state)}</strong><span className="wr-break">{plain(row.error)}</span></div>}
+      {row.error && (
+        <div className="wr-note wr-note-bad" style={{ marginBottom: 14 }} role="note">
+          <strong>{words(row.state)}</strong>
+          <span className="wr-break">{plain(row.error)}</span>
+        </div>
+      )}
       <div className="wr-columns">
         <div className="wr-stack">
-          <Panel title="Result"><Result result={row.result} /></Panel>
-          <Panel title="Events" bare><EventList subject={row.id} /></Panel>
+          <Panel title="Result">
+            <Result result={row.result} />
+          </Panel>
+          <Panel title="Events" bare>
+            <EventList subject={row.id} />
+          </Panel>
         </div>
         <aside className="wr-stack" aria-label="About this command">
-          <Panel title="Steps"><Way row={row} /></Panel>
+          <Panel title="Steps">
+            <Way row={row} />
+          </Panel>
           <Panel title="About">
             <Facts
               rows={[
-                ["Host", <Link key="h" className="wr-link" to="/hosts/$hostId" params={{ hostId: row.host_id }}>{plain(host.data?.name ?? row.host_id)}</Link>],
+                [
+                  "Host",
+                  <Link key="h" className="wr-link" to="/hosts/$hostId" params={{ hostId: row.host_id }}>
+                    {plain(host.data?.name ?? row.host_id)}
+                  </Link>,
+                ],
                 ["About", <Subject key="s" id={row.subject} />],
                 ["Progress", percent(row.progress)],
                 ["Took", took(row)],
@@ -77,12 +115,25 @@ function Way({ row }: { row: CommandRow }) {
   return (
     <ol className="wr-steps" aria-label="Steps">
       {steps.map(([name, at, came], index) => {
-        const tone = !came ? "off" : index === steps.length - 1 ? toneOf(row.state) : index === last && !over ? "busy" : "ok";
+        const tone = !came
+          ? "off"
+          : index === steps.length - 1
+            ? toneOf(row.state)
+            : index === last && !over
+              ? "busy"
+              : "ok";
         return (
           <li key={`${index} ${name}`} aria-current={index === last && !over ? "step" : undefined}>
-            <span className={`wr-state wr-tone-${tone}`}><Shape tone={tone} /></span>
-            <span className={came ? "" : "wr-quiet"}>{name}{!came && " (not yet)"}</span>
-            <span className="wr-quiet" style={{ fontSize: 12 }}><When at={at} /></span>
+            <span className={`wr-state wr-tone-${tone}`}>
+              <Shape tone={tone} />
+            </span>
+            <span className={came ? "" : "wr-quiet"}>
+              {name}
+              {!came && " (not yet)"}
+            </span>
+            <span className="wr-quiet" style={{ fontSize: 12 }}>
+              <When at={at} />
+            </span>
           </li>
         );
       })}

@@ -10,15 +10,36 @@ export function EventsPage() {
   const navigate = useNavigate({ from: "/events" });
   const subject = words["subject"];
   const search: EventSearch = { q: words["q"] ?? "", kind: words["kind"] ?? "" };
-  const go = (next: Record<string, string | undefined>) => void navigate({ to: "/events", search: next as never, replace: true });
+  const go = (next: Record<string, string | undefined>) =>
+    void navigate({ to: "/events", search: next as never, replace: true });
   return (
     <div className="wr-page">
       <PageHead
         title="Events"
-        beside={subject && <Text size="sm" className="wr-quiet wr-break">about <span className="wr-mono">{plain(subject)}</span></Text>}
-        actions={subject && <Button variant="default" onClick={() => go({ q: search.q, kind: search.kind })}>All events</Button>}
+        beside={
+          subject && (
+            <Text size="sm" className="wr-quiet wr-break">
+              about <span className="wr-mono">{plain(subject)}</span>
+            </Text>
+          )
+        }
+        actions={
+          subject && (
+            <Button variant="default" onClick={() => go({ q: search.q, kind: search.kind })}>
+              All events
+            </Button>
+          )
+        }
       />
-      <Panel bare label="Events"><EventList key={subject ?? ""} subject={subject} follow search={search} onSearch={(next) => go({ subject, ...next })} /></Panel>
+      <Panel bare label="Events">
+        <EventList
+          key={subject ?? ""}
+          subject={subject}
+          follow
+          search={search}
+          onSearch={(next) => go({ subject, ...next })}
+        />
+      </Panel>
     </div>
   );
 }

@@ -2,11 +2,21 @@
 import { Badge, Button, Group, Menu, Text } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useDeferredValue, useMemo, useState } from "react";
-import { EVERYTHING, FACETS, filterFromSearch, matcher, searchFromFilter, tally, toggled, type Facet, type FleetFilter } from "../fleet/filter.ts";
+import type { CsvColumn } from "../csv.ts";
 import { FleetTable } from "../fleet/FleetTable.tsx";
 import { useFleet } from "../fleet/feed.ts";
+import {
+  EVERYTHING,
+  FACETS,
+  type Facet,
+  type FleetFilter,
+  filterFromSearch,
+  matcher,
+  searchFromFilter,
+  tally,
+  toggled,
+} from "../fleet/filter.ts";
 import type { FleetRow } from "../fleet/rows.ts";
-import type { CsvColumn } from "../csv.ts";
 import { count, plain, words } from "../format.ts";
 import { CsvButton } from "../parts/Csv.tsx";
 import { FilterBox } from "../parts/FilterBox.tsx";
@@ -14,7 +24,14 @@ import { ChevronIcon, JoinIcon } from "../parts/icons.tsx";
 import { Empty, Figure, PageHead, ProblemNote, Waiting } from "../parts/page.tsx";
 import { State } from "../parts/state.tsx";
 
-const FACET_NAMES: Record<Facet, string> = { kind: "Kind", link: "Host link", slot: "Slot", region: "Region", tier: "Tier", simulated: "Real or simulated" };
+const FACET_NAMES: Record<Facet, string> = {
+  kind: "Kind",
+  link: "Host link",
+  slot: "Slot",
+  region: "Region",
+  tier: "Tier",
+  simulated: "Real or simulated",
+};
 const VALUE_NAMES: Record<string, string> = { gpu: "GPU", cpu: "CPU host", none: "None" };
 
 const FLEET_CSV: readonly CsvColumn<FleetRow>[] = [
@@ -37,7 +54,8 @@ const FLEET_CSV: readonly CsvColumn<FleetRow>[] = [
   { name: "at", value: (row) => row.at },
 ];
 
-const SEARCH_HELP = "Words match host, hardware, tier, region, state or id. Comparisons: util>80 temp>=75 mem>=40 used<10 (GiB) power>300 price<2.";
+const SEARCH_HELP =
+  "Words match host, hardware, tier, region, state or id. Comparisons: util>80 temp>=75 mem>=40 used<10 (GiB) power>300 price<2.";
 
 export function FleetPage() {
   const { fleet, loading, error, live, again } = useFleet();
@@ -55,15 +73,47 @@ export function FleetPage() {
 
   return (
     <div className="wr-page-full">
-      <PageHead title="Fleet" beside={<Liveness live={live} loading={loading} />} actions={<><CsvButton of="the fleet" name="windrow-fleet" columns={FLEET_CSV} rows={() => rows} disabled={rows.length === 0} /><Button component={Link} to="/fleet/map" variant="default">Map</Button><Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>Join a host</Button></>} />
+      <PageHead
+        title="Fleet"
+        beside={<Liveness live={live} loading={loading} />}
+        actions={
+          <>
+            <CsvButton
+              of="the fleet"
+              name="windrow-fleet"
+              columns={FLEET_CSV}
+              rows={() => rows}
+              disabled={rows.length === 0}
+            />
+            <Button component={Link} to="/fleet/map" variant="default">
+              Map
+            </Button>
+            <Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>
+              Join a host
+            </Button>
+          </>
+        }
+      />
       <Totals rows={deferred} hosts={fleet.hostCount} known={!loading && (error === null || deferred.length > 0)} />
       <Group gap={6} my={12} align="center">
-        <FilterBox value={filter.text} onChange={(text) => apply({ ...filter, text })} placeholder="Filter: words, util>80, mem>=40 …" help={SEARCH_HELP} restMs={60} />
-        {FACETS.map((facet) => <FacetMenu key={facet} facet={facet} rows={deferred} filter={filter} apply={apply} />)}
+        <FilterBox
+          value={filter.text}
+          onChange={(text) => apply({ ...filter, text })}
+          placeholder="Filter: words, util>80, mem>=40 …"
+          help={SEARCH_HELP}
+          restMs={60}
+        />
+        {FACETS.map((facet) => (
+          <FacetMenu key={facet} facet={facet} rows={deferred} filter={filter} apply={apply} />
+        ))}
         {narrowed && (
           <>
-            <Text size="sm" className="wr-quiet" aria-live="polite" data-testid="shown">{count(rows.length)} of {count(deferred.length)}</Text>
-            <Button variant="subtle" color="gray" onClick={() => apply({ ...EVERYTHING, sort: filter.sort })}>Clear</Button>
+            <Text size="sm" className="wr-quiet" aria-live="polite" data-testid="shown">
+              {count(rows.length)} of {count(deferred.length)}
+            </Text>
+            <Button variant="subtle" color="gray" onClick={() => apply({ ...EVERYTHING, sort: filter.sort })}>
+              Clear
+            </Button>
           </>
         )}
       </Group>
@@ -76,13 +126,33 @@ export function FleetPage() {
           rows={rows}
           sort={filter.sort}
           onSort={(sort) => apply({ ...filter, sort })}
-          empty={narrowed ? (
-            <Empty title="Nothing matches this filter" action={<Button variant="default" onClick={() => apply({ ...EVERYTHING, sort: filter.sort })}>Show all {count(deferred.length)}</Button>}>{SEARCH_HELP}</Empty>
-          ) : (
-            <Empty title="No hosts yet" command="windrow token add --join" action={<Button component={Link} to="/join">Join a host by one line</Button>}>
-              A host appears here seconds after its agent joins. On the machine that runs the Master, <code>windrow up</code> joins that very machine; for another, make a join token here or with:
-            </Empty>
-          )}
+          empty={
+            narrowed ? (
+              <Empty
+                title="Nothing matches this filter"
+                action={
+                  <Button variant="default" onClick={() => apply({ ...EVERYTHING, sort: filter.sort })}>
+                    Show all {count(deferred.length)}
+                  </Button>
+                }
+              >
+                {SEARCH_HELP}
+              </Empty>
+            ) : (
+              <Empty
+                title="No hosts yet"
+                command="windrow token add --join"
+                action={
+                  <Button component={Link} to="/join">
+                    Join a host by one line
+                  </Button>
+                }
+              >
+                A host appears here seconds after its agent joins. On the machine that runs the Master,{" "}
+                <code>windrow up</code> joins that very machine; for another, make a join token here or with:
+              </Empty>
+            )
+          }
         />
       )}
     </div>
@@ -91,7 +161,11 @@ export function FleetPage() {
 
 function Liveness({ live, loading }: { live: boolean; loading: boolean }) {
   if (loading) return null;
-  return <Text size="xs" component="span"><State state={live ? "Live" : "Not live"} tone={live ? "ok" : "warn"} /></Text>;
+  return (
+    <Text size="xs" component="span">
+      <State state={live ? "Live" : "Not live"} tone={live ? "ok" : "warn"} />
+    </Text>
+  );
 }
 
 /** known: the fleet was read; before that there is nothing to count, which is not zero. */
@@ -113,7 +187,11 @@ function Totals({ rows, hosts, known }: { rows: readonly FleetRow[]; hosts: numb
   const shown = (n: number) => count(known ? n : null);
   return (
     <div className="wr-figures" data-testid="totals">
-      <Figure label="hosts" value={shown(hosts)} note={sums.simulated ? `${count(sums.simulated)} simulated` : undefined} />
+      <Figure
+        label="hosts"
+        value={shown(hosts)}
+        note={sums.simulated ? `${count(sums.simulated)} simulated` : undefined}
+      />
       <Figure label="not online" value={shown(sums.away)} />
       <Figure label="GPUs" value={shown(sums.cards)} />
       <Figure label="free" value={shown(sums.free)} />
@@ -124,7 +202,17 @@ function Totals({ rows, hosts, known }: { rows: readonly FleetRow[]; hosts: numb
   );
 }
 
-function FacetMenu({ facet, rows, filter, apply }: { facet: Facet; rows: readonly FleetRow[]; filter: FleetFilter; apply: (filter: FleetFilter) => void }) {
+function FacetMenu({
+  facet,
+  rows,
+  filter,
+  apply,
+}: {
+  facet: Facet;
+  rows: readonly FleetRow[];
+  filter: FleetFilter;
+  apply: (filter: FleetFilter) => void;
+}) {
   const [opened, setOpened] = useState(false);
   const chosen = filter.facets[facet];
   const options = useMemo(() => (opened ? tally(rows, facet) : []), [opened, rows, facet]);
@@ -133,13 +221,24 @@ function FacetMenu({ facet, rows, filter, apply }: { facet: Facet; rows: readonl
       <Menu.Target>
         <Button variant={chosen.length ? "light" : "default"} rightSection={<ChevronIcon size={12} />}>
           {FACET_NAMES[facet]}
-          {chosen.length > 0 && <Badge size="sm" ml={6} variant="filled">{chosen.length === 1 ? plain(VALUE_NAMES[chosen[0]!] ?? words(chosen[0])) : chosen.length}</Badge>}
+          {chosen.length > 0 && (
+            <Badge size="sm" ml={6} variant="filled">
+              {chosen.length === 1 ? plain(VALUE_NAMES[chosen[0]!] ?? words(chosen[0])) : chosen.length}
+            </Badge>
+          )}
         </Button>
       </Menu.Target>
       <Menu.Dropdown mah={360} style={{ overflowY: "auto" }}>
         {options.map(([value, n]) => (
-          <Menu.CheckboxItem key={value} checked={chosen.includes(value)} onChange={() => apply(toggled(filter, facet, value))} rightSection={<span className="wr-quiet">{count(n)}</span>}>
-            {facet === "tier" || facet === "region" ? plain(VALUE_NAMES[value] ?? value) : (VALUE_NAMES[value] ?? words(value))}
+          <Menu.CheckboxItem
+            key={value}
+            checked={chosen.includes(value)}
+            onChange={() => apply(toggled(filter, facet, value))}
+            rightSection={<span className="wr-quiet">{count(n)}</span>}
+          >
+            {facet === "tier" || facet === "region"
+              ? plain(VALUE_NAMES[value] ?? value)
+              : (VALUE_NAMES[value] ?? words(value))}
           </Menu.CheckboxItem>
         ))}
         {options.length === 0 && <Menu.Label>Nothing to choose from</Menu.Label>}

@@ -11,15 +11,21 @@ import { EventList } from "../parts/EventList.tsx";
 import { useFrames } from "../parts/frames.ts";
 import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
 import { Facts, Figure, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
-import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { Subject } from "../parts/Subject.tsx";
+import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { CardEvidence } from "../parts/Verification.tsx";
 import { blamed, codeOf, spells } from "../timeline.ts";
 
 export function GpuPage() {
   const { gpuId } = useParams({ from: "/gpus/$gpuId" });
   const query = useQuery(gpuQuery(gpuId));
-  return <div className="wr-page"><Loaded query={query} lines={12}>{(gpu) => <GpuView key={gpu.uuid} gpu={gpu} />}</Loaded></div>;
+  return (
+    <div className="wr-page">
+      <Loaded query={query} lines={12}>
+        {(gpu) => <GpuView key={gpu.uuid} gpu={gpu} />}
+      </Loaded>
+    </div>
+  );
 }
 
 function GpuView({ gpu }: { gpu: GpuWhole }) {
@@ -27,11 +33,27 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
   return (
     <>
       <PageHead
-        above={<Link className="wr-link" to="/hosts/$hostId" params={{ hostId: gpu.host_id }}>{plain(gpu.host_name)}</Link>}
+        above={
+          <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: gpu.host_id }}>
+            {plain(gpu.host_name)}
+          </Link>
+        }
         title={plain(gpu.name)}
-        beside={<><State state={gpu.slot_state} reason={gpu.unavailable_reason} />{gpu.simulated && <Simulated />}<Text size="xs" className="wr-quiet"><Id id={gpu.uuid} /></Text></>}
+        beside={
+          <>
+            <State state={gpu.slot_state} reason={gpu.unavailable_reason} />
+            {gpu.simulated && <Simulated />}
+            <Text size="xs" className="wr-quiet">
+              <Id id={gpu.uuid} />
+            </Text>
+          </>
+        }
       />
-      {gpu.unavailable_reason && <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">{plain(gpu.unavailable_reason)}</Text>}
+      {gpu.unavailable_reason && (
+        <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">
+          {plain(gpu.unavailable_reason)}
+        </Text>
+      )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="tier" value={plain(gpu.tier)} />
         <Figure label="price" value={perHour(gpu.price_per_hour)} note={<TestMoney />} />
@@ -45,16 +67,37 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
           <Charts gpu={gpu} />
           <Timeline gpu={gpu} events={past.data?.items ?? []} />
           <Xids events={past.data?.items ?? []} />
-          <div className="wr-fields">{gpu.groups.map((group) => <Panel key={group.name} title={group.name}><Facts rows={group.fields.map(row)} /></Panel>)}</div>
-          <Panel bare title="Events"><EventList subject={gpu.uuid} follow /></Panel>
+          <div className="wr-fields">
+            {gpu.groups.map((group) => (
+              <Panel key={group.name} title={group.name}>
+                <Facts rows={group.fields.map(row)} />
+              </Panel>
+            ))}
+          </div>
+          <Panel bare title="Events">
+            <EventList subject={gpu.uuid} follow />
+          </Panel>
         </div>
         <aside className="wr-stack">
           <Panel title={`Tier ${plain(gpu.tier)}: why`} label="Tier">
-            {gpu.tier_reasons.length ? <Reasons reasons={gpu.tier_reasons} /> : <Text size="sm" className="wr-quiet">Not measured yet.</Text>}
+            {gpu.tier_reasons.length ? (
+              <Reasons reasons={gpu.tier_reasons} />
+            ) : (
+              <Text size="sm" className="wr-quiet">
+                Not measured yet.
+              </Text>
+            )}
           </Panel>
           <Evidence gpu={gpu} />
           <Panel title="Place">
-            <Facts rows={[["Host", <Subject key="h" id={gpu.host_id} />], ["Link", <State key="l" state={gpu.link_state} />], ["Region", plain(gpu.region)], ["Rented by", gpu.cluster_id ? <Subject key="c" id={gpu.cluster_id} /> : "–"]]} />
+            <Facts
+              rows={[
+                ["Host", <Subject key="h" id={gpu.host_id} />],
+                ["Link", <State key="l" state={gpu.link_state} />],
+                ["Region", plain(gpu.region)],
+                ["Rented by", gpu.cluster_id ? <Subject key="c" id={gpu.cluster_id} /> : "–"],
+              ]}
+            />
           </Panel>
         </aside>
       </div>
@@ -64,8 +107,20 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
 
 /** A field's name with what is known of it in the tooltip, and its value. */
 function row(field: GpuField): readonly [string, React.ReactNode] {
-  const said = [`${field.name}, read by ${field.read}, ${field.rate}`, field.dcgm && `DCGM: ${field.dcgm}`, field.otel && `OpenTelemetry: ${field.otel}`, field.note].filter(Boolean).join("\n");
-  return [field.label, <span key={field.name} title={said} data-field={field.name}>{fieldText(field.value, field.unit)}</span>];
+  const said = [
+    `${field.name}, read by ${field.read}, ${field.rate}`,
+    field.dcgm && `DCGM: ${field.dcgm}`,
+    field.otel && `OpenTelemetry: ${field.otel}`,
+    field.note,
+  ]
+    .filter(Boolean)
+    .join("\n");
+  return [
+    field.label,
+    <span key={field.name} title={said} data-field={field.name}>
+      {fieldText(field.value, field.unit)}
+    </span>,
+  ];
 }
 
 function Charts({ gpu }: { gpu: GpuWhole }) {
@@ -77,9 +132,34 @@ function Charts({ gpu }: { gpu: GpuWhole }) {
   return (
     <Panel
       title="Readings"
-      actions={<SegmentedControl size="xs" aria-label="Span of time" value={span.name} onChange={(name) => void navigate({ to: "/gpus/$gpuId", params: { gpuId: gpu.uuid }, search: { ...search, span: name }, replace: true })} data={SPANS.map((one) => one.name)} />}
+      actions={
+        <SegmentedControl
+          size="xs"
+          aria-label="Span of time"
+          value={span.name}
+          onChange={(name) =>
+            void navigate({
+              to: "/gpus/$gpuId",
+              params: { gpuId: gpu.uuid },
+              search: { ...search, span: name },
+              replace: true,
+            })
+          }
+          data={SPANS.map((one) => one.name)}
+        />
+      }
     >
-      <Loaded query={host} lines={4}>{(whole) => <HostCharts key={span.name} host={{ ...whole, gpus: whole.gpus.filter((one) => one.uuid === gpu.uuid) }} spanS={span.seconds} frames={frames} only="gpu" />}</Loaded>
+      <Loaded query={host} lines={4}>
+        {(whole) => (
+          <HostCharts
+            key={span.name}
+            host={{ ...whole, gpus: whole.gpus.filter((one) => one.uuid === gpu.uuid) }}
+            spanS={span.seconds}
+            frames={frames}
+            only="gpu"
+          />
+        )}
+      </Loaded>
     </Panel>
   );
 }
@@ -88,14 +168,31 @@ function Timeline({ gpu, events }: { gpu: GpuWhole; events: readonly EventRow[] 
   const rows = spells(events, [...gpu.conditions, ...gpu.claims]);
   return (
     <Panel title="Health" bare={rows.length > 0}>
-      {rows.length === 0 ? <Text size="sm" className="wr-quiet">Nothing was the matter with this GPU in the events that were read.</Text> : (
+      {rows.length === 0 ? (
+        <Text size="sm" className="wr-quiet">
+          Nothing was the matter with this GPU in the events that were read.
+        </Text>
+      ) : (
         <div className="wr-scroll" tabIndex={0} role="region" aria-label="Health over time">
           <table className="wr-table">
-            <thead><tr><th scope="col">What</th><th scope="col">Says</th><th scope="col" style={{ width: 96 }}>From</th><th scope="col" style={{ width: 96 }}>Until</th></tr></thead>
+            <thead>
+              <tr>
+                <th scope="col">What</th>
+                <th scope="col">Says</th>
+                <th scope="col" style={{ width: 96 }}>
+                  From
+                </th>
+                <th scope="col" style={{ width: 96 }}>
+                  Until
+                </th>
+              </tr>
+            </thead>
             <tbody>
               {rows.map((one, index) => (
                 <tr key={index}>
-                  <td><State state={words(codeOf(one.code))} tone={one.to === null ? "warn" : "off"} /></td>
+                  <td>
+                    <State state={words(codeOf(one.code))} tone={one.to === null ? "warn" : "off"} />
+                  </td>
                   <td className="wr-break">{plain(one.says)}</td>
                   <td className="wr-quiet">{one.from === null ? "before" : <When at={one.from} />}</td>
                   <td className="wr-quiet">{one.to === null ? "now" : <When at={one.to} />}</td>
@@ -113,18 +210,41 @@ function Xids({ events }: { events: readonly EventRow[] }) {
   const rows = events.filter((event) => event.kind === "gpu.xid");
   return (
     <Panel title="XIDs" bare={rows.length > 0}>
-      {rows.length === 0 ? <Text size="sm" className="wr-quiet">The driver reported no fault in the events that were read.</Text> : (
+      {rows.length === 0 ? (
+        <Text size="sm" className="wr-quiet">
+          The driver reported no fault in the events that were read.
+        </Text>
+      ) : (
         <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of XIDs">
           <table className="wr-table">
-            <thead><tr><th scope="col" style={{ width: 96 }}>When</th><th scope="col" className="num">XID</th><th scope="col">Put down to</th><th scope="col">Workload</th><th scope="col">Process</th><th scope="col">Says</th></tr></thead>
+            <thead>
+              <tr>
+                <th scope="col" style={{ width: 96 }}>
+                  When
+                </th>
+                <th scope="col" className="num">
+                  XID
+                </th>
+                <th scope="col">Put down to</th>
+                <th scope="col">Workload</th>
+                <th scope="col">Process</th>
+                <th scope="col">Says</th>
+              </tr>
+            </thead>
             <tbody>
               {rows.map((event) => (
                 <tr key={event.id}>
-                  <td className="wr-quiet"><When at={event.at} /></td>
+                  <td className="wr-quiet">
+                    <When at={event.at} />
+                  </td>
                   <td className="num">{field(event, "xid")}</td>
                   <td>{blamed(event)}</td>
-                  <td>{typeof event.fields["workload"] === "string" ? <Subject id={event.fields["workload"]} /> : "–"}</td>
-                  <td>{field(event, "process")} {field(event, "pid")}</td>
+                  <td>
+                    {typeof event.fields["workload"] === "string" ? <Subject id={event.fields["workload"]} /> : "–"}
+                  </td>
+                  <td>
+                    {field(event, "process")} {field(event, "pid")}
+                  </td>
                   <td className="wr-break">{plain(event.text)}</td>
                 </tr>
               ))}
@@ -136,22 +256,51 @@ function Xids({ events }: { events: readonly EventRow[] }) {
   );
 }
 
-const field = (event: EventRow, name: string): string => (typeof event.fields[name] === "string" ? plain(event.fields[name] as string) : "–");
+const field = (event: EventRow, name: string): string =>
+  typeof event.fields[name] === "string" ? plain(event.fields[name] as string) : "–";
 
 function Evidence({ gpu }: { gpu: GpuWhole }) {
   return (
     <Panel title="Verification">
-      <Text size="sm" fw={600}>What it proved</Text>
+      <Text size="sm" fw={600}>
+        What it proved
+      </Text>
       <CardEvidence hostId={gpu.host_id} uuid={gpu.uuid} simulated={gpu.simulated} />
-      <Text size="sm" fw={600} mt={10}>What its host says of it</Text>
-      {gpu.claims.length ? <Reasons reasons={gpu.claims.map((claim) => `${codeOf(claim.code)}: ${claim.detail}`)} /> : <Text size="sm" className="wr-quiet">Nothing in it contradicts itself.</Text>}
-      <Text size="sm" fw={600} mt={10}>What test rentals measured, inside</Text>
+      <Text size="sm" fw={600} mt={10}>
+        What its host says of it
+      </Text>
+      {gpu.claims.length ? (
+        <Reasons reasons={gpu.claims.map((claim) => `${codeOf(claim.code)}: ${claim.detail}`)} />
+      ) : (
+        <Text size="sm" className="wr-quiet">
+          Nothing in it contradicts itself.
+        </Text>
+      )}
+      <Text size="sm" fw={600} mt={10}>
+        What test rentals measured, inside
+      </Text>
       {gpu.benchmarks.length ? (
-        <Facts rows={figures(gpu.benchmarks).map(([label, [newest, ...earlier]]) => [
-          label,
-          newest && <span key={label}>{rateText(newest)}, <When at={newest.measured_at} />{earlier.length > 0 && <Text span size="xs" className="wr-quiet"> before: {earlier.map(rateText).join(", ")}</Text>}</span>,
-        ])} />
-      ) : <Text size="sm" className="wr-quiet">Nothing yet.</Text>}
+        <Facts
+          rows={figures(gpu.benchmarks).map(([label, [newest, ...earlier]]) => [
+            label,
+            newest && (
+              <span key={label}>
+                {rateText(newest)}, <When at={newest.measured_at} />
+                {earlier.length > 0 && (
+                  <Text span size="xs" className="wr-quiet">
+                    {" "}
+                    before: {earlier.map(rateText).join(", ")}
+                  </Text>
+                )}
+              </span>
+            ),
+          ])}
+        />
+      ) : (
+        <Text size="sm" className="wr-quiet">
+          Nothing yet.
+        </Text>
+      )}
     </Panel>
   );
 }

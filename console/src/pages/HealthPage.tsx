@@ -5,7 +5,7 @@ import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";
 import { bytes, count, decimal, duration, percent, plain, words } from "../format.ts";
 import { Empty, Facts, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
-import { State, When, type Tone } from "../parts/state.tsx";
+import { State, type Tone, When } from "../parts/state.tsx";
 
 /** History lags the log by seconds when all is well; beyond this somebody should look. */
 const LAG_WARN_S = 60;
@@ -31,31 +31,69 @@ export function HealthPage() {
                 ]}
               />
             </Panel>
-            {master.problems.length ? <Panel title="Problems"><Reasons reasons={master.problems} /></Panel> : null}
+            {master.problems.length ? (
+              <Panel title="Problems">
+                <Reasons reasons={master.problems} />
+              </Panel>
+            ) : null}
             {master.conditions.map((condition) => (
               <div key={condition.code} className="wr-note">
                 <strong>{words(condition.code)}</strong>
-                <span className="wr-break">{plain(condition.detail)}{condition.since && <span className="wr-quiet"> · since <When at={condition.since} /></span>}</span>
+                <span className="wr-break">
+                  {plain(condition.detail)}
+                  {condition.since && (
+                    <span className="wr-quiet">
+                      {" "}
+                      · since <When at={condition.since} />
+                    </span>
+                  )}
+                </span>
               </div>
             ))}
             <Panel title={`Accesses (${accesses.length})`} bare>
               {accesses.length === 0 ? (
-                <Empty title="No Access is connected" command="windrow doctor">Hosts reach the Master only through an Access: without one, nothing is heard from any host.</Empty>
+                <Empty title="No Access is connected" command="windrow doctor">
+                  Hosts reach the Master only through an Access: without one, nothing is heard from any host.
+                </Empty>
               ) : (
                 <div className="wr-scroll">
                   <table className="wr-table">
-                    <thead><tr><th>Access</th><th>Region</th><th className="num">Workers</th><th className="num">Agents</th><th className="num">Load</th><th className="num">Queued</th><th>Connected</th><th>Events</th></tr></thead>
+                    <thead>
+                      <tr>
+                        <th>Access</th>
+                        <th>Region</th>
+                        <th className="num">Workers</th>
+                        <th className="num">Agents</th>
+                        <th className="num">Load</th>
+                        <th className="num">Queued</th>
+                        <th>Connected</th>
+                        <th>Events</th>
+                      </tr>
+                    </thead>
                     <tbody>
                       {accesses.map((access) => (
                         <tr key={access.access_id}>
-                          <td><Id id={access.access_id} /></td>
+                          <td>
+                            <Id id={access.access_id} />
+                          </td>
                           <td>{plain(access.region)}</td>
                           <td className="num">{count(access.workers)}</td>
                           <td className="num">{count(access.agents)}</td>
                           <td className="num">{percent(access.load_permille / 1000)}</td>
                           <td className="num">{bytes(access.queued_bytes)}</td>
-                          <td><When at={access.connected_since} /></td>
-                          <td><Link className="wr-link" to="/events" search={{ subject: access.access_id } as never} aria-label={`Events of Access ${plain(access.access_id)}`}>Events</Link></td>
+                          <td>
+                            <When at={access.connected_since} />
+                          </td>
+                          <td>
+                            <Link
+                              className="wr-link"
+                              to="/events"
+                              search={{ subject: access.access_id } as never}
+                              aria-label={`Events of Access ${plain(access.access_id)}`}
+                            >
+                              Events
+                            </Link>
+                          </td>
                         </tr>
                       ))}
                     </tbody>
@@ -77,5 +115,9 @@ function stateOf(master: Health["master"]): { state: string; tone: Tone } {
 }
 
 function storeRows(store: Health["master"]["store"]): (readonly [string, string])[] {
-  return [["Writes", `${count(store.writes)} in ${count(store.commits)} commits`], ["Writes that wait", count(store.pending)], ["Failed commits", count(store.failures)]];
+  return [
+    ["Writes", `${count(store.writes)} in ${count(store.commits)} commits`],
+    ["Writes that wait", count(store.pending)],
+    ["Failed commits", count(store.failures)],
+  ];
 }

@@ -3,7 +3,7 @@ import { Button, Group, Menu, Modal, SegmentedControl, Stack, Tabs, Text, TextIn
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useState, type ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { ApiProblem, post } from "../api/client.ts";
 import { host as hostQuery, me as meQuery } from "../api/queries.ts";
 import type { Gpu, Host } from "../api/types.ts";
@@ -14,12 +14,12 @@ import { CommandList } from "../parts/CommandList.tsx";
 import { CsvButton } from "../parts/Csv.tsx";
 import { DefaultImage } from "../parts/DefaultImage.tsx";
 import { EventList } from "../parts/EventList.tsx";
-import { useFrames, useReading, type Frames } from "../parts/frames.ts";
+import { type Frames, useFrames, useReading } from "../parts/frames.ts";
 import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
 import { HostSays } from "../parts/HostSays.tsx";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
-import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { ProofPanel } from "../parts/Proof.tsx";
+import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { HostStanding } from "../parts/Standing.tsx";
 import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
@@ -29,7 +29,13 @@ import { quoted } from "../request.ts";
 export function HostPage() {
   const { hostId } = useParams({ from: "/hosts/$hostId" });
   const query = useQuery(hostQuery(hostId));
-  return <div className="wr-page"><Loaded query={query} lines={12}>{(host) => <HostView key={host.id} host={host} />}</Loaded></div>;
+  return (
+    <div className="wr-page">
+      <Loaded query={query} lines={12}>
+        {(host) => <HostView key={host.id} host={host} />}
+      </Loaded>
+    </div>
+  );
 }
 
 function HostView({ host }: { host: Host }) {
@@ -37,12 +43,46 @@ function HostView({ host }: { host: Host }) {
   return (
     <>
       <PageHead
-        above={<Link className="wr-link" to="/fleet">Fleet</Link>}
+        above={
+          <Link className="wr-link" to="/fleet">
+            Fleet
+          </Link>
+        }
         title={plain(host.name)}
-        beside={<><State state={host.headline} />{host.simulated && <Simulated />}<Text size="xs" className="wr-quiet"><Id id={host.id} /></Text></>}
-        actions={<><Button component={Link} to="/clusters/new" search={{ host: host.id, ...(host.simulated ? { simulated: "true" } : {}), ...(host.gpus.length ? { hardware: "gpu" } : {}) } as never} leftSection={<PlusIcon />}>New cluster here</Button><Actions host={host} /></>}
+        beside={
+          <>
+            <State state={host.headline} />
+            {host.simulated && <Simulated />}
+            <Text size="xs" className="wr-quiet">
+              <Id id={host.id} />
+            </Text>
+          </>
+        }
+        actions={
+          <>
+            <Button
+              component={Link}
+              to="/clusters/new"
+              search={
+                {
+                  host: host.id,
+                  ...(host.simulated ? { simulated: "true" } : {}),
+                  ...(host.gpus.length ? { hardware: "gpu" } : {}),
+                } as never
+              }
+              leftSection={<PlusIcon />}
+            >
+              New cluster here
+            </Button>
+            <Actions host={host} />
+          </>
+        }
       />
-      {host.headline_reason && <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">{plain(host.headline_reason)}</Text>}
+      {host.headline_reason && (
+        <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">
+          {plain(host.headline_reason)}
+        </Text>
+      )}
       <Conditions host={host} />
       <Figures host={host} frames={frames} />
       <div className="wr-columns">
@@ -55,14 +95,24 @@ function HostView({ host }: { host: Host }) {
         <aside className="wr-stack">
           <ProofPanel host={host} />
           <Panel title={`Tier ${plain(host.tier)}: why`} label="Tier">
-            {host.tier_reasons.length ? <Reasons reasons={host.tier_reasons} /> : <Text size="sm" className="wr-quiet">Not measured yet.</Text>}
+            {host.tier_reasons.length ? (
+              <Reasons reasons={host.tier_reasons} />
+            ) : (
+              <Text size="sm" className="wr-quiet">
+                Not measured yet.
+              </Text>
+            )}
           </Panel>
           <HostStanding host={host} />
           <BandwidthPanel host={host} />
-          <Panel title="Inventory"><Inventory host={host} /></Panel>
+          <Panel title="Inventory">
+            <Inventory host={host} />
+          </Panel>
           <DefaultImage host={host} />
           <HostSays hostId={host.id} />
-          <Panel title="Connection"><Connection host={host} /></Panel>
+          <Panel title="Connection">
+            <Connection host={host} />
+          </Panel>
         </aside>
       </div>
     </>
@@ -79,7 +129,15 @@ function Conditions({ host }: { host: Host }) {
       {host.conditions.map((condition) => (
         <div key={condition.code} className={CALM.has(condition.code) ? "wr-note wr-note-calm" : "wr-note"}>
           <strong>{words(condition.code)}</strong>
-          <span className="wr-break">{plain(condition.detail)}{condition.since && <span className="wr-quiet"> · since <When at={condition.since} /></span>}</span>
+          <span className="wr-break">
+            {plain(condition.detail)}
+            {condition.since && (
+              <span className="wr-quiet">
+                {" "}
+                · since <When at={condition.since} />
+              </span>
+            )}
+          </span>
         </div>
       ))}
     </Stack>
@@ -99,7 +157,10 @@ function Figures({ host, frames }: Reading) {
       <Figure label="price" value={perHour(host.price_per_hour)} note={<TestMoney />} />
       <Figure label="CPU" value={<span data-testid="cpu">{percent(live?.cpu_ratio)}</span>} />
       <Figure label={`memory of ${bytes(host.memory_bytes)}`} value={bytes(live?.memory_used_bytes)} />
-      <Figure label="bandwidth down / up" value={`${bitrate(host.bandwidth?.down_bps)} / ${bitrate(host.bandwidth?.up_bps)}`} />
+      <Figure
+        label="bandwidth down / up"
+        value={`${bitrate(host.bandwidth?.down_bps)} / ${bitrate(host.bandwidth?.up_bps)}`}
+      />
       <Figure label="last seen" value={<When at={host.last_seen_at} />} />
     </div>
   );
@@ -112,7 +173,22 @@ function Live({ host, frames }: Reading) {
   return (
     <Panel
       title="Readings"
-      actions={<SegmentedControl size="xs" aria-label="Span of time" value={span.name} onChange={(name) => void navigate({ to: "/hosts/$hostId", params: { hostId: host.id }, search: { ...search, span: name }, replace: true })} data={SPANS.map((one) => one.name)} />}
+      actions={
+        <SegmentedControl
+          size="xs"
+          aria-label="Span of time"
+          value={span.name}
+          onChange={(name) =>
+            void navigate({
+              to: "/hosts/$hostId",
+              params: { hostId: host.id },
+              search: { ...search, span: name },
+              replace: true,
+            })
+          }
+          data={SPANS.map((one) => one.name)}
+        />
+      }
     >
       <HostCharts key={span.name} host={host} spanS={span.seconds} frames={frames} />
     </Panel>
@@ -136,24 +212,67 @@ const GPU_CSV: readonly CsvColumn<Gpu>[] = [
 function Gpus({ host: known, frames }: Reading) {
   const host = useReading(known, frames);
   return (
-    <Panel title={`GPUs (${host.gpus.length})`} bare actions={<CsvButton of="the GPUs" name={`windrow-gpus-${host.name}`} columns={GPU_CSV} rows={() => host.gpus} />}>
+    <Panel
+      title={`GPUs (${host.gpus.length})`}
+      bare
+      actions={<CsvButton of="the GPUs" name={`windrow-gpus-${host.name}`} columns={GPU_CSV} rows={() => host.gpus} />}
+    >
       <div className="wr-scroll">
         <table className="wr-table wr-table-tight">
-          <thead><tr><th>#</th><th>Model</th><th>Tier</th><th>Slot</th><th style={{ minWidth: 110 }}>Use</th><th className="num">Memory</th><th className="num">Temp</th><th className="num">Power</th><th>Bus</th><th>Id</th><th>Events</th></tr></thead>
+          <thead>
+            <tr>
+              <th>#</th>
+              <th>Model</th>
+              <th>Tier</th>
+              <th>Slot</th>
+              <th style={{ minWidth: 110 }}>Use</th>
+              <th className="num">Memory</th>
+              <th className="num">Temp</th>
+              <th className="num">Power</th>
+              <th>Bus</th>
+              <th>Id</th>
+              <th>Events</th>
+            </tr>
+          </thead>
           <tbody>
             {host.gpus.map((gpu) => (
               <tr key={gpu.uuid}>
                 <td>{gpu.index}</td>
-                <td><Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>{plain(gpu.name.replace(/^NVIDIA /, ""))}</Link></td>
+                <td>
+                  <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>
+                    {plain(gpu.name.replace(/^NVIDIA /, ""))}
+                  </Link>
+                </td>
                 <td title={gpu.tier_reasons.join("\n")}>{plain(gpu.tier)}</td>
-                <td><State state={gpu.slot_state} reason={gpu.unavailable_reason} /></td>
-                <td><Meter ratio={gpu.live?.utilization_ratio ?? null} text={percent(gpu.live?.utilization_ratio)} label={`GPU ${gpu.index} use`} /></td>
-                <td className="num">{bytes(gpu.live?.memory_used_bytes)} / {bytes(gpu.memory_bytes)}</td>
+                <td>
+                  <State state={gpu.slot_state} reason={gpu.unavailable_reason} />
+                </td>
+                <td>
+                  <Meter
+                    ratio={gpu.live?.utilization_ratio ?? null}
+                    text={percent(gpu.live?.utilization_ratio)}
+                    label={`GPU ${gpu.index} use`}
+                  />
+                </td>
+                <td className="num">
+                  {bytes(gpu.live?.memory_used_bytes)} / {bytes(gpu.memory_bytes)}
+                </td>
                 <td className="num">{celsius(gpu.live?.temperature_celsius)}</td>
                 <td className="num">{watts(gpu.live?.power_watts)}</td>
                 <td className="wr-mono">{plain(gpu.pci_bus_id)}</td>
-                <td><Id id={gpu.uuid} /></td>
-                <td><Link className="wr-link" to="/events" search={{ subject: gpu.uuid } as never} aria-label={`Events of GPU ${gpu.index}`}>Events</Link></td>
+                <td>
+                  <Id id={gpu.uuid} />
+                </td>
+                <td>
+                  <Link
+                    className="wr-link"
+                    to="/events"
+                    search={{ subject: gpu.uuid } as never}
+                    aria-label={`Events of GPU ${gpu.index}`}
+                  >
+                    Events
+                  </Link>
+                </td>
               </tr>
             ))}
           </tbody>
@@ -173,11 +292,34 @@ function BandwidthPanel({ host }: { host: Host }) {
     },
   });
   return (
-    <Panel title="Bandwidth" actions={<Button variant="default" loading={measure.isPending} onClick={() => measure.mutate()}>Measure now</Button>}>
+    <Panel
+      title="Bandwidth"
+      actions={
+        <Button variant="default" loading={measure.isPending} onClick={() => measure.mutate()}>
+          Measure now
+        </Button>
+      }
+    >
       {host.bandwidth ? (
-        <Facts rows={[["Down", bitrate(host.bandwidth.down_bps)], ["Up", bitrate(host.bandwidth.up_bps)], ["Measured", <When key="w" at={host.bandwidth.measured_at} />], ["By", host.bandwidth.relays > 1 ? `${host.bandwidth.relays} relays, the median` : <Id key="i" id={host.bandwidth.access_id} />]]} />
+        <Facts
+          rows={[
+            ["Down", bitrate(host.bandwidth.down_bps)],
+            ["Up", bitrate(host.bandwidth.up_bps)],
+            ["Measured", <When key="w" at={host.bandwidth.measured_at} />],
+            [
+              "By",
+              host.bandwidth.relays > 1 ? (
+                `${host.bandwidth.relays} relays, the median`
+              ) : (
+                <Id key="i" id={host.bandwidth.access_id} />
+              ),
+            ],
+          ]}
+        />
       ) : (
-        <Text size="sm" className="wr-quiet">Not measured yet: the relay does so shortly after a host joins.</Text>
+        <Text size="sm" className="wr-quiet">
+          Not measured yet: the relay does so shortly after a host joins.
+        </Text>
       )}
       <BandwidthHistory host={host} />
       {measure.error && <ProblemNote error={measure.error} />}
@@ -192,7 +334,10 @@ function Inventory({ host }: { host: Host }) {
       rows={[
         ["Processor", `${count(host.cpu_count)} × ${plain(host.cpu_model)}`],
         ["Memory", bytes(host.memory_bytes)],
-        ["Disk", `${bytes(host.disk_bytes)}${host.live?.disk_used_bytes != null ? `, ${bytes(host.live.disk_used_bytes)} used` : ""}`],
+        [
+          "Disk",
+          `${bytes(host.disk_bytes)}${host.live?.disk_used_bytes != null ? `, ${bytes(host.live.disk_used_bytes)} used` : ""}`,
+        ],
         ["System", plain(host.os)],
         ["Kernel", plain(host.kernel)],
         ["GPU driver", plain(host.driver_version)],
@@ -228,31 +373,94 @@ function Records({ host }: { host: Host }) {
   const tab = search["tab"] ?? "events";
   return (
     <Panel bare label="Records">
-      <Tabs value={tab} onChange={(next) => void navigate({ to: "/hosts/$hostId", params: { hostId: host.id }, search: { ...search, tab: next ?? "events" }, replace: true })} keepMounted={false}>
-        <Tabs.List><Tabs.Tab value="events">Events</Tabs.Tab><Tabs.Tab value="commands">Commands</Tabs.Tab><Tabs.Tab value="slots">Slots ({host.slots.length})</Tabs.Tab></Tabs.List>
-        <Tabs.Panel value="events"><EventList subject={host.id} follow /></Tabs.Panel>
-        <Tabs.Panel value="commands"><CommandList hostId={host.id} /></Tabs.Panel>
-        <Tabs.Panel value="slots"><Slots host={host} /></Tabs.Panel>
+      <Tabs
+        value={tab}
+        onChange={(next) =>
+          void navigate({
+            to: "/hosts/$hostId",
+            params: { hostId: host.id },
+            search: { ...search, tab: next ?? "events" },
+            replace: true,
+          })
+        }
+        keepMounted={false}
+      >
+        <Tabs.List>
+          <Tabs.Tab value="events">Events</Tabs.Tab>
+          <Tabs.Tab value="commands">Commands</Tabs.Tab>
+          <Tabs.Tab value="slots">Slots ({host.slots.length})</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="events">
+          <EventList subject={host.id} follow />
+        </Tabs.Panel>
+        <Tabs.Panel value="commands">
+          <CommandList hostId={host.id} />
+        </Tabs.Panel>
+        <Tabs.Panel value="slots">
+          <Slots host={host} />
+        </Tabs.Panel>
       </Tabs>
     </Panel>
   );
 }
 
 function Slots({ host }: { host: Host }) {
-  if (host.slots.length === 0) return <Empty title="No slots" command={`windrow host show ${host.id}`}>A slot is what is rented: a whole GPU, or the processors of a host. They appear with the first inventory.</Empty>;
+  if (host.slots.length === 0)
+    return (
+      <Empty title="No slots" command={`windrow host show ${host.id}`}>
+        A slot is what is rented: a whole GPU, or the processors of a host. They appear with the first inventory.
+      </Empty>
+    );
   return (
     <div className="wr-scroll">
       <table className="wr-table">
-        <thead><tr><th scope="col">Slot</th><th scope="col">Kind</th><th scope="col">State</th><th scope="col">Cluster</th><th scope="col" className="num">Token</th><th scope="col">Events</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">Slot</th>
+            <th scope="col">Kind</th>
+            <th scope="col">State</th>
+            <th scope="col">Cluster</th>
+            <th scope="col" className="num">
+              Token
+            </th>
+            <th scope="col">Events</th>
+          </tr>
+        </thead>
         <tbody>
           {host.slots.map((slot) => (
             <tr key={slot.id}>
-              <td><Id id={slot.id} /></td>
+              <td>
+                <Id id={slot.id} />
+              </td>
               <td>{slot.kind.toUpperCase()}</td>
-              <td><State state={slot.state} reason={slot.unavailable} />{slot.unavailable && <Text size="xs" className="wr-quiet wr-break">{plain(slot.unavailable)}</Text>}</td>
-              <td>{slot.cluster_id ? <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: slot.cluster_id }}>{plain(slot.cluster_id.slice(-8))}</Link> : "–"}</td>
+              <td>
+                <State state={slot.state} reason={slot.unavailable} />
+                {slot.unavailable && (
+                  <Text size="xs" className="wr-quiet wr-break">
+                    {plain(slot.unavailable)}
+                  </Text>
+                )}
+              </td>
+              <td>
+                {slot.cluster_id ? (
+                  <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: slot.cluster_id }}>
+                    {plain(slot.cluster_id.slice(-8))}
+                  </Link>
+                ) : (
+                  "–"
+                )}
+              </td>
               <td className="num">{count(slot.token)}</td>
-              <td><Link className="wr-link" to="/events" search={{ subject: slot.id } as never} aria-label={`Events of slot ${plain(slot.id)}`}>Events</Link></td>
+              <td>
+                <Link
+                  className="wr-link"
+                  to="/events"
+                  search={{ subject: slot.id } as never}
+                  aria-label={`Events of slot ${plain(slot.id)}`}
+                >
+                  Events
+                </Link>
+              </td>
             </tr>
           ))}
         </tbody>
@@ -272,8 +480,17 @@ const ACTIONS: readonly Action[] = [
   { verb: "activate", name: "Activate", says: "New work may be placed here again." },
   { verb: "drain", name: "Drain", says: "What runs goes on; nothing new is placed here." },
   { verb: "maintenance", name: "Maintenance", says: "Nothing is placed here until it is activated again." },
-  { verb: "quarantine", name: "Quarantine", says: "Nothing is placed here until the host was verified again. For hosts that behave wrongly." },
-  { verb: "retire", name: "Retire", says: "This host leaves for good. It has to join again to come back.", final: true },
+  {
+    verb: "quarantine",
+    name: "Quarantine",
+    says: "Nothing is placed here until the host was verified again. For hosts that behave wrongly.",
+  },
+  {
+    verb: "retire",
+    name: "Retire",
+    says: "This host leaves for good. It has to join again to come back.",
+    final: true,
+  },
 ];
 
 function Actions({ host }: { host: Host }) {
@@ -284,8 +501,18 @@ function Actions({ host }: { host: Host }) {
   return (
     <>
       <Menu position="bottom-end">
-        <Menu.Target><Button variant="default" rightSection={<ChevronIcon size={12} />}>Actions</Button></Menu.Target>
-        <Menu.Dropdown>{ACTIONS.map((action) => <Menu.Item key={action.verb} color={action.final ? "red" : undefined} onClick={() => ask(action)}>{action.name}</Menu.Item>)}</Menu.Dropdown>
+        <Menu.Target>
+          <Button variant="default" rightSection={<ChevronIcon size={12} />}>
+            Actions
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {ACTIONS.map((action) => (
+            <Menu.Item key={action.verb} color={action.final ? "red" : undefined} onClick={() => ask(action)}>
+              {action.name}
+            </Menu.Item>
+          ))}
+        </Menu.Dropdown>
       </Menu>
       {asked && <ActionAsked host={host} action={asked} close={() => ask(null)} />}
     </>
@@ -307,14 +534,44 @@ function ActionAsked({ host, action, close }: { host: Host; action: Action; clos
   const ready = reason.trim() !== "" && (!action.final || typed === host.name);
   return (
     <Modal opened onClose={close} title={`${action.name} ${plain(host.name)}`}>
-      <form onSubmit={(event) => { event.preventDefault(); if (ready) act.mutate(); }}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (ready) act.mutate();
+        }}
+      >
         <Stack gap="sm">
           <Text size="sm">{action.says}</Text>
-          <TextInput label="Reason" description="Kept in the audit record and shown beside the state." value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
-          {action.final && <TextInput label={`Type ${plain(host.name)} to confirm`} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} autoComplete="off" />}
-          <Same method="POST" path={`/hosts/${host.id}/${action.verb}`} body={{ reason }} command={`windrow host ${action.verb} ${host.id} --reason ${quoted(reason)}`} />
+          <TextInput
+            label="Reason"
+            description="Kept in the audit record and shown beside the state."
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+            data-autofocus
+          />
+          {action.final && (
+            <TextInput
+              label={`Type ${plain(host.name)} to confirm`}
+              value={typed}
+              onChange={(event) => setTyped(event.currentTarget.value)}
+              autoComplete="off"
+            />
+          )}
+          <Same
+            method="POST"
+            path={`/hosts/${host.id}/${action.verb}`}
+            body={{ reason }}
+            command={`windrow host ${action.verb} ${host.id} --reason ${quoted(reason)}`}
+          />
           {act.error instanceof ApiProblem && <ProblemNote error={act.error} />}
-          <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" color={action.final ? "red" : undefined} disabled={!ready} loading={act.isPending}>{action.name}</Button></Group>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" color={action.final ? "red" : undefined} disabled={!ready} loading={act.isPending}>
+              {action.name}
+            </Button>
+          </Group>
         </Stack>
       </form>
     </Modal>

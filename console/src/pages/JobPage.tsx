@@ -9,8 +9,8 @@ import type { Job, JobAttempt } from "../api/types.ts";
 import { amount, bytes, duration, plain, words } from "../format.ts";
 import { isOver } from "../jobs.ts";
 import { keep } from "../parts/Csv.tsx";
-import { DownloadIcon } from "../parts/icons.tsx";
 import { EventList } from "../parts/EventList.tsx";
+import { DownloadIcon } from "../parts/icons.tsx";
 import { JobGraph } from "../parts/JobGraph.tsx";
 import { JobImpact } from "../parts/JobImpact.tsx";
 import { Log } from "../parts/Log.tsx";
@@ -22,7 +22,13 @@ import { quoted } from "../request.ts";
 export function JobPage() {
   const { jobId } = useParams({ from: "/jobs/$jobId" });
   const query = useQuery(jobQuery(jobId));
-  return <div className="wr-page"><Loaded query={query} lines={12}>{(job) => <JobView job={job} />}</Loaded></div>;
+  return (
+    <div className="wr-page">
+      <Loaded query={query} lines={12}>
+        {(job) => <JobView job={job} />}
+      </Loaded>
+    </div>
+  );
 }
 
 function JobView({ job }: { job: Job }) {
@@ -31,12 +37,34 @@ function JobView({ job }: { job: Job }) {
   return (
     <>
       <PageHead
-        above={<Link className="wr-link" to="/jobs">Jobs</Link>}
+        above={
+          <Link className="wr-link" to="/jobs">
+            Jobs
+          </Link>
+        }
         title={plain(job.name)}
-        beside={<><span data-testid="state"><State state={job.state} /></span>{job.request.simulated && <Simulated />}<Text size="xs" className="wr-quiet"><Id id={job.id} /></Text></>}
+        beside={
+          <>
+            <span data-testid="state">
+              <State state={job.state} />
+            </span>
+            {job.request.simulated && <Simulated />}
+            <Text size="xs" className="wr-quiet">
+              <Id id={job.id} />
+            </Text>
+          </>
+        }
         actions={<Actions job={job} />}
       />
-      {job.reason && <div className={`wr-note ${job.state === "Failed" || job.state === "Lost" ? "wr-note-bad" : ""}`} style={{ marginBottom: 14 }}><strong>{words(job.state)}</strong><span className="wr-break">{plain(job.reason)}</span></div>}
+      {job.reason && (
+        <div
+          className={`wr-note ${job.state === "Failed" || job.state === "Lost" ? "wr-note-bad" : ""}`}
+          style={{ marginBottom: 14 }}
+        >
+          <strong>{words(job.state)}</strong>
+          <span className="wr-break">{plain(job.reason)}</span>
+        </div>
+      )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="cost so far" value={amount(job.cost_so_far, 2, 6)} note={<TestMoney />} />
         <Figure label="budget" value={job.request.budget ? amount(job.request.budget) : "none"} />
@@ -46,14 +74,24 @@ function JobView({ job }: { job: Job }) {
       <div className="wr-columns">
         <div className="wr-stack">
           <JobGraph job={job} known={known} />
-          <Panel title="Output" bare><Log path={`/jobs/${encodeURIComponent(job.id)}/logs`} over={over} waiting="Waiting for the first line…" /></Panel>
+          <Panel title="Output" bare>
+            <Log path={`/jobs/${encodeURIComponent(job.id)}/logs`} over={over} waiting="Waiting for the first line…" />
+          </Panel>
           {job.request.gpus > 0 && <JobImpact job={job} />}
-          <Panel title="Events" bare><EventList subject={job.id} follow={!over} /></Panel>
+          <Panel title="Events" bare>
+            <EventList subject={job.id} follow={!over} />
+          </Panel>
         </div>
         <aside className="wr-stack">
-          <Panel title="What it left"><Artefacts job={job} /></Panel>
-          <Panel title="Attempts"><Attempts job={job} /></Panel>
-          <Panel title="Asked for"><Asked job={job} /></Panel>
+          <Panel title="What it left">
+            <Artefacts job={job} />
+          </Panel>
+          <Panel title="Attempts">
+            <Attempts job={job} />
+          </Panel>
+          <Panel title="Asked for">
+            <Asked job={job} />
+          </Panel>
         </aside>
       </div>
     </>
@@ -64,11 +102,31 @@ function Actions({ job }: { job: Job }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const path = `/jobs/${encodeURIComponent(job.id)}`;
-  const cancel = useMutation({ mutationFn: () => post<Job>(`${path}/cancel`, undefined), onSuccess: (after) => client.setQueryData(["job", job.id], after), onError: told });
-  const again = useMutation({ mutationFn: () => post<Job>(`${path}/rerun`, undefined, freshKey()), onSuccess: (made) => void navigate({ to: "/jobs/$jobId", params: { jobId: made.id } }), onError: told });
-  return isOver(job)
-    ? <Button loading={again.isPending} onClick={() => again.mutate()}>Run again</Button>
-    : <Button color="red" variant="light" loading={cancel.isPending} disabled={job.state === "Checkpointing"} onClick={() => cancel.mutate()}>Cancel</Button>;
+  const cancel = useMutation({
+    mutationFn: () => post<Job>(`${path}/cancel`, undefined),
+    onSuccess: (after) => client.setQueryData(["job", job.id], after),
+    onError: told,
+  });
+  const again = useMutation({
+    mutationFn: () => post<Job>(`${path}/rerun`, undefined, freshKey()),
+    onSuccess: (made) => void navigate({ to: "/jobs/$jobId", params: { jobId: made.id } }),
+    onError: told,
+  });
+  return isOver(job) ? (
+    <Button loading={again.isPending} onClick={() => again.mutate()}>
+      Run again
+    </Button>
+  ) : (
+    <Button
+      color="red"
+      variant="light"
+      loading={cancel.isPending}
+      disabled={job.state === "Checkpointing"}
+      onClick={() => cancel.mutate()}
+    >
+      Cancel
+    </Button>
+  );
 }
 
 const told = (failure: Error) => notifications.show({ color: "red", message: failure.message });
@@ -82,12 +140,23 @@ function Artefacts({ job }: { job: Job }) {
     },
   });
   if (!last || last.files_bytes === null) {
-    return <Text size="sm" className="wr-quiet">{isOver(job) ? "No files of it are kept." : "The files that it changes are kept here once it has ended."}</Text>;
+    return (
+      <Text size="sm" className="wr-quiet">
+        {isOver(job) ? "No files of it are kept." : "The files that it changes are kept here once it has ended."}
+      </Text>
+    );
   }
   return (
     <Stack gap="xs">
-      <Text size="sm">{bytes(last.files_bytes)} as a tar archive: the files that it changed.{last.files_truncated && " It passed the limit and was cut."}</Text>
-      <Group><Button leftSection={<DownloadIcon />} loading={fetchThem.isPending} onClick={() => fetchThem.mutate()}>Download</Button></Group>
+      <Text size="sm">
+        {bytes(last.files_bytes)} as a tar archive: the files that it changed.
+        {last.files_truncated && " It passed the limit and was cut."}
+      </Text>
+      <Group>
+        <Button leftSection={<DownloadIcon />} loading={fetchThem.isPending} onClick={() => fetchThem.mutate()}>
+          Download
+        </Button>
+      </Group>
       {fetchThem.error ? <ProblemNote error={fetchThem.error} /> : null}
       <Command text={`windrow job artefacts ${job.id} results/`} label="the same by command" />
     </Stack>
@@ -95,14 +164,42 @@ function Artefacts({ job }: { job: Job }) {
 }
 
 function Attempts({ job }: { job: Job }) {
-  if (job.attempts.length === 0) return <Text size="sm" className="wr-quiet">None yet.</Text>;
-  return <Stack gap="md">{job.attempts.map((one) => <Facts key={one.number} rows={attemptRows(one)} />)}</Stack>;
+  if (job.attempts.length === 0)
+    return (
+      <Text size="sm" className="wr-quiet">
+        None yet.
+      </Text>
+    );
+  return (
+    <Stack gap="md">
+      {job.attempts.map((one) => (
+        <Facts key={one.number} rows={attemptRows(one)} />
+      ))}
+    </Stack>
+  );
 }
 
 const attemptRows = (one: JobAttempt) => [
-  [`Attempt ${one.number}`, <Link key="c" className="wr-link" to="/clusters/$clusterId" params={{ clusterId: one.cluster_id }}>its cluster</Link>] as const,
-  ["Ended", one.ended_at ? <span key="e" className="wr-break">{plain(one.outcome)}</span> : "goes on"] as const,
-  ["Took", one.started_at && one.ended_at ? duration((Date.parse(one.ended_at) - Date.parse(one.started_at)) / 1000) : "–"] as const,
+  [
+    `Attempt ${one.number}`,
+    <Link key="c" className="wr-link" to="/clusters/$clusterId" params={{ clusterId: one.cluster_id }}>
+      its cluster
+    </Link>,
+  ] as const,
+  [
+    "Ended",
+    one.ended_at ? (
+      <span key="e" className="wr-break">
+        {plain(one.outcome)}
+      </span>
+    ) : (
+      "goes on"
+    ),
+  ] as const,
+  [
+    "Took",
+    one.started_at && one.ended_at ? duration((Date.parse(one.ended_at) - Date.parse(one.started_at)) / 1000) : "–",
+  ] as const,
   ["Cost", amount(one.cost, 2, 6)] as const,
 ];
 
@@ -112,12 +209,38 @@ function Asked({ job }: { job: Job }) {
     <Stack gap="xs">
       <Facts
         rows={[
-          ["Command", <code key="c" className="wr-break">{asked.argv.map(quoted).join(" ")}</code>],
+          [
+            "Command",
+            <code key="c" className="wr-break">
+              {asked.argv.map(quoted).join(" ")}
+            </code>,
+          ],
           ["Image", plain(asked.image)],
           ...(asked.packages.length ? [["Python packages", plain(asked.packages.join(", "))] as const] : []),
-          ...(asked.volumes.length ? [["Volumes", <span key="v" className="wr-break">{plain(asked.volumes.join(", "))}</span>] as const] : []),
-          ...(Object.keys(asked.env).length ? [["Variables", <span key="e" className="wr-break">{plain(Object.keys(asked.env).join(", "))}</span>] as const] : []),
-          ["GPUs", `${asked.gpus}${asked.gpu_model ? ` ${plain(asked.gpu_model)}` : asked.gpu_memory_bytes ? ` of at least ${bytes(asked.gpu_memory_bytes)}` : ""}`],
+          ...(asked.volumes.length
+            ? [
+                [
+                  "Volumes",
+                  <span key="v" className="wr-break">
+                    {plain(asked.volumes.join(", "))}
+                  </span>,
+                ] as const,
+              ]
+            : []),
+          ...(Object.keys(asked.env).length
+            ? [
+                [
+                  "Variables",
+                  <span key="e" className="wr-break">
+                    {plain(Object.keys(asked.env).join(", "))}
+                  </span>,
+                ] as const,
+              ]
+            : []),
+          [
+            "GPUs",
+            `${asked.gpus}${asked.gpu_model ? ` ${plain(asked.gpu_model)}` : asked.gpu_memory_bytes ? ` of at least ${bytes(asked.gpu_memory_bytes)}` : ""}`,
+          ],
           ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],
           ["At most", asked.max_duration_seconds === null ? "–" : duration(asked.max_duration_seconds)],

@@ -26,20 +26,56 @@ const COLUMNS: readonly CsvColumn<Job>[] = [
 export function JobsPage() {
   const query = useQuery(jobsQuery);
   const items = query.data?.items ?? [];
-  const make = <Button component={Link} to="/jobs/new" leftSection={<PlusIcon />}>New job</Button>;
+  const make = (
+    <Button component={Link} to="/jobs/new" leftSection={<PlusIcon />}>
+      New job
+    </Button>
+  );
   return (
     <div className="wr-page">
-      <PageHead title="Jobs" beside={<TestMoney />} actions={<><CsvButton of="the jobs" name="windrow-jobs" columns={COLUMNS} rows={() => items} disabled={items.length === 0} />{make}</>} />
+      <PageHead
+        title="Jobs"
+        beside={<TestMoney />}
+        actions={
+          <>
+            <CsvButton
+              of="the jobs"
+              name="windrow-jobs"
+              columns={COLUMNS}
+              rows={() => items}
+              disabled={items.length === 0}
+            />
+            {make}
+          </>
+        }
+      />
       <Panel bare label="Jobs">
         <Loaded query={query}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty title="No jobs yet" command="windrow job submit -- python train.py" action={make}>A job waits for a place, runs, keeps its log and files here, and lets go; you need not stay. Submit the folder you are in from a terminal, or a command alone here:</Empty>
+              <Empty title="No jobs yet" command="windrow job submit -- python train.py" action={make}>
+                A job waits for a place, runs, keeps its log and files here, and lets go; you need not stay. Submit the
+                folder you are in from a terminal, or a command alone here:
+              </Empty>
             ) : (
               <div className="wr-scroll">
                 <table className="wr-table">
-                  <thead><tr><th>Name</th><th>State</th><th className="num">Exit code</th><th className="num">Attempts</th><th className="num">Cost so far</th><th>Submitted</th><th>Ended</th></tr></thead>
-                  <tbody>{items.map((job) => <Row key={job.id} job={job} />)}</tbody>
+                  <thead>
+                    <tr>
+                      <th>Name</th>
+                      <th>State</th>
+                      <th className="num">Exit code</th>
+                      <th className="num">Attempts</th>
+                      <th className="num">Cost so far</th>
+                      <th>Submitted</th>
+                      <th>Ended</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {items.map((job) => (
+                      <Row key={job.id} job={job} />
+                    ))}
+                  </tbody>
                 </table>
               </div>
             )
@@ -53,13 +89,30 @@ export function JobsPage() {
 function Row({ job }: { job: Job }) {
   return (
     <tr>
-      <td><Link className="wr-link" to="/jobs/$jobId" params={{ jobId: job.id }}>{plain(job.name)}{job.request.array_size > 0 && ` [${job.array_index}]`}</Link>{job.request.simulated && <> <Simulated /></>}</td>
-      <td><State state={job.state} reason={job.reason} /></td>
+      <td>
+        <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: job.id }}>
+          {plain(job.name)}
+          {job.request.array_size > 0 && ` [${job.array_index}]`}
+        </Link>
+        {job.request.simulated && (
+          <>
+            {" "}
+            <Simulated />
+          </>
+        )}
+      </td>
+      <td>
+        <State state={job.state} reason={job.reason} />
+      </td>
       <td className="num">{job.exit_code ?? "–"}</td>
       <td className="num">{job.attempts.length}</td>
       <td className="num">{amount(job.cost_so_far, 2, 6)}</td>
-      <td><When at={job.created_at} /></td>
-      <td><When at={job.ended_at} /></td>
+      <td>
+        <When at={job.created_at} />
+      </td>
+      <td>
+        <When at={job.ended_at} />
+      </td>
     </tr>
   );
 }

@@ -8,7 +8,7 @@ import { freshKey, post } from "../api/client.ts";
 import { jobPlan } from "../api/queries.ts";
 import type { JobsSubmitted } from "../api/types.ts";
 import { perHour, plain } from "../format.ts";
-import { asJobCommand, BLANK_JOB, toJob, type JobDraft } from "../jobs.ts";
+import { asJobCommand, BLANK_JOB, type JobDraft, toJob } from "../jobs.ts";
 import { Mounts } from "../parts/Mounts.tsx";
 import { Grouped, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { RegistryLogin } from "../parts/RegistryLogin.tsx";
@@ -46,30 +46,96 @@ export function NewJobPage() {
   });
   return (
     <div className="wr-page">
-      <PageHead above={<Link className="wr-link" to="/jobs">Jobs</Link>} title="New job" />
-      <form onSubmit={(event) => { event.preventDefault(); setTried(true); if (sound) submit.mutate(); }} noValidate>
+      <PageHead
+        above={
+          <Link className="wr-link" to="/jobs">
+            Jobs
+          </Link>
+        }
+        title="New job"
+      />
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          setTried(true);
+          if (sound) submit.mutate();
+        }}
+        noValidate
+      >
         <div className="wr-columns">
           <div className="wr-stack">
             <Panel title="What runs">
               <Stack gap="sm">
-                <Textarea label="Command" description="Split as a shell would; for pipes and variables write: sh -c '…'. A folder is sent from a terminal: windrow job submit." placeholder="python -c 'print(6 * 7)'" autosize minRows={2} maxRows={8} {...field("command")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} data-autofocus />
-                <Textarea label="Python packages" description="Installed before the command, a line each." placeholder={"numpy\ntorch==2.13"} autosize minRows={1} maxRows={6} {...field("packages")} styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }} />
+                <Textarea
+                  label="Command"
+                  description="Split as a shell would; for pipes and variables write: sh -c '…'. A folder is sent from a terminal: windrow job submit."
+                  placeholder="python -c 'print(6 * 7)'"
+                  autosize
+                  minRows={2}
+                  maxRows={8}
+                  {...field("command")}
+                  styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+                  data-autofocus
+                />
+                <Textarea
+                  label="Python packages"
+                  description="Installed before the command, a line each."
+                  placeholder={"numpy\ntorch==2.13"}
+                  autosize
+                  minRows={1}
+                  maxRows={6}
+                  {...field("packages")}
+                  styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+                />
                 <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
                   <TextInput label="Name" placeholder="chosen for you" {...field("name")} />
                   <TextInput label="Container image" placeholder="none" {...field("image")} />
-                  <NumberInput label="GPUs" min={0} max={64} value={draft.gpus} onChange={(value) => change({ gpus: Number(value) || 0 })} />
-                  <TextInput label="Which GPUs" description="A model, or the memory that each has at least." placeholder="any" {...field("gpu")} />
+                  <NumberInput
+                    label="GPUs"
+                    min={0}
+                    max={64}
+                    value={draft.gpus}
+                    onChange={(value) => change({ gpus: Number(value) || 0 })}
+                  />
+                  <TextInput
+                    label="Which GPUs"
+                    description="A model, or the memory that each has at least."
+                    placeholder="any"
+                    {...field("gpu")}
+                  />
                   <TextInput label="Tier" placeholder="any" {...field("tier")} />
-                  <NumberInput label="Processors" min={1} max={1024} value={draft.cpus} onChange={(value) => change({ cpus: Number(value) || 1 })} />
+                  <NumberInput
+                    label="Processors"
+                    min={1}
+                    max={1024}
+                    value={draft.cpus}
+                    onChange={(value) => change({ cpus: Number(value) || 1 })}
+                  />
                 </SimpleGrid>
                 {(draft.image || login) && <RegistryLogin draft={draft} change={change} faults={tried ? faults : {}} />}
-                <Mounts value={draft.volumes} change={(volumes) => change({ volumes })} hosts={1} error={tried ? faults.volumes : undefined} />
-                <Checkbox label="Rehearse on simulated hosts" description="Nothing is computed there; output and readings are made up." checked={draft.simulated} onChange={(event) => change({ simulated: event.currentTarget.checked })} />
+                <Mounts
+                  value={draft.volumes}
+                  change={(volumes) => change({ volumes })}
+                  hosts={1}
+                  error={tried ? faults.volumes : undefined}
+                />
+                <Checkbox
+                  label="Rehearse on simulated hosts"
+                  description="Nothing is computed there; output and readings are made up."
+                  checked={draft.simulated}
+                  onChange={(event) => change({ simulated: event.currentTarget.checked })}
+                />
               </Stack>
             </Panel>
             <Panel title="Within what">
               <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-                <NumberInput label="Begin again after a lost host, times" min={0} max={100} value={draft.retries} onChange={(value) => change({ retries: Number(value) || 0 })} />
+                <NumberInput
+                  label="Begin again after a lost host, times"
+                  min={0}
+                  max={100}
+                  value={draft.retries}
+                  onChange={(value) => change({ retries: Number(value) || 0 })}
+                />
                 <TextInput label="At most (minutes)" placeholder="no limit" inputMode="decimal" {...field("minutes")} />
                 <TextInput label="Budget" placeholder="no limit" inputMode="decimal" {...field("budget")} />
                 <TextInput label="After these jobs" placeholder="job_…" {...field("after")} />
@@ -78,10 +144,26 @@ export function NewJobPage() {
           </div>
           <aside className="wr-stack">
             <Preview draft={draft} sound={sound} change={change} />
-            {submit.error && <Panel label="Error"><ProblemNote error={submit.error} /></Panel>}
-            <Button type="submit" size="md" loading={submit.isPending}>Submit job</Button>
-            {tried && !sound && <Text size="sm" role="alert" className="wr-tone-bad">Something is missing: {Object.values(faults).join("; ")}.</Text>}
-            <Same method="POST" path="/jobs" body={shownWith(request, login)} command={request.simulated ? undefined : asJobCommand(request, login !== null)} none="The command line rents real hosts only." />
+            {submit.error && (
+              <Panel label="Error">
+                <ProblemNote error={submit.error} />
+              </Panel>
+            )}
+            <Button type="submit" size="md" loading={submit.isPending}>
+              Submit job
+            </Button>
+            {tried && !sound && (
+              <Text size="sm" role="alert" className="wr-tone-bad">
+                Something is missing: {Object.values(faults).join("; ")}.
+              </Text>
+            )}
+            <Same
+              method="POST"
+              path="/jobs"
+              body={shownWith(request, login)}
+              command={request.simulated ? undefined : asJobCommand(request, login !== null)}
+              none="The command line rents real hosts only."
+            />
           </aside>
         </div>
       </form>
@@ -89,20 +171,55 @@ export function NewJobPage() {
   );
 }
 
-function Preview({ draft, sound, change }: { draft: JobDraft; sound: boolean; change: (part: Partial<JobDraft>) => void }) {
+function Preview({
+  draft,
+  sound,
+  change,
+}: {
+  draft: JobDraft;
+  sound: boolean;
+  change: (part: Partial<JobDraft>) => void;
+}) {
   const [settled] = useDebouncedValue(draft, TYPING_MS);
   const { request } = useMemo(() => toJob(settled), [settled]);
-  const query = useQuery({ ...jobPlan(request), placeholderData: keepPreviousData, enabled: sound && settled === draft });
+  const query = useQuery({
+    ...jobPlan(request),
+    placeholderData: keepPreviousData,
+    enabled: sound && settled === draft,
+  });
   const plan = query.data;
   return (
     <Panel title="Where and for how much" actions={<TestMoney />}>
-      {!sound ? <Text size="sm" className="wr-quiet">{draft.command.trim() ? "The form is not complete yet." : "Write a command first."}</Text> : query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : !plan ? <Waiting /> : plan.fits ? (
-        <Stack gap={4}><State state="Fits now" tone="ok" /><Text fw={650}>{perHour(plan.price_per_hour)}</Text><Text size="sm">{plan.placement.map((place) => plain(place.host_name)).join(", ")}</Text></Stack>
+      {!sound ? (
+        <Text size="sm" className="wr-quiet">
+          {draft.command.trim() ? "The form is not complete yet." : "Write a command first."}
+        </Text>
+      ) : query.error ? (
+        <ProblemNote error={query.error} retry={() => void query.refetch()} />
+      ) : !plan ? (
+        <Waiting />
+      ) : plan.fits ? (
+        <Stack gap={4}>
+          <State state="Fits now" tone="ok" />
+          <Text fw={650}>{perHour(plan.price_per_hour)}</Text>
+          <Text size="sm">{plan.placement.map((place) => plain(place.host_name)).join(", ")}</Text>
+        </Stack>
       ) : (
         <Stack gap="sm">
           <State state="Waits in the queue" tone="busy" />
-          {plan.refusals.length ? <Grouped reasons={plan.refusals.map(readReason)} /> : <Text size="sm" className="wr-quiet">No host has joined yet.</Text>}
-          <WaysOut ways={jobWays(settled)} path="/jobs/plan" changed={(part) => toJob({ ...settled, ...part }).request} use={change} />
+          {plan.refusals.length ? (
+            <Grouped reasons={plan.refusals.map(readReason)} />
+          ) : (
+            <Text size="sm" className="wr-quiet">
+              No host has joined yet.
+            </Text>
+          )}
+          <WaysOut
+            ways={jobWays(settled)}
+            path="/jobs/plan"
+            changed={(part) => toJob({ ...settled, ...part }).request}
+            use={change}
+          />
         </Stack>
       )}
     </Panel>

@@ -8,7 +8,7 @@ import { openStream } from "../api/streams.ts";
 import type { Overview, TierCounts, UseCounts } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
 import { amount, count, plain } from "../format.ts";
-import { DayBars, UseBar, UseKey, UsePatterns, USES } from "../parts/Bars.tsx";
+import { DayBars, USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
 import { CsvButton } from "../parts/Csv.tsx";
 import { EventTable } from "../parts/EventList.tsx";
 import { JoinIcon, PlusIcon } from "../parts/icons.tsx";
@@ -40,8 +40,22 @@ export function OverviewPage() {
   }, [client, hears]);
   return (
     <div className="wr-page">
-      <PageHead title="Overview" actions={<><Button component={Link} to="/clusters/new" leftSection={<PlusIcon />}>New cluster</Button><Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>Join a host</Button></>} />
-      <Loaded query={query} lines={12}>{(data) => <Shown data={data} />}</Loaded>
+      <PageHead
+        title="Overview"
+        actions={
+          <>
+            <Button component={Link} to="/clusters/new" leftSection={<PlusIcon />}>
+              New cluster
+            </Button>
+            <Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>
+              Join a host
+            </Button>
+          </>
+        }
+      />
+      <Loaded query={query} lines={12}>
+        {(data) => <Shown data={data} />}
+      </Loaded>
     </div>
   );
 }
@@ -51,8 +65,17 @@ function Shown({ data }: { data: Overview }) {
     return (
       <div className="wr-stack">
         <Panel label="Hosts">
-          <Empty title="No hosts yet" command="windrow token add --join" action={<Button component={Link} to="/join">Join a host by one line</Button>}>
-            The first numbers come with the first host. <code>windrow up</code> joins the machine it runs on; another one joins with a line that you make here or with:
+          <Empty
+            title="No hosts yet"
+            command="windrow token add --join"
+            action={
+              <Button component={Link} to="/join">
+                Join a host by one line
+              </Button>
+            }
+          >
+            The first numbers come with the first host. <code>windrow up</code> joins the machine it runs on; another
+            one joins with a line that you make here or with:
           </Empty>
         </Panel>
         {data.accesses === 0 && <NoRelay />}
@@ -70,8 +93,22 @@ function Shown({ data }: { data: Overview }) {
       <div className="wr-columns wr-columns-even">
         <div className="wr-stack">
           <Tiers tiers={data.tiers} />
-          <Panel title="Recent events" actions={<Link className="wr-link" to="/events">All events</Link>} bare>
-            {data.events.length ? <EventTable rows={data.events} about /> : <Empty title="No events to show">All events at once are for operators and auditors; those of a host are on its page.</Empty>}
+          <Panel
+            title="Recent events"
+            actions={
+              <Link className="wr-link" to="/events">
+                All events
+              </Link>
+            }
+            bare
+          >
+            {data.events.length ? (
+              <EventTable rows={data.events} about />
+            ) : (
+              <Empty title="No events to show">
+                All events at once are for operators and auditors; those of a host are on its page.
+              </Empty>
+            )}
           </Panel>
         </div>
         <Earned data={data} />
@@ -84,22 +121,59 @@ function NoRelay() {
   return (
     <div className="wr-note wr-note-bad" role="status">
       <strong>No Access is connected</strong>
-      <span>Hosts reach the Master only through an Access: until one is back, nothing is heard from any host. Start it with <code>windrow-access run</code>, and see <Link className="wr-link" to="/health">Health</Link>.</span>
+      <span>
+        Hosts reach the Master only through an Access: until one is back, nothing is heard from any host. Start it with{" "}
+        <code>windrow-access run</code>, and see{" "}
+        <Link className="wr-link" to="/health">
+          Health
+        </Link>
+        .
+      </span>
     </div>
   );
 }
 
-function Counted({ title, counts, simulated, of }: { title: string; counts: UseCounts; simulated: number; of: string }) {
+function Counted({
+  title,
+  counts,
+  simulated,
+  of,
+}: {
+  title: string;
+  counts: UseCounts;
+  simulated: number;
+  of: string;
+}) {
   return (
-    <Panel title={title} actions={<Text size="xs" className="wr-quiet">{count(counts.total)} in all{simulated > 0 && <>, {count(simulated)} of them <Simulated /></>}</Text>}>
+    <Panel
+      title={title}
+      actions={
+        <Text size="xs" className="wr-quiet">
+          {count(counts.total)} in all
+          {simulated > 0 && (
+            <>
+              , {count(simulated)} of them <Simulated />
+            </>
+          )}
+        </Text>
+      }
+    >
       {counts.total === 0 ? (
-        <Text size="sm" className="wr-quiet">No {of} here: hosts without one offer their processors.</Text>
+        <Text size="sm" className="wr-quiet">
+          No {of} here: hosts without one offer their processors.
+        </Text>
       ) : (
         <>
           <UseBar counts={counts} label={title} height={18} />
           <dl className="wr-uses" data-testid={`uses-${of.toLowerCase()}`}>
             {USES.map(([use, name, says]) => (
-              <div key={use} title={says}><dt><UseKey use={use} />{name}</dt><dd>{count(counts[use])}</dd></div>
+              <div key={use} title={says}>
+                <dt>
+                  <UseKey use={use} />
+                  {name}
+                </dt>
+                <dd>{count(counts[use])}</dd>
+              </div>
             ))}
           </dl>
         </>
@@ -111,26 +185,78 @@ function Counted({ title, counts, simulated, of }: { title: string; counts: UseC
 const TIER_CSV: readonly CsvColumn<TierCounts>[] = [
   { name: "tier", value: (row) => row.tier },
   { name: "simulated", value: (row) => row.simulated },
-  ...(["hosts", "gpus"] as const).flatMap((kind) => (["total", "rented", "idle", "withheld", "faulty", "offline"] as const).map((use): CsvColumn<TierCounts> => ({ name: `${kind}_${use}`, value: (row) => row[kind][use] }))),
+  ...(["hosts", "gpus"] as const).flatMap((kind) =>
+    (["total", "rented", "idle", "withheld", "faulty", "offline"] as const).map(
+      (use): CsvColumn<TierCounts> => ({ name: `${kind}_${use}`, value: (row) => row[kind][use] }),
+    ),
+  ),
 ];
 
 /** A tier's bar is of its GPUs where it has any, else of its hosts. */
 function Tiers({ tiers }: { tiers: readonly TierCounts[] }) {
   return (
-    <Panel title="By tier" actions={<CsvButton of="the tiers" name="windrow-tiers" columns={TIER_CSV} rows={() => tiers} disabled={tiers.length === 0} />} bare>
+    <Panel
+      title="By tier"
+      actions={
+        <CsvButton
+          of="the tiers"
+          name="windrow-tiers"
+          columns={TIER_CSV}
+          rows={() => tiers}
+          disabled={tiers.length === 0}
+        />
+      }
+      bare
+    >
       {tiers.length === 0 ? (
-        <Empty title="No tier yet" command="windrow host ls">A host's tier follows from its inventory, seconds after it joined.</Empty>
+        <Empty title="No tier yet" command="windrow host ls">
+          A host's tier follows from its inventory, seconds after it joined.
+        </Empty>
       ) : (
         <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of tiers">
           <table className="wr-table wr-table-tight">
-            <thead><tr><th scope="col">Tier</th><th scope="col" style={{ width: "34%" }}>Now</th><th scope="col" className="num">Rented</th><th scope="col" className="num">Idle</th><th scope="col" className="num">Faulty</th><th scope="col" className="num">Offline</th><th scope="col" className="num">Hosts</th></tr></thead>
+            <thead>
+              <tr>
+                <th scope="col">Tier</th>
+                <th scope="col" style={{ width: "34%" }}>
+                  Now
+                </th>
+                <th scope="col" className="num">
+                  Rented
+                </th>
+                <th scope="col" className="num">
+                  Idle
+                </th>
+                <th scope="col" className="num">
+                  Faulty
+                </th>
+                <th scope="col" className="num">
+                  Offline
+                </th>
+                <th scope="col" className="num">
+                  Hosts
+                </th>
+              </tr>
+            </thead>
             <tbody>
               {tiers.map((tier) => {
                 const counts = tier.gpus.total ? tier.gpus : tier.hosts;
                 return (
                   <tr key={`${tier.tier} ${tier.simulated}`}>
-                    <td><Link className="wr-link" to="/fleet" search={{ tier: tier.tier } as never}>{plain(tier.tier)}</Link>{tier.simulated && <> <Simulated /></>}</td>
-                    <td><UseBar counts={counts} label={`${plain(tier.tier)}${tier.simulated ? ", simulated" : ""}`} /></td>
+                    <td>
+                      <Link className="wr-link" to="/fleet" search={{ tier: tier.tier } as never}>
+                        {plain(tier.tier)}
+                      </Link>
+                      {tier.simulated && (
+                        <>
+                          {" "}
+                          <Simulated />
+                        </>
+                      )}
+                    </td>
+                    <td>
+                      <UseBar counts={counts} label={`${plain(tier.tier)}${tier.simulated ? ", simulated" : ""}`} />
+                    </td>
                     <td className="num">{count(counts.rented)}</td>
                     <td className="num">{count(counts.idle)}</td>
                     <td className="num">{count(counts.faulty)}</td>
@@ -150,15 +276,38 @@ function Tiers({ tiers }: { tiers: readonly TierCounts[] }) {
 function Earned({ data }: { data: Overview }) {
   const { revenue, per_hour: rate } = data;
   return (
-    <Panel title={revenue.scope === "all" ? "Revenue" : "My revenue"} actions={<><TestMoney /><CsvButton of="revenue" name="windrow-revenue" columns={[{ name: "day", value: (row) => row.day }, { name: `amount_${revenue.currency}`, value: (row) => row.amount }]} rows={() => revenue.days} /></>}>
+    <Panel
+      title={revenue.scope === "all" ? "Revenue" : "My revenue"}
+      actions={
+        <>
+          <TestMoney />
+          <CsvButton
+            of="revenue"
+            name="windrow-revenue"
+            columns={[
+              { name: "day", value: (row) => row.day },
+              { name: `amount_${revenue.currency}`, value: (row) => row.amount },
+            ]}
+            rows={() => revenue.days}
+          />
+        </>
+      }
+    >
       <Group gap="xl" mb={10}>
-        <div data-testid="revenue-today"><Figure label="today (UTC)" value={amount(revenue.today, 2, 4)} note={plain(revenue.currency)} /></div>
-        <div data-testid="revenue-week"><Figure label="7 days" value={amount(revenue.last_7_days, 2, 4)} note={plain(revenue.currency)} /></div>
+        <div data-testid="revenue-today">
+          <Figure label="today (UTC)" value={amount(revenue.today, 2, 4)} note={plain(revenue.currency)} />
+        </div>
+        <div data-testid="revenue-week">
+          <Figure label="7 days" value={amount(revenue.last_7_days, 2, 4)} note={plain(revenue.currency)} />
+        </div>
         <Figure label="an hour, of what is rented" value={amount(rate.rented, 2, 4)} />
         <Figure label="an hour, of what is idle" value={amount(rate.idle, 2, 4)} />
       </Group>
       <DayBars days={revenue.days} unit={plain(revenue.currency)} label="Revenue by day" />
-      <Text size="xs" className="wr-quiet" mt={8}>From the ledger: what providers and the platform were paid for signed running time. Rates are of real hosts at the asked prices.</Text>
+      <Text size="xs" className="wr-quiet" mt={8}>
+        From the ledger: what providers and the platform were paid for signed running time. Rates are of real hosts at
+        the asked prices.
+      </Text>
     </Panel>
   );
 }

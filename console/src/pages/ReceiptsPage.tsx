@@ -30,26 +30,72 @@ export function ReceiptsPage() {
   const items = query.data?.items ?? [];
   return (
     <div className="wr-page">
-      <PageHead title="Receipts" beside={<TestMoney />} actions={<CsvButton of="the receipts" name="windrow-receipts" columns={COLUMNS} rows={() => items} disabled={items.length === 0} />} />
+      <PageHead
+        title="Receipts"
+        beside={<TestMoney />}
+        actions={
+          <CsvButton
+            of="the receipts"
+            name="windrow-receipts"
+            columns={COLUMNS}
+            rows={() => items}
+            disabled={items.length === 0}
+          />
+        }
+      />
       <Panel bare label="Receipts">
         <Loaded query={query}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty title="No receipts yet" command="windrow run -- python -c 'print(6 * 7)'" action={<Button component={Link} to="/clusters/new">New cluster</Button>}>A receipt is written for each cluster, from the running seconds that its host signed.</Empty>
+              <Empty
+                title="No receipts yet"
+                command="windrow run -- python -c 'print(6 * 7)'"
+                action={
+                  <Button component={Link} to="/clusters/new">
+                    New cluster
+                  </Button>
+                }
+              >
+                A receipt is written for each cluster, from the running seconds that its host signed.
+              </Empty>
             ) : (
               <div className="wr-scroll">
                 <table className="wr-table">
-                  <thead><tr><th>Cluster</th><th>Tier</th><th className="num">Price per hour</th><th className="num">Signed running</th><th className="num">Amount</th><th>Ended</th><th>Receipt</th></tr></thead>
+                  <thead>
+                    <tr>
+                      <th>Cluster</th>
+                      <th>Tier</th>
+                      <th className="num">Price per hour</th>
+                      <th className="num">Signed running</th>
+                      <th className="num">Amount</th>
+                      <th>Ended</th>
+                      <th>Receipt</th>
+                    </tr>
+                  </thead>
                   <tbody>
                     {items.map((one) => (
                       <tr key={one.id}>
-                        <td><Link className="wr-link" to="/receipts/$receiptId" params={{ receiptId: one.id }}>{plain(one.cluster_name)}</Link>{one.simulated && <> <Simulated /></>}</td>
+                        <td>
+                          <Link className="wr-link" to="/receipts/$receiptId" params={{ receiptId: one.id }}>
+                            {plain(one.cluster_name)}
+                          </Link>
+                          {one.simulated && (
+                            <>
+                              {" "}
+                              <Simulated />
+                            </>
+                          )}
+                        </td>
                         <td>{plain(one.tier)}</td>
                         <td className="num">{amount(one.price_per_hour, 2, 4)}</td>
                         <td className="num">{duration(one.running_seconds)}</td>
-                        <td className="num">{amount(one.amount, 2, 8)} {plain(one.currency)}</td>
+                        <td className="num">
+                          {amount(one.amount, 2, 8)} {plain(one.currency)}
+                        </td>
                         <td>{one.ended_at ? <When at={one.ended_at} /> : "still running"}</td>
-                        <td><Id id={one.id} /></td>
+                        <td>
+                          <Id id={one.id} />
+                        </td>
                       </tr>
                     ))}
                   </tbody>
@@ -66,7 +112,13 @@ export function ReceiptsPage() {
 export function ReceiptPage() {
   const { receiptId } = useParams({ from: "/receipts/$receiptId" });
   const query = useQuery(receiptQuery(receiptId));
-  return <div className="wr-page" style={{ maxWidth: 1040 }}><Loaded query={query} lines={10}>{(receipt) => <ReceiptView receipt={receipt} />}</Loaded></div>;
+  return (
+    <div className="wr-page" style={{ maxWidth: 1040 }}>
+      <Loaded query={query} lines={10}>
+        {(receipt) => <ReceiptView receipt={receipt} />}
+      </Loaded>
+    </div>
+  );
 }
 
 function ReceiptView({ receipt }: { receipt: Receipt }) {
@@ -74,18 +126,49 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
   return (
     <>
       <PageHead
-        above={<Link className="wr-link wr-no-print" to="/receipts">Receipts</Link>}
+        above={
+          <Link className="wr-link wr-no-print" to="/receipts">
+            Receipts
+          </Link>
+        }
         title={`Receipt: ${plain(receipt.cluster_name)}`}
-        beside={<>{receipt.test_money && <TestMoney />}{receipt.simulated && <Simulated />}</>}
-        actions={<><Link className="wr-link" to="/events" search={{ subject: receipt.rental_id } as never} aria-label="Events of this rental">Events</Link><Button variant="default" leftSection={<PrintIcon />} onClick={() => window.print()}>Print</Button></>}
+        beside={
+          <>
+            {receipt.test_money && <TestMoney />}
+            {receipt.simulated && <Simulated />}
+          </>
+        }
+        actions={
+          <>
+            <Link
+              className="wr-link"
+              to="/events"
+              search={{ subject: receipt.rental_id } as never}
+              aria-label="Events of this rental"
+            >
+              Events
+            </Link>
+            <Button variant="default" leftSection={<PrintIcon />} onClick={() => window.print()}>
+              Print
+            </Button>
+          </>
+        }
       />
       <div className="wr-stack">
         <Panel label="Sum">
           <Group justify="space-between" align="flex-start" gap="xl">
             <div>
-              <Text className="wr-quiet" size="sm">{receipt.ended_at ? "Amount" : "Amount so far"}</Text>
-              <Text fw={650} fz={28} lh={1.2} data-testid="amount">{money(receipt.amount)}</Text>
-              {receipt.test_money && <Text size="sm" className="wr-quiet">Test money: it buys nothing outside this installation, and nobody owes it.</Text>}
+              <Text className="wr-quiet" size="sm">
+                {receipt.ended_at ? "Amount" : "Amount so far"}
+              </Text>
+              <Text fw={650} fz={28} lh={1.2} data-testid="amount">
+                {money(receipt.amount)}
+              </Text>
+              {receipt.test_money && (
+                <Text size="sm" className="wr-quiet">
+                  Test money: it buys nothing outside this installation, and nobody owes it.
+                </Text>
+              )}
             </div>
             <Facts
               rows={[
@@ -99,17 +182,37 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
               ]}
             />
           </Group>
-          <Text size="sm" className="wr-quiet" mt="md">Amount = price per hour × signed running seconds ÷ 3600, rounded down. The seconds are those the host signed and the Master checked; nothing else is charged.</Text>
+          <Text size="sm" className="wr-quiet" mt="md">
+            Amount = price per hour × signed running seconds ÷ 3600, rounded down. The seconds are those the host signed
+            and the Master checked; nothing else is charged.
+          </Text>
         </Panel>
         <Panel title="Signed running time" bare>
           <div className="wr-scroll">
             <table className="wr-table">
-              <thead><tr><th>Workload</th><th>Host</th><th className="num">Seconds</th><th className="num">Signed receipts</th><th>Numbers</th><th>Final</th><th>Ended because</th><th className="num">Amount</th></tr></thead>
+              <thead>
+                <tr>
+                  <th>Workload</th>
+                  <th>Host</th>
+                  <th className="num">Seconds</th>
+                  <th className="num">Signed receipts</th>
+                  <th>Numbers</th>
+                  <th>Final</th>
+                  <th>Ended because</th>
+                  <th className="num">Amount</th>
+                </tr>
+              </thead>
               <tbody>
                 {receipt.lines.map((line) => (
                   <tr key={line.workload_id}>
-                    <td><Id id={line.workload_id} /></td>
-                    <td><Link className="wr-link" to="/hosts/$hostId" params={{ hostId: line.host_id }}>{plain(line.host_id.slice(-8))}</Link></td>
+                    <td>
+                      <Id id={line.workload_id} />
+                    </td>
+                    <td>
+                      <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: line.host_id }}>
+                        {plain(line.host_id.slice(-8))}
+                      </Link>
+                    </td>
                     <td className="num">{line.running_seconds}</td>
                     <td className="num">{count(line.receipts)}</td>
                     <td>{line.first_number === null ? "–" : `${line.first_number} to ${line.last_number ?? "–"}`}</td>
@@ -125,23 +228,45 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
         <Panel title="Postings" bare>
           <div className="wr-scroll">
             <table className="wr-table wr-table-tight">
-              <thead><tr><th>When</th><th>Kind</th><th>From</th><th>To</th><th className="num">Amount</th><th>Id</th></tr></thead>
+              <thead>
+                <tr>
+                  <th>When</th>
+                  <th>Kind</th>
+                  <th>From</th>
+                  <th>To</th>
+                  <th className="num">Amount</th>
+                  <th>Id</th>
+                </tr>
+              </thead>
               <tbody>
                 {receipt.transfers.map((transfer) => (
                   <tr key={transfer.id}>
-                    <td><time dateTime={transfer.at}>{exact(transfer.at)}</time></td>
+                    <td>
+                      <time dateTime={transfer.at}>{exact(transfer.at)}</time>
+                    </td>
                     <td title={transfer.memo}>{words(transfer.kind)}</td>
-                    <td className="wr-mono" title={plain(transfer.debit)}>{shortIds(transfer.debit)}</td>
-                    <td className="wr-mono" title={plain(transfer.credit)}>{shortIds(transfer.credit)}</td>
+                    <td className="wr-mono" title={plain(transfer.debit)}>
+                      {shortIds(transfer.debit)}
+                    </td>
+                    <td className="wr-mono" title={plain(transfer.credit)}>
+                      {shortIds(transfer.credit)}
+                    </td>
                     <td className="num">{amount(transfer.amount, 2, 8)}</td>
-                    <td><Id id={transfer.id} /></td>
+                    <td>
+                      <Id id={transfer.id} />
+                    </td>
                   </tr>
                 ))}
               </tbody>
             </table>
           </div>
         </Panel>
-        <Text size="xs" className="wr-quiet wr-break">Receipt {plain(receipt.id)} · cluster <Link to="/clusters/$clusterId" params={{ clusterId: receipt.cluster_id }}>{plain(receipt.cluster_id)}</Link></Text>
+        <Text size="xs" className="wr-quiet wr-break">
+          Receipt {plain(receipt.id)} · cluster{" "}
+          <Link to="/clusters/$clusterId" params={{ clusterId: receipt.cluster_id }}>
+            {plain(receipt.cluster_id)}
+          </Link>
+        </Text>
       </div>
     </>
   );

@@ -1,10 +1,10 @@
 // Signing in with a token, typed or brought by an address, or with the sign-in link that an operator gave.
 import { Button, Group, PasswordInput, Stack, Text, Title } from "@mantine/core";
-import { useCallback, useEffect, useRef, useState, type FormEvent } from "react";
-import { Command, ProblemNote } from "../parts/page.tsx";
+import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { Me, SignedIn } from "../api/types.ts";
 import { plain } from "../format.ts";
-import { begin, discard, use, type Brought } from "../session.ts";
+import { Command, ProblemNote } from "../parts/page.tsx";
+import { type Brought, begin, discard, use } from "../session.ts";
 
 /** brought: what came in the address; it is tried at once. me: who is signed in already, if anybody. */
 export function SignInPage({ brought, me, done }: { brought: Brought | null; me: Me | null; done: () => void }) {
@@ -15,21 +15,24 @@ export function SignInPage({ brought, me, done }: { brought: Brought | null; me:
   const tried = useRef<Brought | null>(null);
   const [meant, setMeant] = useState(me === null || brought?.kind !== "link"); // a link works once: not before its person says so
 
-  const enter = useCallback(async (entered: Brought) => {
-    setBusy(true);
-    setError(null);
-    try {
-      const session = await begin(entered);
-      // A link of somebody else's must not quietly put this browser into their account.
-      if (brought?.kind !== "link" && me !== null && me.account.id !== session.account.id) return setOther(session);
-      await use(session);
-      done();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  }, [done, me, brought]);
+  const enter = useCallback(
+    async (entered: Brought) => {
+      setBusy(true);
+      setError(null);
+      try {
+        const session = await begin(entered);
+        // A link of somebody else's must not quietly put this browser into their account.
+        if (brought?.kind !== "link" && me !== null && me.account.id !== session.account.id) return setOther(session);
+        await use(session);
+        done();
+      } catch (failure) {
+        setError(failure);
+      } finally {
+        setBusy(false);
+      }
+    },
+    [done, me, brought],
+  );
   useEffect(() => {
     if (!meant || brought === null || tried.current === brought) return;
     tried.current = brought;
@@ -40,28 +43,52 @@ export function SignInPage({ brought, me, done }: { brought: Brought | null; me:
     event.preventDefault();
     if (token.trim()) void enter({ kind: "token", text: token });
   };
-  if (me !== null && !meant) return <OtherAccount from={me.account.name} to={null} go={() => setMeant(true)} stay={done} />;
+  if (me !== null && !meant)
+    return <OtherAccount from={me.account.name} to={null} go={() => setMeant(true)} stay={done} />;
   if (me !== null && other !== null) {
     const stay = async () => {
       await discard(other).catch(() => undefined); // it ends unused in three days by itself
       done();
     };
-    return <OtherAccount from={me.account.name} to={other.account.name} go={() => void use(other).then(done)} stay={() => void stay()} />;
+    return (
+      <OtherAccount
+        from={me.account.name}
+        to={other.account.name}
+        go={() => void use(other).then(done)}
+        stay={() => void stay()}
+      />
+    );
   }
   return (
     <main style={{ maxWidth: 420, margin: "14vh auto 0", padding: "0 20px" }}>
       <Stack gap="lg">
-        <div className="wr-brand" style={{ fontSize: 18 }}><img src="/windrow.svg" width={32} height={32} alt="" />Windrow</div>
+        <div className="wr-brand" style={{ fontSize: 18 }}>
+          <img src="/windrow.svg" width={32} height={32} alt="" />
+          Windrow
+        </div>
         <form onSubmit={submit}>
           <Stack gap="sm">
             <Title order={1}>Sign in</Title>
-            <PasswordInput label="Token" description="An API token of this installation." value={token} onChange={(event) => setToken(event.currentTarget.value)} autoComplete="current-password" autoFocus data-autofocus disabled={busy} />
-            <Button type="submit" size="sm" loading={busy} disabled={!token.trim() && !busy}>Sign in</Button>
+            <PasswordInput
+              label="Token"
+              description="An API token of this installation."
+              value={token}
+              onChange={(event) => setToken(event.currentTarget.value)}
+              autoComplete="current-password"
+              autoFocus
+              data-autofocus
+              disabled={busy}
+            />
+            <Button type="submit" size="sm" loading={busy} disabled={!token.trim() && !busy}>
+              Sign in
+            </Button>
             {error !== null && <ProblemNote error={error} />}
           </Stack>
         </form>
         <Stack gap={6}>
-          <Text size="sm" className="wr-quiet">No token at hand? On the machine that runs <code>windrow up</code>, this makes one:</Text>
+          <Text size="sm" className="wr-quiet">
+            No token at hand? On the machine that runs <code>windrow up</code>, this makes one:
+          </Text>
           <Command text="windrow token add browser" label="command that makes a token" />
         </Stack>
       </Stack>
@@ -75,10 +102,21 @@ function OtherAccount({ from, to, go, stay }: { from: string; to: string | null;
     <main style={{ maxWidth: 420, margin: "14vh auto 0", padding: "0 20px" }}>
       <Stack gap="sm">
         <Title order={1}>Change the account?</Title>
-        <Text size="sm">{to === null ? "This is a sign-in link of another account." : <>This link signs in as <strong>{plain(to)}</strong>.</>} This browser is signed in as <strong>{plain(from)}</strong>. Go on only if you expected this link.</Text>
+        <Text size="sm">
+          {to === null ? (
+            "This is a sign-in link of another account."
+          ) : (
+            <>
+              This link signs in as <strong>{plain(to)}</strong>.
+            </>
+          )}{" "}
+          This browser is signed in as <strong>{plain(from)}</strong>. Go on only if you expected this link.
+        </Text>
         <Group gap="xs">
           <Button onClick={stay}>Stay signed in as {plain(from)}</Button>
-          <Button variant="default" onClick={go}>{to === null ? "Use the link" : `Sign in as ${plain(to)}`}</Button>
+          <Button variant="default" onClick={go}>
+            {to === null ? "Use the link" : `Sign in as ${plain(to)}`}
+          </Button>
         </Group>
       </Stack>
     </main>

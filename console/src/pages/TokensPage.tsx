@@ -13,7 +13,12 @@ import { Same } from "../parts/Same.tsx";
 import { When } from "../parts/state.tsx";
 import { operand } from "../request.ts";
 
-const LIVES: readonly (readonly [string, string])[] = [["86400", "1 day"], ["604800", "7 days"], ["2592000", "30 days"], ["7776000", "90 days"]];
+const LIVES: readonly (readonly [string, string])[] = [
+  ["86400", "1 day"],
+  ["604800", "7 days"],
+  ["2592000", "30 days"],
+  ["7776000", "90 days"],
+];
 
 export function TokensPage() {
   const query = useQuery(tokensQuery);
@@ -23,28 +28,74 @@ export function TokensPage() {
   const [revoking, revoke] = useState<TokenRow | null>(null);
   return (
     <div className="wr-page">
-      <PageHead title="Tokens" actions={<Button leftSection={<PlusIcon />} onClick={() => setMaking(true)}>New token</Button>} />
+      <PageHead
+        title="Tokens"
+        actions={
+          <Button leftSection={<PlusIcon />} onClick={() => setMaking(true)}>
+            New token
+          </Button>
+        }
+      />
       <div className="wr-stack">
         <Panel title="API tokens" bare>
           <Loaded query={query}>
             {(items) =>
               items.length === 0 ? (
-                <Empty title="No tokens" command="windrow token add laptop">A token lets a program or a person act for you. Its secret is shown once.</Empty>
+                <Empty title="No tokens" command="windrow token add laptop">
+                  A token lets a program or a person act for you. Its secret is shown once.
+                </Empty>
               ) : (
                 <div className="wr-scroll">
                   <table className="wr-table">
-                    <thead><tr><th>Name</th><th>Roles</th><th>Created</th><th>Last used</th><th>Expires</th><th>Id</th><th>Events</th><th><span className="wr-unseen">Do</span></th></tr></thead>
+                    <thead>
+                      <tr>
+                        <th>Name</th>
+                        <th>Roles</th>
+                        <th>Created</th>
+                        <th>Last used</th>
+                        <th>Expires</th>
+                        <th>Id</th>
+                        <th>Events</th>
+                        <th>
+                          <span className="wr-unseen">Do</span>
+                        </th>
+                      </tr>
+                    </thead>
                     <tbody>
                       {items.map((token) => (
                         <tr key={token.id}>
                           <td>{plain(token.name)}</td>
                           <td>{token.roles.join(", ") || "–"}</td>
-                          <td><When at={token.created_at} /></td>
+                          <td>
+                            <When at={token.created_at} />
+                          </td>
                           <td>{token.last_used_at ? <When at={token.last_used_at} /> : "never"}</td>
-                          <td><When at={token.expires_at} /></td>
-                          <td><Id id={token.id} /></td>
-                          <td><Link className="wr-link" to="/events" search={{ subject: token.id } as never} aria-label={`Events of token ${plain(token.name)}`}>Events</Link></td>
-                          <td className="num"><Button variant="subtle" color="red" onClick={() => revoke(token)} aria-label={`Revoke ${token.name}`}>Revoke</Button></td>
+                          <td>
+                            <When at={token.expires_at} />
+                          </td>
+                          <td>
+                            <Id id={token.id} />
+                          </td>
+                          <td>
+                            <Link
+                              className="wr-link"
+                              to="/events"
+                              search={{ subject: token.id } as never}
+                              aria-label={`Events of token ${plain(token.name)}`}
+                            >
+                              Events
+                            </Link>
+                          </td>
+                          <td className="num">
+                            <Button
+                              variant="subtle"
+                              color="red"
+                              onClick={() => revoke(token)}
+                              aria-label={`Revoke ${token.name}`}
+                            >
+                              Revoke
+                            </Button>
+                          </td>
                         </tr>
                       ))}
                     </tbody>
@@ -54,20 +105,39 @@ export function TokensPage() {
             }
           </Loaded>
         </Panel>
-        {mayJoin && <Panel title="Join tokens" bare>
-          <Loaded query={joins}>
-            {(items) =>
-              items.length === 0 ? (
-                <Empty title="No join tokens" command="windrow token add --join">A join token lets one host join, once, within 15 minutes.</Empty>
-              ) : (
-                <table className="wr-table">
-                  <thead><tr><th>For</th><th>Made</th><th>Expires</th><th>Id</th><th>Events</th><th><span className="wr-unseen">Do</span></th></tr></thead>
-                  <tbody>{items.map((token) => <JoinToken key={token.id} token={token} />)}</tbody>
-                </table>
-              )
-            }
-          </Loaded>
-        </Panel>}
+        {mayJoin && (
+          <Panel title="Join tokens" bare>
+            <Loaded query={joins}>
+              {(items) =>
+                items.length === 0 ? (
+                  <Empty title="No join tokens" command="windrow token add --join">
+                    A join token lets one host join, once, within 15 minutes.
+                  </Empty>
+                ) : (
+                  <table className="wr-table">
+                    <thead>
+                      <tr>
+                        <th>For</th>
+                        <th>Made</th>
+                        <th>Expires</th>
+                        <th>Id</th>
+                        <th>Events</th>
+                        <th>
+                          <span className="wr-unseen">Do</span>
+                        </th>
+                      </tr>
+                    </thead>
+                    <tbody>
+                      {items.map((token) => (
+                        <JoinToken key={token.id} token={token} />
+                      ))}
+                    </tbody>
+                  </table>
+                )
+              }
+            </Loaded>
+          </Panel>
+        )}
       </div>
       {making && <NewToken close={() => setMaking(false)} />}
       {revoking && <Revoke token={revoking} close={() => revoke(null)} />}
@@ -84,12 +154,40 @@ function JoinToken({ token }: { token: JoinTokenRow }) {
   });
   return (
     <tr>
-      <td>{words(token.role)}{revoke.error && <ProblemNote error={revoke.error} />}</td>
-      <td><When at={token.created_at} /></td>
-      <td><When at={token.expires_at} /></td>
-      <td><Id id={token.id} /></td>
-      <td><Link className="wr-link" to="/events" search={{ subject: token.id } as never} aria-label={`Events of join token ${plain(token.id)}`}>Events</Link></td>
-      <td className="num"><Button variant="subtle" color="red" loading={revoke.isPending} onClick={() => revoke.mutate()} aria-label={`Revoke join token ${plain(token.id)}`}>Revoke</Button></td>
+      <td>
+        {words(token.role)}
+        {revoke.error && <ProblemNote error={revoke.error} />}
+      </td>
+      <td>
+        <When at={token.created_at} />
+      </td>
+      <td>
+        <When at={token.expires_at} />
+      </td>
+      <td>
+        <Id id={token.id} />
+      </td>
+      <td>
+        <Link
+          className="wr-link"
+          to="/events"
+          search={{ subject: token.id } as never}
+          aria-label={`Events of join token ${plain(token.id)}`}
+        >
+          Events
+        </Link>
+      </td>
+      <td className="num">
+        <Button
+          variant="subtle"
+          color="red"
+          loading={revoke.isPending}
+          onClick={() => revoke.mutate()}
+          aria-label={`Revoke join token ${plain(token.id)}`}
+        >
+          Revoke
+        </Button>
+      </td>
     </tr>
   );
 }
@@ -113,17 +211,53 @@ function NewToken({ close }: { close: () => void }) {
         <Stack gap="sm">
           <Text size="sm">Shown this once: keep it where secrets are kept.</Text>
           <Command text={make.data.token} label="token" />
-          <Group justify="flex-end"><Button onClick={close}>Done</Button></Group>
+          <Group justify="flex-end">
+            <Button onClick={close}>Done</Button>
+          </Group>
         </Stack>
       ) : (
-        <form onSubmit={(event) => { event.preventDefault(); if (ready) make.mutate(); }}>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (ready) make.mutate();
+          }}
+        >
           <Stack gap="sm">
-            <TextInput label="Name" description="What it is for." value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
-            <Checkbox.Group label="Roles" value={roles} onChange={setRoles}><Group mt={4}>{mine.map((role) => <Checkbox key={role} value={role} label={role} />)}</Group></Checkbox.Group>
-            <NativeSelect label="Lives" value={life} onChange={(event) => setLife(event.currentTarget.value)} data={LIVES.map(([value, label]) => ({ value, label }))} />
+            <TextInput
+              label="Name"
+              description="What it is for."
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+              data-autofocus
+            />
+            <Checkbox.Group label="Roles" value={roles} onChange={setRoles}>
+              <Group mt={4}>
+                {mine.map((role) => (
+                  <Checkbox key={role} value={role} label={role} />
+                ))}
+              </Group>
+            </Checkbox.Group>
+            <NativeSelect
+              label="Lives"
+              value={life}
+              onChange={(event) => setLife(event.currentTarget.value)}
+              data={LIVES.map(([value, label]) => ({ value, label }))}
+            />
             {make.error && <ProblemNote error={make.error} />}
-            <Same method="POST" path="/tokens" body={body} command={`windrow token add${roles.map((role) => ` --role ${role}`).join("")} --days ${Number(life) / 86_400}${body.name ? ` ${operand(body.name)}` : ""}`} />
-            <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" disabled={!ready} loading={make.isPending}>Make token</Button></Group>
+            <Same
+              method="POST"
+              path="/tokens"
+              body={body}
+              command={`windrow token add${roles.map((role) => ` --role ${role}`).join("")} --days ${Number(life) / 86_400}${body.name ? ` ${operand(body.name)}` : ""}`}
+            />
+            <Group justify="flex-end">
+              <Button variant="default" onClick={close}>
+                Cancel
+              </Button>
+              <Button type="submit" disabled={!ready} loading={make.isPending}>
+                Make token
+              </Button>
+            </Group>
           </Stack>
         </form>
       )}
@@ -145,13 +279,36 @@ function Revoke({ token, close }: { token: TokenRow; close: () => void }) {
   });
   return (
     <Modal opened onClose={close} title={`Revoke ${plain(token.name)}`}>
-      <form onSubmit={(event) => { event.preventDefault(); if (typed === token.name) act.mutate(); }}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (typed === token.name) act.mutate();
+        }}
+      >
         <Stack gap="sm">
-          <Text size="sm">Whatever uses it is refused from now on.{me.data?.token.id === token.id && <strong> It is the one you are signed in with: you will be signed out.</strong>}</Text>
-          <TextInput label={`Type ${plain(token.name)} to confirm`} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} autoComplete="off" data-autofocus />
+          <Text size="sm">
+            Whatever uses it is refused from now on.
+            {me.data?.token.id === token.id && (
+              <strong> It is the one you are signed in with: you will be signed out.</strong>
+            )}
+          </Text>
+          <TextInput
+            label={`Type ${plain(token.name)} to confirm`}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+            autoComplete="off"
+            data-autofocus
+          />
           <Same method="DELETE" path={`/tokens/${token.id}`} command={`windrow token rm ${token.id}`} />
           {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" color="red" disabled={typed !== token.name} loading={act.isPending}>Revoke</Button></Group>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" color="red" disabled={typed !== token.name} loading={act.isPending}>
+              Revoke
+            </Button>
+          </Group>
         </Stack>
       </form>
     </Modal>

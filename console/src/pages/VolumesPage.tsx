@@ -24,9 +24,18 @@ export function VolumesPage() {
   const [deleting, setDeleting] = useState<Volume | null>(null);
   return (
     <div className="wr-page">
-      <PageHead title="Volumes" actions={<Button leftSection={<PlusIcon />} onClick={() => setMaking(true)}>New volume</Button>} />
+      <PageHead
+        title="Volumes"
+        actions={
+          <Button leftSection={<PlusIcon />} onClick={() => setMaking(true)}>
+            New volume
+          </Button>
+        }
+      />
       <Panel bare label="Volumes">
-        <Loaded query={query}>{(items) => (items.length === 0 ? <None /> : <Table items={items} ask={setDeleting} />)}</Loaded>
+        <Loaded query={query}>
+          {(items) => (items.length === 0 ? <None /> : <Table items={items} ask={setDeleting} />)}
+        </Loaded>
       </Panel>
       {making && <NewVolume close={() => setMaking(false)} />}
       {deleting && <DeleteAsked volume={deleting} close={() => setDeleting(null)} />}
@@ -37,9 +46,13 @@ export function VolumesPage() {
 function None() {
   return (
     <>
-      <Empty title="No volumes" command="windrow volume create data --max-size 20GB">A volume is a named folder that outlives clusters and jobs, and goes wherever the next one runs.</Empty>
+      <Empty title="No volumes" command="windrow volume create data --max-size 20GB">
+        A volume is a named folder that outlives clusters and jobs, and goes wherever the next one runs.
+      </Empty>
       <Stack gap="xs" pb={28} px="md" maw={620} mx="auto">
-        <Text size="sm" className="wr-quiet">Then name it and the folder where the work finds it, in the form of a cluster or a job or by command:</Text>
+        <Text size="sm" className="wr-quiet">
+          Then name it and the folder where the work finds it, in the form of a cluster or a job or by command:
+        </Text>
         <Command text="windrow cluster create --volume data:/data -- python train.py" label="command that has it" />
       </Stack>
     </>
@@ -50,19 +63,56 @@ function Table({ items, ask }: { items: readonly Volume[]; ask: (volume: Volume)
   return (
     <div className="wr-scroll">
       <table className="wr-table">
-        <thead><tr><th>Name</th><th className="num">Size</th><th className="num">At most</th><th className="num">Version</th><th className="num">Files</th><th>Saved</th><th>Used by</th><th>Problem</th><th><span className="wr-unseen">Do</span></th></tr></thead>
+        <thead>
+          <tr>
+            <th>Name</th>
+            <th className="num">Size</th>
+            <th className="num">At most</th>
+            <th className="num">Version</th>
+            <th className="num">Files</th>
+            <th>Saved</th>
+            <th>Used by</th>
+            <th>Problem</th>
+            <th>
+              <span className="wr-unseen">Do</span>
+            </th>
+          </tr>
+        </thead>
         <tbody>
           {items.map((volume) => (
             <tr key={volume.id}>
               <td className="wr-mono">{plain(volume.name)}</td>
-              <td className="num" style={WHOLE}>{volume.saved_at ? bytes(volume.size_bytes) : "–"}</td>
-              <td className="num" style={WHOLE}>{bytes(volume.max_bytes)}</td>
+              <td className="num" style={WHOLE}>
+                {volume.saved_at ? bytes(volume.size_bytes) : "–"}
+              </td>
+              <td className="num" style={WHOLE}>
+                {bytes(volume.max_bytes)}
+              </td>
               <td className="num">{volume.version ? count(volume.version) : "–"}</td>
               <td className="num">{volume.saved_at ? count(volume.files) : "–"}</td>
               <td>{volume.saved_at ? <When at={volume.saved_at} /> : "never"}</td>
-              <td><Users volume={volume} /></td>
-              <td className="wr-break">{volume.problem ? <><State state="Not saved" tone="bad" /> {plain(volume.problem)}</> : "–"}</td>
-              <td className="num"><Button variant="subtle" color="red" onClick={() => ask(volume)} aria-label={`Delete the volume ${plain(volume.name)}`}>Delete</Button></td>
+              <td>
+                <Users volume={volume} />
+              </td>
+              <td className="wr-break">
+                {volume.problem ? (
+                  <>
+                    <State state="Not saved" tone="bad" /> {plain(volume.problem)}
+                  </>
+                ) : (
+                  "–"
+                )}
+              </td>
+              <td className="num">
+                <Button
+                  variant="subtle"
+                  color="red"
+                  onClick={() => ask(volume)}
+                  aria-label={`Delete the volume ${plain(volume.name)}`}
+                >
+                  Delete
+                </Button>
+              </td>
             </tr>
           ))}
         </tbody>
@@ -77,7 +127,12 @@ function Users({ volume }: { volume: Volume }) {
   return (
     <Stack gap={2}>
       {users.map((use) => (
-        <Text key={use.cluster_id} inherit style={WHOLE}><Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: use.cluster_id }}>{plain(use.cluster_name)}</Link> {use.writes ? "writes" : "reads"}</Text>
+        <Text key={use.cluster_id} inherit style={WHOLE}>
+          <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: use.cluster_id }}>
+            {plain(use.cluster_name)}
+          </Link>{" "}
+          {use.writes ? "writes" : "reads"}
+        </Text>
       ))}
     </Stack>
   );
@@ -100,17 +155,43 @@ function NewVolume({ close }: { close: () => void }) {
   const field = (name: keyof VolumeDraft) => ({
     value: draft[name],
     error: tried ? faults[name] : undefined,
-    onChange: (event: { currentTarget: { value: string } }) => setDraft({ ...draft, [name]: event.currentTarget.value }),
+    onChange: (event: { currentTarget: { value: string } }) =>
+      setDraft({ ...draft, [name]: event.currentTarget.value }),
   });
   return (
     <Modal opened onClose={close} title="New volume">
-      <form onSubmit={(event) => { event.preventDefault(); setTried(true); if (sound) make.mutate(); }} noValidate>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          setTried(true);
+          if (sound) make.mutate();
+        }}
+        noValidate
+      >
         <Stack gap="sm">
           <TextInput label="Name" placeholder="data" autoComplete="off" {...field("name")} data-autofocus />
-          <TextInput label="At most" description="Of one version, as 20GB." placeholder="64GiB" autoComplete="off" {...field("maxSize")} />
+          <TextInput
+            label="At most"
+            description="Of one version, as 20GB."
+            placeholder="64GiB"
+            autoComplete="off"
+            {...field("maxSize")}
+          />
           {make.error && <ProblemNote error={make.error} />}
-          <Same method="POST" path="/volumes" body={request} command={`windrow volume create${size && !faults.maxSize ? ` --max-size ${size}` : ""} ${operand(request.name)}`} />
-          <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" loading={make.isPending}>Make volume</Button></Group>
+          <Same
+            method="POST"
+            path="/volumes"
+            body={request}
+            command={`windrow volume create${size && !faults.maxSize ? ` --max-size ${size}` : ""} ${operand(request.name)}`}
+          />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={make.isPending}>
+              Make volume
+            </Button>
+          </Group>
         </Stack>
       </form>
     </Modal>
@@ -132,13 +213,39 @@ function DeleteAsked({ volume, close }: { volume: Volume; close: () => void }) {
   const ready = typed === volume.name;
   return (
     <Modal opened onClose={close} title={`Delete ${plain(volume.name)}`}>
-      <form onSubmit={(event) => { event.preventDefault(); if (ready) act.mutate(); }}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (ready) act.mutate();
+        }}
+      >
         <Stack gap="sm">
-          <Text size="sm">All that is in it is gone for good{volume.saved_at && <>: {bytes(volume.size_bytes)} in {count(volume.files)} files</>}.</Text>
-          <TextInput label={`Type ${plain(volume.name)} to confirm`} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} autoComplete="off" data-autofocus />
+          <Text size="sm">
+            All that is in it is gone for good
+            {volume.saved_at && (
+              <>
+                : {bytes(volume.size_bytes)} in {count(volume.files)} files
+              </>
+            )}
+            .
+          </Text>
+          <TextInput
+            label={`Type ${plain(volume.name)} to confirm`}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+            autoComplete="off"
+            data-autofocus
+          />
           <Same method="DELETE" path={path} command={`windrow volume rm ${operand(volume.name)} --yes`} />
           {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" color="red" disabled={!ready} loading={act.isPending}>Delete volume</Button></Group>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" color="red" disabled={!ready} loading={act.isPending}>
+              Delete volume
+            </Button>
+          </Group>
         </Stack>
       </form>
     </Modal>

@@ -18,7 +18,10 @@ export function ClusterVolumes({ cluster, mine, up }: { cluster: Cluster; mine: 
     <Stack gap="sm" data-testid="volumes">
       {mounts.map(({ name, path, writes }) => (
         <div key={name}>
-          <Text size="sm" className="wr-break"><strong>{plain(name)}</strong> at <span className="wr-mono">{plain(path)}</span>{writes ? "" : ", read-only"}</Text>
+          <Text size="sm" className="wr-break">
+            <strong>{plain(name)}</strong> at <span className="wr-mono">{plain(path)}</span>
+            {writes ? "" : ", read-only"}
+          </Text>
           <Kept volume={known?.find((one) => one.name === name)} />
         </div>
       ))}
@@ -31,8 +34,20 @@ function Kept({ volume }: { volume: Volume | undefined }) {
   if (!volume) return null;
   return (
     <>
-      <Text size="xs" className="wr-quiet">{volume.saved_at ? <>Version {count(volume.version)}, {bytes(volume.size_bytes)}, saved <When at={volume.saved_at} /></> : "Nothing is saved yet."}</Text>
-      {volume.problem && <Text size="xs" component="div" className="wr-break"><State state="Not saved" tone="bad" /> {plain(volume.problem)}</Text>}
+      <Text size="xs" className="wr-quiet">
+        {volume.saved_at ? (
+          <>
+            Version {count(volume.version)}, {bytes(volume.size_bytes)}, saved <When at={volume.saved_at} />
+          </>
+        ) : (
+          "Nothing is saved yet."
+        )}
+      </Text>
+      {volume.problem && (
+        <Text size="xs" component="div" className="wr-break">
+          <State state="Not saved" tone="bad" /> {plain(volume.problem)}
+        </Text>
+      )}
     </>
   );
 }
@@ -41,11 +56,24 @@ function Kept({ volume }: { volume: Volume | undefined }) {
 function SaveNow({ cluster }: { cluster: Cluster }) {
   const client = useQueryClient();
   const path = `/clusters/${encodeURIComponent(cluster.id)}/volumes/save`;
-  const save = useMutation({ mutationFn: () => postLong<SavedVolumes>(path), onSettled: () => void client.invalidateQueries({ queryKey: ["volumes"] }) });
+  const save = useMutation({
+    mutationFn: () => postLong<SavedVolumes>(path),
+    onSettled: () => void client.invalidateQueries({ queryKey: ["volumes"] }),
+  });
   return (
     <>
-      <Group><Button variant="default" loading={save.isPending} onClick={() => save.mutate()}>Save now</Button></Group>
-      {save.isSuccess && <Text size="sm" role="status">{save.data.volumes.map((one) => `${plain(one.name)}: version ${count(one.version)}, ${bytes(one.size_bytes)}`).join("; ")}</Text>}
+      <Group>
+        <Button variant="default" loading={save.isPending} onClick={() => save.mutate()}>
+          Save now
+        </Button>
+      </Group>
+      {save.isSuccess && (
+        <Text size="sm" role="status">
+          {save.data.volumes
+            .map((one) => `${plain(one.name)}: version ${count(one.version)}, ${bytes(one.size_bytes)}`)
+            .join("; ")}
+        </Text>
+      )}
       {save.error && <ProblemNote error={save.error} />}
       <Same method="POST" path={path} command={`windrow volume save ${quoted(cluster.id)}`} />
     </>

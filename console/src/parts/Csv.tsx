@@ -1,6 +1,6 @@
 // A table, kept as a CSV file: what is shown, in the order it is shown.
 import { Button } from "@mantine/core";
-import { csv, fileName, type CsvColumn } from "../csv.ts";
+import { type CsvColumn, csv, fileName } from "../csv.ts";
 import { DownloadIcon } from "./icons.tsx";
 
 export function keep(blob: Blob, name: string): void {
@@ -24,5 +24,15 @@ interface CsvButtonProps<T> {
 
 export function CsvButton<T>({ name, columns, rows, disabled = false, of }: CsvButtonProps<T>) {
   const save = () => keep(new Blob([csv(columns, rows())], { type: "text/csv;charset=utf-8" }), fileName(name, "csv"));
-  return <Button variant="default" leftSection={<DownloadIcon size={14} />} disabled={disabled} onClick={save} aria-label={`Save ${of ?? "this table"} as CSV`}>CSV</Button>;
+  return (
+    <Button
+      variant="default"
+      leftSection={<DownloadIcon size={14} />}
+      disabled={disabled}
+      onClick={save}
+      aria-label={`Save ${of ?? "this table"} as CSV`}
+    >
+      CSV
+    </Button>
+  );
 }

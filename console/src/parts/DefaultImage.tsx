@@ -13,7 +13,9 @@ export function DefaultImage({ host }: { host: Host }) {
   const may = me.data?.roles.some((role) => role === "operator" || role === "provider");
   return (
     <Panel title="Default image">
-      <Text size="sm" className="wr-break" data-testid="default-image">{host.default_image ? plain(host.default_image) : "None: renters name an image."}</Text>
+      <Text size="sm" className="wr-break" data-testid="default-image">
+        {host.default_image ? plain(host.default_image) : "None: renters name an image."}
+      </Text>
       {may && <Chosen key={host.default_image ?? ""} host={host} />}
     </Panel>
   );
@@ -27,10 +29,22 @@ function Chosen({ host }: { host: Host }) {
     onSuccess: () => void client.invalidateQueries({ queryKey: ["host", host.id] }),
   });
   return (
-    <form onSubmit={(event) => { event.preventDefault(); choose.mutate(); }}>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        choose.mutate();
+      }}
+    >
       <Group gap="xs" align="end" mt={8}>
-        <TextInput label="Image" description="Runs where a request names none. You offer it to everybody; empty: none." value={image} onChange={(event) => setImage(event.currentTarget.value)} />
-        <Button type="submit" variant="default" loading={choose.isPending}>Set</Button>
+        <TextInput
+          label="Image"
+          description="Runs where a request names none. You offer it to everybody; empty: none."
+          value={image}
+          onChange={(event) => setImage(event.currentTarget.value)}
+        />
+        <Button type="submit" variant="default" loading={choose.isPending}>
+          Set
+        </Button>
       </Group>
       {choose.error && <ProblemNote error={choose.error} />}
     </form>

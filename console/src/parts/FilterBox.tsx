@@ -15,7 +15,15 @@ interface FilterBoxProps {
   restMs?: number;
 }
 
-export function FilterBox({ value, onChange, placeholder, help, label = "Filter", width = 280, restMs = 250 }: FilterBoxProps) {
+export function FilterBox({
+  value,
+  onChange,
+  placeholder,
+  help,
+  label = "Filter",
+  width = 280,
+  restMs = 250,
+}: FilterBoxProps) {
   const [text, setText] = useState(value);
   const sent = useRef(value);
   const box = useRef<HTMLInputElement>(null);
@@ -53,11 +61,29 @@ export function FilterBox({ value, onChange, placeholder, help, label = "Filter"
       aria-keyshortcuts="/"
       placeholder={placeholder}
       leftSection={<SearchIcon size={14} />}
-      rightSection={text ? <CloseButton size="xs" aria-label="Clear filter text" onClick={() => setText("")} /> : <kbd aria-hidden="true">/</kbd>}
+      rightSection={
+        text ? (
+          <CloseButton size="xs" aria-label="Clear filter text" onClick={() => setText("")} />
+        ) : (
+          <kbd aria-hidden="true">/</kbd>
+        )
+      }
       value={text}
       onChange={(event) => setText(event.currentTarget.value)}
       onKeyDown={(event) => event.key === "Escape" && (text ? setText("") : box.current?.blur())}
     />
   );
-  return help ? <Tooltip label={help} multiline maw={340} position="bottom-start" events={{ hover: false, focus: true, touch: false }}>{field}</Tooltip> : field;
+  return help ? (
+    <Tooltip
+      label={help}
+      multiline
+      maw={340}
+      position="bottom-start"
+      events={{ hover: false, focus: true, touch: false }}
+    >
+      {field}
+    </Tooltip>
+  ) : (
+    field
+  );
 }

@@ -21,14 +21,33 @@ export function Help({ roles, close }: { roles: readonly Role[]; close: () => vo
           <h3>Everywhere</h3>
           <dl>
             {EVERYWHERE.map(([keys, says]) => (
-              <div key={says}><dt>{keys.map((key, index) => <span key={key}>{index > 0 && " or "}<kbd>{key}</kbd></span>)}</dt><dd>{says}</dd></div>
+              <div key={says}>
+                <dt>
+                  {keys.map((key, index) => (
+                    <span key={key}>
+                      {index > 0 && " or "}
+                      <kbd>{key}</kbd>
+                    </span>
+                  ))}
+                </dt>
+                <dd>{says}</dd>
+              </div>
             ))}
           </dl>
         </section>
         <section aria-label="Going to a page">
-          <h3><kbd>g</kbd>, then</h3>
+          <h3>
+            <kbd>g</kbd>, then
+          </h3>
           <dl>
-            {placesFor(roles).map((place) => <div key={place.to}><dt><kbd>{place.key}</kbd></dt><dd>{place.name}</dd></div>)}
+            {placesFor(roles).map((place) => (
+              <div key={place.to}>
+                <dt>
+                  <kbd>{place.key}</kbd>
+                </dt>
+                <dd>{place.name}</dd>
+              </div>
+            ))}
           </dl>
         </section>
       </div>

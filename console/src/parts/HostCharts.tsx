@@ -6,7 +6,7 @@ import { send } from "../api/client.ts";
 import { history as historyQuery } from "../api/queries.ts";
 import type { History, Host, HostLiveFrame } from "../api/types.ts";
 import { fileName } from "../csv.ts";
-import { fromHistory, rates, seriesKey, withFrame, type Line, type Point } from "../series.ts";
+import { fromHistory, type Line, type Point, rates, seriesKey, withFrame } from "../series.ts";
 import { Chart } from "./Chart.tsx";
 import { keep } from "./Csv.tsx";
 import type { Frames } from "./frames.ts";
@@ -37,13 +37,34 @@ interface Drawn {
 const HOST_CHARTS: readonly Drawn[] = [
   { title: "CPU", unit: "ratio", lines: [["host_cpu_ratio", "CPU"]], most: () => 1 },
   { title: "Memory", unit: "By", lines: [["host_memory_used_bytes", "Used"]], most: (host) => host.memory_bytes },
-  { title: "Network", unit: "By/s", lines: [["host_network_receive_bytes_total", "Received"], ["host_network_transmit_bytes_total", "Sent"]], counter: true },
-  { title: "Disk", unit: "By/s", lines: [["host_disk_read_bytes_total", "Read"], ["host_disk_write_bytes_total", "Written"]], counter: true },
+  {
+    title: "Network",
+    unit: "By/s",
+    lines: [
+      ["host_network_receive_bytes_total", "Received"],
+      ["host_network_transmit_bytes_total", "Sent"],
+    ],
+    counter: true,
+  },
+  {
+    title: "Disk",
+    unit: "By/s",
+    lines: [
+      ["host_disk_read_bytes_total", "Read"],
+      ["host_disk_write_bytes_total", "Written"],
+    ],
+    counter: true,
+  },
 ];
 
 const GPU_CHARTS: readonly Drawn[] = [
   { title: "GPU use", unit: "ratio", lines: [["gpu_utilization_ratio", "GPU"]], most: () => 1 },
-  { title: "GPU memory", unit: "By", lines: [["gpu_memory_used_bytes", "GPU"]], most: (host) => Math.max(0, ...host.gpus.map((gpu) => gpu.memory_bytes ?? 0)) },
+  {
+    title: "GPU memory",
+    unit: "By",
+    lines: [["gpu_memory_used_bytes", "GPU"]],
+    most: (host) => Math.max(0, ...host.gpus.map((gpu) => gpu.memory_bytes ?? 0)),
+  },
   { title: "GPU temperature", unit: "Cel", lines: [["gpu_temperature_celsius", "GPU"]], most: () => 100 },
   { title: "GPU power", unit: "W", lines: [["gpu_power_watts", "GPU"]] },
 ];
@@ -65,41 +86,79 @@ export function HostCharts({ host, spanS, frames, only }: { host: Host; spanS: n
   if (!series) return <Waiting lines={6} />;
   return (
     <>
-    {failed && (
-      <div role="status" data-testid="no-history" style={{ marginBottom: 14 }}>
-        <Text size="sm"><strong>The history cannot be read just now.</strong> What follows are the live readings since this page was opened; nothing of what hosts report is lost meanwhile.</Text>
-        <ProblemNote error={query.error} retry={() => void query.refetch()} />
+      {failed && (
+        <div role="status" data-testid="no-history" style={{ marginBottom: 14 }}>
+          <Text size="sm">
+            <strong>The history cannot be read just now.</strong> What follows are the live readings since this page was
+            opened; nothing of what hosts report is lost meanwhile.
+          </Text>
+          <ProblemNote error={query.error} retry={() => void query.refetch()} />
+        </div>
+      )}
+      <div className="wr-charts">
+        {draws.map((drawn) => (
+          <One key={drawn.title} drawn={drawn} host={host} series={series} spanS={spanS} />
+        ))}
       </div>
-    )}
-    <div className="wr-charts">
-      {draws.map((drawn) => <One key={drawn.title} drawn={drawn} host={host} series={series} spanS={spanS} />)}
-    </div>
     </>
   );
 }
 
-function One({ drawn, host, series, spanS }: { drawn: Drawn; host: Host; series: ReadonlyMap<string, Point[]>; spanS: number }) {
+function One({
+  drawn,
+  host,
+  series,
+  spanS,
+}: {
+  drawn: Drawn;
+  host: Host;
+  series: ReadonlyMap<string, Point[]>;
+  spanS: number;
+}) {
   const cards = host.gpus.map((gpu) => `${gpu.uuid} ${gpu.index}`).join("\n");
   const lines = useMemo(() => {
-    const of = drawn.lines[0]?.[0].startsWith("gpu_") ? cards.split("\n").map((card) => card.split(" ") as [string, string]) : [null];
+    const of = drawn.lines[0]?.[0].startsWith("gpu_")
+      ? cards.split("\n").map((card) => card.split(" ") as [string, string])
+      : [null];
     return drawn.lines.flatMap(([metric, label]) =>
       of.map((card): Line => {
         const points = series.get(seriesKey(metric, card?.[0] ?? null)) ?? [];
-        return { key: seriesKey(metric, card?.[0] ?? null), label: card ? `${label} ${card[1]}` : label, points: drawn.counter ? rates(points) : points };
+        return {
+          key: seriesKey(metric, card?.[0] ?? null),
+          label: card ? `${label} ${card[1]}` : label,
+          points: drawn.counter ? rates(points) : points,
+        };
       }),
     );
   }, [drawn, cards, series]);
-  return <Chart title={drawn.title} lines={lines} unit={drawn.unit} most={drawn.most?.(host) ?? null} spanS={spanS} kept={<Export drawn={drawn} host={host} spanS={spanS} />} />;
+  return (
+    <Chart
+      title={drawn.title}
+      lines={lines}
+      unit={drawn.unit}
+      most={drawn.most?.(host) ?? null}
+      spanS={spanS}
+      kept={<Export drawn={drawn} host={host} spanS={spanS} />}
+    />
+  );
 }
 
-const KINDS = [["csv", "CSV"], ["parquet", "Parquet"]] as const;
+const KINDS = [
+  ["csv", "CSV"],
+  ["parquet", "Parquet"],
+] as const;
 
 /** The chart's series as the history holds them, as a file. */
 function Export({ drawn, host, spanS }: { drawn: Drawn; host: Host; spanS: number }) {
   const save = useMutation({
     mutationFn: async (kind: string) => {
       const to = Date.now();
-      const query = { metric: drawn.lines.map(([metric]) => metric), format: kind, from: new Date(to - spanS * 1000).toISOString(), to: new Date(to).toISOString() };
+      const query = {
+        metric: drawn.lines.map(([metric]) => metric),
+        format: kind,
+        from: new Date(to - spanS * 1000).toISOString(),
+        to: new Date(to).toISOString(),
+      };
       const answer = await send("GET", `/hosts/${encodeURIComponent(host.id)}/export`, { query }, EXPORT_MS);
       keep(await answer.blob(), fileName(`windrow-${host.name}-${drawn.title}`, kind));
     },
@@ -107,9 +166,21 @@ function Export({ drawn, host, spanS }: { drawn: Drawn; host: Host; spanS: numbe
   return (
     <>
       <Group gap={6} mt={8}>
-        <Text size="xs" className="wr-quiet">From the history:</Text>
+        <Text size="xs" className="wr-quiet">
+          From the history:
+        </Text>
         {KINDS.map(([kind, name]) => (
-          <Button key={kind} variant="default" size="compact-xs" leftSection={<DownloadIcon size={12} />} loading={save.isPending && save.variables === kind} onClick={() => save.mutate(kind)} aria-label={`Export ${drawn.title} as ${name}`}>{name}</Button>
+          <Button
+            key={kind}
+            variant="default"
+            size="compact-xs"
+            leftSection={<DownloadIcon size={12} />}
+            loading={save.isPending && save.variables === kind}
+            onClick={() => save.mutate(kind)}
+            aria-label={`Export ${drawn.title} as ${name}`}
+          >
+            {name}
+          </Button>
         ))}
       </Group>
       {save.error && <ProblemNote error={save.error} />}
@@ -118,14 +189,24 @@ function Export({ drawn, host, spanS }: { drawn: Drawn; host: Host; spanS: numbe
 }
 
 /** History with live readings on top; frames that come before the history wait for it. */
-function useLive(frames: Frames, metrics: readonly string[], spanS: number, history: History | null): ReadonlyMap<string, Point[]> | null {
+function useLive(
+  frames: Frames,
+  metrics: readonly string[],
+  spanS: number,
+  history: History | null,
+): ReadonlyMap<string, Point[]> | null {
   const [series, setSeries] = useState<ReadonlyMap<string, Point[]> | null>(null);
   const waiting = useRef<HostLiveFrame[]>([]);
   const names = metrics.join(" ");
   useEffect(() => {
     if (!history) return;
     const wanted = new Set(names.split(" "));
-    setSeries(waiting.current.reduce((held, frame) => withFrame(held, frame, wanted, spanS * 1000), fromHistory(history.series, history.step_s * 1000)));
+    setSeries(
+      waiting.current.reduce(
+        (held, frame) => withFrame(held, frame, wanted, spanS * 1000),
+        fromHistory(history.series, history.step_s * 1000),
+      ),
+    );
     waiting.current = [];
   }, [history, names, spanS]);
   useEffect(() => {

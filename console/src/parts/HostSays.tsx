@@ -12,7 +12,19 @@ export function HostSays({ hostId }: { hostId: string }) {
         <>
           {said.groups.map((group) => (
             <Panel key={group.name} title={group.name}>
-              <Facts rows={group.fields.map((one) => [one.label, <span key={one.name} title={`${one.name}, read from ${one.read}`} data-field={one.name} className="wr-break">{fieldText(one.value, one.unit)}</span>])} />
+              <Facts
+                rows={group.fields.map((one) => [
+                  one.label,
+                  <span
+                    key={one.name}
+                    title={`${one.name}, read from ${one.read}`}
+                    data-field={one.name}
+                    className="wr-break"
+                  >
+                    {fieldText(one.value, one.unit)}
+                  </span>,
+                ])}
+              />
             </Panel>
           ))}
         </>

@@ -2,7 +2,7 @@
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { jobImpact } from "../api/queries.ts";
-import type { CardImpact, Job, JobImpact as Impact, Stretch } from "../api/types.ts";
+import type { CardImpact, JobImpact as Impact, Job, Stretch } from "../api/types.ts";
 import { bytes, inUnit, percent, plain } from "../format.ts";
 import { isOver } from "../jobs.ts";
 import { Chart } from "./Chart.tsx";
@@ -25,29 +25,80 @@ const ROWS: readonly (readonly [string, (one: Stretch) => string])[] = [
 
 export function JobImpact({ job }: { job: Job }) {
   const query = useQuery(jobImpact(job.id, isOver(job)));
-  return <Panel title="What it did to its GPUs"><Loaded query={query} lines={4}>{(found) => <Cards found={found} />}</Loaded></Panel>;
+  return (
+    <Panel title="What it did to its GPUs">
+      <Loaded query={query} lines={4}>
+        {(found) => <Cards found={found} />}
+      </Loaded>
+    </Panel>
+  );
 }
 
 function Cards({ found }: { found: Impact }) {
-  if (found.gpus.length === 0) return <Text size="sm" className="wr-quiet">It has no GPU yet.</Text>;
-  return <Stack gap="lg" data-testid="job-impact">{found.gpus.map((card) => <Card key={card.host_id + card.gpu} card={card} />)}</Stack>;
+  if (found.gpus.length === 0)
+    return (
+      <Text size="sm" className="wr-quiet">
+        It has no GPU yet.
+      </Text>
+    );
+  return (
+    <Stack gap="lg" data-testid="job-impact">
+      {found.gpus.map((card) => (
+        <Card key={card.host_id + card.gpu} card={card} />
+      ))}
+    </Stack>
+  );
 }
 
 function Card({ card }: { card: CardImpact }) {
   return (
     <div>
-      <Text size="sm" fw={600} className="wr-break">{plain(card.gpu)} on {plain(card.host_name)}</Text>
+      <Text size="sm" fw={600} className="wr-break">
+        {plain(card.gpu)} on {plain(card.host_name)}
+      </Text>
       <div className="wr-scroll">
         <table className="wr-table" aria-label={`Readings of ${card.gpu} before, during and after the job`}>
-          <thead><tr><th scope="col" /><th scope="col" className="num">Before</th><th scope="col" className="num">During</th><th scope="col" className="num">After</th></tr></thead>
-          <tbody>{ROWS.map(([name, read]) => <tr key={name}><th scope="row">{name}</th><td className="num">{read(card.before)}</td><td className="num">{read(card.during)}</td><td className="num">{read(card.after)}</td></tr>)}</tbody>
+          <thead>
+            <tr>
+              <th scope="col" />
+              <th scope="col" className="num">
+                Before
+              </th>
+              <th scope="col" className="num">
+                During
+              </th>
+              <th scope="col" className="num">
+                After
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {ROWS.map(([name, read]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td className="num">{read(card.before)}</td>
+                <td className="num">{read(card.during)}</td>
+                <td className="num">{read(card.after)}</td>
+              </tr>
+            ))}
+          </tbody>
         </table>
       </div>
       <div className="wr-charts">
         {card.series.map(({ metric, points }) => {
           const [title, unit] = TITLES[metric] ?? [metric, ""];
           const span = points.length > 1 ? (points.at(-1)![0] - points[0]![0]) / 1000 : 60;
-          return <Chart key={metric} title={title} unit={unit} most={unit === "ratio" ? 1 : null} spanS={span} untilMs={points.at(-1)?.[0] ?? null} lines={[{ key: metric, label: title, points: points as [number, number | null][] }]} />;
+          return (
+            <Chart
+              key={metric}
+              title={title}
+              unit={unit}
+              most={unit === "ratio" ? 1 : null}
+              spanS={span}
+              untilMs={points.at(-1)?.[0] ?? null}
+              lines={[{ key: metric, label: title, points: points as [number, number | null][] }]}
+            />
+          );
         })}
       </div>
     </div>

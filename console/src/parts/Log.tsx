@@ -5,7 +5,7 @@ import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { ApiProblem, send } from "../api/client.ts";
 import { connection } from "../api/connection.ts";
 import { count } from "../format.ts";
-import { grown, NO_LOG, shown, type LogText } from "../logs.ts";
+import { grown, type LogText, NO_LOG, shown } from "../logs.ts";
 
 const LINE_PX = 19;
 const RETRY_MS = 1_500;
@@ -43,8 +43,14 @@ function useLog(path: string, over: boolean): Followed {
     const read = async () => {
       const wasOver = finished.current;
       try {
-        const answer = await send("GET", path, { query: { follow: true, offset: offset.current }, signal: stop.signal }, null);
-        if (answer.headers.get("X-Log-Truncated")?.toLowerCase() === "true") setState((before) => ({ ...before, cut: true }));
+        const answer = await send(
+          "GET",
+          path,
+          { query: { follow: true, offset: offset.current }, signal: stop.signal },
+          null,
+        );
+        if (answer.headers.get("X-Log-Truncated")?.toLowerCase() === "true")
+          setState((before) => ({ ...before, cut: true }));
         const reader = answer.body?.getReader();
         for (;;) {
           const part = await reader?.read();
@@ -56,7 +62,8 @@ function useLog(path: string, over: boolean): Followed {
         if (wasOver) setState((before) => ({ ...before, ended: true, problem: null }));
       } catch (failure) {
         if (stop.signal.aborted) return;
-        const problem = failure instanceof ApiProblem ? failure.problem.detail : "The stream broke off; going on from where it was.";
+        const problem =
+          failure instanceof ApiProblem ? failure.problem.detail : "The stream broke off; going on from where it was.";
         setState((before) => ({ ...before, problem, ended: wasOver }));
       }
       if (!stop.signal.aborted && !wasOver) retry = setTimeout(() => void read(), RETRY_MS);
@@ -79,7 +86,12 @@ export function Log({ path, over, waiting }: { path: string; over: boolean; wait
   const scroller = useRef<HTMLDivElement>(null);
   const [follow, setFollow] = useState(true);
   const lines = log.open ? [...log.lines, shown(log.open)] : log.lines;
-  const virtual = useVirtualizer({ count: lines.length, getScrollElement: () => scroller.current, estimateSize: () => LINE_PX, overscan: 20 });
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => LINE_PX,
+    overscan: 20,
+  });
   useEffect(() => {
     if (follow && lines.length) virtual.scrollToIndex(lines.length - 1, { align: "end" });
   }, [follow, lines.length, virtual]);
@@ -89,12 +101,28 @@ export function Log({ path, over, waiting }: { path: string; over: boolean; wait
   };
   return (
     <>
-      <div ref={scroller} className="wr-log" role="log" aria-label="Output" tabIndex={0} onScroll={scrolled} data-testid="log">
+      <div
+        ref={scroller}
+        className="wr-log"
+        role="log"
+        aria-label="Output"
+        tabIndex={0}
+        onScroll={scrolled}
+        data-testid="log"
+      >
         {log.dropped > 0 && <div className="wr-log-note">{count(log.dropped)} earlier lines are not shown</div>}
-        {cut && <div className="wr-log-note">The log passed its limit and was cut; what is missing was never kept.</div>}
+        {cut && (
+          <div className="wr-log-note">The log passed its limit and was cut; what is missing was never kept.</div>
+        )}
         <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
           {virtual.getVirtualItems().map((item) => (
-            <div key={item.key} className="wr-log-line" style={{ position: "absolute", top: 0, left: 0, transform: `translateY(${item.start}px)` }}>{lines[item.index]}</div>
+            <div
+              key={item.key}
+              className="wr-log-line"
+              style={{ position: "absolute", top: 0, left: 0, transform: `translateY(${item.start}px)` }}
+            >
+              {lines[item.index]}
+            </div>
           ))}
         </div>
         {lines.length === 0 && <div className="wr-log-note">{ended ? "It wrote nothing." : waiting}</div>}
@@ -106,7 +134,9 @@ export function Log({ path, over, waiting }: { path: string; over: boolean; wait
           <Button onClick={() => setFollow(true)}>Follow the end</Button>
         </Group>
       )}
-      <Text className="wr-skip" aria-live="off">{lines.length} lines</Text>
+      <Text className="wr-skip" aria-live="off">
+        {lines.length} lines
+      </Text>
     </>
   );
 }

@@ -34,10 +34,27 @@ export function Mounts({ value, change, hosts, error }: Props) {
       />
       {offered.length > 0 && (
         <Group gap={6} role="group" aria-label="Your volumes">
-          {offered.map((name) => <Button key={name} size="compact-xs" variant="default" onClick={() => change(withMount(value, name, hosts))} aria-label={`Add the volume ${name}`}>{name}</Button>)}
+          {offered.map((name) => (
+            <Button
+              key={name}
+              size="compact-xs"
+              variant="default"
+              onClick={() => change(withMount(value, name, hosts))}
+              aria-label={`Add the volume ${name}`}
+            >
+              {name}
+            </Button>
+          ))}
         </Group>
       )}
-      {known?.length === 0 && <Text size="xs" className="wr-quiet">You have none yet. <Link className="wr-link" to="/volumes">Make one</Link></Text>}
+      {known?.length === 0 && (
+        <Text size="xs" className="wr-quiet">
+          You have none yet.{" "}
+          <Link className="wr-link" to="/volumes">
+            Make one
+          </Link>
+        </Text>
+      )}
     </Stack>
   );
 }

@@ -3,7 +3,7 @@ import { Modal, TextInput, useMantineColorScheme } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { clusters as clustersQuery, hostsFound } from "../api/queries.ts";
 import type { Role } from "../api/types.ts";
 import { plain, words } from "../format.ts";
@@ -49,10 +49,23 @@ export function Palette({ roles, close, help }: { roles: readonly Role[]; close:
     }
   };
   return (
-    <Modal opened onClose={close} withCloseButton={false} padding={0} centered={false} yOffset="12vh" size={560} aria-label="Go to" transitionProps={{ duration: 0 }}>
+    <Modal
+      opened
+      onClose={close}
+      withCloseButton={false}
+      padding={0}
+      centered={false}
+      yOffset="12vh"
+      size={560}
+      aria-label="Go to"
+      transitionProps={{ duration: 0 }}
+    >
       <TextInput
         value={text}
-        onChange={(event) => { setText(event.currentTarget.value); setAt(0); }}
+        onChange={(event) => {
+          setText(event.currentTarget.value);
+          setAt(0);
+        }}
         onKeyDown={typed}
         role="combobox"
         aria-label="Go to a page, host or cluster, or do something"
@@ -68,14 +81,32 @@ export function Palette({ roles, close, help }: { roles: readonly Role[]; close:
       />
       <div ref={box} id={list} role="listbox" aria-label="Choices" className="wr-palette">
         {choices.map((choice, index) => (
-          <div key={choice.id} id={`${list}-${index}`} role="option" tabIndex={-1} aria-selected={index === here} data-choice={index} className="wr-choice" onMouseMove={() => setAt(index)} onClick={() => choose(choice)}>
+          <div
+            key={choice.id}
+            id={`${list}-${index}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={index === here}
+            data-choice={index}
+            className="wr-choice"
+            onMouseMove={() => setAt(index)}
+            onClick={() => choose(choice)}
+          >
             <span className="wr-quiet wr-choice-group">{choice.group}</span>
             <span className="wr-cut">{choice.name}</span>
             {choice.note && <span className="wr-quiet wr-cut">{choice.note}</span>}
           </div>
         ))}
       </div>
-      <p className="wr-palette-foot wr-quiet" role="status">{choices.length ? <><kbd>↑</kbd> <kbd>↓</kbd> choose · <kbd>Enter</kbd> go · <kbd>Esc</kbd> close</> : "Nothing is called that."}</p>
+      <p className="wr-palette-foot wr-quiet" role="status">
+        {choices.length ? (
+          <>
+            <kbd>↑</kbd> <kbd>↓</kbd> choose · <kbd>Enter</kbd> go · <kbd>Esc</kbd> close
+          </>
+        ) : (
+          "Nothing is called that."
+        )}
+      </p>
     </Modal>
   );
 }
@@ -90,12 +121,27 @@ function useChoices(text: string, roles: readonly Role[], help: () => void): Cho
   const hosts = useQuery({ ...hostsFound(settled), placeholderData: keepPreviousData });
   const clusters = useQuery(clustersQuery);
   return useMemo(() => {
-    const places = placesFor(roles).map((place) => ({ also: place.also ?? "", choice: { id: place.to, group: "Page", name: place.name, note: `g ${place.key}`, go: () => void navigate({ to: place.to }) } }));
+    const places = placesFor(roles).map((place) => ({
+      also: place.also ?? "",
+      choice: {
+        id: place.to,
+        group: "Page",
+        name: place.name,
+        note: `g ${place.key}`,
+        go: () => void navigate({ to: place.to }),
+      },
+    }));
     const actions = [
       { also: "theme", choice: { id: "light", group: "Do", name: "Light colours", go: () => setColorScheme("light") } },
       { also: "theme", choice: { id: "dark", group: "Do", name: "Dark colours", go: () => setColorScheme("dark") } },
-      { also: "theme auto", choice: { id: "auto", group: "Do", name: "Colours as the system", go: () => setColorScheme("auto") } },
-      { also: "keyboard shortcuts help ?", choice: { id: "help", group: "Do", name: "Show the keys", note: "?", go: help } },
+      {
+        also: "theme auto",
+        choice: { id: "auto", group: "Do", name: "Colours as the system", go: () => setColorScheme("auto") },
+      },
+      {
+        also: "keyboard shortcuts help ?",
+        choice: { id: "help", group: "Do", name: "Show the keys", note: "?", go: help },
+      },
       { also: "logout leave", choice: { id: "out", group: "Do", name: "Sign out", go: () => void signOut() } },
     ];
     const found = [...places, ...actions]
@@ -106,10 +152,26 @@ function useChoices(text: string, roles: readonly Role[], help: () => void): Cho
     const mine = (clusters.data?.items ?? [])
       .filter((cluster) => text.trim() && (closeness(text, cluster.name) !== null || isIn(text, cluster.id)))
       .slice(0, OF_A_KIND_MOST)
-      .map((cluster): Choice => ({ id: cluster.id, group: "Cluster", name: plain(cluster.name), note: words(cluster.phase), go: () => void navigate({ to: "/clusters/$clusterId", params: { clusterId: cluster.id } }) }));
+      .map(
+        (cluster): Choice => ({
+          id: cluster.id,
+          group: "Cluster",
+          name: plain(cluster.name),
+          note: words(cluster.phase),
+          go: () => void navigate({ to: "/clusters/$clusterId", params: { clusterId: cluster.id } }),
+        }),
+      );
     const machines = (text.trim() ? (hosts.data?.items ?? []) : [])
       .filter((host) => closeness(text, host.name) !== null || isIn(text, host.id))
-      .map((host): Choice => ({ id: host.id, group: "Host", name: plain(host.name), note: words(host.headline), go: () => void navigate({ to: "/hosts/$hostId", params: { hostId: host.id } }) }));
+      .map(
+        (host): Choice => ({
+          id: host.id,
+          group: "Host",
+          name: plain(host.name),
+          note: words(host.headline),
+          go: () => void navigate({ to: "/hosts/$hostId", params: { hostId: host.id } }),
+        }),
+      );
     return [...found, ...machines, ...mine];
   }, [text, roles, hosts.data, clusters.data, navigate, setColorScheme, help]);
 }

@@ -22,10 +22,23 @@ export function ProofPanel({ host }: { host: Host }) {
     },
   });
   return (
-    <Panel title="From download to listing" actions={!host.simulated && <Button variant="default" loading={prove.isPending} onClick={() => prove.mutate()}>Prove now</Button>}>
-      <Loaded query={query} lines={5}>{(found) => <Progress found={found} />}</Loaded>
+    <Panel
+      title="From download to listing"
+      actions={
+        !host.simulated && (
+          <Button variant="default" loading={prove.isPending} onClick={() => prove.mutate()}>
+            Prove now
+          </Button>
+        )
+      }
+    >
+      <Loaded query={query} lines={5}>
+        {(found) => <Progress found={found} />}
+      </Loaded>
       {prove.error && <ProblemNote error={prove.error} />}
-      {!host.simulated && <Same method="POST" path={`/hosts/${host.id}/prove`} command={`windrow host prove ${host.id}`} />}
+      {!host.simulated && (
+        <Same method="POST" path={`/hosts/${host.id}/prove`} command={`windrow host prove ${host.id}`} />
+      )}
     </Panel>
   );
 }
@@ -36,16 +49,31 @@ function Progress({ found }: { found: HostProofs }) {
       <ol className="wr-steps" aria-label="From download to listing" data-testid="stages">
         {found.stages.map((stage) => (
           <li key={stage.name} aria-label={stageLabel(stage)}>
-            <span className={`wr-state wr-tone-${toneOfStage(stage.state)}`}><Shape tone={toneOfStage(stage.state)} /></span>
-            <span className="wr-break">{words(stage.name)}<Text size="xs" className="wr-quiet wr-break">{plain(stage.words)}</Text></span>
-            <span className="wr-quiet" style={{ fontSize: 12 }}>{stage.at && <When at={stage.at} />}</span>
+            <span className={`wr-state wr-tone-${toneOfStage(stage.state)}`}>
+              <Shape tone={toneOfStage(stage.state)} />
+            </span>
+            <span className="wr-break">
+              {words(stage.name)}
+              <Text size="xs" className="wr-quiet wr-break">
+                {plain(stage.words)}
+              </Text>
+            </span>
+            <span className="wr-quiet" style={{ fontSize: 12 }}>
+              {stage.at && <When at={stage.at} />}
+            </span>
           </li>
         ))}
       </ol>
       {found.proofs.map((proof) => (
         <details key={proof.proof_id} className="wr-details">
-          <summary>{proofLabel(proof)}, <When at={proof.at} /></summary>
-          {proof.words && <Text size="sm" mt={4} className="wr-break">{plain(proof.words)}</Text>}
+          <summary>
+            {proofLabel(proof)}, <When at={proof.at} />
+          </summary>
+          {proof.words && (
+            <Text size="sm" mt={4} className="wr-break">
+              {plain(proof.words)}
+            </Text>
+          )}
           <Reasons reasons={proof.steps.map(stepText)} />
         </details>
       ))}

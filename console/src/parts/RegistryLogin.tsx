@@ -12,18 +12,48 @@ interface Props {
 export function RegistryLogin({ draft, change, faults }: Props) {
   return (
     <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-      <TextInput label="Registry user" description="Of a private image; only its host can read the login." placeholder="none" autoComplete="off" value={draft.registryUser} error={faults.registryUser} onChange={(event) => change({ registryUser: event.currentTarget.value })} />
-      <PasswordInput label="Registry password" description="Or a token; it is never shown again." placeholder="none" autoComplete="new-password" value={draft.registryPassword} error={faults.registryPassword} onChange={(event) => change({ registryPassword: event.currentTarget.value })} />
+      <TextInput
+        label="Registry user"
+        description="Of a private image; only its host can read the login."
+        placeholder="none"
+        autoComplete="off"
+        value={draft.registryUser}
+        error={faults.registryUser}
+        onChange={(event) => change({ registryUser: event.currentTarget.value })}
+      />
+      <PasswordInput
+        label="Registry password"
+        description="Or a token; it is never shown again."
+        placeholder="none"
+        autoComplete="new-password"
+        value={draft.registryPassword}
+        error={faults.registryPassword}
+        onChange={(event) => change({ registryPassword: event.currentTarget.value })}
+      />
     </SimpleGrid>
   );
 }
 
 /** The same of a cluster that was made before: where new hosts pull its image. */
-export function LoginAgain({ cluster, draft, setDraft, faults }: { cluster: Cluster; draft: LoginDraft; setDraft: (draft: LoginDraft) => void; faults: Props["faults"] }) {
+export function LoginAgain({
+  cluster,
+  draft,
+  setDraft,
+  faults,
+}: {
+  cluster: Cluster;
+  draft: LoginDraft;
+  setDraft: (draft: LoginDraft) => void;
+  faults: Props["faults"];
+}) {
   return (
     <>
-      {cluster.needs_login && <Text size="sm">Its image was pulled with a registry&apos;s login, which is kept nowhere: give it again.</Text>}
-      {cluster.request.image !== null && <RegistryLogin draft={draft} change={(part) => setDraft({ ...draft, ...part })} faults={faults} />}
+      {cluster.needs_login && (
+        <Text size="sm">Its image was pulled with a registry&apos;s login, which is kept nowhere: give it again.</Text>
+      )}
+      {cluster.request.image !== null && (
+        <RegistryLogin draft={draft} change={(part) => setDraft({ ...draft, ...part })} faults={faults} />
+      )}
     </>
   );
 }

@@ -9,7 +9,16 @@ import { Facts, Loaded, Panel, Reasons } from "./page.tsx";
 
 export function HostStanding({ host }: { host: Host }) {
   const query = useQuery(standingQuery(host.id));
-  return <Loaded query={query} lines={4}>{(standing) => <><Reliability standing={standing} /><WhyNot host={host} standing={standing} /></>}</Loaded>;
+  return (
+    <Loaded query={query} lines={4}>
+      {(standing) => (
+        <>
+          <Reliability standing={standing} />
+          <WhyNot host={host} standing={standing} />
+        </>
+      )}
+    </Loaded>
+  );
 }
 
 function Reliability({ standing: { reliability } }: { standing: Standing }) {
@@ -43,13 +52,31 @@ function groups(slots: readonly Unrented[]): [readonly string[], Unrented[]][] {
 
 function WhyNot({ host, standing }: { host: Host; standing: Standing }) {
   const index = new Map(host.gpus.map((gpu) => [gpu.uuid, gpu.index] as const));
-  const name = (slot: Unrented) => (slot.gpu === null ? "processors" : <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: slot.gpu }}>GPU {index.get(slot.gpu) ?? shortId(slot.gpu)}</Link>);
+  const name = (slot: Unrented) =>
+    slot.gpu === null ? (
+      "processors"
+    ) : (
+      <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: slot.gpu }}>
+        GPU {index.get(slot.gpu) ?? shortId(slot.gpu)}
+      </Link>
+    );
   return (
     <Panel title="Why is it not rented?">
-      {standing.unrented.length === 0 && <Text size="sm" className="wr-quiet">All that it offers is rented.</Text>}
+      {standing.unrented.length === 0 && (
+        <Text size="sm" className="wr-quiet">
+          All that it offers is rented.
+        </Text>
+      )}
       {groups(standing.unrented).map(([reasons, slots]) => (
         <div key={slots[0]!.slot_id}>
-          <Text size="sm" fw={600}>{slots.map((slot, at) => <span key={slot.slot_id}>{at > 0 && ", "}{name(slot)}</span>)}</Text>
+          <Text size="sm" fw={600}>
+            {slots.map((slot, at) => (
+              <span key={slot.slot_id}>
+                {at > 0 && ", "}
+                {name(slot)}
+              </span>
+            ))}
+          </Text>
           <Reasons reasons={reasons} />
         </div>
       ))}

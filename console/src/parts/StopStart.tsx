@@ -6,7 +6,7 @@ import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, plan as planQuery } from "../api/queries.ts";
 import type { Cluster, ClusterAccepted, ClusterRequest } from "../api/types.ts";
 import { plain } from "../format.ts";
-import { LOGIN_FILE, loginOf, NO_LOGIN, quoted, shownWith, withLogin, type LoginDraft } from "../request.ts";
+import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "../request.ts";
 import { Fit } from "./Fit.tsx";
 import { ProblemNote, Waiting } from "./page.tsx";
 import { LoginAgain } from "./RegistryLogin.tsx";
@@ -36,9 +36,19 @@ export function StopAsked(props: Props) {
   return (
     <Modal opened onClose={close} title={`Stop ${plain(cluster.name)}`}>
       <Stack gap="sm">
-        <Text size="sm">What runs ends and its files are gone, as when it is deleted; the name and what was asked for stay. It costs nothing until you start it again, wherever it fits then and at the price of then.</Text>
+        <Text size="sm">
+          What runs ends and its files are gone, as when it is deleted; the name and what was asked for stay. It costs
+          nothing until you start it again, wherever it fits then and at the price of then.
+        </Text>
         {act.error && <ProblemNote error={act.error} />}
-        <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button color="red" loading={act.isPending} onClick={() => act.mutate()} data-autofocus>Stop cluster</Button></Group>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button color="red" loading={act.isPending} onClick={() => act.mutate()} data-autofocus>
+            Stop cluster
+          </Button>
+        </Group>
         <Same method="POST" path={path} command={`windrow cluster stop ${quoted(cluster.id)} --yes`} />
       </Stack>
     </Modal>
@@ -53,16 +63,46 @@ export function StartAsked(props: Props) {
   const plan = useQuery(planQuery(cluster.request as ClusterRequest));
   const { login, faults, sound } = loginOf(draft, true, cluster.needs_login);
   const path = pathOf(cluster, "start");
-  const act = useMutation({ mutationFn: () => post<ClusterAccepted>(path, withLogin({}, login), key), gcTime: 0, onSuccess: useTold(props) }); // what was sent has the login
+  const act = useMutation({
+    mutationFn: () => post<ClusterAccepted>(path, withLogin({}, login), key),
+    gcTime: 0,
+    onSuccess: useTold(props),
+  }); // what was sent has the login
   return (
     <Modal opened onClose={close} title={`Start ${plain(cluster.name)}`}>
       <Stack gap="sm">
-        {plan.data ? <Fit plan={plan.data} seconds={cluster.request.max_duration_seconds} currency={me.data?.balance.currency ?? ""} /> : plan.error ? <ProblemNote error={plan.error} retry={() => void plan.refetch()} /> : <Waiting />}
-        {cluster.request.await_files && <Text size="sm" className="wr-quiet">It waits for its files, which have to be sent again.</Text>}
+        {plan.data ? (
+          <Fit
+            plan={plan.data}
+            seconds={cluster.request.max_duration_seconds}
+            currency={me.data?.balance.currency ?? ""}
+          />
+        ) : plan.error ? (
+          <ProblemNote error={plan.error} retry={() => void plan.refetch()} />
+        ) : (
+          <Waiting />
+        )}
+        {cluster.request.await_files && (
+          <Text size="sm" className="wr-quiet">
+            It waits for its files, which have to be sent again.
+          </Text>
+        )}
         <LoginAgain cluster={cluster} draft={draft} setDraft={setDraft} faults={faults} />
         {act.error && <ProblemNote error={act.error} />}
-        <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button loading={act.isPending} disabled={!sound} onClick={() => act.mutate()}>Start cluster</Button></Group>
-        <Same method="POST" path={path} body={shownWith({}, login)} command={`windrow cluster start ${quoted(cluster.id)} --yes${login ? ` --registry-login ${LOGIN_FILE}` : ""}`} />
+        <Group justify="flex-end">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button loading={act.isPending} disabled={!sound} onClick={() => act.mutate()}>
+            Start cluster
+          </Button>
+        </Group>
+        <Same
+          method="POST"
+          path={path}
+          body={shownWith({}, login)}
+          command={`windrow cluster start ${quoted(cluster.id)} --yes${login ? ` --registry-login ${LOGIN_FILE}` : ""}`}
+        />
       </Stack>
     </Modal>
   );

@@ -27,18 +27,47 @@ export function StopGuard({ access, others, close }: { access: Access; others: r
   const ready = typed === access.stop_name;
   return (
     <Modal opened onClose={close} title={`Stop ${name} as a test`}>
-      <form onSubmit={(event) => { event.preventDefault(); if (ready) act.mutate(); }}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (ready) act.mutate();
+        }}
+      >
         <Stack gap="sm">
           <Text size="sm">
             {others.length === 0
               ? "No other Access serves: this will be refused, since its agents could go nowhere."
               : `Its process is killed at once (SIGKILL), without a word to its ${count(access.agents)} agents, and starts again after a moment. They find another Access; open logs, shells and copies through it end. Then the log is searched for every acknowledged sample.`}
           </Text>
-          <TextInput label={`Type ${name} to confirm`} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} autoComplete="off" data-autofocus />
-          <TextInput label="Reason" description="Kept in the audit record." value={reason} onChange={(event) => setReason(event.currentTarget.value)} maxLength={300} />
-          <Same method="POST" path={`/accesses/${access.id}/stop`} body={{ confirm: access.stop_name, reason }} command={`windrow access stop ${access.id} --yes --reason ${quoted(reason)}`} />
+          <TextInput
+            label={`Type ${name} to confirm`}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+            autoComplete="off"
+            data-autofocus
+          />
+          <TextInput
+            label="Reason"
+            description="Kept in the audit record."
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+            maxLength={300}
+          />
+          <Same
+            method="POST"
+            path={`/accesses/${access.id}/stop`}
+            body={{ confirm: access.stop_name, reason }}
+            command={`windrow access stop ${access.id} --yes --reason ${quoted(reason)}`}
+          />
           {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end"><Button variant="default" onClick={close}>Cancel</Button><Button type="submit" color="red" disabled={!ready} loading={act.isPending}>Stop it</Button></Group>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" color="red" disabled={!ready} loading={act.isPending}>
+              Stop it
+            </Button>
+          </Group>
         </Stack>
       </form>
     </Modal>
@@ -54,20 +83,58 @@ export function StopPanel({ access }: { access: Access }) {
   return (
     <Panel title={`Test: ${plain(found.name)} was stopped`}>
       <Stack gap="sm" data-testid="stop-test">
-        <div role="status"><Outcome found={found} /></div>
+        <div role="status">
+          <Outcome found={found} />
+        </div>
         <Facts
           rows={[
             ["Asked", <When key="at" at={found.asked_at} />],
-            ["Agents back", <Group key="b" gap="sm"><span>{count(found.back)} of {count(found.agents)}, {count(found.elsewhere)} of them at another Access</span><Meter ratio={ratio} text={percent(ratio)} label="Agents that are back" /></Group>],
+            [
+              "Agents back",
+              <Group key="b" gap="sm">
+                <span>
+                  {count(found.back)} of {count(found.agents)}, {count(found.elsewhere)} of them at another Access
+                </span>
+                <Meter ratio={ratio} text={percent(ratio)} label="Agents that are back" />
+              </Group>,
+            ],
             ["Longest without connection", duration(found.away_s)],
-            ["Longest gap in traffic", found.counted ? `${duration(found.counted.longest_gap_s)} between two batches of one agent; before the kill usually ${duration(found.counted.usual_gap_s)}` : DASH],
-            ["Acknowledged samples", found.counted ? `${count(found.counted.acked_samples)} in ${count(found.counted.acked_batches)} batches` : DASH],
-            ["Acknowledged samples lost", found.counted ? <strong key="l" data-testid="lost">{count(found.counted.lost_samples)}</strong> : DASH],
+            [
+              "Longest gap in traffic",
+              found.counted
+                ? `${duration(found.counted.longest_gap_s)} between two batches of one agent; before the kill usually ${duration(found.counted.usual_gap_s)}`
+                : DASH,
+            ],
+            [
+              "Acknowledged samples",
+              found.counted
+                ? `${count(found.counted.acked_samples)} in ${count(found.counted.acked_batches)} batches`
+                : DASH,
+            ],
+            [
+              "Acknowledged samples lost",
+              found.counted ? (
+                <strong key="l" data-testid="lost">
+                  {count(found.counted.lost_samples)}
+                </strong>
+              ) : (
+                DASH
+              ),
+            ],
             ["Evidence lost", found.counted ? count(found.counted.lost_evidence) : DASH],
           ]}
         />
-        {found.problem && <Text size="sm" role="alert">{plain(found.problem)}</Text>}
-        <details><summary>How this was counted</summary><Text size="sm" mt={4}>{found.how}</Text></details>
+        {found.problem && (
+          <Text size="sm" role="alert">
+            {plain(found.problem)}
+          </Text>
+        )}
+        <details>
+          <summary>How this was counted</summary>
+          <Text size="sm" mt={4}>
+            {found.how}
+          </Text>
+        </details>
       </Stack>
     </Panel>
   );
@@ -75,11 +142,18 @@ export function StopPanel({ access }: { access: Access }) {
 
 function Outcome({ found }: { found: StopTest }) {
   if (found.phase === "running") {
-    return found.back < found.agents
-      ? <State state={`${found.agents - found.back} of ${found.agents} agents look for another Access`} tone="busy" />
-      : <State state="All agents are back: waiting until each has sent anew" tone="busy" />;
+    return found.back < found.agents ? (
+      <State state={`${found.agents - found.back} of ${found.agents} agents look for another Access`} tone="busy" />
+    ) : (
+      <State state="All agents are back: waiting until each has sent anew" tone="busy" />
+    );
   }
-  if (found.phase === "unfinished") return <State state="Not every agent was back and had sent anew in two minutes" tone="bad" />;
+  if (found.phase === "unfinished")
+    return <State state="Not every agent was back and had sent anew in two minutes" tone="bad" />;
   const lost = (found.counted?.lost_samples ?? 0) + (found.counted?.lost_evidence ?? 0);
-  return lost === 0 ? <State state="No acknowledged sample was lost" tone="ok" /> : <State state="Acknowledged samples were lost" tone="bad" />;
+  return lost === 0 ? (
+    <State state="No acknowledged sample was lost" tone="ok" />
+  ) : (
+    <State state="Acknowledged samples were lost" tone="bad" />
+  );
 }

@@ -7,7 +7,7 @@ import { verification as verificationQuery } from "../api/queries.ts";
 import type { CardVerification, Gpu, Host, PastVerification, Verification } from "../api/types.ts";
 import { bytes, count, decimal, plain, words } from "../format.ts";
 import { Command, Facts, Id, Loaded, Panel } from "./page.tsx";
-import { State, When, type Tone } from "./state.tsx";
+import { State, type Tone, When } from "./state.tsx";
 
 const TONES: Record<string, Tone> = { passed: "ok", failed: "bad", unprovable: "warn", unfinished: "warn" };
 
@@ -22,7 +22,11 @@ function paceWords(card: CardVerification): string {
 }
 
 const calibratedWords = (card: CardVerification): string =>
-  card.calibrated === null ? "–" : card.calibrated ? `calibrated: ${plain(card.times)}` : "observed: no card of its class was measured, so the time decides nothing";
+  card.calibrated === null
+    ? "–"
+    : card.calibrated
+      ? `calibrated: ${plain(card.times)}`
+      : "observed: no card of its class was measured, so the time decides nothing";
 
 const BESIDE: Record<string, string> = {
   alone: "no other card of its class was challenged with it",
@@ -31,17 +35,22 @@ const BESIDE: Record<string, string> = {
   apart: "worked one after another, as one card that answers for several",
 };
 const besideWords = (card: CardVerification): string =>
-  card.together === null ? "–" : `${(card.cards ?? 1) > 1 ? `${count(card.cards)} cards: ` : ""}${BESIDE[card.together] ?? plain(card.together)}`;
+  card.together === null
+    ? "–"
+    : `${(card.cards ?? 1) > 1 ? `${count(card.cards)} cards: ` : ""}${BESIDE[card.together] ?? plain(card.together)}`;
 
 const memoryWords = (card: CardVerification): string => {
   if (card.memory === null) return "not filled";
   const filled = `${bytes(card.memory_filled_bytes)} of ${bytes(card.memory_claimed_bytes)} filled in ${seconds(card.memory_span_ms)}`;
-  const places = card.memory_wrong === null ? "" : `, ${count(card.memory_wrong)} of ${count(card.memory_probes)} places wrong`;
+  const places =
+    card.memory_wrong === null ? "" : `, ${count(card.memory_wrong)} of ${count(card.memory_probes)} places wrong`;
   return `${words(card.memory)}: ${filled}${places}`;
 };
 
 const workWords = (card: CardVerification): string =>
-  card.size === null ? "–" : `${count(card.rounds)} × products of ${count(card.size)} × ${count(card.size)} matrices, ${count(card.openings)} entries looked at`;
+  card.size === null
+    ? "–"
+    : `${count(card.rounds)} × products of ${count(card.size)} × ${count(card.size)} matrices, ${count(card.openings)} entries looked at`;
 
 /** What the newest challenge of one card came to, and the earlier ones. */
 export function CardEvidence({ hostId, uuid, simulated }: { hostId: string; uuid: string; simulated: boolean }) {
@@ -82,18 +91,32 @@ export function CardEvidence({ hostId, uuid, simulated }: { hostId: string; uuid
 function Past({ rows }: { rows: readonly PastVerification[] }) {
   return (
     <>
-      <Text size="sm" fw={600} mt={10}>Earlier challenges</Text>
-      <Facts rows={rows.slice(0, 12).map((one) => [one.outcome, <span key={one.verification_id}><When at={one.at} />: {plain(one.detail)}</span>])} />
+      <Text size="sm" fw={600} mt={10}>
+        Earlier challenges
+      </Text>
+      <Facts
+        rows={rows.slice(0, 12).map((one) => [
+          one.outcome,
+          <span key={one.verification_id}>
+            <When at={one.at} />: {plain(one.detail)}
+          </span>,
+        ])}
+      />
     </>
   );
 }
 
-const Due = ({ whole }: { whole: Verification }) => (whole.due_at === null ? <>as soon as a GPU is free and the host is connected</> : <When at={whole.due_at} />);
+const Due = ({ whole }: { whole: Verification }) =>
+  whole.due_at === null ? <>as soon as a GPU is free and the host is connected</> : <When at={whole.due_at} />;
 
 function Never({ hostId, whole, simulated }: { hostId: string; whole: Verification; simulated: boolean }) {
   return (
     <>
-      <Text size="sm" className="wr-quiet wr-break">{simulated ? plain(whole.words) : "Not challenged yet. It is asked as soon as it is free; its owner can ask now:"}</Text>
+      <Text size="sm" className="wr-quiet wr-break">
+        {simulated
+          ? plain(whole.words)
+          : "Not challenged yet. It is asked as soon as it is free; its owner can ask now:"}
+      </Text>
       {!simulated && <Command text={`windrow host verify ${hostId}`} label="next command" />}
     </>
   );
@@ -108,8 +131,19 @@ export function HostVerification({ host }: { host: Host }) {
       <Loaded query={query} lines={4}>
         {(whole) => (
           <>
-            <Facts rows={[["State", <State key="s" state={whole.state} />], ["In words", plain(whole.words)], ["Next due", host.simulated ? "–" : <Due key="d" whole={whole} />], ["Tries since a pass", count(whole.tries)]]} />
-            {whole.gpus.length > 0 ? <Cards host={host} whole={whole} /> : <Never hostId={host.id} whole={whole} simulated={host.simulated} />}
+            <Facts
+              rows={[
+                ["State", <State key="s" state={whole.state} />],
+                ["In words", plain(whole.words)],
+                ["Next due", host.simulated ? "–" : <Due key="d" whole={whole} />],
+                ["Tries since a pass", count(whole.tries)],
+              ]}
+            />
+            {whole.gpus.length > 0 ? (
+              <Cards host={host} whole={whole} />
+            ) : (
+              <Never hostId={host.id} whole={whole} simulated={host.simulated} />
+            )}
           </>
         )}
       </Loaded>
@@ -122,8 +156,23 @@ function Cards({ host, whole }: { host: Host; whole: Verification }) {
   return (
     <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of challenges">
       <table className="wr-table">
-        <thead><tr><th scope="col">GPU</th><th scope="col">Result</th><th scope="col" style={{ width: 96 }}>When</th><th scope="col">Time</th><th scope="col">Bound</th><th scope="col">Says</th></tr></thead>
-        <tbody>{host.gpus.map((gpu) => <CardRow key={gpu.uuid} gpu={gpu} card={known.get(gpu.uuid)} />)}</tbody>
+        <thead>
+          <tr>
+            <th scope="col">GPU</th>
+            <th scope="col">Result</th>
+            <th scope="col" style={{ width: 96 }}>
+              When
+            </th>
+            <th scope="col">Time</th>
+            <th scope="col">Bound</th>
+            <th scope="col">Says</th>
+          </tr>
+        </thead>
+        <tbody>
+          {host.gpus.map((gpu) => (
+            <CardRow key={gpu.uuid} gpu={gpu} card={known.get(gpu.uuid)} />
+          ))}
+        </tbody>
       </table>
     </div>
   );
@@ -132,7 +181,11 @@ function Cards({ host, whole }: { host: Host; whole: Verification }) {
 function CardRow({ gpu, card }: { gpu: Gpu; card: CardVerification | undefined }) {
   return (
     <tr>
-      <td><Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>GPU {count(gpu.index)}</Link></td>
+      <td>
+        <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>
+          GPU {count(gpu.index)}
+        </Link>
+      </td>
       <td>{card ? <Result outcome={card.outcome} /> : "–"}</td>
       <td className="wr-quiet">{card ? <When at={card.at} /> : "–"}</td>
       <td>{card ? paceWords(card) : "–"}</td>

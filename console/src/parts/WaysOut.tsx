@@ -19,16 +19,40 @@ const FRESH_MS = 15_000;
 
 export function WaysOut<D>({ ways, path, changed, use }: Props<D>) {
   const requests = ways.map((way) => changed(way.change));
-  const answers = useQueries({ queries: requests.map((request) => ({ queryKey: ["way out", path, request], queryFn: () => post<ClusterPlan>(path, request), staleTime: FRESH_MS, retry: false })) });
-  const fitting = ways.flatMap((way, index) => (answers[index]?.data?.fits ? [{ way, plan: answers[index].data }] : []));
-  if (!fitting.length) return answers.some((one) => one.isPending) ? null : <Text size="sm">No single change makes it fit. Ask for less, or wait until a host is free.</Text>;
+  const answers = useQueries({
+    queries: requests.map((request) => ({
+      queryKey: ["way out", path, request],
+      queryFn: () => post<ClusterPlan>(path, request),
+      staleTime: FRESH_MS,
+      retry: false,
+    })),
+  });
+  const fitting = ways.flatMap((way, index) =>
+    answers[index]?.data?.fits ? [{ way, plan: answers[index].data }] : [],
+  );
+  if (!fitting.length)
+    return answers.some((one) => one.isPending) ? null : (
+      <Text size="sm">No single change makes it fit. Ask for less, or wait until a host is free.</Text>
+    );
   return (
     <Stack gap={4} data-testid="ways">
-      <Text size="sm" fw={600}>It would fit:</Text>
+      <Text size="sm" fw={600}>
+        It would fit:
+      </Text>
       {fitting.map(({ way, plan }) => (
         <Group key={way.words} gap="xs" justify="space-between" wrap="nowrap">
-          <Text size="sm">{way.words}: {plain(plan.placement[0]?.host_name)}, {perHour(plan.price_per_hour)}</Text>
-          <Button variant="default" size="compact-xs" style={{ flexShrink: 0 }} onClick={() => use(way.change)} aria-label={`Change the request: ${way.words}`}>Change</Button>
+          <Text size="sm">
+            {way.words}: {plain(plan.placement[0]?.host_name)}, {perHour(plan.price_per_hour)}
+          </Text>
+          <Button
+            variant="default"
+            size="compact-xs"
+            style={{ flexShrink: 0 }}
+            onClick={() => use(way.change)}
+            aria-label={`Change the request: ${way.words}`}
+          >
+            Change
+          </Button>
         </Group>
       ))}
     </Stack>

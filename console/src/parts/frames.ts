@@ -13,7 +13,10 @@ export interface Frames {
 
 export function useFrames(hostId: string): Frames {
   const [heard] = useState(makeFrames);
-  useEffect(() => openStream(`/hosts/${encodeURIComponent(hostId)}/stream`, { on: { live: heard.tell } }), [hostId, heard]);
+  useEffect(
+    () => openStream(`/hosts/${encodeURIComponent(hostId)}/stream`, { on: { live: heard.tell } }),
+    [hostId, heard],
+  );
   return heard;
 }
 

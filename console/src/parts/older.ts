@@ -13,7 +13,12 @@ export interface Older<T> {
 }
 
 /** key: what the list is of; another key begins again. */
-export function useOlder<T>(key: string, first: Page<T> | undefined, before: (cursor: string) => Promise<Page<T>>, id: (row: T) => string): Older<T> {
+export function useOlder<T>(
+  key: string,
+  first: Page<T> | undefined,
+  before: (cursor: string) => Promise<Page<T>>,
+  id: (row: T) => string,
+): Older<T> {
   const [held, setHeld] = useState<{ key: string; rows: readonly T[]; cursor: string | null } | null>(null);
   useEffect(() => setHeld((now) => (now && now.key !== key ? null : now)), [key]);
   const mine = held?.key === key ? held : null;
@@ -24,7 +29,13 @@ export function useOlder<T>(key: string, first: Page<T> | undefined, before: (cu
     // What was on the first page is kept as well: newer rows push it off that page later on.
     onSuccess: (page) => setHeld({ key, rows: union(rows, page.items, id), cursor: page.next_cursor }),
   });
-  return { rows, more: cursor !== null, loading: load.isPending, error: load.error, load: () => cursor && load.mutate(cursor) };
+  return {
+    rows,
+    more: cursor !== null,
+    loading: load.isPending,
+    error: load.error,
+    load: () => cursor && load.mutate(cursor),
+  };
 }
 
 function union<T>(newer: readonly T[], older: readonly T[], id: (row: T) => string): readonly T[] {
