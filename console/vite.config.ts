@@ -22,7 +22,7 @@ const named: Plugin = {
   },
 };
 
-const master = process.env["WINDROW_URL"] ?? "http://127.0.0.1:8000";
+const master = process.env.WINDROW_URL ?? "http://127.0.0.1:8000";
 
 export default defineConfig({
   plugins: [react(), named],

@@ -53,6 +53,7 @@ function Signed({ me }: { me: Me }) {
   const hide = useCallback(() => show(null), []);
   const help = useCallback(() => show("help"), []);
   const path = useRouterState({ select: (state) => state.location.pathname });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
   useEffect(close, [path, close]);
   useJumps(me, help);
   useArrival(path);
@@ -168,7 +169,10 @@ function useJumps(me: Me, help: () => void) {
   }, [navigate, me.roles, help]);
 }
 
-/** A new page names the tab, and who reads by ear or keyboard starts at its beginning instead of at the link that was left. */
+/**
+ * A new page names the tab, and who reads by ear or keyboard starts at its beginning instead of at the link that
+ * was left.
+ */
 function useArrival(path: string) {
   const before = useRef(path);
   useEffect(() => {

@@ -11,7 +11,10 @@ export interface CsvColumn<T> {
 const FORMULA = /^[\s\u0000-\u001f\u200b-\u200f\ufeff]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]/;
 const CONTROLS = /[\u0000-\u0009\u000b\u000c\u000e-\u001f\u007f]/g;
 
-/** One cell. A number is written as it is; a text that a spreadsheet would compute is marked as text; absent is empty. */
+/**
+ * One cell. A number is written as it is; a text that a spreadsheet would compute is marked as text; absent is
+ * empty.
+ */
 export function cell(value: Cell): string {
   if (value === null || value === undefined || value === "") return "";
   if (typeof value === "boolean") return value ? "true" : "false";
@@ -29,7 +32,7 @@ export function csv<T>(columns: readonly CsvColumn<T>[], rows: readonly T[]): st
     columns.map((column) => cell(column.name)),
     ...rows.map((row) => columns.map((column) => cell(column.value(row)))),
   ];
-  return lines.map((line) => line.join(",")).join("\r\n") + "\r\n";
+  return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
 
 /** A name that every file system takes. */

@@ -9,7 +9,10 @@ const FLEET = ["/api/v1/gpus", "/api/v1/hosts?limit=500&gpus=false"];
 
 const asked = new Map<string, Promise<Response>>();
 
-/** Ask ahead. Not without a session, nor while the address brings a token or a sign-in link: nobody is signed in yet. */
+/**
+ * Ask ahead. Not without a session, nor while the address brings a token or a sign-in link: nobody is signed in
+ * yet.
+ */
 export function askAhead(path: string, hash: string): void {
   if (hash.includes("token=") || hash.includes("sign-in=") || secret() === null) return;
   for (const address of ["/api/v1/me", ...(path === "/fleet" ? FLEET : [])]) {

@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 import { EventReader, type StreamEvent } from "./api/events.ts";
 
 const TEXT =
-  ': open\n\nid: 7\nevent: live\ndata: {"a":1}\n\ndata: one\ndata: two\n\nevent: lonely\n\ndata:none\r\n\r\nevent: resync\ndata: {}\n\ndata: unfinished\n';
+  ': open\n\nid: 7\nevent: live\ndata: {"a":1}\n\ndata: one\ndata: two\n\nevent: lonely\n\n' +
+  "data:none\r\n\r\nevent: resync\ndata: {}\n\ndata: unfinished\n";
 const EVENTS: StreamEvent[] = [
   { name: "live", data: '{"a":1}' },
   { name: "message", data: "one\ntwo" },

@@ -24,7 +24,8 @@ test("what was typed becomes a request, and the same command", () => {
     after: ["job_1", "job_2"],
   });
   expect(asJobCommand(request)).toBe(
-    "windrow job submit --no-files --name mine --retries 2 --max-duration 90s --budget 0.50 --after job_1 --after job_2 -- sh -c 'echo hi'",
+    "windrow job submit --no-files --name mine --retries 2 --max-duration 90s --budget 0.50 " +
+      "--after job_1 --after job_2 -- sh -c 'echo hi'",
   );
 });
 

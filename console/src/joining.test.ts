@@ -28,6 +28,7 @@ test("the installer's line is the Master's, with the place at its end", () => {
 test("without an installer the token goes into a file that only its owner reads", () => {
   const line = joinLine({ join_token: "wj_1", command: null }, "http://127.0.0.1:8000", "https://maps.example");
   expect(line).toBe(
-    "(umask 077; printf '%s' 'wj_1' > join-token)\nwindrow-agent join http://127.0.0.1:8000 --token-file join-token --access https://maps.example",
+    "(umask 077; printf '%s' 'wj_1' > join-token)\nwindrow-agent join http://127.0.0.1:8000 " +
+      "--token-file join-token --access https://maps.example",
   );
 });

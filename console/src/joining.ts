@@ -1,14 +1,17 @@
 // The line that brings a host in. Pure.
 import type { JoinTokenMade } from "./api/types.ts";
 
-/** What the installer and `windrow-agent join` take after `--access`: nothing that a shell would read as more than a word. */
+/**
+ * What the installer and `windrow-agent join` take after `--access`: nothing that a shell would read as more than a
+ * word.
+ */
 export function isPlace(text: string): boolean {
   return /^dns:[A-Za-z0-9.-]+$/.test(text) || /^https:\/\/[A-Za-z0-9][A-Za-z0-9:/.%_~-]*$/.test(text);
 }
 
 /**
- * The line to paste on a host. The Master's own carries the token where it serves an installer; otherwise the token goes
- * into a file first. place: where to look for an Access, as `isPlace` allows it; empty for none.
+ * The line to paste on a host. The Master's own carries the token where it serves an installer; otherwise the token
+ * goes into a file first. place: where to look for an Access, as `isPlace` allows it; empty for none.
  */
 export function joinLine(made: Pick<JoinTokenMade, "command" | "join_token">, origin: string, place: string): string {
   const more = place === "" ? "" : ` --access ${place}`;

@@ -1,5 +1,5 @@
-// A language that numbers can be written in: a browser without LANG says `en-US@posix`, which is none, and a library that
-// formats by it then fails as it is read.
+// A language that numbers can be written in: a browser without LANG says `en-US@posix`, which is none, and a library
+// that formats by it then fails as it is read.
 
 const PLAIN = "en-US";
 

@@ -157,7 +157,10 @@ export function titleOf(path: string): string {
   return [inner ?? place, "Windrow"].filter(Boolean).join(" · ");
 }
 
-/** How well a typed text finds a name: whole beginnings first, then words, then letters anywhere in order; null: not at all. */
+/**
+ * How well a typed text finds a name: whole beginnings first, then words, then letters anywhere in order; null: not
+ * at all.
+ */
 export function closeness(typed: string, name: string, also = ""): number | null {
   const wanted = typed.trim().toLowerCase();
   const text = name.toLowerCase();

@@ -15,17 +15,20 @@ export function readProblem(told: unknown, known: Problem): Problem {
   return {
     type: text("type") ?? known.type,
     title: text("title") ?? known.title,
-    status: typeof given["status"] === "number" ? given["status"] : known.status,
+    status: typeof given.status === "number" ? given.status : known.status,
     detail: text("detail") ?? known.detail,
     code: text("code") ?? known.code,
     subject: text("subject") ?? known.subject,
-    retryable: typeof given["retryable"] === "boolean" ? given["retryable"] : known.retryable,
+    retryable: typeof given.retryable === "boolean" ? given.retryable : known.retryable,
     request_id: text("request_id") ?? known.request_id,
-    reasons: Array.isArray(given["reasons"]) ? given["reasons"].map(readReason) : [],
+    reasons: Array.isArray(given.reasons) ? given.reasons.map(readReason) : [],
   };
 }
 
-/** One reason of a problem. The Master sends text, or an object with `reason` and a field or a host that it is about. */
+/**
+ * One reason of a problem. The Master sends text, or an object with `reason` and a field or a host that it is
+ * about.
+ */
 export function readReason(told: unknown): Reason {
   if (typeof told !== "object" || told === null) return { about: "", text: String(told) };
   const given = told as Record<string, unknown>;
@@ -37,7 +40,10 @@ export function readReason(told: unknown): Reason {
   };
 }
 
-/** The same reason is said once, beside all that it is about; what fewer have in common comes first, as it tells more. */
+/**
+ * The same reason is said once, beside all that it is about; what fewer have in common comes first, as it tells
+ * more.
+ */
 export function grouped(reasons: readonly Reason[]): ReasonGroup[] {
   const found = new Map<string, string[]>();
   for (const reason of reasons) {

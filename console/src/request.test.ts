@@ -163,18 +163,23 @@ test("a cluster's registry login is in what is sent alone, and the command reads
   expect(shown.join()).not.toContain("its-own");
 });
 
-test("a cluster that was made before takes its image's login where hosts are added, and wants it where it had one", () => {
-  const none = { image: "reg.example/a:1", registryUser: "", registryPassword: "" };
-  const given = { ...none, registryUser: "me", registryPassword: "its-own" };
-  expect([loginOf(none, true, true).sound, loginOf(none, true, false).sound, loginOf(none, false, true).sound]).toEqual(
-    [false, true, true],
-  );
-  expect(loginOf(given, true, true)).toEqual({
-    login: { username: "me", password: "its-own" },
-    faults: {},
-    sound: true,
-  });
-  expect(loginOf(given, false, true).login).toBe(null);
-  const half = loginOf({ ...given, registryPassword: "" }, true, false);
-  expect([Object.keys(half.faults), half.sound]).toEqual([["registryPassword"], false]);
-});
+test(
+  "a cluster that was made before takes its image's login where hosts are added, and wants it" + " where it had one",
+  () => {
+    const none = { image: "reg.example/a:1", registryUser: "", registryPassword: "" };
+    const given = { ...none, registryUser: "me", registryPassword: "its-own" };
+    expect([
+      loginOf(none, true, true).sound,
+      loginOf(none, true, false).sound,
+      loginOf(none, false, true).sound,
+    ]).toEqual([false, true, true]);
+    expect(loginOf(given, true, true)).toEqual({
+      login: { username: "me", password: "its-own" },
+      faults: {},
+      sound: true,
+    });
+    expect(loginOf(given, false, true).login).toBe(null);
+    const half = loginOf({ ...given, registryPassword: "" }, true, false);
+    expect([Object.keys(half.faults), half.sound]).toEqual([["registryPassword"], false]);
+  },
+);

@@ -168,7 +168,10 @@ export function readLogin(draft: LoginDraft, faults: Partial<Record<keyof LoginD
   return { username, password };
 }
 
-/** What a form of a cluster that was made before takes: no login where no host is added; one, where its image wants it again. */
+/**
+ * What a form of a cluster that was made before takes: no login where no host is added; one, where its image wants
+ * it again.
+ */
 export function loginOf(
   draft: LoginDraft,
   adds: boolean,

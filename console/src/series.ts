@@ -66,7 +66,10 @@ export function summarise(points: readonly Point[]): Summary {
 /** Where a series is kept: hosts under their metric, cards under metric and card. */
 export const seriesKey = (metric: string, gpu: string | null): string => (gpu === null ? metric : `${metric} ${gpu}`);
 
-/** A host that nobody watches is read every 5 s, in a huge fleet every 30 s: less than this between readings is no gap. */
+/**
+ * A host that nobody watches is read every 5 s, in a huge fleet every 30 s: less than this between readings is no
+ * gap.
+ */
 const GAP_MS = 40_000;
 
 /** History has a point per step, null where no reading fell into it. Nulls between near readings only say that. */

@@ -1,4 +1,5 @@
-// Signing in and out. What the address's fragment brings is taken once and removed at once; a fragment reaches no server.
+// Signing in and out. What the address's fragment brings is taken once and removed at once; a fragment reaches no
+// server.
 import { useCallback, useEffect, useState } from "react";
 import { post, SESSION, SIGN_IN, send } from "./api/client.ts";
 import { me, queryClient, signedOut } from "./api/queries.ts";
@@ -11,7 +12,10 @@ export interface Brought {
   text: string;
 }
 
-/** Read and remove `#token=…` or `#sign-in=…`. Runs before the first page is drawn, so that no script or history sees it later. */
+/**
+ * Read and remove `#token=…` or `#sign-in=…`. Runs before the first page is drawn, so that no script or history
+ * sees it later.
+ */
 export function takeBrought(): Brought | null {
   const words = new URLSearchParams(window.location.hash.slice(1));
   const [token, link] = [words.get("token"), words.get("sign-in")];

@@ -15,7 +15,7 @@ export function spells(events: readonly EventRow[], now: readonly Condition[]): 
   const open = new Map<string, Spell>();
   const ended: Spell[] = [];
   for (const event of [...events].reverse()) {
-    const code = event.fields["code"];
+    const code = event.fields.code;
     if (typeof code !== "string") continue;
     if (event.kind === "condition.raised") open.set(code, { code, says: event.text, from: event.at, to: null });
     if (event.kind === "condition.cleared") {
@@ -41,6 +41,6 @@ const BLAME: Record<string, string> = { tenant: "the renter's work", host: "the 
 
 /** Whose an XID is, as its event says. */
 export function blamed(event: EventRow): string {
-  const said = event.fields["blame"];
+  const said = event.fields.blame;
   return typeof said === "string" ? (BLAME[said] ?? said) : "–";
 }

@@ -52,7 +52,8 @@ export function openStream(path: string, handlers: StreamHandlers, query: () => 
         if (open !== mine) return; // closed or opened anew meanwhile
         shut();
         handlers.failed?.();
-        void get("/me").catch(() => undefined); // says whether it is us (401), the Master (offline banner), or only this stream
+        // Says whether it is us (401), the Master (offline banner), or only this stream.
+        void get("/me").catch(() => undefined);
         retry = setTimeout(start, wait * (0.75 + Math.random() / 2));
         wait = Math.min(wait * 2, RETRY_MOST_MS);
       });

@@ -157,7 +157,8 @@ function compare(a: string | number, b: string | number): number {
   return typeof a === "string" ? words.compare(a, String(b)) : a - Number(b);
 }
 
-// One element per cell, its shape and bar drawn by style alone: hundreds of these are laid out again at each long scroll.
+// One element per cell, its shape and bar drawn by style alone: hundreds of these are laid out again at each long
+// scroll.
 
 function CellState({ state }: { state: string }) {
   return <span className={`wr-cell-state wr-cell-${toneOf(state)}`}>{asWords(state)}</span>;
@@ -300,7 +301,7 @@ const Row = memo(
 
 function moveFocus(event: KeyboardEvent<HTMLDivElement>, within: HTMLDivElement | null): void {
   const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-  const at = (document.activeElement as HTMLElement | null)?.dataset["row"];
+  const at = (document.activeElement as HTMLElement | null)?.dataset.row;
   if (!step || at === undefined) return;
   const next = within?.querySelector<HTMLElement>(`[data-row="${Number(at) + step}"]`);
   if (!next) return;

@@ -48,7 +48,10 @@ class FleetFeed {
     void this.list().then(() => this.follow());
   }
 
-  /** What changed after the list, or after what came last; each time the stream is opened again it goes on from there. */
+  /**
+   * What changed after the list, or after what came last; each time the stream is opened again it goes on from
+   * there.
+   */
   private follow(): void {
     if (this.close || this.listeners.size === 0) return;
     const query = () => ({ after: this.version });

@@ -23,9 +23,9 @@ export function filterFromSearch(search: SearchWords): FleetFilter {
     Facet,
     readonly string[]
   >;
-  const sort = search["sort"];
+  const sort = search.sort;
   return {
-    text: search["q"] ?? "",
+    text: search.q ?? "",
     facets,
     sort: sort ? { column: sort.replace(/^-/, ""), descending: sort.startsWith("-") } : null,
   };
@@ -33,17 +33,17 @@ export function filterFromSearch(search: SearchWords): FleetFilter {
 
 export function searchFromFilter(filter: FleetFilter): SearchWords {
   const search: SearchWords = {};
-  if (filter.text) search["q"] = filter.text;
+  if (filter.text) search.q = filter.text;
   for (const facet of FACETS)
-    if (filter.facets[facet].length) search[facet] = filter.facets[facet].map(escape).join(",");
-  if (filter.sort) search["sort"] = `${filter.sort.descending ? "-" : ""}${filter.sort.column}`;
+    if (filter.facets[facet].length) search[facet] = filter.facets[facet].map(escaped).join(",");
+  if (filter.sort) search.sort = `${filter.sort.descending ? "-" : ""}${filter.sort.column}`;
   return search;
 }
 
 // A value may itself hold a comma (region names are free text), so commas inside are escaped once more.
-const escape = (value: string): string => value.replace(/~/g, "~0").replace(/,/g, "~1");
-const unescape = (value: string): string => value.replace(/~1/g, ",").replace(/~0/g, "~");
-const split = (value: string | undefined): readonly string[] => (value ? value.split(",").map(unescape) : []);
+const escaped = (value: string): string => value.replace(/~/g, "~0").replace(/,/g, "~1");
+const unescaped = (value: string): string => value.replace(/~1/g, ",").replace(/~0/g, "~");
+const split = (value: string | undefined): readonly string[] => (value ? value.split(",").map(unescaped) : []);
 
 /** Plain words in the address instead of the router's JSON: people read, edit and send these. */
 export function parseSearch(text: string): SearchWords {
@@ -114,7 +114,10 @@ function wordTest(word: string): Test {
 }
 
 function haystack(row: FleetRow): string {
-  return `${row.host} ${row.model} ${row.region ?? ""} ${row.tier ?? ""} ${row.link} ${row.slot ?? ""} ${row.key} ${row.clusterId ?? ""}`.toLowerCase();
+  return (
+    `${row.host} ${row.model} ${row.region ?? ""} ${row.tier ?? ""} ${row.link} ` +
+    `${row.slot ?? ""} ${row.key} ${row.clusterId ?? ""}`
+  ).toLowerCase();
 }
 
 /** How many rows each value of a facet has, most first; the facets' menus show it. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { labelOf, lay, legend, MEASURES, moved, placeOf, stepOf, valueOf } from "./heat.ts";
+import { labelOf, lay, legend, MEASURES, moved, placeOf, readingOf, stepOf } from "./heat.ts";
 import type { FleetRow } from "./rows.ts";
 
 const row = (key: string, change: Partial<FleetRow> = {}): FleetRow => ({
@@ -30,7 +30,7 @@ const looks = (rows: FleetRow[], measure: (typeof MEASURES)[number]) => rows.map
 test("absent is a dash in every measure, and zero is not absent", () => {
   const unknown = row("u", { use: null, temperature: null, memoryUsedBytes: null, tier: null, slot: null });
   for (const measure of MEASURES) expect(stepOf(unknown, measure)).toEqual({ look: "none", mark: "–" });
-  expect(valueOf(unknown, "use")).toBe("–");
+  expect(readingOf(unknown, "use")).toBe("–");
   expect(stepOf(row("z", { use: 0, temperature: 0 }), "use")).toEqual({ look: "s0", mark: "0" });
   expect(stepOf(row("z"), "memory")).toEqual({ look: "s0", mark: "0" });
 });
@@ -136,7 +136,7 @@ const luminance = (hex: string) => {
 
 test("steps differ by lightness alone, one way, and their figures can be read in both schemes", () => {
   const css = readFileSync(new URL("../app.css", import.meta.url), "utf8");
-  const pairs = [...css.matchAll(/--wr-heat-(\d): (#[0-9a-f]{6}); --wr-heat-text-\d: (#[0-9a-f]{6})/g)];
+  const pairs = [...css.matchAll(/--wr-heat-(\d): (#[0-9a-f]{6});\s+--wr-heat-text-\d: (#[0-9a-f]{6})/g)];
   expect(pairs.map((pair) => pair[1])).toEqual(["0", "1", "2", "3", "4", "0", "1", "2", "3", "4"]);
   const lights = pairs.map((pair) => luminance(pair[2]!));
   for (const [index, pair] of pairs.entries()) {

@@ -1,4 +1,5 @@
-// The heat map of the fleet: which step of colour a card has, what it says, who stands where, where an arrow leads. Pure.
+// The heat map of the fleet: which step of colour a card has, what it says, who stands where, where an arrow leads.
+// Pure.
 import { bytes, celsius, DASH, percent, plain, words } from "../format.ts";
 import type { FleetRow } from "./rows.ts";
 
@@ -80,7 +81,7 @@ export function stepOf(row: FleetRow, measure: Measure): Step {
   }
 }
 
-export function valueOf(row: FleetRow, measure: Measure): string {
+export function readingOf(row: FleetRow, measure: Measure): string {
   switch (measure) {
     case "use":
       return percent(row.use);
@@ -91,13 +92,19 @@ export function valueOf(row: FleetRow, measure: Measure): string {
     case "tier":
       return plain(row.tier);
     case "health":
-      return `${words(row.slot)}, host ${words(row.link).toLowerCase()}${row.why === null ? "" : `. Not to be had: ${plain(row.why)}`}`;
+      return (
+        `${words(row.slot)}, host ${words(row.link).toLowerCase()}` +
+        (row.why === null ? "" : `. Not to be had: ${plain(row.why)}`)
+      );
   }
 }
 
 /** The whole of a cell in words, as a pointer shows it and a reader says it. */
 export function labelOf(row: FleetRow, measure: Measure): string {
-  return `${plain(row.host)}${row.simulated ? " (simulated)" : ""}, ${plain(row.model)}: ${MEASURE_NAMES[measure]} ${valueOf(row, measure)}`;
+  return (
+    `${plain(row.host)}${row.simulated ? " (simulated)" : ""}, ${plain(row.model)}: ` +
+    `${MEASURE_NAMES[measure]} ${readingOf(row, measure)}`
+  );
 }
 
 export interface LegendEntry extends Step {
@@ -147,12 +154,15 @@ export type Line =
 
 const names = new Intl.Collator("en-GB", { numeric: true });
 
-/** Regions by name, those not known last; in each its hosts by name, real before simulated; a host's cards in their order. */
+/**
+ * Regions by name, those not known last; in each its hosts by name, real before simulated; a host's cards in their
+ * order.
+ */
 export function lay(rows: readonly FleetRow[]): Line[] {
   const regions = new Map<string | null, Map<string, FleetRow[]>>();
   for (const row of rows) {
-    let hosts = regions.get(row.region);
-    if (!hosts) regions.set(row.region, (hosts = new Map<string, FleetRow[]>()));
+    const hosts = regions.get(row.region) ?? new Map<string, FleetRow[]>();
+    regions.set(row.region, hosts);
     const cells = hosts.get(row.hostId);
     if (cells) cells.push(row);
     else hosts.set(row.hostId, [row]);

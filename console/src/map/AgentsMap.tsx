@@ -120,6 +120,7 @@ function useKept(accesses: readonly Access[], counts: ReadonlyMap<string, Counts
   const kept = useRef(new Map<string, Place>());
   for (const place of placesOf(accesses, counts)) kept.current.set(place.id, place);
   const ids = [...kept.current.values()].map((one) => `${one.id} ${one.region}`).join("\n");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the map stays the same object; ids hold its content
   return useMemo(() => [...kept.current.values()], [ids]);
 }
 
@@ -257,7 +258,10 @@ function Drawn({
 
 const TONES: Record<Link, string> = { online: "ok", suspect: "warn", lost: "bad" };
 
-/** Online is round, suspect a triangle, lost a cross: no state by its colour alone. A move is the change of its place. */
+/**
+ * Online is round, suspect a triangle, lost a cross: no state by its colour alone. A move is the change of its
+ * place.
+ */
 const Dot = memo(function Dot({
   id,
   access,
@@ -374,7 +378,7 @@ function Keys() {
     <div className="wr-map-keys" aria-hidden="true">
       {LINKS.map((link) => (
         <span key={link} className={`wr-tone-${TONES[link]}`}>
-          <svg width="12" height="12" viewBox="-6 -6 12 12">
+          <svg width="12" height="12" viewBox="-6 -6 12 12" aria-hidden="true">
             <Mark link={link} radius={4} />
           </svg>
           <span>{words(link)}</span>
@@ -403,7 +407,11 @@ function spoken(place: Place, access: Access | undefined, counts: Counts): strin
   const all = counts.online + counts.suspect + counts.lost;
   const region = place.region === null ? "in a region not known" : `in ${plain(place.region)}`;
   const median = access?.rtt_ms ? `, median round trip ${rtt(access.rtt_ms)}` : "";
-  return `${plain(shortId(place.id))} ${region}: ${words(access?.state ?? "departed").toLowerCase()}, ${agentsWord(all)}: ${count(counts.online)} online, ${count(counts.suspect)} suspect, ${count(counts.lost)} lost${median}.`;
+  return (
+    `${plain(shortId(place.id))} ${region}: ${words(access?.state ?? "departed").toLowerCase()}, ` +
+    `${agentsWord(all)}: ${count(counts.online)} online, ${count(counts.suspect)} suspect, ` +
+    `${count(counts.lost)} lost${median}.`
+  );
 }
 
 function described(
@@ -415,7 +423,10 @@ function described(
   const agent = agents.find((one) => one.id === id);
   if (!agent) return spoken({ id, region: byAccess.get(id)?.region ?? null }, byAccess.get(id), counts.get(id) ?? NONE);
   const region = byAccess.get(agent.access)?.region;
-  return `${plain(agent.name)}${agent.simulated ? " (simulated)" : ""}: ${agent.link}, round trip ${rtt(agent.rttMs)}, at ${plain(shortId(agent.access))}${region ? ` in ${plain(region)}` : ""}`;
+  return (
+    `${plain(agent.name)}${agent.simulated ? " (simulated)" : ""}: ${agent.link}, ` +
+    `round trip ${rtt(agent.rttMs)}, at ${plain(shortId(agent.access))}${region ? ` in ${plain(region)}` : ""}`
+  );
 }
 
 /** What the arrow keys go over: each Access, then its agents from the inside out. */

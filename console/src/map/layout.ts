@@ -47,7 +47,10 @@ const EDGE_PX = 14;
 /** Kept free for the Access itself. */
 export const CORE_PX = 22;
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
-/** Bands of the round trip in milliseconds (below, share of the places from, to): within a city, a continent, beyond. */
+/**
+ * Bands of the round trip in milliseconds (below, share of the places from, to): within a city, a continent,
+ * beyond.
+ */
 const BANDS: readonly (readonly [belowMs: number, from: number, to: number])[] = [
   [10, 0, 0.4],
   [60, 0.4, 0.75],

@@ -220,7 +220,11 @@ function Verdict({ verdict }: { verdict: AuditVerdict }) {
           <State state={`Intact: ${count(verdict.entries)} entries`} tone="ok" />
         ) : (
           <State
-            state={`Not intact${verdict.first_broken === null ? "" : `: entry ${count(verdict.first_broken)} is the first that does not fit`}`}
+            state={
+              verdict.first_broken === null
+                ? "Not intact"
+                : `Not intact: entry ${count(verdict.first_broken)} is the first that does not fit`
+            }
             tone="bad"
           />
         )}

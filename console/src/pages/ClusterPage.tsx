@@ -329,7 +329,8 @@ function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
 function lastStep(cluster: Cluster, work: Cluster["workloads"][number]): string {
   const own = cluster.steps.filter((step) => step.member?.startsWith(`rank ${work.rank} on `));
   const step = own[own.length - 1];
-  return step === undefined ? "–" : `${words(step.name)}${step.progress === null ? "" : ` ${percent(step.progress)}`}`;
+  if (step === undefined) return "–";
+  return step.progress === null ? words(step.name) : `${words(step.name)} ${percent(step.progress)}`;
 }
 
 function Workloads({ cluster }: { cluster: Cluster }) {
@@ -552,7 +553,10 @@ function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }
       <Stack gap="sm">
         <NumberInput
           label="Hosts"
-          description="New ones join its head; with fewer, the highest ranks go, and what they run is done again elsewhere or lost."
+          description={
+            "New ones join its head; with fewer, the highest ranks go, and what they run is done again " +
+            "elsewhere or lost."
+          }
           min={1}
           max={64}
           value={hosts}
@@ -576,7 +580,10 @@ function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }
           method="POST"
           path={path}
           body={shownWith({ hosts }, login)}
-          command={`windrow cluster resize ${quoted(cluster.id)} ${hosts}${login ? ` --registry-login ${LOGIN_FILE}` : ""}`}
+          command={
+            `windrow cluster resize ${quoted(cluster.id)} ` +
+            `${hosts}${login ? ` --registry-login ${LOGIN_FILE}` : ""}`
+          }
         />
       </Stack>
     </Modal>

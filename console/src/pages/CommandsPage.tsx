@@ -15,7 +15,7 @@ import { Shape, State, toneOf, When } from "../parts/state.tsx";
 export function CommandsPage() {
   const search = useSearch({ from: "/commands" });
   const navigate = useNavigate({ from: "/commands" });
-  const words: CommandSearch = { q: search["q"] ?? "", state: search["state"] ?? "" };
+  const words: CommandSearch = { q: search.q ?? "", state: search.state ?? "" };
   return (
     <div className="wr-page">
       <PageHead title="Commands" />

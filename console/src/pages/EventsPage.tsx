@@ -8,8 +8,8 @@ import { PageHead, Panel } from "../parts/page.tsx";
 export function EventsPage() {
   const words = useSearch({ from: "/events" });
   const navigate = useNavigate({ from: "/events" });
-  const subject = words["subject"];
-  const search: EventSearch = { q: words["q"] ?? "", kind: words["kind"] ?? "" };
+  const subject = words.subject;
+  const search: EventSearch = { q: words.q ?? "", kind: words.kind ?? "" };
   const go = (next: Record<string, string | undefined>) =>
     void navigate({ to: "/events", search: next as never, replace: true });
   return (

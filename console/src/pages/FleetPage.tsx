@@ -55,7 +55,8 @@ const FLEET_CSV: readonly CsvColumn<FleetRow>[] = [
 ];
 
 const SEARCH_HELP =
-  "Words match host, hardware, tier, region, state or id. Comparisons: util>80 temp>=75 mem>=40 used<10 (GiB) power>300 price<2.";
+  "Words match host, hardware, tier, region, state or id. Comparisons: util>80 temp>=75 " +
+  "mem>=40 used<10 (GiB) power>300 price<2.";
 
 export function FleetPage() {
   const { fleet, loading, error, live, again } = useFleet();

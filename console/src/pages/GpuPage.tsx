@@ -128,7 +128,7 @@ function Charts({ gpu }: { gpu: GpuWhole }) {
   const host = useQuery(hostQuery(gpu.host_id));
   const search = useSearch({ from: "/gpus/$gpuId" });
   const navigate = useNavigate({ from: "/gpus/$gpuId" });
-  const span = SPANS.find((one) => one.name === search["span"]) ?? SPANS[1]!;
+  const span = SPANS.find((one) => one.name === search.span) ?? SPANS[1]!;
   return (
     <Panel
       title="Readings"
@@ -239,9 +239,7 @@ function Xids({ events }: { events: readonly EventRow[] }) {
                   </td>
                   <td className="num">{field(event, "xid")}</td>
                   <td>{blamed(event)}</td>
-                  <td>
-                    {typeof event.fields["workload"] === "string" ? <Subject id={event.fields["workload"]} /> : "–"}
-                  </td>
+                  <td>{typeof event.fields.workload === "string" ? <Subject id={event.fields.workload} /> : "–"}</td>
                   <td>
                     {field(event, "process")} {field(event, "pid")}
                   </td>

@@ -1,4 +1,5 @@
-// The fleet as a map: region, host, GPU, one cell each, coloured by what the reader chooses; live from the fleet's feed.
+// The fleet as a map: region, host, GPU, one cell each, coloured by what the reader chooses; live from the fleet's
+// feed.
 import { Button, NativeSelect } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
@@ -28,7 +29,7 @@ export function HeatPage() {
   const { fleet, loading, error, live, again } = useFleet();
   const search = useSearch({ from: "/fleet/map" });
   const navigate = useNavigate({ from: "/fleet/map" });
-  const measure = measureFrom(search["by"]);
+  const measure = measureFrom(search.by);
   const rows = useDeferredValue(fleet.rows);
   const lines = useMemo(() => lay(rows), [rows]);
   const entries = useMemo(() => legend(rows, measure), [rows, measure]);
@@ -115,7 +116,7 @@ function Heat({ lines, measure }: { lines: readonly Line[]; measure: Measure }) 
       ? navigate({ to: "/gpus/$gpuId", params: { gpuId: row.key } })
       : navigate({ to: "/hosts/$hostId", params: { hostId: row.hostId } }));
   const rowOf = (target: EventTarget) => {
-    const key = (target as HTMLElement).closest<HTMLElement>("[data-cell]")?.dataset["cell"];
+    const key = (target as HTMLElement).closest<HTMLElement>("[data-cell]")?.dataset.cell;
     const place = key === undefined ? null : placeOf(lines, key);
     const line = place && lines[place.line];
     return line?.kind === "host" ? { place: place!, row: line.cells[place!.cell]! } : null;

@@ -169,7 +169,7 @@ function Figures({ host, frames }: Reading) {
 function Live({ host, frames }: Reading) {
   const search = useSearch({ from: "/hosts/$hostId" });
   const navigate = useNavigate({ from: "/hosts/$hostId" });
-  const span = SPANS.find((one) => one.name === search["span"]) ?? SPANS[1]!;
+  const span = SPANS.find((one) => one.name === search.span) ?? SPANS[1]!;
   return (
     <Panel
       title="Readings"
@@ -336,7 +336,8 @@ function Inventory({ host }: { host: Host }) {
         ["Memory", bytes(host.memory_bytes)],
         [
           "Disk",
-          `${bytes(host.disk_bytes)}${host.live?.disk_used_bytes != null ? `, ${bytes(host.live.disk_used_bytes)} used` : ""}`,
+          bytes(host.disk_bytes) +
+            (host.live?.disk_used_bytes != null ? `, ${bytes(host.live.disk_used_bytes)} used` : ""),
         ],
         ["System", plain(host.os)],
         ["Kernel", plain(host.kernel)],
@@ -370,7 +371,7 @@ function Connection({ host }: { host: Host }) {
 function Records({ host }: { host: Host }) {
   const search = useSearch({ from: "/hosts/$hostId" });
   const navigate = useNavigate({ from: "/hosts/$hostId" });
-  const tab = search["tab"] ?? "events";
+  const tab = search.tab ?? "events";
   return (
     <Panel bare label="Records">
       <Tabs

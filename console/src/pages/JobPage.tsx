@@ -239,7 +239,11 @@ function Asked({ job }: { job: Job }) {
             : []),
           [
             "GPUs",
-            `${asked.gpus}${asked.gpu_model ? ` ${plain(asked.gpu_model)}` : asked.gpu_memory_bytes ? ` of at least ${bytes(asked.gpu_memory_bytes)}` : ""}`,
+            asked.gpu_model
+              ? `${asked.gpus} ${plain(asked.gpu_model)}`
+              : asked.gpu_memory_bytes
+                ? `${asked.gpus} of at least ${bytes(asked.gpu_memory_bytes)}`
+                : String(asked.gpus),
           ],
           ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],

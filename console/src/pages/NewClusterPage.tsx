@@ -63,10 +63,10 @@ export function NewClusterPage() {
   const search = useSearch({ from: "/clusters/new" });
   const [draft, setDraft] = useState<Draft>(() => ({
     ...BLANK,
-    host: search["host"] ?? "",
-    tier: search["tier"] ?? "",
-    hardware: search["hardware"] === "gpu" ? "gpu" : "cpu",
-    simulated: search["simulated"] === "true",
+    host: search.host ?? "",
+    tier: search.tier ?? "",
+    hardware: search.hardware === "gpu" ? "gpu" : "cpu",
+    simulated: search.simulated === "true",
   }));
   const [tried, setTried] = useState(false);
   const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
@@ -260,7 +260,9 @@ function Form({ draft, change, faults }: FormProps) {
           </Text>
           <Textarea
             label="Command"
-            description="Split as a shell would; for pipes and variables write: sh -c '…'. Empty: it stays up until deleted."
+            description={
+              "Split as a shell would; for pipes and variables write: sh -c '…'. Empty: it stays up until" + " deleted."
+            }
             placeholder="python -c 'print(6 * 7)'"
             autosize
             minRows={2}
@@ -287,7 +289,10 @@ function Form({ draft, change, faults }: FormProps) {
             <>
               <Textarea
                 label="SSH keys"
-                description="Public keys that may log in, a line each, as in id_ed25519.pub. The image brings OpenSSH's server."
+                description={
+                  "Public keys that may log in, a line each, as in id_ed25519.pub. The image brings OpenSSH's" +
+                  " server."
+                }
                 placeholder="ssh-ed25519 AAAA… you@home"
                 autosize
                 minRows={1}
@@ -360,7 +365,9 @@ function Form({ draft, change, faults }: FormProps) {
           </SimpleGrid>
           <Checkbox
             label="Rehearse on simulated hosts"
-            description="Nothing is computed there; output and readings are made up. Without this only real hosts serve."
+            description={
+              "Nothing is computed there; output and readings are made up. Without this only real hosts " + "serve."
+            }
             checked={draft.simulated}
             onChange={(event) => change({ simulated: event.currentTarget.checked })}
           />
@@ -393,7 +400,9 @@ function Form({ draft, change, faults }: FormProps) {
         <Stack gap="sm">
           <TextInput
             label="Container image"
-            description="Without one, a host of your own runs a plain process; on others you get the host's default image."
+            description={
+              "Without one, a host of your own runs a plain process; on others you get the host's default" + " image."
+            }
             placeholder="none"
             {...field("image")}
           />

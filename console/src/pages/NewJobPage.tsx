@@ -68,7 +68,10 @@ export function NewJobPage() {
               <Stack gap="sm">
                 <Textarea
                   label="Command"
-                  description="Split as a shell would; for pipes and variables write: sh -c '…'. A folder is sent from a terminal: windrow job submit."
+                  description={
+                    "Split as a shell would; for pipes and variables write: sh -c '…'. A folder is sent from a " +
+                    "terminal: windrow job submit."
+                  }
                   placeholder="python -c 'print(6 * 7)'"
                   autosize
                   minRows={2}

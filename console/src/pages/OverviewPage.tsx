@@ -122,7 +122,7 @@ function NoRelay() {
     <div className="wr-note wr-note-bad" role="status">
       <strong>No Access is connected</strong>
       <span>
-        Hosts reach the Master only through an Access: until one is back, nothing is heard from any host. Start it with{" "}
+        Hosts reach the Master only through an Access. Until one is back, no host is heard. Start one with{" "}
         <code>windrow-access run</code>, and see{" "}
         <Link className="wr-link" to="/health">
           Health

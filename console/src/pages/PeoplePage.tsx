@@ -244,7 +244,12 @@ function AddPerson({ close }: { close: () => void }) {
     () => undefined,
   );
   if (act.data) return <Made made={act.data} close={close} />;
-  const command = `windrow account add${body.roles.map((role) => ` --role ${role}`).join("")}${body.credit ? ` --credit ${body.credit}` : ""}${body.name ? ` ${operand(body.name)}` : ""}`;
+  const command = [
+    "windrow account add",
+    ...body.roles.map((role) => `--role ${role}`),
+    ...(body.credit ? [`--credit ${body.credit}`] : []),
+    ...(body.name ? [operand(body.name)] : []),
+  ].join(" ");
   return (
     <Form title="Add a person" close={close} act={act} ready={ready} submit="Add and show the link">
       <TextInput

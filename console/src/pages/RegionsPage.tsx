@@ -269,7 +269,8 @@ function Guard({
 }
 
 const RESUMES =
-  "It takes agents again. Those that left come back when it is clearly nearer to them than where they are; nobody is moved now.";
+  "It takes agents again. Those that left come back when it is clearly nearer to them than " +
+  "where they are; nobody is moved now.";
 
 function drains(access: Access, others: readonly Access[]): string {
   if (others.length === 0) return "No other Access serves: this will be refused, since its agents could go nowhere.";
@@ -277,5 +278,9 @@ function drains(access: Access, others: readonly Access[]): string {
     others.length === 1
       ? `the one other Access that serves, in ${plain(others[0]!.region ?? "a region not known")}`
       : `the ${count(others.length)} other Accesses that serve`;
-  return `Its ${count(access.agents)} agents move one after the other, within seconds, to ${where}. What runs on their hosts goes on and no reading is lost, but open logs, shells and copies through it end. Nobody new comes until it is resumed.`;
+  return (
+    `Its ${count(access.agents)} agents move one after the other, within seconds, to ` +
+    `${where}. What runs on their hosts goes on and no reading is lost, but open logs, ` +
+    "shells and copies through it end. Nobody new comes until it is resumed."
+  );
 }

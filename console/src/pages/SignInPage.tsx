@@ -13,7 +13,8 @@ export function SignInPage({ brought, me, done }: { brought: Brought | null; me:
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(brought !== null);
   const tried = useRef<Brought | null>(null);
-  const [meant, setMeant] = useState(me === null || brought?.kind !== "link"); // a link works once: not before its person says so
+  // A link works once: not before its person says so.
+  const [meant, setMeant] = useState(me === null || brought?.kind !== "link");
 
   const enter = useCallback(
     async (entered: Brought) => {

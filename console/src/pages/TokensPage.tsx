@@ -248,7 +248,12 @@ function NewToken({ close }: { close: () => void }) {
               method="POST"
               path="/tokens"
               body={body}
-              command={`windrow token add${roles.map((role) => ` --role ${role}`).join("")} --days ${Number(life) / 86_400}${body.name ? ` ${operand(body.name)}` : ""}`}
+              command={[
+                "windrow token add",
+                ...roles.map((role) => `--role ${role}`),
+                `--days ${Number(life) / 86_400}`,
+                ...(body.name ? [operand(body.name)] : []),
+              ].join(" ")}
             />
             <Group justify="flex-end">
               <Button variant="default" onClick={close}>

@@ -182,7 +182,10 @@ function NewVolume({ close }: { close: () => void }) {
             method="POST"
             path="/volumes"
             body={request}
-            command={`windrow volume create${size && !faults.maxSize ? ` --max-size ${size}` : ""} ${operand(request.name)}`}
+            command={
+              `windrow volume create${size && !faults.maxSize ? ` --max-size ${size}` : ""} ` +
+              `${operand(request.name)}`
+            }
           />
           <Group justify="flex-end">
             <Button variant="default" onClick={close}>

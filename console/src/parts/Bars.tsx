@@ -122,13 +122,14 @@ export function DayBars({
   const heights = days.map((day) => Number(day.amount));
   const top = Math.max(...heights, 0);
   const step = 100 / days.length;
+  const spoken = days.map((day) => `${weekday(day.day)} ${amount(day.amount, 2, 4)}`).join(", ");
   return (
     <figure style={{ margin: 0 }}>
       <svg
         width="100%"
         height={CHART_PX + LABEL_PX}
         role="img"
-        aria-label={`${label}: ${days.map((day) => `${weekday(day.day)} ${amount(day.amount, 2, 4)}`).join(", ")} ${unit}`}
+        aria-label={`${label}: ${spoken} ${unit}`}
         style={{ display: "block" }}
       >
         {days.map((day, index) => {

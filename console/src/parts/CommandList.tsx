@@ -116,8 +116,10 @@ function matching({ q, state }: CommandSearch): (row: CommandRow) => boolean {
   const wanted = q.toLowerCase().split(/\s+/).filter(Boolean);
   return (row) => {
     if (state && row.state !== state) return false;
-    const text =
-      `${row.kind} ${words(row.kind)} ${row.step ?? ""} ${row.error ?? ""} ${row.id} ${row.host_id} ${row.subject ?? ""}`.toLowerCase();
+    const text = (
+      `${row.kind} ${words(row.kind)} ${row.step ?? ""} ${row.error ?? ""} ${row.id} ` +
+      `${row.host_id} ${row.subject ?? ""}`
+    ).toLowerCase();
     return wanted.every((word) => text.includes(word));
   };
 }
@@ -192,7 +194,7 @@ export function Result({ result }: { result: unknown }) {
     );
   if (typeof result !== "object")
     return (
-      <pre className="wr-output" tabIndex={0} aria-label="Result">
+      <pre className="wr-output" tabIndex={0} role="region" aria-label="Result">
         {plain(String(result))}
       </pre>
     );
@@ -215,7 +217,7 @@ export function Result({ result }: { result: unknown }) {
         />
       )}
       {long.map(([name, value]) => (
-        <pre key={name} className="wr-output" tabIndex={0} aria-label={words(name)}>
+        <pre key={name} className="wr-output" tabIndex={0} role="region" aria-label={words(name)}>
           {String(value)
             .split("\n")
             .map((line) => (line ? plain(line) : ""))

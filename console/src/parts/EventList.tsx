@@ -183,8 +183,10 @@ function matching({ q, kind }: EventSearch): (event: EventRow) => boolean {
   const wanted = q.toLowerCase().split(/\s+/).filter(Boolean);
   return (event) => {
     if (kind && event.kind !== kind) return false;
-    const text =
-      `${event.text} ${event.kind} ${words(event.kind)} ${event.actor ?? ""} ${event.subjects.join(" ")} ${exact(event.at)}`.toLowerCase();
+    const text = (
+      `${event.text} ${event.kind} ${words(event.kind)} ${event.actor ?? ""} ` +
+      `${event.subjects.join(" ")} ${exact(event.at)}`
+    ).toLowerCase();
     return wanted.every((word) => text.includes(word));
   };
 }

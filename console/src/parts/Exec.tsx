@@ -107,6 +107,7 @@ export function Exec({ clusterId }: { clusterId: string }) {
             className="wr-log"
             style={{ margin: 0, height: "auto", maxHeight: 320, borderRadius: 6, padding: "8px 14px" }}
             tabIndex={0}
+            role="region"
             aria-label="Output of the command"
             data-testid="exec"
           >

@@ -1,4 +1,5 @@
-// A field that narrows a list: `/` goes to it, typing is instant here, and what follows from it waits for resting fingers.
+// A field that narrows a list: `/` goes to it, typing is instant here, and what follows from it waits for resting
+// fingers.
 import { CloseButton, TextInput, Tooltip } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { isShortcut } from "../keys.ts";

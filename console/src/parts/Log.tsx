@@ -1,4 +1,5 @@
-// A running program's output: follows the end unless one scrolled up, goes on after an outage, shows only what is in sight.
+// A running program's output: follows the end unless one scrolled up, goes on after an outage, shows only what is in
+// sight.
 import { Button, Group, Text } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";

@@ -81,6 +81,7 @@ export function Palette({ roles, close, help }: { roles: readonly Role[]; close:
       />
       <div ref={box} id={list} role="listbox" aria-label="Choices" className="wr-palette">
         {choices.map((choice, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field above takes the keys, as in every combobox
           <div
             key={choice.id}
             id={`${list}-${index}`}

@@ -37,7 +37,10 @@ export function StopGuard({ access, others, close }: { access: Access; others: r
           <Text size="sm">
             {others.length === 0
               ? "No other Access serves: this will be refused, since its agents could go nowhere."
-              : `Its process is killed at once (SIGKILL), without a word to its ${count(access.agents)} agents, and starts again after a moment. They find another Access; open logs, shells and copies through it end. Then the log is searched for every acknowledged sample.`}
+              : "Its process is killed at once (SIGKILL), without a word to its " +
+                `${count(access.agents)} agents, and starts again after a moment. They find another ` +
+                "Access; open logs, shells and copies through it end. Then the log is searched for " +
+                "every acknowledged sample."}
           </Text>
           <TextInput
             label={`Type ${name} to confirm`}
@@ -102,7 +105,8 @@ export function StopPanel({ access }: { access: Access }) {
             [
               "Longest gap in traffic",
               found.counted
-                ? `${duration(found.counted.longest_gap_s)} between two batches of one agent; before the kill usually ${duration(found.counted.usual_gap_s)}`
+                ? `${duration(found.counted.longest_gap_s)} between two batches of one agent; before the ` +
+                  `kill usually ${duration(found.counted.usual_gap_s)}`
                 : DASH,
             ],
             [

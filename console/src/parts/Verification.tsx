@@ -1,5 +1,5 @@
-// What the challenges of a host's cards came to: when, what was asked, how long it took against which bound, the verdict
-// in words, and when the next one is due.
+// What the challenges of a host's cards came to: when, what was asked, how long it took against which bound, the
+// verdict in words, and when the next one is due.
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -41,7 +41,9 @@ const besideWords = (card: CardVerification): string =>
 
 const memoryWords = (card: CardVerification): string => {
   if (card.memory === null) return "not filled";
-  const filled = `${bytes(card.memory_filled_bytes)} of ${bytes(card.memory_claimed_bytes)} filled in ${seconds(card.memory_span_ms)}`;
+  const filled =
+    `${bytes(card.memory_filled_bytes)} of ${bytes(card.memory_claimed_bytes)} filled in ` +
+    `${seconds(card.memory_span_ms)}`;
   const places =
     card.memory_wrong === null ? "" : `, ${count(card.memory_wrong)} of ${count(card.memory_probes)} places wrong`;
   return `${words(card.memory)}: ${filled}${places}`;
@@ -50,7 +52,8 @@ const memoryWords = (card: CardVerification): string => {
 const workWords = (card: CardVerification): string =>
   card.size === null
     ? "–"
-    : `${count(card.rounds)} × products of ${count(card.size)} × ${count(card.size)} matrices, ${count(card.openings)} entries looked at`;
+    : `${count(card.rounds)} × products of ${count(card.size)} × ${count(card.size)} ` +
+      `matrices, ${count(card.openings)} entries looked at`;
 
 /** What the newest challenge of one card came to, and the earlier ones. */
 export function CardEvidence({ hostId, uuid, simulated }: { hostId: string; uuid: string; simulated: boolean }) {

@@ -2,6 +2,7 @@
 import type { ReactNode } from "react";
 
 function icon(children: ReactNode) {
+  // biome-ignore lint/correctness/noComponentHookFactories: each picture is made once, as this module is read
   return function Icon({ size = 16 }: { size?: number }) {
     return (
       <svg
@@ -25,7 +26,10 @@ function icon(children: ReactNode) {
 export const FleetIcon = icon(<path d="M2 4h12M2 8h12M2 12h12M5 2.5v3M10 6.5v3M7 10.5v3" />);
 export const ClusterIcon = icon(<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5zM2.5 5 8 8.2 13.5 5M8 8.2v6" />);
 export const VolumeIcon = icon(
-  <path d="M8 2c3 0 5.2.9 5.2 2S11 6 8 6 2.8 5.1 2.8 4 5 2 8 2zM2.8 4v8c0 1.1 2.2 2 5.2 2s5.2-.9 5.2-2V4M2.8 8c0 1.1 2.2 2 5.2 2s5.2-.9 5.2-2" />,
+  <>
+    <path d="M8 2c3 0 5.2.9 5.2 2S11 6 8 6 2.8 5.1 2.8 4 5 2 8 2z" />
+    <path d="M2.8 4v8c0 1.1 2.2 2 5.2 2s5.2-.9 5.2-2V4M2.8 8c0 1.1 2.2 2 5.2 2s5.2-.9 5.2-2" />
+  </>,
 );
 export const ReceiptIcon = icon(<path d="M3.5 1.8h9v12.4l-2.2-1.4L8 14.2l-2.3-1.4-2.2 1.4zM6 5.5h4M6 8.5h4" />);
 export const OfferIcon = icon(<path d="M8.5 2H14v5.5L7.5 14 2 8.5zM11.2 4.8h.01" />);
@@ -43,7 +47,10 @@ export const PlusIcon = icon(<path d="M8 3v10M3 8h10" />);
 export const CopyIcon = icon(<path d="M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3" />);
 export const CheckIcon = icon(<path d="m3 8.5 3.2 3.2L13 4.8" />);
 export const SunIcon = icon(
-  <path d="M8 5.2a2.8 2.8 0 1 1 0 5.6 2.8 2.8 0 0 1 0-5.6zM8 1.5v1M8 13.5v1M1.5 8h1M13.5 8h1M3.4 3.4l.7.7M11.9 11.9l.7.7M12.6 3.4l-.7.7M4.1 11.9l-.7.7" />,
+  <>
+    <path d="M8 5.2a2.8 2.8 0 1 1 0 5.6 2.8 2.8 0 0 1 0-5.6z" />
+    <path d="M8 1.5v1M8 13.5v1M1.5 8h1M13.5 8h1M3.4 3.4l.7.7M11.9 11.9l.7.7M12.6 3.4l-.7.7M4.1 11.9l-.7.7" />
+  </>,
 );
 export const MoonIcon = icon(<path d="M13.5 9.5A6 6 0 0 1 6.5 2.5a6 6 0 1 0 7 7z" />);
 export const AutoIcon = icon(
@@ -60,7 +67,10 @@ export const UserIcon = icon(
   <path d="M8 8a2.8 2.8 0 1 0 0-5.6A2.8 2.8 0 0 0 8 8zM2.8 13.8c.5-2.8 2.6-4 5.2-4s4.7 1.2 5.2 4" />,
 );
 export const PeopleIcon = icon(
-  <path d="M6 7.6a2.3 2.3 0 1 0 0-4.6 2.3 2.3 0 0 0 0 4.6zM1.8 13c.3-2.4 2-3.6 4.2-3.6s3.9 1.2 4.2 3.6M10.6 3.3a2.2 2.2 0 0 1 0 4.1M12 9.9c1.3.5 2 1.6 2.2 3.1" />,
+  <>
+    <path d="M6 7.6a2.3 2.3 0 1 0 0-4.6 2.3 2.3 0 0 0 0 4.6zM1.8 13c.3-2.4 2-3.6 4.2-3.6s3.9 1.2 4.2 3.6" />
+    <path d="M10.6 3.3a2.2 2.2 0 0 1 0 4.1M12 9.9c1.3.5 2 1.6 2.2 3.1" />
+  </>,
 );
 export const OverviewIcon = icon(<path d="M2.5 13.5v-5M6.2 13.5v-9M9.8 13.5v-6.5M13.5 13.5V2.5" />);
 export const CommandIcon = icon(<path d="m3 4.5 3.5 3.5L3 11.5M8 12h5.5" />);

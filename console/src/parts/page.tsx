@@ -120,7 +120,7 @@ export function Id({ id }: { id: string | null | undefined }) {
 export function Command({ text, label = "command" }: { text: string; label?: string }) {
   return (
     <div className="wr-command">
-      <pre tabIndex={0} aria-label={label}>
+      <pre tabIndex={0} role="region" aria-label={label}>
         {text}
       </pre>
       <CopyButton value={text} timeout={1500}>
@@ -244,7 +244,10 @@ interface Asking<T> {
   refetch: () => unknown;
 }
 
-/** One way to show a query: a skeleton, the problem in the API's words, or what came; old data outlives a failed refresh. */
+/**
+ * One way to show a query: a skeleton, the problem in the API's words, or what came; old data outlives a failed
+ * refresh.
+ */
 export function Loaded<T>({
   query,
   children,

@@ -176,7 +176,7 @@ export function When({ at }: { at: string | null | undefined }) {
       {text}
     </time>
   ) : (
-    <>{text}</>
+    text
   );
 }
 
