@@ -21,13 +21,12 @@ import type { Me } from "./api/types.ts";
 import { amount, duration, plain } from "./format.ts";
 import { isShortcut } from "./keys.ts";
 import { SignInPage } from "./pages/SignInPage.tsx";
+import { GROUPS, menuFor, titleOf } from "./pages.ts";
 import { Help } from "./parts/Help.tsx";
 import { AutoIcon, KeyboardIcon, MoonIcon, SearchIcon, SunIcon, UserIcon } from "./parts/icons.tsx";
 import { Palette } from "./parts/Palette.tsx";
 import { Empty, PageHead, ProblemNote, Waiting } from "./parts/page.tsx";
-import { PLACE_ICONS } from "./parts/placeIcons.ts";
 import { TestMoney, useNow } from "./parts/state.tsx";
-import { mayGo, PLACES, placesFor, titleOf } from "./places.ts";
 import { signOut, useBrought } from "./session.ts";
 
 export function Frame() {
@@ -43,9 +42,6 @@ export function Frame() {
   }
   return query.data === null ? <SignInPage brought={null} me={null} done={used} /> : <Signed me={query.data} />;
 }
-
-/** Exact, or a list's entry would look chosen on each of its pages' neighbours. */
-const EXACT = new Set(["/", "/clusters", "/clusters/new", "/jobs", "/jobs/new"]);
 
 function Signed({ me }: { me: Me }) {
   const [opened, { toggle, close }] = useDisclosure();
@@ -111,24 +107,17 @@ function Signed({ me }: { me: Me }) {
       </AppShell.Header>
       <AppShell.Navbar p={8} style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
         <nav className="wr-nav" aria-label="Screens">
-          {PLACES.map(([title, places]) => (
-            <div key={title}>
-              <div className="wr-nav-title">{title}</div>
-              {places
-                .filter((place) => mayGo(place, me.roles))
-                .map((place) => {
-                  const Icon = PLACE_ICONS[place.icon];
-                  return (
-                    <Link
-                      key={place.to}
-                      to={place.to}
-                      activeOptions={{ exact: EXACT.has(place.to), includeSearch: false }}
-                    >
-                      <Icon />
-                      {place.name}
-                    </Link>
-                  );
-                })}
+          {GROUPS.map((group) => (
+            <div key={group}>
+              <div className="wr-nav-title">{group}</div>
+              {menuFor(me.roles)
+                .filter((page) => page.menu.group === group)
+                .map(({ path, name, menu, exact }) => (
+                  <Link key={path} to={path} activeOptions={{ exact, includeSearch: false }}>
+                    <menu.icon />
+                    {name}
+                  </Link>
+                ))}
             </div>
           ))}
         </nav>
@@ -160,8 +149,8 @@ function useJumps(me: Me, help: () => void) {
         armed = event.timeStamp;
       } else if (armed && event.timeStamp - armed < 1500) {
         armed = 0;
-        const place = placesFor(me.roles).find((one) => one.key === event.key);
-        if (place) void navigate({ to: place.to });
+        const page = menuFor(me.roles).find((one) => one.menu.key === event.key);
+        if (page) void navigate({ to: page.path });
       }
     };
     window.addEventListener("keydown", typed);

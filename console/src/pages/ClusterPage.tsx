@@ -382,7 +382,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
                 key="e"
                 className="wr-link"
                 to="/events"
-                search={{ subject: work.id } as never}
+                search={{ subject: work.id }}
                 aria-label={`Events of workload ${plain(work.id)}`}
               >
                 Events

@@ -88,7 +88,7 @@ export function HealthPage() {
                             <Link
                               className="wr-link"
                               to="/events"
-                              search={{ subject: access.access_id } as never}
+                              search={{ subject: access.access_id }}
                               aria-label={`Events of Access ${plain(access.access_id)}`}
                             >
                               Events

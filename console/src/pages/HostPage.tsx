@@ -267,7 +267,7 @@ function Gpus({ host: known, frames }: Reading) {
                   <Link
                     className="wr-link"
                     to="/events"
-                    search={{ subject: gpu.uuid } as never}
+                    search={{ subject: gpu.uuid }}
                     aria-label={`Events of GPU ${gpu.index}`}
                   >
                     Events
@@ -456,7 +456,7 @@ function Slots({ host }: { host: Host }) {
                 <Link
                   className="wr-link"
                   to="/events"
-                  search={{ subject: slot.id } as never}
+                  search={{ subject: slot.id }}
                   aria-label={`Events of slot ${plain(slot.id)}`}
                 >
                   Events

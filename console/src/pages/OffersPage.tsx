@@ -146,7 +146,7 @@ function Row({ offer, mayPrice }: { offer: Offer; mayPrice: boolean }) {
         <Link
           className="wr-link"
           to="/events"
-          search={{ subject: `tier/${offer.tier}` } as never}
+          search={{ subject: `tier/${offer.tier}` }}
           aria-label={`Events of tier ${plain(offer.tier)}`}
         >
           Events
@@ -156,13 +156,11 @@ function Row({ offer, mayPrice }: { offer: Offer; mayPrice: boolean }) {
         <Link
           className="wr-link"
           to="/clusters/new"
-          search={
-            {
-              tier: offer.tier,
-              hardware: offer.tier.startsWith("cpu") ? "cpu" : "gpu",
-              ...(offer.simulated ? { simulated: "true" } : {}),
-            } as never
-          }
+          search={{
+            tier: offer.tier,
+            hardware: offer.tier.startsWith("cpu") ? "cpu" : "gpu",
+            ...(offer.simulated ? { simulated: "true" } : {}),
+          }}
         >
           Rent
         </Link>

@@ -244,7 +244,7 @@ function Tiers({ tiers }: { tiers: readonly TierCounts[] }) {
                 return (
                   <tr key={`${tier.tier} ${tier.simulated}`}>
                     <td>
-                      <Link className="wr-link" to="/fleet" search={{ tier: tier.tier } as never}>
+                      <Link className="wr-link" to="/fleet" search={{ tier: tier.tier }}>
                         {plain(tier.tier)}
                       </Link>
                       {tier.simulated && (

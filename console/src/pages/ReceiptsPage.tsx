@@ -143,7 +143,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
             <Link
               className="wr-link"
               to="/events"
-              search={{ subject: receipt.rental_id } as never}
+              search={{ subject: receipt.rental_id }}
               aria-label="Events of this rental"
             >
               Events

@@ -147,12 +147,7 @@ function Row({ access, ask }: { access: Access; ask: ((asked: Asked) => void) | 
       <td className="num">{attached ? count(access.workers) : DASH}</td>
       <td>{access.since ? <When at={access.since} /> : DASH}</td>
       <td>
-        <Link
-          className="wr-link"
-          to="/events"
-          search={{ subject: access.id } as never}
-          aria-label={`Events of Access ${name}`}
-        >
+        <Link className="wr-link" to="/events" search={{ subject: access.id }} aria-label={`Events of Access ${name}`}>
           Events
         </Link>
       </td>

@@ -53,7 +53,7 @@ export function SettingsPage() {
                     <Link
                       className="wr-link"
                       to="/events"
-                      search={{ subject: me.data.account.id } as never}
+                      search={{ subject: me.data.account.id }}
                       aria-label="Events of the account"
                     >
                       Events

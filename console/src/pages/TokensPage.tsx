@@ -80,7 +80,7 @@ export function TokensPage() {
                             <Link
                               className="wr-link"
                               to="/events"
-                              search={{ subject: token.id } as never}
+                              search={{ subject: token.id }}
                               aria-label={`Events of token ${plain(token.name)}`}
                             >
                               Events
@@ -171,7 +171,7 @@ function JoinToken({ token }: { token: JoinTokenRow }) {
         <Link
           className="wr-link"
           to="/events"
-          search={{ subject: token.id } as never}
+          search={{ subject: token.id }}
           aria-label={`Events of join token ${plain(token.id)}`}
         >
           Events

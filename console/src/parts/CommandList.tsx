@@ -104,7 +104,7 @@ export function CommandList({
             ) : (
               <Table rows={shown} ofHost={hostId !== undefined} />
             )}
-            <ListFoot older={older as never} shown={shown.length} />
+            <ListFoot older={older} shown={shown.length} />
           </>
         )
       }

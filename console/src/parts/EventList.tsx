@@ -91,7 +91,7 @@ export function EventList({ subject, follow = false, search: given, onSearch }: 
             ) : (
               <EventTable rows={shown} about={!subject} />
             )}
-            <ListFoot older={older as never} shown={shown.length} />
+            <ListFoot older={older} shown={shown.length} />
           </>
         )
       }

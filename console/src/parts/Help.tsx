@@ -1,7 +1,7 @@
 // Every key that does something, over the page, at `?`.
 import { Modal } from "@mantine/core";
 import type { Role } from "../api/types.ts";
-import { placesFor } from "../places.ts";
+import { menuFor } from "../pages.ts";
 
 const EVERYWHERE: readonly (readonly [readonly string[], string])[] = [
   [["Ctrl K", "⌘ K"], "Go to a page, host or cluster, or do something"],
@@ -40,12 +40,12 @@ export function Help({ roles, close }: { roles: readonly Role[]; close: () => vo
             <kbd>g</kbd>, then
           </h3>
           <dl>
-            {placesFor(roles).map((place) => (
-              <div key={place.to}>
+            {menuFor(roles).map(({ path, name, menu }) => (
+              <div key={path}>
                 <dt>
-                  <kbd>{place.key}</kbd>
+                  <kbd>{menu.key}</kbd>
                 </dt>
-                <dd>{place.name}</dd>
+                <dd>{name}</dd>
               </div>
             ))}
           </dl>

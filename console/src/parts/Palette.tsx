@@ -7,7 +7,7 @@ import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 
 import { clusters as clustersQuery, hostsFound } from "../api/queries.ts";
 import type { Role } from "../api/types.ts";
 import { plain, words } from "../format.ts";
-import { closeness, placesFor } from "../places.ts";
+import { closeness, menuFor } from "../pages.ts";
 import { signOut } from "../session.ts";
 import { SearchIcon } from "./icons.tsx";
 
@@ -122,15 +122,9 @@ function useChoices(text: string, roles: readonly Role[], help: () => void): Cho
   const hosts = useQuery({ ...hostsFound(settled), placeholderData: keepPreviousData });
   const clusters = useQuery(clustersQuery);
   return useMemo(() => {
-    const places = placesFor(roles).map((place) => ({
-      also: place.also ?? "",
-      choice: {
-        id: place.to,
-        group: "Page",
-        name: place.name,
-        note: `g ${place.key}`,
-        go: () => void navigate({ to: place.to }),
-      },
+    const pages = menuFor(roles).map(({ path, name, menu }) => ({
+      also: menu.also ?? "",
+      choice: { id: path, group: "Page", name, note: `g ${menu.key}`, go: () => void navigate({ to: path }) },
     }));
     const actions = [
       { also: "theme", choice: { id: "light", group: "Do", name: "Light colours", go: () => setColorScheme("light") } },
@@ -145,7 +139,7 @@ function useChoices(text: string, roles: readonly Role[], help: () => void): Cho
       },
       { also: "logout leave", choice: { id: "out", group: "Do", name: "Sign out", go: () => void signOut() } },
     ];
-    const found = [...places, ...actions]
+    const found = [...pages, ...actions]
       .map(({ also, choice }) => ({ choice, near: closeness(text, choice.name, also) }))
       .filter((one): one is { choice: Choice; near: number } => one.near !== null)
       .sort((a, b) => a.near - b.near)

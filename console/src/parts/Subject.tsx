@@ -12,7 +12,7 @@ export function Subject({ id }: { id: string | null | undefined }) {
   const slot = /^(host_[0-9a-f-]+)\/./.exec(id)?.[1];
   if (slot)
     return (
-      <Link className="wr-link" to="/events" search={{ subject: id } as never}>
+      <Link className="wr-link" to="/events" search={{ subject: id }}>
         {text}
       </Link>
     );
@@ -41,7 +41,7 @@ export function Subject({ id }: { id: string | null | undefined }) {
       </Link>
     );
   return (
-    <Link className="wr-link" to="/events" search={{ subject: id } as never}>
+    <Link className="wr-link" to="/events" search={{ subject: id }}>
       {text}
     </Link>
   );

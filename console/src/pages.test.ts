@@ -1,14 +1,21 @@
 import { expect, test } from "vitest";
-import { closeness, PLACES, placesFor, titleOf } from "./places.ts";
+import { closeness, menuFor, PAGES, titleOf } from "./pages.ts";
 
-test("no two screens share a key or an address", () => {
-  const all = PLACES.flatMap(([, places]) => places);
-  expect(new Set(all.map((place) => place.key)).size).toBe(all.length);
-  expect(new Set(all.map((place) => place.to)).size).toBe(all.length);
+const EVERYBODY = ["operator", "provider", "renter", "auditor"] as const;
+
+test("no two pages share a key or an address", () => {
+  const menu = menuFor(EVERYBODY);
+  expect(new Set(menu.map((page) => page.menu.key)).size).toBe(menu.length);
+  expect(new Set(PAGES.map((page) => page.path)).size).toBe(PAGES.length);
+});
+
+test("an entry of the menu that has others below it is chosen at its own address only", () => {
+  const exact = menuFor(EVERYBODY).filter((page) => page.exact);
+  expect(exact.map((page) => page.path)).toEqual(["/", "/clusters", "/jobs"]);
 });
 
 test("a renter sees neither health, regions nor audit", () => {
-  const seen = placesFor(["renter"]).map((place) => place.to);
+  const seen = menuFor(["renter"]).map((page) => page.path);
   expect(seen).not.toContain("/audit");
   expect(seen).not.toContain("/health");
   expect(seen).not.toContain("/regions");
