@@ -1,6 +1,6 @@
 // What test rentals measured of a GPU, by figure: the newest run first, the others beside it. Pure.
 import type { GpuPage } from "./api/types.ts";
-import { inUnit, plain } from "./format.ts";
+import { inUnit, plain, rate } from "./format.ts";
 
 type Run = GpuPage["benchmarks"][number];
 
@@ -8,7 +8,6 @@ const LABELS: Record<string, string> = {
   "gpu.memory_bytes_per_s": "Memory bandwidth",
   "gpu.matrix_operations_per_s": "Matrix rate",
 };
-const PREFIXES = ["", "k", "M", "G", "T", "P"];
 export const RUNS_SHOWN = 6;
 
 /** The figures in the order of their names, each with its runs, the newest first. */
@@ -23,7 +22,5 @@ export function figures(runs: readonly Run[]): readonly (readonly [string, reado
 /** One run as people read it: bytes and operations per second in decimal units, as sheets of cards count them. */
 export function rateText(run: Run): string {
   const of = { "By/s": "B/s", "{operation}/s": "op/s" }[run.unit];
-  if (of === undefined) return inUnit(run.value, run.unit);
-  const step = Math.min(PREFIXES.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, run.value)) / 3)));
-  return `${Number((run.value / 1000 ** step).toPrecision(3))} ${PREFIXES[step]}${of}`;
+  return of === undefined ? inUnit(run.value, run.unit) : rate(run.value, of);
 }

@@ -17,36 +17,56 @@ export function decimal(value: Maybe, digits = 1): string {
   return absent(value) ? DASH : value.toFixed(digits);
 }
 
+/** A figure with its unit: "12.3 ms". */
+export function measured(value: Maybe, unit: string, digits = 1): string {
+  return absent(value) ? DASH : `${value.toFixed(digits)} ${unit}`;
+}
+
 export function percent(ratio: Maybe): string {
   return absent(ratio) ? DASH : `${Math.round(ratio * 100)}%`;
 }
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
+export const GIB = 1024 ** 3;
+
 /** Three significant digits at most, in binary units: memory and disks are counted that way. */
 export function bytes(value: Maybe): string {
-  if (absent(value)) return DASH;
-  let left = value;
-  let unit = 0;
-  while (Math.abs(left) >= 1000 && unit < BINARY.length - 1) {
-    left /= 1024;
-    unit += 1;
-  }
-  return `${significant(left)} ${BINARY[unit]}`;
+  return scaled(value, 1024, BINARY);
 }
 
 const DECIMAL_RATE = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"] as const;
 
 /** bits per second, in decimal units: networks are counted that way. */
 export function bitrate(value: Maybe): string {
+  return scaled(value, 1000, DECIMAL_RATE);
+}
+
+/** Per second, in decimal units, as data sheets of cards count bytes and operations. */
+export function rate(value: number, unit: string): string {
+  const step = Math.min(PREFIXES.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
+  return `${Number((value / 1000 ** step).toPrecision(3))} ${PREFIXES[step]}${unit}`;
+}
+
+const PREFIXES = ["", "k", "M", "G", "T", "P"] as const;
+
+function scaled(value: Maybe, step: number, units: readonly string[]): string {
   if (absent(value)) return DASH;
   let left = value;
   let unit = 0;
-  while (Math.abs(left) >= 1000 && unit < DECIMAL_RATE.length - 1) {
-    left /= 1000;
+  while (Math.abs(left) >= 1000 && unit < units.length - 1) {
+    left /= step;
     unit += 1;
   }
-  return `${significant(left)} ${DECIMAL_RATE[unit]}`;
+  return `${significant(left)} ${units[unit]}`;
+}
+
+/** A size as people type it: "20GB", "1.5 TiB". Whole bytes, or null. */
+export function toBytes(text: string): number | null {
+  const read = /^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?$/i.exec(text.trim());
+  if (!read) return null;
+  const power = "KMGT".indexOf((read[2] ?? "").toUpperCase()) + 1;
+  return Math.trunc(Number(read[1]) * (read[3] ? 1024 : 1000) ** power);
 }
 
 function significant(value: number): string {
@@ -117,6 +137,10 @@ export function amount(text: string | null | undefined, least = 2, most = 6): st
   return fraction ? `${sign}${whole}.${fraction}` : `${sign}${whole}`;
 }
 
+export function money(text: string | null | undefined, currency: string, least = 2, most = 6): string {
+  return `${amount(text, least, most)} ${plain(currency)}`;
+}
+
 export function perHour(text: string | null | undefined): string {
   return text === null || text === undefined ? DASH : `${amount(text, 2, 4)}/h`;
 }
@@ -131,6 +155,11 @@ export function duration(seconds: number | string | null | undefined): string {
   if (whole < 3600) return pair(Math.floor(whole / 60), "min", whole % 60, "s");
   if (whole < 86400) return pair(Math.floor(whole / 3600), "h", Math.floor((whole % 3600) / 60), "min");
   return pair(Math.floor(whole / 86400), "d", Math.floor((whole % 86400) / 3600), "h");
+}
+
+/** How long it took from one moment to another. */
+export function took(from: string | null, to: string | null): string {
+  return from && to ? duration(Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000)) : DASH;
 }
 
 function pair(large: number, largeUnit: string, small: number, smallUnit: string): string {
@@ -176,6 +205,33 @@ const clockFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: 
 
 export function clock(ms: number): string {
   return clockFormat.format(ms);
+}
+
+/** At an axis that spans so many seconds: the day, the minute or the second. */
+export function axisTime(ms: number, spanS: number): string {
+  const at = new Date(ms);
+  if (spanS > DAY_S) return [at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
+  return clock(ms).slice(0, spanS <= 300 ? 8 : 5);
+}
+
+export const DAY_S = 86_400;
+
+const dayFormat = new Intl.DateTimeFormat("en-GB", { weekday: "short", timeZone: "UTC" });
+
+export function weekday(day: string): string {
+  return dayFormat.format(Date.parse(`${day}T12:00:00Z`));
+}
+
+const collator = new Intl.Collator("en-GB", { numeric: true, sensitivity: "base" });
+
+/** The order of texts for people: numbers in them as numbers. */
+export function compareTexts(one: string, other: string): number {
+  return collator.compare(one, other);
+}
+
+/** Several names in a line. */
+export function listed(names: readonly string[]): string {
+  return names.map(plain).join(", ") || DASH;
 }
 
 /** What others named, made harmless to the eye: control and direction-changing characters become visible marks. */

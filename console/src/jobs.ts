@@ -1,5 +1,7 @@
 // A job's request from what a person typed, the same as a command, and what a job waits for. Pure.
+
 import type { Job, JobRequest, RegistryLogin } from "./api/types.ts";
+import { toBytes } from "./format.ts";
 import { LOGIN_FILE, NO_LOGIN, quoted, readAmount, readLogin, readSpan, splitCommand } from "./request.ts";
 import { readMounts } from "./volumes.ts";
 
@@ -43,7 +45,7 @@ export const BLANK_JOB: JobDraft = {
 
 export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 
-const MEMORY = /^(\d+(?:\.\d+)?)\s*([GT])(i?)B?$/i;
+const MEMORY = /\d\s*[GT]i?B?$/i;
 const MODEL = /^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}$/;
 
 export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLogin | null; faults: JobFaults } {
@@ -60,12 +62,9 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   if (draft.simulated) request.simulated = true;
   if (draft.tier.trim()) request.tier = draft.tier.trim();
   const kind = draft.gpu.trim();
-  const memory = MEMORY.exec(kind);
+  const memory = MEMORY.test(kind) ? toBytes(kind) : null;
   if (kind && draft.gpus === 0) faults.gpu = "Only said with GPUs above 0";
-  else if (memory)
-    request.gpu_memory_bytes = Math.floor(
-      Number(memory[1]) * (memory[3] ? 1024 : 1000) ** (memory[2]!.toUpperCase() === "T" ? 4 : 3),
-    );
+  else if (memory) request.gpu_memory_bytes = memory;
   else if (kind && MODEL.test(kind)) request.gpu_model = kind;
   else if (kind) faults.gpu = "A model such as H100, or a memory such as 24GB";
   readSpan(

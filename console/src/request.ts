@@ -1,5 +1,7 @@
 // A cluster's request from what a person typed, and the same as a command and as an HTTP call. Pure.
+
 import type { ClusterRequest, KeptRequest, RegistryLogin } from "./api/types.ts";
+import { GIB } from "./format.ts";
 import { readMounts } from "./volumes.ts";
 
 export type Kind = "box" | "service" | "gang" | "ray" | "dask";
@@ -71,8 +73,6 @@ export const BLANK: Draft = {
 
 /** What is wrong with a field, by its name. */
 export type Faults = Partial<Record<keyof Draft, string>>;
-
-const GIB = 1024 ** 3;
 
 export function toRequest(draft: Draft): { request: ClusterRequest; login: RegistryLogin | null; faults: Faults } {
   const faults: Faults = {};

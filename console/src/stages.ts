@@ -1,20 +1,9 @@
 // How far a host has come from the download to the listing, as a list to follow. Pure.
 import type { HostProof, ProofStep, Stage } from "./api/types.ts";
 import { duration, plain, words } from "./format.ts";
-import type { Tone } from "./parts/state.tsx";
+import { type Tone, toneOf } from "./states.ts";
 
-const TONES: Record<string, Tone> = {
-  done: "ok",
-  passed: "ok",
-  running: "busy",
-  waiting: "off",
-  failed: "bad",
-  skipped: "off",
-  absent: "off",
-  unfinished: "warn",
-};
-
-export const toneOfStage = (state: string | null): Tone => TONES[state ?? "running"] ?? "off";
+export const toneOfStage = (state: string | null): Tone => toneOf(state ?? "running", "stage");
 
 /** How soon it is worth looking again: something is under way, something has not come yet, or nothing moves. */
 export function paceOf(stages: readonly Stage[]): "live" | "brisk" | "calm" {

@@ -66,3 +66,19 @@ export const theme = createTheme({
     },
   },
 });
+
+/** What a canvas draws with, which reads no stylesheet: the lines of a chart, its text and its grid. */
+export const CHART_COLOURS = [
+  "#1f8a7c",
+  "#c9772b",
+  "#4a78c8",
+  "#b0519b",
+  "#7a8f1e",
+  "#c2473f",
+  "#5d6b9c",
+  "#8a6a3a",
+] as const;
+export const CHART_INK = {
+  dark: { ink: "#96a3a6", line: "#222c2f" },
+  light: { ink: "#5c686b", line: "#e6ebeb" },
+} as const;

@@ -1,5 +1,7 @@
 // What was the matter with one card and when, from the events of its conditions. Pure.
+
 import type { Condition, EventRow } from "./api/types.ts";
+import { DASH } from "./format.ts";
 
 export interface Spell {
   code: string;
@@ -42,5 +44,5 @@ const BLAME: Record<string, string> = { tenant: "the renter's work", host: "the 
 /** Whose an XID is, as its event says. */
 export function blamed(event: EventRow): string {
   const said = event.fields.blame;
-  return typeof said === "string" ? (BLAME[said] ?? said) : "–";
+  return typeof said === "string" ? (BLAME[said] ?? said) : DASH;
 }

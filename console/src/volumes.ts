@@ -1,14 +1,13 @@
 // Volumes from what a person typed: their names, their sizes, and where a cluster or a job finds them. Pure.
 import type { Volume, VolumeRequest } from "./api/types.ts";
+import { GIB, toBytes } from "./format.ts";
 
 const NAME = /^[a-z0-9][a-z0-9.-]{0,39}$/;
 const MOUNT = /^([a-z0-9][a-z0-9.-]{0,39}):((?:\/[A-Za-z0-9_][A-Za-z0-9._-]*)+)\/?(:ro|:rw)?$/;
-const SIZE = /^(\d+(?:\.\d+)?)([KMGT])(i?)B?$/i;
-const POWERS: Record<string, number> = { K: 1, M: 2, G: 3, T: 4 };
 /** Of one cluster or job. */
 const MOUNTS_MOST = 8;
 /** Of one version. */
-const BYTES_MOST = 64 * 1024 ** 3;
+const BYTES_MOST = 64 * GIB;
 
 export interface VolumeDraft {
   name: string;
@@ -23,8 +22,7 @@ export function toVolume(draft: VolumeDraft): { request: VolumeRequest; size: st
   const request: VolumeRequest = { name: draft.name.trim() };
   const size = draft.maxSize.replace(/\s+/g, "");
   if (!NAME.test(request.name)) faults.name = "1 to 40 lower-case letters, digits, . and -";
-  const read = SIZE.exec(size);
-  const most = read && Math.trunc(Number(read[1]) * (read[3] ? 1024 : 1000) ** POWERS[read[2]!.toUpperCase()]!);
+  const most = toBytes(size);
   if (most && most <= BYTES_MOST) request.max_bytes = most;
   else if (size) faults.maxSize = "A size such as 20GB, 64GiB at most";
   return { request, size, faults };

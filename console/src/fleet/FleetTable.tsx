@@ -1,4 +1,5 @@
 // The fleet as a virtual grid: only the rows in sight exist, and a row is drawn again only when it changed.
+
 import { useNavigate } from "@tanstack/react-router";
 import {
   createColumnHelper,
@@ -10,10 +11,12 @@ import {
 } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, type KeyboardEvent, memo, type ReactNode, useMemo, useRef } from "react";
-import { words as asWords, bytes, celsius, percent, perHour, plain, watts } from "../format.ts";
-import { Simulated, toneOf, When } from "../parts/state.tsx";
+import { words as asWords, bytes, celsius, compareTexts, DASH, percent, perHour, plain, watts } from "../format.ts";
+import { Simulated, When } from "../parts/state.tsx";
+import { toneOf } from "../states.ts";
 import type { FleetFilter } from "./filter.ts";
 import type { FleetRow } from "./rows.ts";
+import { memoryRatio } from "./rows.ts";
 
 const ROW_PX = 32;
 const OVERSCAN = 6;
@@ -30,8 +33,6 @@ interface Shown {
 }
 
 const or = <T,>(value: T | null): T | undefined => value ?? undefined;
-const memoryRatio = (row: FleetRow) =>
-  row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes;
 
 const COLUMNS: readonly Shown[] = [
   {
@@ -72,7 +73,7 @@ const COLUMNS: readonly Shown[] = [
     name: "Slot",
     width: "78px",
     value: (row) => or(row.slot),
-    cell: (row) => (row.slot ? <CellState state={row.slot} /> : "–"),
+    cell: (row) => (row.slot ? <CellState state={row.slot} /> : DASH),
   },
   {
     id: "use",
@@ -139,7 +140,6 @@ const TEMPLATE = COLUMNS.map((column) => column.width).join(" ");
 
 const features = tableFeatures({ rowSortingFeature, sortedRowModel: createSortedRowModel() });
 const helper = createColumnHelper<typeof features, FleetRow>();
-const words = new Intl.Collator("en-GB", { numeric: true, sensitivity: "base" });
 
 const columns = helper.columns(
   COLUMNS.map((column) =>
@@ -154,7 +154,7 @@ const columns = helper.columns(
 );
 
 function compare(a: string | number, b: string | number): number {
-  return typeof a === "string" ? words.compare(a, String(b)) : a - Number(b);
+  return typeof a === "string" ? compareTexts(a, String(b)) : a - Number(b);
 }
 
 // One element per cell, its shape and bar drawn by style alone: hundreds of these are laid out again at each long
@@ -180,7 +180,7 @@ function MemoryCell({ row }: { row: FleetRow }) {
   return (
     <CellMeter
       ratio={memoryRatio(row)}
-      text={row.memoryBytes === null ? "–" : bytes(row.memoryBytes)}
+      text={bytes(row.memoryBytes)}
       title={`${bytes(row.memoryUsedBytes)} of ${bytes(row.memoryBytes)}`}
     />
   );

@@ -1,4 +1,5 @@
 // What the fleet table shows and in which order, as a value that lives in the URL. Pure.
+import { compareTexts, GIB } from "../format.ts";
 import type { FleetRow } from "./rows.ts";
 
 export const FACETS = ["kind", "link", "slot", "region", "tier", "simulated"] as const;
@@ -75,7 +76,6 @@ export function facetValue(row: FleetRow, facet: Facet): string {
   }
 }
 
-const GIB = 1024 ** 3;
 const NUMBERS: Record<string, (row: FleetRow) => number | null> = {
   util: (row) => (row.use === null ? null : row.use * 100),
   temp: (row) => row.temperature,
@@ -127,7 +127,7 @@ export function tally(rows: readonly FleetRow[], facet: Facet): [string, number]
     const value = facetValue(row, facet);
     counts.set(value, (counts.get(value) ?? 0) + 1);
   }
-  return [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
+  return [...counts].sort((a, b) => b[1] - a[1] || compareTexts(a[0], b[0]));
 }
 
 export function toggled(filter: FleetFilter, facet: Facet, value: string): FleetFilter {

@@ -1,7 +1,10 @@
 // The heat map of the fleet: which step of colour a card has, what it says, who stands where, where an arrow leads.
 // Pure.
-import { bytes, celsius, DASH, percent, plain, words } from "../format.ts";
+
+import { bytes, celsius, compareTexts, DASH, percent, plain, words } from "../format.ts";
+import { toneOf } from "../states.ts";
 import type { FleetRow } from "./rows.ts";
+import { memoryRatio } from "./rows.ts";
 
 export const MEASURES = ["use", "temperature", "memory", "tier", "health"] as const;
 export type Measure = (typeof MEASURES)[number];
@@ -33,26 +36,16 @@ const HEALTH: Record<string, readonly [mark: string, label: string]> = {
   warn: ["▲", "Not to be had now"],
   bad: ["✕", "Faulted, or its host is away"],
 };
-const SLOTS: Record<string, keyof typeof HEALTH> = {
-  free: "ok",
-  reserved: "busy",
-  starting: "busy",
-  running: "busy",
-  stopping: "busy",
-  scrubbing: "busy",
-  faulted: "bad",
-};
 const NONE: Step = { look: "none", mark: DASH };
 
 const fifth = (ratio: number) => Math.min(4, Math.max(0, Math.floor(Math.round(ratio * 100) / 20)));
 const gradeOf = (tier: string) => tier.slice(tier.lastIndexOf("/") + 1);
-const memoryRatio = (row: FleetRow) =>
-  row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes;
 
 /** A host that is not online outweighs what its slot said last. */
 function healthOf(row: FleetRow): string | null {
   if (row.link.toLowerCase() !== "online") return row.link.toLowerCase() === "suspect" ? "warn" : "bad";
-  const look = row.slot === null ? null : (SLOTS[row.slot.toLowerCase()] ?? "warn");
+  const tone = row.slot === null ? null : toneOf(row.slot, "slot");
+  const look = tone === "off" ? "warn" : tone; // a state that is not known here is no health
   return look === "ok" && row.why !== null ? "warn" : look;
 }
 
@@ -152,8 +145,6 @@ export type Line =
   | { kind: "region"; region: string | null; hosts: number; cells: number }
   | { kind: "host"; host: FleetRow; cells: readonly FleetRow[] };
 
-const names = new Intl.Collator("en-GB", { numeric: true });
-
 /**
  * Regions by name, those not known last; in each its hosts by name, real before simulated; a host's cards in their
  * order.
@@ -168,13 +159,13 @@ export function lay(rows: readonly FleetRow[]): Line[] {
     else hosts.set(row.hostId, [row]);
   }
   const ordered = [...regions].sort(
-    ([a], [b]) => Number(a === null) - Number(b === null) || names.compare(a ?? "", b ?? ""),
+    ([a], [b]) => Number(a === null) - Number(b === null) || compareTexts(a ?? "", b ?? ""),
   );
   return ordered.flatMap(([region, hosts]) => {
     const inside = [...hosts.values()].sort(
       ([a], [b]) =>
         Number(a!.simulated) - Number(b!.simulated) ||
-        names.compare(a!.host, b!.host) ||
+        compareTexts(a!.host, b!.host) ||
         (a!.hostId < b!.hostId ? -1 : 1),
     );
     const lines: Line[] = [

@@ -1,5 +1,7 @@
 // The fleet as rows: one per card, and one per host without cards. Pure merging of lists and stream batches.
+
 import type { GpuRow, HostSummary } from "../api/types.ts";
+import { compareTexts } from "../format.ts";
 
 export interface FleetRow {
   key: string;
@@ -49,7 +51,8 @@ export interface Batch {
   whole: boolean;
 }
 
-const names = new Intl.Collator("en-GB", { numeric: true });
+export const memoryRatio = (row: FleetRow): number | null =>
+  row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes;
 
 /** In the order of names, numbers in them as numbers. A name is compared once, however many carry it. */
 export function byName<T>(items: readonly T[], nameOf: (item: T) => string): T[] {
@@ -60,7 +63,7 @@ export function byName<T>(items: readonly T[], nameOf: (item: T) => string): T[]
     if (group) group.push(item);
     else groups.set(name, [item]);
   }
-  return [...groups].sort((a, b) => names.compare(a[0], b[0])).flatMap(([, group]) => group);
+  return [...groups].sort((a, b) => compareTexts(a[0], b[0])).flatMap(([, group]) => group);
 }
 
 /** Apply batches in the order they came. An older version of a row never replaces a newer one. */

@@ -7,10 +7,10 @@ import { accessAgents } from "../api/queries.ts";
 import type { Access, HostSummary } from "../api/types.ts";
 import { useFleet } from "../fleet/feed.ts";
 import type { Fleet } from "../fleet/rows.ts";
-import { count, DASH, decimal, plain, shortId, words } from "../format.ts";
+import { count, measured, plain, shortId, words } from "../format.ts";
 import { Empty, ProblemNote, Waiting } from "../parts/page.tsx";
-import { toneOf } from "../parts/state.tsx";
 import { useWidth } from "../parts/width.ts";
+import { toneOf } from "../states.ts";
 import { agentsOf } from "./agents.ts";
 import {
   type Agent,
@@ -256,8 +256,6 @@ function Drawn({
   );
 }
 
-const TONES: Record<Link, string> = { online: "ok", suspect: "warn", lost: "bad" };
-
 /**
  * Online is round, suspect a triangle, lost a cross: no state by its colour alone. A move is the change of its
  * place.
@@ -281,7 +279,7 @@ const Dot = memo(function Dot({
 }) {
   return (
     <g
-      className={`wr-map-dot wr-tone-${TONES[link]}`}
+      className={`wr-map-dot wr-tone-${toneOf(link)}`}
       data-at={id}
       data-access={access}
       data-link={link}
@@ -359,7 +357,7 @@ function Bubbles({ cell, counts, all }: { cell: Cell; counts: Counts; all: numbe
           counts[link] > 0 && (
             <g
               key={link}
-              className={`wr-tone-${TONES[link]}`}
+              className={`wr-tone-${toneOf(link)}`}
               style={{ transform: `translate(${-30}px, ${CORE_PX + 12 + index * 17}px)` }}
             >
               <Mark link={link} radius={4} />
@@ -377,7 +375,7 @@ function Keys() {
   return (
     <div className="wr-map-keys" aria-hidden="true">
       {LINKS.map((link) => (
-        <span key={link} className={`wr-tone-${TONES[link]}`}>
+        <span key={link} className={`wr-tone-${toneOf(link)}`}>
           <svg width="12" height="12" viewBox="-6 -6 12 12" aria-hidden="true">
             <Mark link={link} radius={4} />
           </svg>
@@ -390,8 +388,7 @@ function Keys() {
 }
 
 const agentsWord = (number: number): string => `${count(number)} ${number === 1 ? "agent" : "agents"}`;
-const rtt = (ms: number | null | undefined): string =>
-  ms === null || ms === undefined ? DASH : `${decimal(ms, 1)} ms`;
+const rtt = (ms: number | null | undefined): string => measured(ms, "ms");
 
 function figures(all: number, access: Access | undefined): string {
   return access?.rtt_ms === null || access?.rtt_ms === undefined

@@ -1,5 +1,6 @@
 // Where everything of the map lies: pure, and so that who stays keeps its place.
 // Nobody knows coordinates: Accesses stand by region and id, agents around theirs, the nearer by round trip further in.
+import { compareTexts } from "../format.ts";
 
 export type Link = "online" | "suspect" | "lost";
 
@@ -126,7 +127,7 @@ export function dotRadius(capacity: number, radius: number): number {
 export function inOrder<T extends Place>(places: readonly T[]): T[] {
   return [...places].sort((one, other) => {
     if (one.region !== other.region)
-      return one.region === null ? 1 : other.region === null ? -1 : one.region.localeCompare(other.region);
+      return one.region === null ? 1 : other.region === null ? -1 : compareTexts(one.region, other.region);
     return one.id < other.id ? -1 : 1;
   });
 }

@@ -6,7 +6,7 @@ import { type FormEvent, useState } from "react";
 import { type AuditWanted, auditBefore, audit as auditQuery, auditVerdict } from "../api/queries.ts";
 import type { AuditRow, AuditVerdict } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { count, plain } from "../format.ts";
+import { count, DASH, plain } from "../format.ts";
 import { CsvButton } from "../parts/Csv.tsx";
 import { ListFoot } from "../parts/ListFoot.tsx";
 import { useOlder } from "../parts/older.ts";
@@ -164,11 +164,11 @@ function Entries({ wanted, narrowed }: { wanted: AuditWanted; narrowed: boolean 
                       <td>
                         <Subject id={row.subject} />
                       </td>
-                      <td className="wr-break">{row.reason ? plain(row.reason) : "–"}</td>
+                      <td className="wr-break">{row.reason ? plain(row.reason) : DASH}</td>
                       <td className="wr-break wr-quiet">
                         {Object.entries(row.fields)
                           .map(([name, value]) => `${plain(name)}=${plain(value)}`)
-                          .join(", ") || "–"}
+                          .join(", ") || DASH}
                       </td>
                     </tr>
                   ))}
@@ -242,7 +242,7 @@ function Verdict({ verdict }: { verdict: AuditVerdict }) {
                   {verdict.head.number} {verdict.head.chain}
                 </span>
               ) : (
-                "–"
+                DASH
               ),
             ],
             [

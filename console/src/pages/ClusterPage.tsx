@@ -14,7 +14,7 @@ import {
 } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
-import { amount, bytes, count, duration, percent, perHour, plain, words } from "../format.ts";
+import { amount, bytes, count, DASH, duration, percent, perHour, plain, words } from "../format.ts";
 import { ClusterVolumes } from "../parts/ClusterVolumes.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { Exec } from "../parts/Exec.tsx";
@@ -24,8 +24,9 @@ import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote
 import { LoginAgain } from "../parts/RegistryLogin.tsx";
 import { Same } from "../parts/Same.tsx";
 import { StartAsked, StopAsked } from "../parts/StopStart.tsx";
-import { Shape, Simulated, State, TestMoney, toneOf, useNow, When } from "../parts/state.tsx";
+import { Shape, Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
 import { asCommand, LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "../request.ts";
+import { toneOf } from "../states.ts";
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "finished", "failed", "stopped");
@@ -329,7 +330,7 @@ function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
 function lastStep(cluster: Cluster, work: Cluster["workloads"][number]): string {
   const own = cluster.steps.filter((step) => step.member?.startsWith(`rank ${work.rank} on `));
   const step = own[own.length - 1];
-  if (step === undefined) return "–";
+  if (step === undefined) return DASH;
   return step.progress === null ? words(step.name) : `${words(step.name)} ${percent(step.progress)}`;
 }
 
@@ -364,7 +365,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
             ["Runtime", plain(work.runtime)],
             ...(work.image === null ? [] : [["Image", plain(work.image)] as const]),
             ["Signed running", duration(work.running_s)],
-            ["Exit code", work.exit_code === null ? "–" : String(work.exit_code)],
+            ["Exit code", work.exit_code === null ? DASH : String(work.exit_code)],
             ...(Object.keys(work.ports).length > 0
               ? [
                   [
@@ -476,10 +477,10 @@ function Why({ id }: { id: string }) {
                     {plain(why.chosen.host_name)}
                   </Link>
                 ) : (
-                  "–"
+                  DASH
                 ),
               ],
-              ["Score", why.chosen ? count(why.chosen.score) : "–"],
+              ["Score", why.chosen ? count(why.chosen.score) : DASH],
               [
                 "Decision",
                 <span key="d" className="wr-break">

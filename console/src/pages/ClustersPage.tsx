@@ -5,7 +5,7 @@ import { Link } from "@tanstack/react-router";
 import { clusters as clustersQuery } from "../api/queries.ts";
 import type { Cluster } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { amount, perHour, plain, words } from "../format.ts";
+import { amount, DASH, perHour, plain, words } from "../format.ts";
 import { CsvButton } from "../parts/Csv.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
@@ -118,7 +118,7 @@ function Row({ cluster }: { cluster: Cluster }) {
         {cluster.workloads
           .filter((work) => work.is_member)
           .map((work) => plain(work.host_name))
-          .join(", ") || "–"}
+          .join(", ") || DASH}
       </td>
       <td>{plain(cluster.tier)}</td>
       <td className="num">{perHour(cluster.price_per_hour)}</td>

@@ -4,13 +4,14 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { command as commandQuery, host as hostQuery } from "../api/queries.ts";
 import type { CommandRow } from "../api/types.ts";
-import { percent, plain, words } from "../format.ts";
-import { CommandList, type CommandSearch, Result, took } from "../parts/CommandList.tsx";
+import { percent, plain, took, words } from "../format.ts";
+import { CommandList, type CommandSearch, Result } from "../parts/CommandList.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { Facts, Id, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Subject } from "../parts/Subject.tsx";
-import { Shape, State, toneOf, When } from "../parts/state.tsx";
+import { Shape, State, When } from "../parts/state.tsx";
+import { toneOf } from "../states.ts";
 
 export function CommandsPage() {
   const search = useSearch({ from: "/commands" });
@@ -91,7 +92,7 @@ function CommandView({ row }: { row: CommandRow }) {
                 ],
                 ["About", <Subject key="s" id={row.subject} />],
                 ["Progress", percent(row.progress)],
-                ["Took", took(row)],
+                ["Took", took(row.created_at, row.done_at)],
               ]}
             />
           </Panel>

@@ -17,7 +17,7 @@ import {
   toggled,
 } from "../fleet/filter.ts";
 import type { FleetRow } from "../fleet/rows.ts";
-import { count, plain, words } from "../format.ts";
+import { count, percent, plain, words } from "../format.ts";
 import { CsvButton } from "../parts/Csv.tsx";
 import { FilterBox } from "../parts/FilterBox.tsx";
 import { ChevronIcon, JoinIcon } from "../parts/icons.tsx";
@@ -198,7 +198,7 @@ function Totals({ rows, hosts, known }: { rows: readonly FleetRow[]; hosts: numb
       <Figure label="free" value={shown(sums.free)} />
       <Figure label="in use" value={shown(sums.taken)} />
       <Figure label="faulted" value={shown(sums.faulted)} />
-      <Figure label="mean GPU use" value={sums.use === null ? "–" : `${Math.round(sums.use * 100)}%`} />
+      <Figure label="mean GPU use" value={percent(sums.use)} />
     </div>
   );
 }

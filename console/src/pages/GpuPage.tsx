@@ -6,7 +6,7 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { events as eventsQuery, gpu as gpuQuery, host as hostQuery } from "../api/queries.ts";
 import type { EventRow, GpuField, GpuPage as GpuWhole } from "../api/types.ts";
 import { figures, rateText } from "../benchmarks.ts";
-import { bytes, celsius, fieldText, percent, perHour, plain, watts, words } from "../format.ts";
+import { bytes, celsius, DASH, fieldText, percent, perHour, plain, watts, words } from "../format.ts";
 import { EventList } from "../parts/EventList.tsx";
 import { useFrames } from "../parts/frames.ts";
 import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
@@ -95,7 +95,7 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
                 ["Host", <Subject key="h" id={gpu.host_id} />],
                 ["Link", <State key="l" state={gpu.link_state} />],
                 ["Region", plain(gpu.region)],
-                ["Rented by", gpu.cluster_id ? <Subject key="c" id={gpu.cluster_id} /> : "–"],
+                ["Rented by", gpu.cluster_id ? <Subject key="c" id={gpu.cluster_id} /> : DASH],
               ]}
             />
           </Panel>
@@ -239,7 +239,7 @@ function Xids({ events }: { events: readonly EventRow[] }) {
                   </td>
                   <td className="num">{field(event, "xid")}</td>
                   <td>{blamed(event)}</td>
-                  <td>{typeof event.fields.workload === "string" ? <Subject id={event.fields.workload} /> : "–"}</td>
+                  <td>{typeof event.fields.workload === "string" ? <Subject id={event.fields.workload} /> : DASH}</td>
                   <td>
                     {field(event, "process")} {field(event, "pid")}
                   </td>
@@ -255,7 +255,7 @@ function Xids({ events }: { events: readonly EventRow[] }) {
 }
 
 const field = (event: EventRow, name: string): string =>
-  typeof event.fields[name] === "string" ? plain(event.fields[name] as string) : "–";
+  typeof event.fields[name] === "string" ? plain(event.fields[name] as string) : DASH;
 
 function Evidence({ gpu }: { gpu: GpuWhole }) {
   return (

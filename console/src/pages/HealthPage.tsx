@@ -3,9 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";
-import { bytes, count, decimal, duration, percent, plain, words } from "../format.ts";
+import { bytes, count, duration, measured, percent, plain, words } from "../format.ts";
 import { Empty, Facts, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
-import { State, type Tone, When } from "../parts/state.tsx";
+import { State, When } from "../parts/state.tsx";
+import type { Tone } from "../states.ts";
 
 /** History lags the log by seconds when all is well; beyond this somebody should look. */
 const LAG_WARN_S = 60;
@@ -27,7 +28,7 @@ export function HealthPage() {
                   ...storeRows(master.store),
                   ["Open live streams", count(master.streams)],
                   ["Log not yet written", count(master.log_lag)],
-                  ["History behind the log", `${decimal(master.duckdb_lag_s, 1)} s`],
+                  ["History behind the log", measured(master.duckdb_lag_s, "s")],
                 ]}
               />
             </Panel>

@@ -8,7 +8,20 @@ import { ApiProblem, post } from "../api/client.ts";
 import { host as hostQuery, me as meQuery } from "../api/queries.ts";
 import type { Gpu, Host } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { bitrate, bytes, celsius, count, decimal, percent, perHour, plain, watts, words } from "../format.ts";
+import {
+  bitrate,
+  bytes,
+  celsius,
+  count,
+  DASH,
+  listed,
+  measured,
+  percent,
+  perHour,
+  plain,
+  watts,
+  words,
+} from "../format.ts";
 import { BandwidthHistory } from "../parts/BandwidthHistory.tsx";
 import { CommandList } from "../parts/CommandList.tsx";
 import { CsvButton } from "../parts/Csv.tsx";
@@ -343,7 +356,7 @@ function Inventory({ host }: { host: Host }) {
         ["Kernel", plain(host.kernel)],
         ["GPU driver", plain(host.driver_version)],
         ["CUDA", plain(host.cuda_version)],
-        ["Runtimes", host.runtimes.map(plain).join(", ") || "–"],
+        ["Runtimes", listed(host.runtimes)],
       ]}
     />
   );
@@ -358,7 +371,7 @@ function Connection({ host }: { host: Host }) {
         ["Verification", <State key="v" state={host.verify_state} />],
         ["Region", plain(host.region)],
         ["Relay", <Id key="i" id={host.access_id} />],
-        ["Round trip", host.rtt_ms === null ? "–" : `${decimal(host.rtt_ms, 2)} ms`],
+        ["Round trip", measured(host.rtt_ms, "ms", 2)],
         ["Address", plain(host.address)],
         ["Agent", plain(host.agent_version)],
         ["Joined", <When key="w" at={host.created_at} />],
@@ -448,7 +461,7 @@ function Slots({ host }: { host: Host }) {
                     {plain(slot.cluster_id.slice(-8))}
                   </Link>
                 ) : (
-                  "–"
+                  DASH
                 )}
               </td>
               <td className="num">{count(slot.token)}</td>

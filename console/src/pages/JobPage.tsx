@@ -6,7 +6,7 @@ import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { freshKey, post, send } from "../api/client.ts";
 import { job as jobQuery, jobs as jobsQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
-import { amount, bytes, duration, plain, words } from "../format.ts";
+import { amount, bytes, DASH, duration, plain, took, words } from "../format.ts";
 import { isOver } from "../jobs.ts";
 import { keep } from "../parts/Csv.tsx";
 import { EventList } from "../parts/EventList.tsx";
@@ -68,7 +68,7 @@ function JobView({ job }: { job: Job }) {
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="cost so far" value={amount(job.cost_so_far, 2, 6)} note={<TestMoney />} />
         <Figure label="budget" value={job.request.budget ? amount(job.request.budget) : "none"} />
-        <Figure label="exit code" value={job.exit_code ?? "–"} />
+        <Figure label="exit code" value={job.exit_code ?? DASH} />
         <Figure label="attempts" value={`${job.attempts.length} of ${job.request.retries + 1}`} />
       </div>
       <div className="wr-columns">
@@ -196,10 +196,7 @@ const attemptRows = (one: JobAttempt) => [
       "goes on"
     ),
   ] as const,
-  [
-    "Took",
-    one.started_at && one.ended_at ? duration((Date.parse(one.ended_at) - Date.parse(one.started_at)) / 1000) : "–",
-  ] as const,
+  ["Took", took(one.started_at, one.ended_at)] as const,
   ["Cost", amount(one.cost, 2, 6)] as const,
 ];
 
@@ -247,7 +244,7 @@ function Asked({ job }: { job: Job }) {
           ],
           ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],
-          ["At most", asked.max_duration_seconds === null ? "–" : duration(asked.max_duration_seconds)],
+          ["At most", asked.max_duration_seconds === null ? DASH : duration(asked.max_duration_seconds)],
           ["Deadline", <When key="d" at={asked.deadline} />],
           ["Priority", String(asked.priority)],
           ["Folder", bytes(job.folder_bytes)],

@@ -5,7 +5,7 @@ import { Link } from "@tanstack/react-router";
 import { jobs as jobsQuery } from "../api/queries.ts";
 import type { Job } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { amount, plain } from "../format.ts";
+import { amount, DASH, plain } from "../format.ts";
 import { CsvButton } from "../parts/Csv.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
@@ -104,7 +104,7 @@ function Row({ job }: { job: Job }) {
       <td>
         <State state={job.state} reason={job.reason} />
       </td>
-      <td className="num">{job.exit_code ?? "–"}</td>
+      <td className="num">{job.exit_code ?? DASH}</td>
       <td className="num">{job.attempts.length}</td>
       <td className="num">{amount(job.cost_so_far, 2, 6)}</td>
       <td>

@@ -8,7 +8,7 @@ import { put } from "../api/client.ts";
 import { me as meQuery, offers as offersQuery } from "../api/queries.ts";
 import type { Offer } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { amount, bytes, count, perHour, plain } from "../format.ts";
+import { amount, bytes, count, DASH, listed, perHour, plain } from "../format.ts";
 import { CsvButton } from "../parts/Csv.tsx";
 import { Empty, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -118,7 +118,7 @@ function Row({ offer, mayPrice }: { offer: Offer; mayPrice: boolean }) {
       <td className="num">{count(offer.hosts)}</td>
       <td className="num">{bytes(offer.min_memory_bytes)}</td>
       <td>
-        {offer.runtimes.map(plain).join(", ") || "–"}
+        {listed(offer.runtimes)}
         {offer.container_users && (
           <div className="wr-quiet">
             {offer.container_users === "own"
@@ -185,7 +185,7 @@ function Price({ offer }: { offer: Offer }) {
     return (
       <Button
         variant="default"
-        onClick={() => setText(amount(offer.price_per_hour, 2, 6).replace("–", ""))}
+        onClick={() => setText(amount(offer.price_per_hour, 2, 6).replace(DASH, ""))}
         aria-label={`${perHour(offer.price_per_hour)}: change the price of ${offer.tier}`}
       >
         {perHour(offer.price_per_hour)}

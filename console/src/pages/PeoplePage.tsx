@@ -6,7 +6,7 @@ import { type FormEvent, type ReactNode, useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, people as peopleQuery } from "../api/queries.ts";
 import type { Person, PersonMade, Role } from "../api/types.ts";
-import { amount, count, plain } from "../format.ts";
+import { count, money, plain } from "../format.ts";
 import { FilterBox } from "../parts/FilterBox.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -107,7 +107,7 @@ function Listed({ items, typed, ask }: { items: readonly Person[]; typed: string
                   <State state={person.state} />
                 </td>
                 <td className="num" data-label="Balance" title={`${person.balance.amount} ${person.balance.currency}`}>
-                  {amount(person.balance.amount, 2, 2)} {plain(person.balance.currency)}
+                  {money(person.balance.amount, person.balance.currency, 2, 2)}
                 </td>
                 <td data-label="Added">
                   <When at={person.created_at} />
@@ -297,16 +297,14 @@ function Credit({ person, close }: { person: Person; close: () => void }) {
     () => post<Person>(path, { amount: credit }, key.text),
     (now) => {
       notifications.show({
-        message: `${plain(now.name)} has ${amount(now.balance.amount)} ${plain(now.balance.currency)} now`,
+        message: `${plain(now.name)} has ${money(now.balance.amount, now.balance.currency)} now`,
       });
       close();
     },
   );
   return (
     <Form title={`Add credit: ${plain(person.name)}`} close={close} act={act} ready={credit !== ""} submit="Add credit">
-      <Text size="sm">
-        Balance: {amount(person.balance.amount)} {plain(person.balance.currency)}
-      </Text>
+      <Text size="sm">Balance: {money(person.balance.amount, person.balance.currency)}</Text>
       <TextInput
         label="Amount"
         placeholder="50"

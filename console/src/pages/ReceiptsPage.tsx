@@ -5,7 +5,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { receipt as receiptQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import type { Receipt } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { amount, count, duration, exact, plain, shortIds, words } from "../format.ts";
+import { amount, count, DASH, duration, exact, money, plain, shortIds, words } from "../format.ts";
 import { CsvButton } from "../parts/Csv.tsx";
 import { PrintIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Id, Loaded, PageHead, Panel } from "../parts/page.tsx";
@@ -89,9 +89,7 @@ export function ReceiptsPage() {
                         <td>{plain(one.tier)}</td>
                         <td className="num">{amount(one.price_per_hour, 2, 4)}</td>
                         <td className="num">{duration(one.running_seconds)}</td>
-                        <td className="num">
-                          {amount(one.amount, 2, 8)} {plain(one.currency)}
-                        </td>
+                        <td className="num">{money(one.amount, one.currency, 2, 8)}</td>
                         <td>{one.ended_at ? <When at={one.ended_at} /> : "still running"}</td>
                         <td>
                           <Id id={one.id} />
@@ -122,7 +120,7 @@ export function ReceiptPage() {
 }
 
 function ReceiptView({ receipt }: { receipt: Receipt }) {
-  const money = (text: string | null) => `${amount(text, 2, 8)} ${plain(receipt.currency)}`;
+  const sum = (text: string | null) => money(text, receipt.currency, 2, 8);
   return (
     <>
       <PageHead
@@ -162,7 +160,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
                 {receipt.ended_at ? "Amount" : "Amount so far"}
               </Text>
               <Text fw={650} fz={28} lh={1.2} data-testid="amount">
-                {money(receipt.amount)}
+                {sum(receipt.amount)}
               </Text>
               {receipt.test_money && (
                 <Text size="sm" className="wr-quiet">
@@ -172,13 +170,13 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
             </div>
             <Facts
               rows={[
-                ["Price per hour", money(receipt.price_per_hour)],
+                ["Price per hour", sum(receipt.price_per_hour)],
                 ["Signed running time", `${receipt.running_seconds} s (${duration(receipt.running_seconds)})`],
                 ["Tier", plain(receipt.tier)],
                 ["Started", exact(receipt.started_at)],
                 ["Ended", receipt.ended_at ? exact(receipt.ended_at) : "still running"],
                 ...(receipt.end_reason ? [["Ended because", plain(receipt.end_reason)] as const] : []),
-                ["Balance after", money(receipt.balance_after)],
+                ["Balance after", sum(receipt.balance_after)],
               ]}
             />
           </Group>
@@ -215,7 +213,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
                     </td>
                     <td className="num">{line.running_seconds}</td>
                     <td className="num">{count(line.receipts)}</td>
-                    <td>{line.first_number === null ? "–" : `${line.first_number} to ${line.last_number ?? "–"}`}</td>
+                    <td>{line.first_number === null ? DASH : `${line.first_number} to ${line.last_number ?? DASH}`}</td>
                     <td>{line.final ? "yes" : "no"}</td>
                     <td className="wr-break">{plain([line.end_reason, line.note].filter(Boolean).join("; "))}</td>
                     <td className="num">{amount(line.amount, 2, 8)}</td>

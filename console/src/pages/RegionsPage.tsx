@@ -7,7 +7,7 @@ import { lazy, Suspense, useState } from "react";
 import { post } from "../api/client.ts";
 import { accesses as accessesQuery, me as meQuery } from "../api/queries.ts";
 import type { Access } from "../api/types.ts";
-import { count, DASH, decimal, percent, plain, shortId } from "../format.ts";
+import { compareTexts, count, DASH, measured, percent, plain, shortId } from "../format.ts";
 import { Empty, Id, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { StopGuard, StopPanel } from "../parts/StopTest.tsx";
@@ -118,7 +118,7 @@ function othersOf(access: Access, all: readonly Access[] = []): readonly Access[
 function byRegion(all: readonly Access[]): [string | null, Access[]][] {
   const found = new Map<string | null, Access[]>();
   for (const access of all) found.set(access.region, [...(found.get(access.region) ?? []), access]);
-  return [...found].sort(([one], [other]) => (one === null ? 1 : other === null ? -1 : one.localeCompare(other)));
+  return [...found].sort(([one], [other]) => (one === null ? 1 : other === null ? -1 : compareTexts(one, other)));
 }
 
 function Row({ access, ask }: { access: Access; ask: ((asked: Asked) => void) | null }) {
@@ -143,7 +143,7 @@ function Row({ access, ask }: { access: Access; ask: ((asked: Asked) => void) | 
       <td>
         <Meter ratio={attached ? load : null} text={attached ? percent(load) : DASH} label={`Load of ${name}`} />
       </td>
-      <td className="num">{access.rtt_ms === null ? DASH : `${decimal(access.rtt_ms, 1)} ms`}</td>
+      <td className="num">{measured(access.rtt_ms, "ms")}</td>
       <td className="num">{attached ? count(access.workers) : DASH}</td>
       <td>{access.since ? <When at={access.since} /> : DASH}</td>
       <td>

@@ -5,7 +5,7 @@ import { Link } from "@tanstack/react-router";
 import { remove } from "../api/client.ts";
 import { me as meQuery, sessions as sessionsQuery } from "../api/queries.ts";
 import type { SessionRow } from "../api/types.ts";
-import { amount, plain } from "../format.ts";
+import { listed, money, plain } from "../format.ts";
 import { Empty, Facts, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { TestMoney, When } from "../parts/state.tsx";
 import { signOut } from "../session.ts";
@@ -60,11 +60,11 @@ export function SettingsPage() {
                     </Link>
                   </span>,
                 ],
-                ["Roles here", me.data.roles.join(", ") || "–"],
+                ["Roles here", listed(me.data.roles)],
                 [
                   "Balance",
                   <span key="b">
-                    {amount(me.data.balance.amount, 2, 6)} {plain(me.data.balance.currency)}{" "}
+                    {money(me.data.balance.amount, me.data.balance.currency)}{" "}
                     {me.data.master.currency_is_test && <TestMoney />}
                   </span>,
                 ],

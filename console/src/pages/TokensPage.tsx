@@ -6,7 +6,7 @@ import { useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } from "../api/queries.ts";
 import type { JoinTokenRow, TokenMade, TokenRow } from "../api/types.ts";
-import { plain, words } from "../format.ts";
+import { listed, plain, words } from "../format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -65,7 +65,7 @@ export function TokensPage() {
                       {items.map((token) => (
                         <tr key={token.id}>
                           <td>{plain(token.name)}</td>
-                          <td>{token.roles.join(", ") || "–"}</td>
+                          <td>{listed(token.roles)}</td>
                           <td>
                             <When at={token.created_at} />
                           </td>

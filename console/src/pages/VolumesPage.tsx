@@ -7,7 +7,7 @@ import { useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { volumes as volumesQuery } from "../api/queries.ts";
 import type { Volume } from "../api/types.ts";
-import { bytes, count, plain } from "../format.ts";
+import { bytes, count, DASH, plain } from "../format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -83,13 +83,13 @@ function Table({ items, ask }: { items: readonly Volume[]; ask: (volume: Volume)
             <tr key={volume.id}>
               <td className="wr-mono">{plain(volume.name)}</td>
               <td className="num" style={WHOLE}>
-                {volume.saved_at ? bytes(volume.size_bytes) : "–"}
+                {volume.saved_at ? bytes(volume.size_bytes) : DASH}
               </td>
               <td className="num" style={WHOLE}>
                 {bytes(volume.max_bytes)}
               </td>
-              <td className="num">{volume.version ? count(volume.version) : "–"}</td>
-              <td className="num">{volume.saved_at ? count(volume.files) : "–"}</td>
+              <td className="num">{volume.version ? count(volume.version) : DASH}</td>
+              <td className="num">{volume.saved_at ? count(volume.files) : DASH}</td>
               <td>{volume.saved_at ? <When at={volume.saved_at} /> : "never"}</td>
               <td>
                 <Users volume={volume} />
@@ -100,7 +100,7 @@ function Table({ items, ask }: { items: readonly Volume[]; ask: (volume: Volume)
                     <State state="Not saved" tone="bad" /> {plain(volume.problem)}
                   </>
                 ) : (
-                  "–"
+                  DASH
                 )}
               </td>
               <td className="num">

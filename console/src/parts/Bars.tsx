@@ -1,7 +1,7 @@
 // Small pictures of counts and sums, drawn as SVG: told apart by pattern as well as colour, and said in words.
 
 import type { UseCounts } from "../api/types.ts";
-import { amount, count } from "../format.ts";
+import { amount, count, weekday } from "../format.ts";
 
 export type Use = Exclude<keyof UseCounts, "total">;
 
@@ -192,6 +192,3 @@ export function DayBars({
     </figure>
   );
 }
-
-const dayName = new Intl.DateTimeFormat("en-GB", { weekday: "short", timeZone: "UTC" });
-const weekday = (day: string): string => dayName.format(Date.parse(`${day}T12:00:00Z`));

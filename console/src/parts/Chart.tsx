@@ -1,10 +1,12 @@
 // One small chart of one or more lines over time: a labelled picture, its keys, and the same as a table.
+
 import { useComputedColorScheme } from "@mantine/core";
 import { type ReactNode, useEffect, useMemo, useRef } from "react";
 import uPlot from "uplot";
+import { CHART_COLOURS, CHART_INK } from "../theme.ts";
 import "uplot/dist/uPlot.min.css";
 import type { CsvColumn } from "../csv.ts";
-import { clock, inUnit } from "../format.ts";
+import { axisTime, clock, inUnit } from "../format.ts";
 import { align, type Line, summarise } from "../series.ts";
 import { CsvButton } from "./Csv.tsx";
 import { useWidth } from "./width.ts";
@@ -13,7 +15,6 @@ const HEIGHT_PX = 132;
 const TABLE_ROWS = 12;
 const DAY_S = 86_400;
 /** Told apart in both schemes and by most kinds of colour vision; the keys and the table name them as well. */
-const COLOURS = ["#1f8a7c", "#c9772b", "#4a78c8", "#b0519b", "#7a8f1e", "#c2473f", "#5d6b9c", "#8a6a3a"] as const;
 
 /** Sizes are read in powers of two: their axis steps by them as well. */
 const BINARY_STEPS = Array.from({ length: 52 }, (_, power) => 2 ** power);
@@ -70,7 +71,7 @@ export function Chart({ title, lines, unit, most = null, spanS, untilMs = null, 
         <span className="wr-chart-keys">
           {sums.map(({ line, last }, index) => (
             <span key={line.key}>
-              <i style={{ background: COLOURS[index % COLOURS.length] }} />
+              <i style={{ background: CHART_COLOURS[index % CHART_COLOURS.length] }} />
               {lines.length > 1 && `${line.label} `}
               <span style={{ color: "var(--mantine-color-text)" }}>{inUnit(last, unit)}</span>
             </span>
@@ -128,7 +129,7 @@ function ReadingsTable({
             .map((at, index) => (
               <tr key={at}>
                 <td>
-                  {spanS > DAY_S && `${timeOf(at * 1000, spanS)} `}
+                  {spanS > DAY_S && `${axisTime(at * 1000, spanS)} `}
                   {clock(at * 1000)}
                 </td>
                 {columns.map((column, line) => (
@@ -167,8 +168,7 @@ function options(
   scheme: string,
   limits: { current: { most: number | null; spanS: number; untilMs: number | null } },
 ): uPlot.Options {
-  const ink = scheme === "dark" ? "#96a3a6" : "#5c686b";
-  const line = scheme === "dark" ? "#222c2f" : "#e6ebeb";
+  const { ink, line } = CHART_INK[scheme === "dark" ? "dark" : "light"];
   const axis: uPlot.Axis = {
     stroke: ink,
     font: "11px system-ui, sans-serif",
@@ -196,7 +196,7 @@ function options(
         ...axis,
         space: 70,
         size: 22,
-        values: (_, ticks) => ticks.map((at) => timeOf(at * 1000, limits.current.spanS)),
+        values: (_, ticks) => ticks.map((at) => axisTime(at * 1000, limits.current.spanS)),
       },
       {
         ...axis,
@@ -211,23 +211,17 @@ function options(
       {},
       ...names.map((label, index) => ({
         label,
-        stroke: COLOURS[index % COLOURS.length]!,
+        stroke: CHART_COLOURS[index % CHART_COLOURS.length]!,
         width: 1.5,
         points: { show: false },
         spanGaps: false,
-        ...(names.length === 1 ? { fill: `${COLOURS[0]}1c` } : {}),
+        ...(names.length === 1 ? { fill: `${CHART_COLOURS[0]}1c` } : {}),
       })),
     ],
   };
 }
 
 /** Beyond a day the hour says little: the day does. */
-function timeOf(ms: number, spanS: number): string {
-  const at = new Date(ms);
-  if (spanS > DAY_S) return [at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
-  return clock(ms).slice(0, spanS <= 300 ? 8 : 5);
-}
-
 function scaleOf(least: number | null, top: number | null, most: number | null): [number, number] {
   if (most !== null && most > 0) return [0, Math.max(most, top ?? 0)];
   const high = top === null || top <= 0 ? 1 : top * 1.15;

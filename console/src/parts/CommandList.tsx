@@ -6,7 +6,7 @@ import { useMemo, useState } from "react";
 import { commandsBefore, commands as commandsQuery } from "../api/queries.ts";
 import type { CommandRow } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { duration, percent, plain, words } from "../format.ts";
+import { percent, plain, took, words } from "../format.ts";
 import { CsvButton } from "./Csv.tsx";
 import { FilterBox } from "./FilterBox.tsx";
 import { ListFoot } from "./ListFoot.tsx";
@@ -168,7 +168,7 @@ function Table({ rows, ofHost }: { rows: readonly CommandRow[]; ofHost: boolean 
               <td>
                 <When at={row.created_at} />
               </td>
-              <td>{took(row)}</td>
+              <td>{took(row.created_at, row.done_at)}</td>
               <td>
                 <Id id={row.id} />
               </td>
@@ -178,10 +178,6 @@ function Table({ rows, ofHost }: { rows: readonly CommandRow[]; ofHost: boolean 
       </table>
     </div>
   );
-}
-
-export function took(row: CommandRow): string {
-  return row.done_at ? duration(Math.max(0, (Date.parse(row.done_at) - Date.parse(row.created_at)) / 1000)) : "–";
 }
 
 /** What came back, in full: texts as they were printed, the rest as names and values. */

@@ -6,7 +6,7 @@ import { eventsBefore, events as eventsQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { EventRow, Page } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { count, exact, plain, words } from "../format.ts";
+import { compareTexts, count, exact, plain, words } from "../format.ts";
 import { CsvButton } from "./Csv.tsx";
 import { FilterBox } from "./FilterBox.tsx";
 import { ListFoot } from "./ListFoot.tsx";
@@ -163,7 +163,7 @@ function Kinds({
     const counts = new Map<string, number>();
     for (const event of rows) counts.set(event.kind, (counts.get(event.kind) ?? 0) + 1);
     if (value && !counts.has(value)) counts.set(value, 0);
-    return [...counts].sort((a, b) => a[0].localeCompare(b[0]));
+    return [...counts].sort((a, b) => compareTexts(a[0], b[0]));
   }, [rows, value]);
   return (
     <NativeSelect

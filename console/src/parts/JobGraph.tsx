@@ -2,7 +2,7 @@
 import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Job } from "../api/types.ts";
-import { plain, words } from "../format.ts";
+import { DASH, plain, words } from "../format.ts";
 import { type GraphNode, graphOf } from "../graph.ts";
 import { Panel } from "./page.tsx";
 
@@ -89,7 +89,7 @@ function Box({ node, own }: { node: GraphNode; own: boolean }) {
           {short(plain(node.name))}
         </text>
         <text x={10} y={32} fontSize={11} fill="var(--wr-quiet)">
-          {node.state === null ? "–" : words(node.state)}
+          {node.state === null ? DASH : words(node.state)}
         </text>
       </g>
     </Link>

@@ -26,7 +26,7 @@ function Reliability({ standing: { reliability } }: { standing: Standing }) {
     <Panel title="Reliability">
       <Facts
         rows={[
-          ["Figure", reliability.figure === null ? "–" : decimal(reliability.figure, 3)],
+          ["Figure", decimal(reliability.figure, 3)],
           ["In words", plain(reliability.words)],
           ["Slots there", decimal(reliability.good, 1)],
           ["Slots missed", decimal(reliability.bad, 1)],

@@ -5,25 +5,24 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { verification as verificationQuery } from "../api/queries.ts";
 import type { CardVerification, Gpu, Host, PastVerification, Verification } from "../api/types.ts";
-import { bytes, count, decimal, plain, words } from "../format.ts";
+import { bytes, count, DASH, measured, plain, words } from "../format.ts";
+import { toneOf } from "../states.ts";
 import { Command, Facts, Id, Loaded, Panel } from "./page.tsx";
-import { State, type Tone, When } from "./state.tsx";
+import { State, When } from "./state.tsx";
 
-const TONES: Record<string, Tone> = { passed: "ok", failed: "bad", unprovable: "warn", unfinished: "warn" };
-
-const Result = ({ outcome }: { outcome: string }) => <State state={outcome} tone={TONES[outcome] ?? "off"} />;
-const seconds = (ms: number | null): string => (ms === null ? "–" : `${decimal(ms / 1000, 2)} s`);
+const Result = ({ outcome }: { outcome: string }) => <State state={outcome} tone={toneOf(outcome, "challenge")} />;
+const seconds = (ms: number | null): string => measured(ms === null ? null : ms / 1000, "s", 2);
 
 /** What its time says: a class that is not calibrated refuses nobody. */
 function paceWords(card: CardVerification): string {
-  if (card.span_ms === null) return "–";
+  if (card.span_ms === null) return DASH;
   const bound = card.bound_ms === null ? "" : ` of at most ${seconds(card.bound_ms)}`;
   return `${seconds(card.span_ms)}${bound}`;
 }
 
 const calibratedWords = (card: CardVerification): string =>
   card.calibrated === null
-    ? "–"
+    ? DASH
     : card.calibrated
       ? `calibrated: ${plain(card.times)}`
       : "observed: no card of its class was measured, so the time decides nothing";
@@ -36,7 +35,7 @@ const BESIDE: Record<string, string> = {
 };
 const besideWords = (card: CardVerification): string =>
   card.together === null
-    ? "–"
+    ? DASH
     : `${(card.cards ?? 1) > 1 ? `${count(card.cards)} cards: ` : ""}${BESIDE[card.together] ?? plain(card.together)}`;
 
 const memoryWords = (card: CardVerification): string => {
@@ -51,7 +50,7 @@ const memoryWords = (card: CardVerification): string => {
 
 const workWords = (card: CardVerification): string =>
   card.size === null
-    ? "–"
+    ? DASH
     : `${count(card.rounds)} × products of ${count(card.size)} × ${count(card.size)} ` +
       `matrices, ${count(card.openings)} entries looked at`;
 
@@ -138,7 +137,7 @@ export function HostVerification({ host }: { host: Host }) {
               rows={[
                 ["State", <State key="s" state={whole.state} />],
                 ["In words", plain(whole.words)],
-                ["Next due", host.simulated ? "–" : <Due key="d" whole={whole} />],
+                ["Next due", host.simulated ? DASH : <Due key="d" whole={whole} />],
                 ["Tries since a pass", count(whole.tries)],
               ]}
             />
@@ -189,10 +188,10 @@ function CardRow({ gpu, card }: { gpu: Gpu; card: CardVerification | undefined }
           GPU {count(gpu.index)}
         </Link>
       </td>
-      <td>{card ? <Result outcome={card.outcome} /> : "–"}</td>
-      <td className="wr-quiet">{card ? <When at={card.at} /> : "–"}</td>
-      <td>{card ? paceWords(card) : "–"}</td>
-      <td>{card ? (card.calibrated === null ? "–" : card.calibrated ? "calibrated" : "observed") : "–"}</td>
+      <td>{card ? <Result outcome={card.outcome} /> : DASH}</td>
+      <td className="wr-quiet">{card ? <When at={card.at} /> : DASH}</td>
+      <td>{card ? paceWords(card) : DASH}</td>
+      <td>{card ? (card.calibrated === null ? DASH : card.calibrated ? "calibrated" : "observed") : DASH}</td>
       <td className="wr-break">{card ? plain(card.detail) : "Not challenged yet."}</td>
     </tr>
   );
