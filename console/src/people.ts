@@ -1,5 +1,5 @@
-// People as a form holds them and as a search finds them. Pure.
-import type { AccountBody, Person, Role } from "./api/types.ts";
+// People as a form holds them. Pure.
+import type { AccountBody, Role } from "./api/types.ts";
 import { readAmount } from "./request.ts";
 
 export interface PersonDraft {
@@ -25,13 +25,4 @@ export function toCredit(text: string): { credit: string; fault: string | undefi
   let credit = "";
   readAmount({ credit: text }, "credit", faults, (amount) => (credit = amount));
   return { credit, fault: faults.credit };
-}
-
-/** Those in whose name, roles, state or id every typed word stands. */
-export function matchingPeople(people: readonly Person[], typed: string): Person[] {
-  const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  return people.filter((person) => {
-    const text = `${person.name} ${person.roles.join(" ")} ${person.state} ${person.id}`.toLowerCase();
-    return wanted.every((word) => text.includes(word));
-  });
 }

@@ -1,14 +1,16 @@
 // Which address shows which page, from the table of pages. Search words are plain text; each page reads its own.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import type { ComponentType } from "react";
+import { parseSearch, type SearchWords, stringifySearch } from "./address.ts";
 import { Frame, Lost, PageFailed } from "./Frame.tsx";
-import { parseSearch, type SearchWords, stringifySearch } from "./fleet/filter.ts";
 import { PAGES } from "./pages.ts";
 
 const root = createRootRoute({ component: Frame, notFoundComponent: Lost, errorComponent: PageFailed });
 
 const words = (search: Record<string, unknown>): SearchWords =>
-  Object.fromEntries(Object.entries(search).map(([key, value]) => [key, String(value)]));
+  Object.fromEntries(
+    Object.entries(search).flatMap(([key, value]) => (value === undefined ? [] : [[key, String(value)]])),
+  );
 
 const routeOf = <const Path extends string>(path: Path, load: () => Promise<ComponentType>) =>
   createRoute({

@@ -45,6 +45,9 @@ const CELL_MOST_PX = 360;
 /** Above a cell's circle: region, id, figures. */
 export const HEAD_PX = 58;
 const EDGE_PX = 14;
+/** As in the stylesheet: on either side of the map, and its last line with the padding above and below. */
+const MAP_PADDING_PX = 12;
+const MAP_FOOT_PX = 56;
 /** Kept free for the Access itself. */
 export const CORE_PX = 22;
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
@@ -144,6 +147,11 @@ export function lay(places: readonly Place[], width: number): { cells: Cell[]; h
     radius: size / 2 - EDGE_PX,
   }));
   return { cells, height: Math.ceil(places.length / perRow) * (size + HEAD_PX) };
+}
+
+/** Of the whole map in a panel of this width: the pictures, the padding around them and the line below. */
+export function mapHeight(places: readonly Place[], width: number): number {
+  return lay(places, width - 2 * MAP_PADDING_PX).height + MAP_FOOT_PX;
 }
 
 /** How many of an Access's agents there are in each state. */

@@ -1,31 +1,49 @@
 // Who did what to which thing and why, and whether nobody has changed the record since.
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
-import { type AuditWanted, auditBefore, audit as auditQuery, auditVerdict } from "../api/queries.ts";
+import { type AuditWanted, audit as auditQuery, auditVerdict } from "../api/queries.ts";
 import type { AuditRow, AuditVerdict } from "../api/types.ts";
-import type { CsvColumn } from "../csv.ts";
 import { count, DASH, plain } from "../format.ts";
-import { CsvButton } from "../parts/Csv.tsx";
-import { ListFoot } from "../parts/ListFoot.tsx";
-import { useOlder } from "../parts/older.ts";
-import { Empty, Facts, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { figure, moment } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
+import { usePaged } from "../parts/older.ts";
+import { Empty, Facts, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Actor, Subject } from "../parts/Subject.tsx";
 import { State, When } from "../parts/state.tsx";
 import { quoted } from "../request.ts";
+import type { Column } from "../table.ts";
 
-const COLUMNS: readonly CsvColumn<AuditRow>[] = [
-  { name: "number", value: (row) => row.number },
-  { name: "at", value: (row) => row.at },
-  { name: "term", value: (row) => row.epoch },
-  { name: "actor", value: (row) => row.actor },
-  { name: "action", value: (row) => row.action },
-  { name: "subject", value: (row) => row.subject },
-  { name: "reason", value: (row) => row.reason },
-  { name: "fields", value: (row) => JSON.stringify(row.fields) },
-  { name: "chain", value: (row) => row.chain },
+const COLUMNS: readonly Column<AuditRow>[] = [
+  figure("number", "No.", (row) => row.number, count, {
+    cell: (row) => <span title={`chain ${row.chain}`}>{count(row.number)}</span>,
+  }),
+  moment("at", "When", (row) => row.at),
+  { id: "actor", name: "Actor", value: (row) => row.actor, cell: (row) => <Actor actor={row.actor} /> },
+  {
+    id: "action",
+    name: "Action",
+    value: (row) => row.action,
+    cell: (row) => <span className="wr-mono">{plain(row.action)}</span>,
+  },
+  { id: "subject", name: "Subject", value: (row) => row.subject, cell: (row) => <Subject id={row.subject} /> },
+  { id: "reason", name: "Reason", value: (row) => row.reason },
+  {
+    id: "fields",
+    name: "Fields",
+    value: (row) => JSON.stringify(row.fields),
+    cell: (row) => (
+      <span className="wr-break wr-quiet">
+        {Object.entries(row.fields)
+          .map(([name, value]) => `${plain(name)}=${plain(value)}`)
+          .join(", ") || DASH}
+      </span>
+    ),
+  },
+  { id: "term", name: "Term", value: (row) => row.epoch, optional: true },
+  { id: "chain", name: "Chain", value: (row) => row.chain, optional: true },
 ];
 
 const FIELDS: readonly (readonly [keyof AuditWanted, string, string])[] = [
@@ -37,7 +55,7 @@ const FIELDS: readonly (readonly [keyof AuditWanted, string, string])[] = [
 ];
 
 /** A day alone is its first moment, in UTC. */
-const moment = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+const instant = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
 
 export function AuditPage() {
   const search = useSearch({ from: "/audit" });
@@ -47,11 +65,11 @@ export function AuditPage() {
   ) as AuditWanted;
   const wanted: AuditWanted = {
     ...given,
-    since: given.since && moment(given.since),
-    until: given.until && moment(given.until),
+    since: given.since && instant(given.since),
+    until: given.until && instant(given.until),
   };
   const narrowed = Object.keys(given).length > 0;
-  const go = (next: AuditWanted) => void navigate({ to: "/audit", search: next as never, replace: true });
+  const go = (next: AuditWanted) => void navigate({ to: "/audit", search: { ...next }, replace: true });
   return (
     <div className="wr-page">
       <PageHead title="Audit" />
@@ -115,74 +133,20 @@ function Search({ given, go, narrowed }: { given: AuditWanted; go: (wanted: Audi
 }
 
 function Entries({ wanted, narrowed }: { wanted: AuditWanted; narrowed: boolean }) {
-  const query = useQuery(auditQuery(wanted));
-  const older = useOlder(
-    JSON.stringify(wanted),
-    query.data,
-    (cursor) => auditBefore(wanted, cursor),
-    (row) => String(row.number),
-  );
+  const list = usePaged(auditQuery(wanted), (row) => String(row.number));
   return (
-    <Loaded query={query} lines={8}>
-      {() =>
-        older.rows.length === 0 ? (
-          <Empty title={narrowed ? "No entry matches" : "Nothing was decided yet"} command="windrow audit ls">
-            {narrowed
-              ? "Actor and subject must be whole; an action may be a beginning that ends with a dot, such as host."
-              : "Whoever changes anything here is written down with the reason."}
-          </Empty>
-        ) : (
-          <>
-            <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of entries">
-              <table className="wr-table">
-                <thead>
-                  <tr>
-                    <th scope="col" className="num">
-                      No.
-                    </th>
-                    <th scope="col">When</th>
-                    <th scope="col">Actor</th>
-                    <th scope="col">Action</th>
-                    <th scope="col">Subject</th>
-                    <th scope="col">Reason</th>
-                    <th scope="col">Fields</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {older.rows.map((row) => (
-                    <tr key={row.number}>
-                      <td className="num" title={`chain ${row.chain}`}>
-                        {count(row.number)}
-                      </td>
-                      <td className="wr-quiet">
-                        <When at={row.at} />
-                      </td>
-                      <td>
-                        <Actor actor={row.actor} />
-                      </td>
-                      <td className="wr-mono">{plain(row.action)}</td>
-                      <td>
-                        <Subject id={row.subject} />
-                      </td>
-                      <td className="wr-break">{row.reason ? plain(row.reason) : DASH}</td>
-                      <td className="wr-break wr-quiet">
-                        {Object.entries(row.fields)
-                          .map(([name, value]) => `${plain(name)}=${plain(value)}`)
-                          .join(", ") || DASH}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
-            <Group justify="flex-end" px={12} pt={8}>
-              <CsvButton of="the audit entries" name="windrow-audit" columns={COLUMNS} rows={() => older.rows} />
-            </Group>
-            <ListFoot older={older as never} shown={older.rows.length} />
-          </>
-        )
+    <DataTable
+      of={["audit entry", "audit entries"]}
+      columns={COLUMNS}
+      {...list}
+      empty={
+        <Empty title={narrowed ? "No entry matches" : "Nothing was decided yet"} command="windrow audit ls">
+          {narrowed
+            ? "Actor and subject must be whole; an action may be a beginning that ends with a dot, such as host."
+            : "Whoever changes anything here is written down with the reason."}
+        </Empty>
       }
-    </Loaded>
+    />
   );
 }
 

@@ -1,4 +1,5 @@
 // One cluster from asking to gone: its steps, its output, a command inside, its files, its cost, its end.
+
 import { Button, Checkbox, Group, Modal, NumberInput, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -16,6 +17,8 @@ import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
 import { amount, bytes, count, DASH, duration, percent, perHour, plain, words } from "../format.ts";
 import { ClusterVolumes } from "../parts/ClusterVolumes.tsx";
+import { figure } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { Exec } from "../parts/Exec.tsx";
 import { Files } from "../parts/Files.tsx";
@@ -27,6 +30,7 @@ import { StartAsked, StopAsked } from "../parts/StopStart.tsx";
 import { Shape, Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
 import { asCommand, LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "../request.ts";
 import { toneOf } from "../states.ts";
+import type { Column } from "../table.ts";
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "finished", "failed", "stopped");
@@ -462,6 +466,12 @@ function Inside({ cluster, up, over }: { cluster: Cluster; up: boolean; over: bo
   );
 }
 
+const LOSER_COLUMNS: readonly Column<Explanation["losers"][number]>[] = [
+  { id: "host", name: "Not here", value: (loser) => loser.host },
+  { id: "reason", name: "Because", value: (loser) => loser.reason },
+  figure("score", "Score", (loser) => loser.score, count),
+];
+
 function Why({ id }: { id: string }) {
   const query = useQuery(explainQuery(id));
   return (
@@ -490,24 +500,14 @@ function Why({ id }: { id: string }) {
             ]}
           />
           {why.losers.length > 0 && (
-            <table className="wr-table">
-              <thead>
-                <tr>
-                  <th>Not here</th>
-                  <th>Because</th>
-                  <th className="num">Score</th>
-                </tr>
-              </thead>
-              <tbody>
-                {why.losers.map((loser) => (
-                  <tr key={loser.host_id}>
-                    <td>{plain(loser.host)}</td>
-                    <td className="wr-break">{plain(loser.reason)}</td>
-                    <td className="num">{count(loser.score)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <DataTable
+              of={["host", "hosts that were not chosen"]}
+              columns={LOSER_COLUMNS}
+              id={(loser) => loser.host_id}
+              rows={why.losers}
+              bare
+              empty={null}
+            />
           )}
         </Stack>
       )}
@@ -516,7 +516,7 @@ function Why({ id }: { id: string }) {
 }
 
 function ReceiptLink({ cluster }: { cluster: Cluster }) {
-  const query = useQuery(receiptsQuery(cluster.id));
+  const query = useQuery(receiptsQuery(cluster.id).first);
   const mine = query.data?.items.find((one) => one.cluster_id === cluster.id);
   if (!mine)
     return (

@@ -1,40 +1,62 @@
 // What I rent and rented.
+
 import { Button } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { clusters as clustersQuery } from "../api/queries.ts";
 import type { Cluster } from "../api/types.ts";
-import type { CsvColumn } from "../csv.ts";
-import { amount, DASH, perHour, plain, words } from "../format.ts";
-import { CsvButton } from "../parts/Csv.tsx";
+import { amount, listed, perHour, plain, words } from "../format.ts";
+import { figure, identity, moment, Named, simulated, state } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
-import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { usePaged } from "../parts/older.ts";
+import { Empty, PageHead, Panel } from "../parts/page.tsx";
+import { TestMoney } from "../parts/state.tsx";
+import type { Column } from "../table.ts";
 
-const COLUMNS: readonly CsvColumn<Cluster>[] = [
-  { name: "id", value: (row) => row.id },
-  { name: "name", value: (row) => row.name },
-  { name: "phase", value: (row) => row.phase },
-  { name: "kind", value: (row) => row.kind },
-  { name: "simulated", value: (row) => row.request.simulated },
+const hostsOf = (row: Cluster) => row.workloads.filter((work) => work.is_member).map((work) => work.host_name);
+
+const COLUMNS: readonly Column<Cluster>[] = [
   {
-    name: "hosts",
-    value: (row) =>
-      row.workloads
-        .filter((work) => work.is_member)
-        .map((work) => work.host_name)
-        .join(" "),
+    id: "name",
+    name: "Name",
+    value: (row) => row.name,
+    cell: (row) => (
+      <Named isSimulated={row.request.simulated}>
+        <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: row.id }}>
+          {plain(row.name)}
+        </Link>
+      </Named>
+    ),
   },
-  { name: "tier", value: (row) => row.tier },
-  { name: "price_per_hour", value: (row) => row.price_per_hour },
-  { name: "cost_so_far", value: (row) => row.cost_so_far },
-  { name: "created_at", value: (row) => row.created_at },
-  { name: "ended_at", value: (row) => row.ended_at },
+  state(
+    "Phase",
+    (row) => row.phase,
+    (row) => row.reason,
+    { id: "phase" },
+  ),
+  { id: "kind", name: "Kind", value: (row) => row.kind, facet: true, cell: (row) => words(row.kind) },
+  {
+    id: "hosts",
+    name: "Runs on",
+    value: (row) => hostsOf(row).join(" "),
+    cell: (row) => <span className="wr-break">{listed(hostsOf(row))}</span>,
+  },
+  { id: "tier", name: "Tier", value: (row) => row.tier, facet: true, facetName: plain },
+  figure("price_per_hour", "Price", (row) => row.price_per_hour, perHour),
+  figure(
+    "cost_so_far",
+    "Cost so far",
+    (row) => row.cost_so_far,
+    (cost) => amount(cost, 2, 6),
+  ),
+  moment("created_at", "Created", (row) => row.created_at),
+  moment("ended_at", "Ended", (row) => row.ended_at),
+  simulated((row) => row.request.simulated),
+  identity((row) => row.id, { optional: true }),
 ];
 
 export function ClustersPage() {
-  const query = useQuery(clustersQuery);
-  const items = query.data?.items ?? [];
+  const list = usePaged(clustersQuery, (row) => row.id);
   const make = (
     <Button component={Link} to="/clusters/new" leftSection={<PlusIcon />}>
       New cluster
@@ -42,93 +64,20 @@ export function ClustersPage() {
   );
   return (
     <div className="wr-page">
-      <PageHead
-        title="Clusters"
-        beside={<TestMoney />}
-        actions={
-          <>
-            <CsvButton
-              of="the clusters"
-              name="windrow-clusters"
-              columns={COLUMNS}
-              rows={() => items}
-              disabled={items.length === 0}
-            />
-            {make}
-          </>
-        }
-      />
+      <PageHead title="Clusters" beside={<TestMoney />} actions={make} />
       <Panel bare label="Clusters">
-        <Loaded query={query}>
-          {({ items }) =>
-            items.length === 0 ? (
-              <Empty title="Nothing rented yet" command="windrow run -- python -c 'print(6 * 7)'" action={make}>
-                A cluster is one or more slots with your command running on them. Create one here, or from a terminal:
-              </Empty>
-            ) : (
-              <div className="wr-scroll">
-                <table className="wr-table">
-                  <thead>
-                    <tr>
-                      <th>Name</th>
-                      <th>Phase</th>
-                      <th>Kind</th>
-                      <th>Runs on</th>
-                      <th>Tier</th>
-                      <th className="num">Price</th>
-                      <th className="num">Cost so far</th>
-                      <th>Created</th>
-                      <th>Ended</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {items.map((cluster) => (
-                      <Row key={cluster.id} cluster={cluster} />
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-            )
+        <DataTable
+          of={["cluster", "clusters"]}
+          columns={COLUMNS}
+          {...list}
+          address
+          empty={
+            <Empty title="Nothing rented yet" command="windrow run -- python -c 'print(6 * 7)'" action={make}>
+              A cluster is one or more slots with your command running on them. Create one here, or from a terminal:
+            </Empty>
           }
-        </Loaded>
+        />
       </Panel>
     </div>
-  );
-}
-
-function Row({ cluster }: { cluster: Cluster }) {
-  return (
-    <tr>
-      <td>
-        <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: cluster.id }}>
-          {plain(cluster.name)}
-        </Link>
-        {cluster.request.simulated && (
-          <>
-            {" "}
-            <Simulated />
-          </>
-        )}
-      </td>
-      <td>
-        <State state={cluster.phase} reason={cluster.reason} />
-      </td>
-      <td>{words(cluster.kind)}</td>
-      <td className="wr-break">
-        {cluster.workloads
-          .filter((work) => work.is_member)
-          .map((work) => plain(work.host_name))
-          .join(", ") || DASH}
-      </td>
-      <td>{plain(cluster.tier)}</td>
-      <td className="num">{perHour(cluster.price_per_hour)}</td>
-      <td className="num">{amount(cluster.cost_so_far, 2, 6)}</td>
-      <td>
-        <When at={cluster.created_at} />
-      </td>
-      <td>
-        <When at={cluster.ended_at} />
-      </td>
-    </tr>
   );
 }

@@ -1,11 +1,11 @@
 // Every order to every host; and one of them whole: its way, its answer, what happened around it.
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Link, useParams } from "@tanstack/react-router";
 import { command as commandQuery, host as hostQuery } from "../api/queries.ts";
 import type { CommandRow } from "../api/types.ts";
 import { percent, plain, took, words } from "../format.ts";
-import { CommandList, type CommandSearch, Result } from "../parts/CommandList.tsx";
+import { CommandList, Result } from "../parts/CommandList.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { Facts, Id, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -14,17 +14,11 @@ import { Shape, State, When } from "../parts/state.tsx";
 import { toneOf } from "../states.ts";
 
 export function CommandsPage() {
-  const search = useSearch({ from: "/commands" });
-  const navigate = useNavigate({ from: "/commands" });
-  const words: CommandSearch = { q: search.q ?? "", state: search.state ?? "" };
   return (
     <div className="wr-page">
       <PageHead title="Commands" />
       <Panel bare label="Commands">
-        <CommandList
-          search={words}
-          onSearch={(next) => void navigate({ to: "/commands", search: next as never, replace: true })}
-        />
+        <CommandList address />
       </Panel>
     </div>
   );

@@ -2,16 +2,13 @@
 import { Button, Text } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { plain } from "../format.ts";
-import { EventList, type EventSearch } from "../parts/EventList.tsx";
+import { EventList } from "../parts/EventList.tsx";
 import { PageHead, Panel } from "../parts/page.tsx";
 
 export function EventsPage() {
-  const words = useSearch({ from: "/events" });
+  const { subject } = useSearch({ from: "/events" });
   const navigate = useNavigate({ from: "/events" });
-  const subject = words.subject;
-  const search: EventSearch = { q: words.q ?? "", kind: words.kind ?? "" };
-  const go = (next: Record<string, string | undefined>) =>
-    void navigate({ to: "/events", search: next as never, replace: true });
+  const all = () => void navigate({ to: "/events", search: (now) => ({ ...now, subject: undefined }), replace: true });
   return (
     <div className="wr-page">
       <PageHead
@@ -25,20 +22,14 @@ export function EventsPage() {
         }
         actions={
           subject && (
-            <Button variant="default" onClick={() => go({ q: search.q, kind: search.kind })}>
+            <Button variant="default" onClick={all}>
               All events
             </Button>
           )
         }
       />
       <Panel bare label="Events">
-        <EventList
-          key={subject ?? ""}
-          subject={subject}
-          follow
-          search={search}
-          onSearch={(next) => go({ subject, ...next })}
-        />
+        <EventList key={subject ?? ""} subject={subject} follow address />
       </Panel>
     </div>
   );

@@ -1,5 +1,6 @@
 // One GPU: every field that a card can tell, what was the matter with it and when, its faults and whose they were, what
 // its claims and measurements gave, and why it is in its tier.
+
 import { SegmentedControl, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
@@ -7,6 +8,8 @@ import { events as eventsQuery, gpu as gpuQuery, host as hostQuery } from "../ap
 import type { EventRow, GpuField, GpuPage as GpuWhole } from "../api/types.ts";
 import { figures, rateText } from "../benchmarks.ts";
 import { bytes, celsius, DASH, fieldText, percent, perHour, plain, watts, words } from "../format.ts";
+import { moment } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { useFrames } from "../parts/frames.ts";
 import { HostCharts, SPANS } from "../parts/HostCharts.tsx";
@@ -14,7 +17,8 @@ import { Facts, Figure, Id, Loaded, PageHead, Panel, Reasons } from "../parts/pa
 import { Subject } from "../parts/Subject.tsx";
 import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { CardEvidence } from "../parts/Verification.tsx";
-import { blamed, codeOf, spells } from "../timeline.ts";
+import type { Column } from "../table.ts";
+import { blamed, codeOf, type Spell, spells } from "../timeline.ts";
 
 export function GpuPage() {
   const { gpuId } = useParams({ from: "/gpus/$gpuId" });
@@ -29,7 +33,7 @@ export function GpuPage() {
 }
 
 function GpuView({ gpu }: { gpu: GpuWhole }) {
-  const past = useQuery(eventsQuery(gpu.uuid));
+  const past = useQuery(eventsQuery(gpu.uuid).first);
   return (
     <>
       <PageHead
@@ -164,6 +168,18 @@ function Charts({ gpu }: { gpu: GpuWhole }) {
   );
 }
 
+const SPELL_COLUMNS: readonly Column<Spell>[] = [
+  {
+    id: "code",
+    name: "What",
+    value: (one) => one.code,
+    cell: (one) => <State state={words(codeOf(one.code))} tone={one.to === null ? "warn" : "off"} />,
+  },
+  { id: "says", name: "Says", value: (one) => one.says },
+  { ...moment<Spell>("from", "From", (one) => one.from, "before"), width: 96 },
+  { ...moment<Spell>("to", "Until", (one) => one.to, "now"), width: 96 },
+];
+
 function Timeline({ gpu, events }: { gpu: GpuWhole; events: readonly EventRow[] }) {
   const rows = spells(events, [...gpu.conditions, ...gpu.claims]);
   return (
@@ -173,38 +189,32 @@ function Timeline({ gpu, events }: { gpu: GpuWhole; events: readonly EventRow[] 
           Nothing was the matter with this GPU in the events that were read.
         </Text>
       ) : (
-        <div className="wr-scroll" tabIndex={0} role="region" aria-label="Health over time">
-          <table className="wr-table">
-            <thead>
-              <tr>
-                <th scope="col">What</th>
-                <th scope="col">Says</th>
-                <th scope="col" style={{ width: 96 }}>
-                  From
-                </th>
-                <th scope="col" style={{ width: 96 }}>
-                  Until
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((one, index) => (
-                <tr key={index}>
-                  <td>
-                    <State state={words(codeOf(one.code))} tone={one.to === null ? "warn" : "off"} />
-                  </td>
-                  <td className="wr-break">{plain(one.says)}</td>
-                  <td className="wr-quiet">{one.from === null ? "before" : <When at={one.from} />}</td>
-                  <td className="wr-quiet">{one.to === null ? "now" : <When at={one.to} />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <DataTable
+          of={["condition", "conditions"]}
+          columns={SPELL_COLUMNS}
+          id={(one) => `${one.code} ${one.from} ${one.to}`}
+          rows={rows}
+          bare
+          empty={null}
+        />
       )}
     </Panel>
   );
 }
+
+const XID_COLUMNS: readonly Column<EventRow>[] = [
+  { ...moment<EventRow>("at", "When", (event) => event.at), width: 96 },
+  { id: "xid", name: "XID", number: true, value: (event) => field(event, "xid") },
+  { id: "blame", name: "Put down to", value: blamed },
+  {
+    id: "workload",
+    name: "Workload",
+    value: (event) => field(event, "workload"),
+    cell: (event) => (typeof event.fields.workload === "string" ? <Subject id={event.fields.workload} /> : DASH),
+  },
+  { id: "process", name: "Process", value: (event) => `${field(event, "process")} ${field(event, "pid")}` },
+  { id: "text", name: "Says", value: (event) => event.text },
+];
 
 function Xids({ events }: { events: readonly EventRow[] }) {
   const rows = events.filter((event) => event.kind === "gpu.xid");
@@ -215,47 +225,16 @@ function Xids({ events }: { events: readonly EventRow[] }) {
           The driver reported no fault in the events that were read.
         </Text>
       ) : (
-        <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of XIDs">
-          <table className="wr-table">
-            <thead>
-              <tr>
-                <th scope="col" style={{ width: 96 }}>
-                  When
-                </th>
-                <th scope="col" className="num">
-                  XID
-                </th>
-                <th scope="col">Put down to</th>
-                <th scope="col">Workload</th>
-                <th scope="col">Process</th>
-                <th scope="col">Says</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((event) => (
-                <tr key={event.id}>
-                  <td className="wr-quiet">
-                    <When at={event.at} />
-                  </td>
-                  <td className="num">{field(event, "xid")}</td>
-                  <td>{blamed(event)}</td>
-                  <td>{typeof event.fields.workload === "string" ? <Subject id={event.fields.workload} /> : DASH}</td>
-                  <td>
-                    {field(event, "process")} {field(event, "pid")}
-                  </td>
-                  <td className="wr-break">{plain(event.text)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <DataTable of={["XID", "XIDs"]} columns={XID_COLUMNS} id={(event) => event.id} rows={rows} bare empty={null} />
       )}
     </Panel>
   );
 }
 
-const field = (event: EventRow, name: string): string =>
-  typeof event.fields[name] === "string" ? plain(event.fields[name] as string) : DASH;
+function field(event: EventRow, name: string): string {
+  const value = event.fields[name];
+  return typeof value === "string" ? plain(value) : DASH;
+}
 
 function Evidence({ gpu }: { gpu: GpuWhole }) {
   return (

@@ -1,15 +1,31 @@
 // How the installation itself does: the Master, and each relay that hosts reach it through.
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";
 import { bytes, count, duration, measured, percent, plain, words } from "../format.ts";
-import { Empty, Facts, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
+import { events, figure, identity, moment } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
+import { Empty, Facts, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
 import { State, When } from "../parts/state.tsx";
 import type { Tone } from "../states.ts";
+import type { Column } from "../table.ts";
 
 /** History lags the log by seconds when all is well; beyond this somebody should look. */
 const LAG_WARN_S = 60;
+
+const COLUMNS: readonly Column<Health["accesses"][number]>[] = [
+  identity((row) => row.access_id, { name: "Access" }),
+  { id: "region", name: "Region", value: (row) => row.region },
+  figure("workers", "Workers", (row) => row.workers, count),
+  figure("agents", "Agents", (row) => row.agents, count),
+  figure("load", "Load", (row) => row.load_permille / 1000, percent),
+  figure("queued_bytes", "Queued", (row) => row.queued_bytes, bytes),
+  moment("connected_since", "Connected", (row) => row.connected_since),
+  events(
+    (row) => `Access ${plain(row.access_id)}`,
+    (row) => row.access_id,
+  ),
+];
 
 export function HealthPage() {
   const query = useQuery(healthQuery);
@@ -52,55 +68,18 @@ export function HealthPage() {
               </div>
             ))}
             <Panel title={`Accesses (${accesses.length})`} bare>
-              {accesses.length === 0 ? (
-                <Empty title="No Access is connected" command="windrow doctor">
-                  Hosts reach the Master only through an Access: without one, nothing is heard from any host.
-                </Empty>
-              ) : (
-                <div className="wr-scroll">
-                  <table className="wr-table">
-                    <thead>
-                      <tr>
-                        <th>Access</th>
-                        <th>Region</th>
-                        <th className="num">Workers</th>
-                        <th className="num">Agents</th>
-                        <th className="num">Load</th>
-                        <th className="num">Queued</th>
-                        <th>Connected</th>
-                        <th>Events</th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {accesses.map((access) => (
-                        <tr key={access.access_id}>
-                          <td>
-                            <Id id={access.access_id} />
-                          </td>
-                          <td>{plain(access.region)}</td>
-                          <td className="num">{count(access.workers)}</td>
-                          <td className="num">{count(access.agents)}</td>
-                          <td className="num">{percent(access.load_permille / 1000)}</td>
-                          <td className="num">{bytes(access.queued_bytes)}</td>
-                          <td>
-                            <When at={access.connected_since} />
-                          </td>
-                          <td>
-                            <Link
-                              className="wr-link"
-                              to="/events"
-                              search={{ subject: access.access_id }}
-                              aria-label={`Events of Access ${plain(access.access_id)}`}
-                            >
-                              Events
-                            </Link>
-                          </td>
-                        </tr>
-                      ))}
-                    </tbody>
-                  </table>
-                </div>
-              )}
+              <DataTable
+                of={["Access", "Accesses"]}
+                columns={COLUMNS}
+                id={(row) => row.access_id}
+                rows={accesses}
+                bare
+                empty={
+                  <Empty title="No Access is connected" command="windrow doctor">
+                    Hosts reach the Master only through an Access: without one, nothing is heard from any host.
+                  </Empty>
+                }
+              />
             </Panel>
           </div>
         )}

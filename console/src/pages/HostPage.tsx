@@ -7,7 +7,6 @@ import { type ReactNode, useState } from "react";
 import { ApiProblem, post } from "../api/client.ts";
 import { host as hostQuery, me as meQuery } from "../api/queries.ts";
 import type { Gpu, Host } from "../api/types.ts";
-import type { CsvColumn } from "../csv.ts";
 import {
   bitrate,
   bytes,
@@ -24,7 +23,8 @@ import {
 } from "../format.ts";
 import { BandwidthHistory } from "../parts/BandwidthHistory.tsx";
 import { CommandList } from "../parts/CommandList.tsx";
-import { CsvButton } from "../parts/Csv.tsx";
+import { events, figure, identity, state } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { DefaultImage } from "../parts/DefaultImage.tsx";
 import { EventList } from "../parts/EventList.tsx";
 import { type Frames, useFrames, useReading } from "../parts/frames.ts";
@@ -38,6 +38,7 @@ import { HostStanding } from "../parts/Standing.tsx";
 import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { HostVerification } from "../parts/Verification.tsx";
 import { quoted } from "../request.ts";
+import type { Column } from "../table.ts";
 
 export function HostPage() {
   const { hostId } = useParams({ from: "/hosts/$hostId" });
@@ -208,89 +209,74 @@ function Live({ host, frames }: Reading) {
   );
 }
 
-const GPU_CSV: readonly CsvColumn<Gpu>[] = [
-  { name: "index", value: (gpu) => gpu.index },
-  { name: "uuid", value: (gpu) => gpu.uuid },
-  { name: "name", value: (gpu) => gpu.name },
-  { name: "tier", value: (gpu) => gpu.tier },
-  { name: "slot", value: (gpu) => gpu.slot_state },
-  { name: "utilization_ratio", value: (gpu) => gpu.live?.utilization_ratio },
-  { name: "memory_used_bytes", value: (gpu) => gpu.live?.memory_used_bytes },
-  { name: "memory_bytes", value: (gpu) => gpu.memory_bytes },
-  { name: "temperature_celsius", value: (gpu) => gpu.live?.temperature_celsius },
-  { name: "power_watts", value: (gpu) => gpu.live?.power_watts },
-  { name: "pci_bus_id", value: (gpu) => gpu.pci_bus_id },
+const GPU_COLUMNS: readonly Column<Gpu>[] = [
+  { id: "index", name: "#", value: (gpu) => gpu.index },
+  {
+    id: "name",
+    name: "Model",
+    value: (gpu) => gpu.name,
+    cell: (gpu) => (
+      <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>
+        {plain(gpu.name.replace(/^NVIDIA /, ""))}
+      </Link>
+    ),
+  },
+  {
+    id: "tier",
+    name: "Tier",
+    value: (gpu) => gpu.tier,
+    cell: (gpu) => <span title={gpu.tier_reasons.join("\n")}>{plain(gpu.tier)}</span>,
+  },
+  state(
+    "Slot",
+    (gpu) => gpu.slot_state,
+    (gpu) => gpu.unavailable_reason,
+    { id: "slot" },
+  ),
+  {
+    id: "utilization_ratio",
+    name: "Use",
+    width: 110,
+    value: (gpu) => gpu.live?.utilization_ratio,
+    cell: (gpu) => (
+      <Meter
+        ratio={gpu.live?.utilization_ratio ?? null}
+        text={percent(gpu.live?.utilization_ratio)}
+        label={`GPU ${gpu.index} use`}
+      />
+    ),
+  },
+  figure("memory_used_bytes", "Memory", (gpu) => gpu.live?.memory_used_bytes, bytes, {
+    cell: (gpu) => `${bytes(gpu.live?.memory_used_bytes)} / ${bytes(gpu.memory_bytes)}`,
+  }),
+  figure("temperature_celsius", "Temp", (gpu) => gpu.live?.temperature_celsius, celsius),
+  figure("power_watts", "Power", (gpu) => gpu.live?.power_watts, watts),
+  {
+    id: "pci_bus_id",
+    name: "Bus",
+    value: (gpu) => gpu.pci_bus_id,
+    cell: (gpu) => <span className="wr-mono">{plain(gpu.pci_bus_id)}</span>,
+  },
+  identity((gpu) => gpu.uuid, { csv: "uuid" }),
+  figure("memory_bytes", "Memory in all", (gpu) => gpu.memory_bytes, bytes, { optional: true }),
+  events(
+    (gpu) => `GPU ${gpu.index}`,
+    (gpu) => gpu.uuid,
+  ),
 ];
 
 function Gpus({ host: known, frames }: Reading) {
   const host = useReading(known, frames);
   return (
-    <Panel
-      title={`GPUs (${host.gpus.length})`}
-      bare
-      actions={<CsvButton of="the GPUs" name={`windrow-gpus-${host.name}`} columns={GPU_CSV} rows={() => host.gpus} />}
-    >
-      <div className="wr-scroll">
-        <table className="wr-table wr-table-tight">
-          <thead>
-            <tr>
-              <th>#</th>
-              <th>Model</th>
-              <th>Tier</th>
-              <th>Slot</th>
-              <th style={{ minWidth: 110 }}>Use</th>
-              <th className="num">Memory</th>
-              <th className="num">Temp</th>
-              <th className="num">Power</th>
-              <th>Bus</th>
-              <th>Id</th>
-              <th>Events</th>
-            </tr>
-          </thead>
-          <tbody>
-            {host.gpus.map((gpu) => (
-              <tr key={gpu.uuid}>
-                <td>{gpu.index}</td>
-                <td>
-                  <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>
-                    {plain(gpu.name.replace(/^NVIDIA /, ""))}
-                  </Link>
-                </td>
-                <td title={gpu.tier_reasons.join("\n")}>{plain(gpu.tier)}</td>
-                <td>
-                  <State state={gpu.slot_state} reason={gpu.unavailable_reason} />
-                </td>
-                <td>
-                  <Meter
-                    ratio={gpu.live?.utilization_ratio ?? null}
-                    text={percent(gpu.live?.utilization_ratio)}
-                    label={`GPU ${gpu.index} use`}
-                  />
-                </td>
-                <td className="num">
-                  {bytes(gpu.live?.memory_used_bytes)} / {bytes(gpu.memory_bytes)}
-                </td>
-                <td className="num">{celsius(gpu.live?.temperature_celsius)}</td>
-                <td className="num">{watts(gpu.live?.power_watts)}</td>
-                <td className="wr-mono">{plain(gpu.pci_bus_id)}</td>
-                <td>
-                  <Id id={gpu.uuid} />
-                </td>
-                <td>
-                  <Link
-                    className="wr-link"
-                    to="/events"
-                    search={{ subject: gpu.uuid }}
-                    aria-label={`Events of GPU ${gpu.index}`}
-                  >
-                    Events
-                  </Link>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+    <Panel title={`GPUs (${host.gpus.length})`} bare>
+      <DataTable
+        of={["GPU", "GPUs"]}
+        columns={GPU_COLUMNS}
+        id={(gpu) => gpu.uuid}
+        rows={host.gpus}
+        file={host.name}
+        empty={null}
+      />
     </Panel>
   );
 }
@@ -418,68 +404,55 @@ function Records({ host }: { host: Host }) {
   );
 }
 
+const SLOT_COLUMNS: readonly Column<Host["slots"][number]>[] = [
+  identity((slot) => slot.id, { name: "Slot" }),
+  { id: "kind", name: "Kind", value: (slot) => slot.kind, cell: (slot) => slot.kind.toUpperCase() },
+  state("State", (slot) => slot.state, undefined, {
+    cell: (slot) => (
+      <>
+        <State state={slot.state} reason={slot.unavailable} />
+        {slot.unavailable && (
+          <Text size="xs" className="wr-quiet wr-break">
+            {plain(slot.unavailable)}
+          </Text>
+        )}
+      </>
+    ),
+  }),
+  {
+    id: "cluster_id",
+    name: "Cluster",
+    value: (slot) => slot.cluster_id,
+    cell: (slot) =>
+      slot.cluster_id ? (
+        <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: slot.cluster_id }}>
+          {plain(slot.cluster_id.slice(-8))}
+        </Link>
+      ) : (
+        DASH
+      ),
+  },
+  figure("token", "Token", (slot) => slot.token, count),
+  events(
+    (slot) => `slot ${plain(slot.id)}`,
+    (slot) => slot.id,
+  ),
+];
+
 function Slots({ host }: { host: Host }) {
-  if (host.slots.length === 0)
-    return (
-      <Empty title="No slots" command={`windrow host show ${host.id}`}>
-        A slot is what is rented: a whole GPU, or the processors of a host. They appear with the first inventory.
-      </Empty>
-    );
   return (
-    <div className="wr-scroll">
-      <table className="wr-table">
-        <thead>
-          <tr>
-            <th scope="col">Slot</th>
-            <th scope="col">Kind</th>
-            <th scope="col">State</th>
-            <th scope="col">Cluster</th>
-            <th scope="col" className="num">
-              Token
-            </th>
-            <th scope="col">Events</th>
-          </tr>
-        </thead>
-        <tbody>
-          {host.slots.map((slot) => (
-            <tr key={slot.id}>
-              <td>
-                <Id id={slot.id} />
-              </td>
-              <td>{slot.kind.toUpperCase()}</td>
-              <td>
-                <State state={slot.state} reason={slot.unavailable} />
-                {slot.unavailable && (
-                  <Text size="xs" className="wr-quiet wr-break">
-                    {plain(slot.unavailable)}
-                  </Text>
-                )}
-              </td>
-              <td>
-                {slot.cluster_id ? (
-                  <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: slot.cluster_id }}>
-                    {plain(slot.cluster_id.slice(-8))}
-                  </Link>
-                ) : (
-                  DASH
-                )}
-              </td>
-              <td className="num">{count(slot.token)}</td>
-              <td>
-                <Link
-                  className="wr-link"
-                  to="/events"
-                  search={{ subject: slot.id }}
-                  aria-label={`Events of slot ${plain(slot.id)}`}
-                >
-                  Events
-                </Link>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <DataTable
+      of={["slot", "slots"]}
+      columns={SLOT_COLUMNS}
+      id={(slot) => slot.id}
+      rows={host.slots}
+      file={host.name}
+      empty={
+        <Empty title="No slots" command={`windrow host show ${host.id}`}>
+          A slot is what is rented: a whole GPU, or the processors of a host. They appear with the first inventory.
+        </Empty>
+      }
+    />
   );
 }
 

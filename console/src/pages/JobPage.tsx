@@ -33,7 +33,7 @@ export function JobPage() {
 
 function JobView({ job }: { job: Job }) {
   const over = isOver(job);
-  const known = useQuery(jobsQuery).data?.items ?? [];
+  const known = useQuery(jobsQuery.first).data?.items ?? [];
   return (
     <>
       <PageHead

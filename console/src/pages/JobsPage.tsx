@@ -1,31 +1,54 @@
 // What runs without me: jobs that wait, run and have run.
+
 import { Button } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { jobs as jobsQuery } from "../api/queries.ts";
 import type { Job } from "../api/types.ts";
-import type { CsvColumn } from "../csv.ts";
-import { amount, DASH, plain } from "../format.ts";
-import { CsvButton } from "../parts/Csv.tsx";
+import { amount, count, plain } from "../format.ts";
+import { figure, identity, moment, Named, simulated, state } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
-import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { usePaged } from "../parts/older.ts";
+import { Empty, PageHead, Panel } from "../parts/page.tsx";
+import { TestMoney } from "../parts/state.tsx";
+import type { Column } from "../table.ts";
 
-const COLUMNS: readonly CsvColumn<Job>[] = [
-  { name: "id", value: (row) => row.id },
-  { name: "name", value: (row) => row.name },
-  { name: "array_index", value: (row) => row.array_index },
-  { name: "state", value: (row) => row.state },
-  { name: "exit_code", value: (row) => row.exit_code },
-  { name: "attempts", value: (row) => row.attempts.length },
-  { name: "cost_so_far", value: (row) => row.cost_so_far },
-  { name: "created_at", value: (row) => row.created_at },
-  { name: "ended_at", value: (row) => row.ended_at },
+const COLUMNS: readonly Column<Job>[] = [
+  {
+    id: "name",
+    name: "Name",
+    value: (row) => row.name,
+    cell: (row) => (
+      <Named isSimulated={row.request.simulated}>
+        <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: row.id }}>
+          {plain(row.name)}
+          {row.request.array_size > 0 && ` [${row.array_index}]`}
+        </Link>
+      </Named>
+    ),
+  },
+  state(
+    "State",
+    (row) => row.state,
+    (row) => row.reason,
+  ),
+  figure("exit_code", "Exit code", (row) => row.exit_code, count),
+  figure("attempts", "Attempts", (row) => row.attempts.length, count),
+  figure(
+    "cost_so_far",
+    "Cost so far",
+    (row) => row.cost_so_far,
+    (cost) => amount(cost, 2, 6),
+  ),
+  moment("created_at", "Submitted", (row) => row.created_at),
+  moment("ended_at", "Ended", (row) => row.ended_at),
+  figure("array_index", "Array index", (row) => row.array_index, count, { optional: true }),
+  simulated((row) => row.request.simulated),
+  identity((row) => row.id, { optional: true }),
 ];
 
 export function JobsPage() {
-  const query = useQuery(jobsQuery);
-  const items = query.data?.items ?? [];
+  const list = usePaged(jobsQuery, (row) => row.id);
   const make = (
     <Button component={Link} to="/jobs/new" leftSection={<PlusIcon />}>
       New job
@@ -33,86 +56,21 @@ export function JobsPage() {
   );
   return (
     <div className="wr-page">
-      <PageHead
-        title="Jobs"
-        beside={<TestMoney />}
-        actions={
-          <>
-            <CsvButton
-              of="the jobs"
-              name="windrow-jobs"
-              columns={COLUMNS}
-              rows={() => items}
-              disabled={items.length === 0}
-            />
-            {make}
-          </>
-        }
-      />
+      <PageHead title="Jobs" beside={<TestMoney />} actions={make} />
       <Panel bare label="Jobs">
-        <Loaded query={query}>
-          {({ items }) =>
-            items.length === 0 ? (
-              <Empty title="No jobs yet" command="windrow job submit -- python train.py" action={make}>
-                A job waits for a place, runs, keeps its log and files here, and lets go; you need not stay. Submit the
-                folder you are in from a terminal, or a command alone here:
-              </Empty>
-            ) : (
-              <div className="wr-scroll">
-                <table className="wr-table">
-                  <thead>
-                    <tr>
-                      <th>Name</th>
-                      <th>State</th>
-                      <th className="num">Exit code</th>
-                      <th className="num">Attempts</th>
-                      <th className="num">Cost so far</th>
-                      <th>Submitted</th>
-                      <th>Ended</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {items.map((job) => (
-                      <Row key={job.id} job={job} />
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-            )
+        <DataTable
+          of={["job", "jobs"]}
+          columns={COLUMNS}
+          {...list}
+          address
+          empty={
+            <Empty title="No jobs yet" command="windrow job submit -- python train.py" action={make}>
+              A job waits for a place, runs, keeps its log and files here, and lets go; you need not stay. Submit the
+              folder you are in from a terminal, or a command alone here:
+            </Empty>
           }
-        </Loaded>
+        />
       </Panel>
     </div>
-  );
-}
-
-function Row({ job }: { job: Job }) {
-  return (
-    <tr>
-      <td>
-        <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: job.id }}>
-          {plain(job.name)}
-          {job.request.array_size > 0 && ` [${job.array_index}]`}
-        </Link>
-        {job.request.simulated && (
-          <>
-            {" "}
-            <Simulated />
-          </>
-        )}
-      </td>
-      <td>
-        <State state={job.state} reason={job.reason} />
-      </td>
-      <td className="num">{job.exit_code ?? DASH}</td>
-      <td className="num">{job.attempts.length}</td>
-      <td className="num">{amount(job.cost_so_far, 2, 6)}</td>
-      <td>
-        <When at={job.created_at} />
-      </td>
-      <td>
-        <When at={job.ended_at} />
-      </td>
-    </tr>
   );
 }

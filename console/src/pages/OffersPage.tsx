@@ -3,95 +3,96 @@ import { Button, Group, Text, TextInput, Tooltip } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { put } from "../api/client.ts";
 import { me as meQuery, offers as offersQuery } from "../api/queries.ts";
 import type { Offer } from "../api/types.ts";
-import type { CsvColumn } from "../csv.ts";
 import { amount, bytes, count, DASH, listed, perHour, plain } from "../format.ts";
-import { CsvButton } from "../parts/Csv.tsx";
-import { Empty, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { actions, events, figure, Named, simulated } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
+import { Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { Simulated, TestMoney } from "../parts/state.tsx";
+import { TestMoney } from "../parts/state.tsx";
 import { quoted } from "../request.ts";
+import type { Column } from "../table.ts";
 
-const COLUMNS: readonly CsvColumn<Offer>[] = [
-  { name: "tier", value: (row) => row.tier },
-  { name: "simulated", value: (row) => row.simulated },
-  { name: "unit", value: (row) => row.unit },
-  { name: "free", value: (row) => row.free },
-  { name: "total", value: (row) => row.total },
-  { name: "hosts", value: (row) => row.hosts },
-  { name: "min_memory_bytes", value: (row) => row.min_memory_bytes },
-  { name: "price_per_hour", value: (row) => row.price_per_hour },
-  { name: "suggestion", value: (row) => row.suggestion },
-  { name: "currency", value: (row) => row.currency },
+const columnsFor = (mayPrice: boolean): readonly Column<Offer>[] => [
+  {
+    id: "tier",
+    name: "Tier",
+    value: (row) => row.tier,
+    cell: (row) => (
+      <Named isSimulated={row.simulated}>
+        <strong>{plain(row.tier)}</strong>
+      </Named>
+    ),
+  },
+  figure("free", "Free", (row) => row.free, count),
+  figure("total", "Of", (row) => row.total, count),
+  figure("hosts", "Hosts", (row) => row.hosts, count),
+  figure("min_memory_bytes", "Memory from", (row) => row.min_memory_bytes, bytes),
+  { id: "runtimes", name: "Runtimes", value: (row) => row.runtimes.join(" "), cell: (row) => <Runtimes offer={row} /> },
+  figure("suggestion", "Suggestion", (row) => row.suggestion, perHour, { cell: (row) => <Suggestion offer={row} /> }),
+  figure(
+    "price_per_hour",
+    "Price per hour",
+    (row) => row.price_per_hour,
+    perHour,
+    mayPrice ? { cell: (row) => <Price offer={row} /> } : {},
+  ),
+  { id: "unit", name: "Unit", value: (row) => row.unit, optional: true },
+  { id: "currency", name: "Currency", value: (row) => row.currency, optional: true },
+  simulated((row) => row.simulated),
+  events(
+    (row) => `tier ${plain(row.tier)}`,
+    (row) => `tier/${row.tier}`,
+  ),
+  actions((row) => (
+    <Link
+      className="wr-link"
+      to="/clusters/new"
+      search={{
+        tier: row.tier,
+        hardware: row.tier.startsWith("cpu") ? "cpu" : "gpu",
+        ...(row.simulated ? { simulated: "true" } : {}),
+      }}
+    >
+      Rent
+    </Link>
+  )),
 ];
 
 export function OffersPage() {
   const query = useQuery(offersQuery);
   const me = useQuery(meQuery);
   const mayPrice = me.data?.roles.some((role) => role === "operator" || role === "provider") ?? false;
+  const columns = useMemo(() => columnsFor(mayPrice), [mayPrice]);
   return (
     <div className="wr-page">
-      <PageHead
-        title="Offers"
-        beside={<TestMoney />}
-        actions={
-          <CsvButton
-            of="the offers"
-            name="windrow-offers"
-            columns={COLUMNS}
-            rows={() => query.data ?? []}
-            disabled={!query.data?.length}
-          />
-        }
-      />
+      <PageHead title="Offers" beside={<TestMoney />} />
       <Panel bare label="Offers">
-        <Loaded query={query}>
-          {(offers) =>
-            offers.length === 0 ? (
-              <Empty
-                title="Nothing is offered yet"
-                command="windrow offer ls"
-                action={
-                  <Button component={Link} to="/join">
-                    Join a host
-                  </Button>
-                }
-              >
-                Each host is put in a tier by what was measured; each tier has one price per hour. Offers appear with
-                the first host.
-              </Empty>
-            ) : (
-              <div className="wr-scroll">
-                <table className="wr-table">
-                  <thead>
-                    <tr>
-                      <th>Tier</th>
-                      <th className="num">Free</th>
-                      <th className="num">Of</th>
-                      <th className="num">Hosts</th>
-                      <th className="num">Memory from</th>
-                      <th>Runtimes</th>
-                      <th className="num">Suggestion</th>
-                      <th className="num">Price per hour</th>
-                      <th>Events</th>
-                      <th>
-                        <span className="wr-unseen">Rent</span>
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {offers.map((offer) => (
-                      <Row key={`${offer.tier} ${offer.simulated}`} offer={offer} mayPrice={mayPrice} />
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-            )
+        <DataTable
+          of={["offer", "offers"]}
+          columns={columns}
+          id={(row) => `${row.tier} ${row.simulated}`}
+          rows={query.data}
+          query={query}
+          address
+          empty={
+            <Empty
+              title="Nothing is offered yet"
+              command="windrow offer ls"
+              action={
+                <Button component={Link} to="/join">
+                  Join a host
+                </Button>
+              }
+            >
+              Each host is put in a tier by what was measured; each tier has one price per hour. Offers appear with the
+              first host.
+            </Empty>
           }
-        </Loaded>
+        />
       </Panel>
       <Text size="sm" className="wr-quiet" mt="sm">
         A price is per GPU, or per processor in cpu tiers, and is frozen for a cluster when it is created: changing it
@@ -101,71 +102,32 @@ export function OffersPage() {
   );
 }
 
-function Row({ offer, mayPrice }: { offer: Offer; mayPrice: boolean }) {
+function Runtimes({ offer }: { offer: Offer }) {
   return (
-    <tr>
-      <td>
-        <strong>{plain(offer.tier)}</strong>
-        {offer.simulated && (
-          <>
-            {" "}
-            <Simulated />
-          </>
-        )}
-      </td>
-      <td className="num">{count(offer.free)}</td>
-      <td className="num">{count(offer.total)}</td>
-      <td className="num">{count(offer.hosts)}</td>
-      <td className="num">{bytes(offer.min_memory_bytes)}</td>
-      <td>
-        {listed(offer.runtimes)}
-        {offer.container_users && (
-          <div className="wr-quiet">
-            {offer.container_users === "own"
-              ? "containers have users of their own"
-              : "containers share the host's users"}
-          </div>
-        )}
-        {offer.notes.map((note) => (
-          <div key={note} className="wr-quiet">
-            {plain(note)}
-          </div>
-        ))}
-      </td>
-      <td className="num">
-        {offer.suggestion_reason ? (
-          <Tooltip label={offer.suggestion_reason} multiline maw={360}>
-            <span tabIndex={0}>{perHour(offer.suggestion)}</span>
-          </Tooltip>
-        ) : (
-          perHour(offer.suggestion)
-        )}
-      </td>
-      <td className="num">{mayPrice ? <Price offer={offer} /> : perHour(offer.price_per_hour)}</td>
-      <td>
-        <Link
-          className="wr-link"
-          to="/events"
-          search={{ subject: `tier/${offer.tier}` }}
-          aria-label={`Events of tier ${plain(offer.tier)}`}
-        >
-          Events
-        </Link>
-      </td>
-      <td>
-        <Link
-          className="wr-link"
-          to="/clusters/new"
-          search={{
-            tier: offer.tier,
-            hardware: offer.tier.startsWith("cpu") ? "cpu" : "gpu",
-            ...(offer.simulated ? { simulated: "true" } : {}),
-          }}
-        >
-          Rent
-        </Link>
-      </td>
-    </tr>
+    <>
+      {listed(offer.runtimes)}
+      {offer.container_users && (
+        <div className="wr-quiet">
+          {offer.container_users === "own" ? "containers have users of their own" : "containers share the host's users"}
+        </div>
+      )}
+      {offer.notes.map((note) => (
+        <div key={note} className="wr-quiet">
+          {plain(note)}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function Suggestion({ offer }: { offer: Offer }) {
+  const shown = perHour(offer.suggestion);
+  return offer.suggestion_reason ? (
+    <Tooltip label={offer.suggestion_reason} multiline maw={360}>
+      <span tabIndex={0}>{shown}</span>
+    </Tooltip>
+  ) : (
+    shown
   );
 }
 

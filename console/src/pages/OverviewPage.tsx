@@ -6,14 +6,16 @@ import { useEffect } from "react";
 import { me as meQuery, overview as overviewQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Overview, TierCounts, UseCounts } from "../api/types.ts";
-import type { CsvColumn } from "../csv.ts";
-import { amount, count, plain } from "../format.ts";
+import { amount, count, plain, words } from "../format.ts";
 import { DayBars, USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
 import { CsvButton } from "../parts/Csv.tsx";
-import { EventTable } from "../parts/EventList.tsx";
+import { figure, Named, simulated } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
+import { EVENT_COLUMNS } from "../parts/EventList.tsx";
 import { JoinIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Simulated, TestMoney } from "../parts/state.tsx";
+import type { Column } from "../table.ts";
 
 /** Events come in bursts; counting again for each of them would be waste. */
 const SETTLE_MS = 400;
@@ -103,7 +105,14 @@ function Shown({ data }: { data: Overview }) {
             bare
           >
             {data.events.length ? (
-              <EventTable rows={data.events} about />
+              <DataTable
+                of={["event", "events"]}
+                columns={EVENT_COLUMNS}
+                id={(event) => event.id}
+                rows={data.events}
+                bare
+                empty={null}
+              />
             ) : (
               <Empty title="No events to show">
                 All events at once are for operators and auditors; those of a host are on its page.
@@ -182,93 +191,60 @@ function Counted({
   );
 }
 
-const TIER_CSV: readonly CsvColumn<TierCounts>[] = [
-  { name: "tier", value: (row) => row.tier },
-  { name: "simulated", value: (row) => row.simulated },
+/** A tier's bar and figures are of its GPUs where it has any, else of its hosts. */
+const countsOf = (tier: TierCounts) => (tier.gpus.total ? tier.gpus : tier.hosts);
+
+const TIER_COLUMNS: readonly Column<TierCounts>[] = [
+  {
+    id: "tier",
+    name: "Tier",
+    value: (row) => row.tier,
+    cell: (row) => (
+      <Named isSimulated={row.simulated}>
+        <Link className="wr-link" to="/fleet" search={{ tier: row.tier }}>
+          {plain(row.tier)}
+        </Link>
+      </Named>
+    ),
+  },
+  {
+    id: "now",
+    name: "Now",
+    width: "34%",
+    cell: (row) => <UseBar counts={countsOf(row)} label={`${plain(row.tier)}${row.simulated ? ", simulated" : ""}`} />,
+  },
+  ...(["rented", "idle", "faulty", "offline"] as const).map((use) =>
+    figure<TierCounts, number>(use, words(use), (row) => countsOf(row)[use], count),
+  ),
+  figure("hosts", "Hosts", (row) => row.hosts.total, count),
+  simulated((row) => row.simulated),
   ...(["hosts", "gpus"] as const).flatMap((kind) =>
-    (["total", "rented", "idle", "withheld", "faulty", "offline"] as const).map(
-      (use): CsvColumn<TierCounts> => ({ name: `${kind}_${use}`, value: (row) => row[kind][use] }),
+    (["total", "rented", "idle", "withheld", "faulty", "offline"] as const).map((use) =>
+      figure<TierCounts, number>(
+        `${kind}_${use}`,
+        `${kind === "gpus" ? "GPUs" : "Hosts"} ${use === "total" ? "in all" : use}`,
+        (row) => row[kind][use],
+        count,
+        { optional: true },
+      ),
     ),
   ),
 ];
 
-/** A tier's bar is of its GPUs where it has any, else of its hosts. */
 function Tiers({ tiers }: { tiers: readonly TierCounts[] }) {
   return (
-    <Panel
-      title="By tier"
-      actions={
-        <CsvButton
-          of="the tiers"
-          name="windrow-tiers"
-          columns={TIER_CSV}
-          rows={() => tiers}
-          disabled={tiers.length === 0}
-        />
-      }
-      bare
-    >
-      {tiers.length === 0 ? (
-        <Empty title="No tier yet" command="windrow host ls">
-          A host's tier follows from its inventory, seconds after it joined.
-        </Empty>
-      ) : (
-        <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of tiers">
-          <table className="wr-table wr-table-tight">
-            <thead>
-              <tr>
-                <th scope="col">Tier</th>
-                <th scope="col" style={{ width: "34%" }}>
-                  Now
-                </th>
-                <th scope="col" className="num">
-                  Rented
-                </th>
-                <th scope="col" className="num">
-                  Idle
-                </th>
-                <th scope="col" className="num">
-                  Faulty
-                </th>
-                <th scope="col" className="num">
-                  Offline
-                </th>
-                <th scope="col" className="num">
-                  Hosts
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {tiers.map((tier) => {
-                const counts = tier.gpus.total ? tier.gpus : tier.hosts;
-                return (
-                  <tr key={`${tier.tier} ${tier.simulated}`}>
-                    <td>
-                      <Link className="wr-link" to="/fleet" search={{ tier: tier.tier }}>
-                        {plain(tier.tier)}
-                      </Link>
-                      {tier.simulated && (
-                        <>
-                          {" "}
-                          <Simulated />
-                        </>
-                      )}
-                    </td>
-                    <td>
-                      <UseBar counts={counts} label={`${plain(tier.tier)}${tier.simulated ? ", simulated" : ""}`} />
-                    </td>
-                    <td className="num">{count(counts.rented)}</td>
-                    <td className="num">{count(counts.idle)}</td>
-                    <td className="num">{count(counts.faulty)}</td>
-                    <td className="num">{count(counts.offline)}</td>
-                    <td className="num">{count(tier.hosts.total)}</td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
-      )}
+    <Panel title="By tier" bare>
+      <DataTable
+        of={["tier", "tiers"]}
+        columns={TIER_COLUMNS}
+        id={(row) => `${row.tier} ${row.simulated}`}
+        rows={tiers}
+        empty={
+          <Empty title="No tier yet" command="windrow host ls">
+            A host's tier follows from its inventory, seconds after it joined.
+          </Empty>
+        }
+      />
     </Panel>
   );
 }

@@ -1,4 +1,5 @@
 // Accounts of this market: who they are, what they can spend; operators add, credit, suspend and resume them.
+
 import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -6,14 +7,16 @@ import { type FormEvent, type ReactNode, useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, people as peopleQuery } from "../api/queries.ts";
 import type { Person, PersonMade, Role } from "../api/types.ts";
-import { count, money, plain } from "../format.ts";
-import { FilterBox } from "../parts/FilterBox.tsx";
+import { listed, money, plain } from "../format.ts";
+import { actions, identity, moment, state } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Command, Empty, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { State, When } from "../parts/state.tsx";
-import { matchingPeople, type PersonDraft, toCredit, toPerson } from "../people.ts";
+import { When } from "../parts/state.tsx";
+import { type PersonDraft, toCredit, toPerson } from "../people.ts";
 import { operand } from "../request.ts";
+import type { Column } from "../table.ts";
 
 const ROLES: readonly (readonly [Role, string])[] = [
   ["renter", "rents hardware"],
@@ -23,10 +26,44 @@ const ROLES: readonly (readonly [Role, string])[] = [
 ];
 type Asked = { kind: "add" } | { kind: "credit" | "link" | "suspend" | "resume"; person: Person };
 
+const columnsFor = (mine: string | undefined, ask: (asked: Asked) => void): readonly Column<Person>[] => [
+  {
+    id: "name",
+    name: "Name",
+    value: (row) => row.name,
+    cell: (row) => (
+      <>
+        {plain(row.name)}
+        {row.id === mine && (
+          <>
+            {" "}
+            <span className="wr-mark">you</span>
+          </>
+        )}
+      </>
+    ),
+  },
+  { id: "roles", name: "Roles", value: (row) => row.roles.join(" "), cell: (row) => listed(row.roles) },
+  state("State", (row) => row.state),
+  {
+    id: "balance",
+    name: "Balance",
+    number: true,
+    value: (row) => row.balance.amount,
+    cell: ({ balance }) => (
+      <span title={`${balance.amount} ${balance.currency}`}>{money(balance.amount, balance.currency, 2, 2)}</span>
+    ),
+  },
+  moment("created_at", "Added", (row) => row.created_at),
+  identity((row) => row.id),
+  actions((row) => <Actions person={row} isMine={row.id === mine} ask={ask} />),
+];
+
 export function PeoplePage() {
   const query = useQuery(peopleQuery);
-  const [typed, setTyped] = useState("");
+  const mine = useQuery(meQuery).data?.account.id;
   const [asked, ask] = useState<Asked | null>(null);
+  const columns = useMemo(() => columnsFor(mine, ask), [mine]);
   const close = () => ask(null);
   return (
     <div className="wr-page">
@@ -38,21 +75,21 @@ export function PeoplePage() {
           </Button>
         }
       />
-      <Panel
-        title="Accounts"
-        bare
-        actions={
-          <FilterBox
-            value={typed}
-            onChange={setTyped}
-            placeholder="Name, role or state"
-            label="Search people"
-            width={200}
-            restMs={0}
-          />
-        }
-      >
-        <Loaded query={query}>{(items) => <Listed items={items} typed={typed} ask={ask} />}</Loaded>
+      <Panel bare label="Accounts">
+        <DataTable
+          of={["person", "people"]}
+          columns={columns}
+          id={(row) => row.id}
+          rows={query.data}
+          query={query}
+          address
+          empty={null}
+        />
+        {query.data?.length === 1 && (
+          <Empty title="Only you are here" command="windrow account add NAME --role renter --credit 50">
+            Add a person to give someone an account with its own credits, tokens, hosts and clusters.
+          </Empty>
+        )}
       </Panel>
       {asked?.kind === "add" && <AddPerson close={close} />}
       {asked?.kind === "credit" && <Credit person={asked.person} close={close} />}
@@ -60,80 +97,6 @@ export function PeoplePage() {
       {asked?.kind === "suspend" && <Suspend person={asked.person} close={close} />}
       {asked?.kind === "resume" && <Resume person={asked.person} close={close} />}
     </div>
-  );
-}
-
-function Listed({ items, typed, ask }: { items: readonly Person[]; typed: string; ask: (asked: Asked) => void }) {
-  const me = useQuery(meQuery);
-  const found = matchingPeople(items, typed);
-  const mine = me.data?.account.id;
-  if (!found.length && items.length)
-    return <Empty title={`No person matches “${plain(typed)}”`}>Search looks at names, roles, states and ids.</Empty>;
-  return (
-    <>
-      <div className="wr-scroll" style={{ position: "relative" }}>
-        <table className="wr-table wr-table-tight wr-cards" data-testid="people">
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>Roles</th>
-              <th>State</th>
-              <th className="num">Balance</th>
-              <th>Added</th>
-              <th>Id</th>
-              <th>
-                <span className="wr-unseen">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.map((person) => (
-              <tr key={person.id}>
-                <td data-label="Name">
-                  <span>
-                    {plain(person.name)}
-                    {person.id === mine && (
-                      <>
-                        {" "}
-                        <span className="wr-mark">you</span>
-                      </>
-                    )}
-                  </span>
-                </td>
-                <td data-label="Roles" style={{ whiteSpace: "normal" }}>
-                  {person.roles.join(", ")}
-                </td>
-                <td data-label="State">
-                  <State state={person.state} />
-                </td>
-                <td className="num" data-label="Balance" title={`${person.balance.amount} ${person.balance.currency}`}>
-                  {money(person.balance.amount, person.balance.currency, 2, 2)}
-                </td>
-                <td data-label="Added">
-                  <When at={person.created_at} />
-                </td>
-                <td data-label="Id">
-                  <Id id={person.id} />
-                </td>
-                <td>
-                  <Actions person={person} isMine={person.id === mine} ask={ask} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {items.length === 1 && found.length === 1 && (
-        <Empty title="Only you are here" command="windrow account add NAME --role renter --credit 50">
-          Add a person to give someone an account with its own credits, tokens, hosts and clusters.
-        </Empty>
-      )}
-      {items.length > 1 && (
-        <Text size="xs" className="wr-quiet" px={12} py={8} data-testid="shown">
-          {count(found.length)} of {count(items.length)} people
-        </Text>
-      )}
-    </>
   );
 }
 

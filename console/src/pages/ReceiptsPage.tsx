@@ -1,107 +1,80 @@
 // What was paid: the list, and one receipt to check or to print.
+
 import { Button, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { receipt as receiptQuery, receipts as receiptsQuery } from "../api/queries.ts";
-import type { Receipt } from "../api/types.ts";
-import type { CsvColumn } from "../csv.ts";
+import type { Receipt, ReceiptLine, ReceiptTransfer } from "../api/types.ts";
 import { amount, count, DASH, duration, exact, money, plain, shortIds, words } from "../format.ts";
-import { CsvButton } from "../parts/Csv.tsx";
+import { figure, identity, moment, Named, simulated } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { PrintIcon } from "../parts/icons.tsx";
-import { Empty, Facts, Id, Loaded, PageHead, Panel } from "../parts/page.tsx";
-import { Simulated, TestMoney, When } from "../parts/state.tsx";
+import { usePaged } from "../parts/older.ts";
+import { Empty, Facts, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { Simulated, TestMoney } from "../parts/state.tsx";
+import type { Column } from "../table.ts";
 
-const COLUMNS: readonly CsvColumn<Receipt>[] = [
-  { name: "id", value: (row) => row.id },
-  { name: "cluster_id", value: (row) => row.cluster_id },
-  { name: "cluster_name", value: (row) => row.cluster_name },
-  { name: "simulated", value: (row) => row.simulated },
-  { name: "tier", value: (row) => row.tier },
-  { name: "price_per_hour", value: (row) => row.price_per_hour },
-  { name: "running_seconds", value: (row) => row.running_seconds },
-  { name: "amount", value: (row) => row.amount },
-  { name: "currency", value: (row) => row.currency },
-  { name: "started_at", value: (row) => row.started_at },
-  { name: "ended_at", value: (row) => row.ended_at },
+const COLUMNS: readonly Column<Receipt>[] = [
+  {
+    id: "cluster_name",
+    name: "Cluster",
+    value: (row) => row.cluster_name,
+    cell: (row) => (
+      <Named isSimulated={row.simulated}>
+        <Link className="wr-link" to="/receipts/$receiptId" params={{ receiptId: row.id }}>
+          {plain(row.cluster_name)}
+        </Link>
+      </Named>
+    ),
+  },
+  { id: "tier", name: "Tier", value: (row) => row.tier, facet: true, facetName: plain },
+  figure(
+    "price_per_hour",
+    "Price per hour",
+    (row) => row.price_per_hour,
+    (price) => amount(price, 2, 4),
+  ),
+  figure("running_seconds", "Signed running", (row) => row.running_seconds, duration),
+  {
+    id: "amount",
+    name: "Amount",
+    number: true,
+    value: (row) => row.amount,
+    cell: (row) => money(row.amount, row.currency, 2, 8),
+  },
+  moment("ended_at", "Ended", (row) => row.ended_at, "still running"),
+  identity((row) => row.id, { name: "Receipt" }),
+  { id: "currency", name: "Currency", value: (row) => row.currency, optional: true },
+  { ...moment("started_at", "Started", (row) => row.started_at), optional: true },
+  simulated((row) => row.simulated),
+  identity((row) => row.cluster_id, { id: "cluster_id", name: "Cluster id", optional: true }),
 ];
 
 export function ReceiptsPage() {
-  const query = useQuery(receiptsQuery());
-  const items = query.data?.items ?? [];
+  const list = usePaged(receiptsQuery(), (row) => row.id);
   return (
     <div className="wr-page">
-      <PageHead
-        title="Receipts"
-        beside={<TestMoney />}
-        actions={
-          <CsvButton
-            of="the receipts"
-            name="windrow-receipts"
-            columns={COLUMNS}
-            rows={() => items}
-            disabled={items.length === 0}
-          />
-        }
-      />
+      <PageHead title="Receipts" beside={<TestMoney />} />
       <Panel bare label="Receipts">
-        <Loaded query={query}>
-          {({ items }) =>
-            items.length === 0 ? (
-              <Empty
-                title="No receipts yet"
-                command="windrow run -- python -c 'print(6 * 7)'"
-                action={
-                  <Button component={Link} to="/clusters/new">
-                    New cluster
-                  </Button>
-                }
-              >
-                A receipt is written for each cluster, from the running seconds that its host signed.
-              </Empty>
-            ) : (
-              <div className="wr-scroll">
-                <table className="wr-table">
-                  <thead>
-                    <tr>
-                      <th>Cluster</th>
-                      <th>Tier</th>
-                      <th className="num">Price per hour</th>
-                      <th className="num">Signed running</th>
-                      <th className="num">Amount</th>
-                      <th>Ended</th>
-                      <th>Receipt</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {items.map((one) => (
-                      <tr key={one.id}>
-                        <td>
-                          <Link className="wr-link" to="/receipts/$receiptId" params={{ receiptId: one.id }}>
-                            {plain(one.cluster_name)}
-                          </Link>
-                          {one.simulated && (
-                            <>
-                              {" "}
-                              <Simulated />
-                            </>
-                          )}
-                        </td>
-                        <td>{plain(one.tier)}</td>
-                        <td className="num">{amount(one.price_per_hour, 2, 4)}</td>
-                        <td className="num">{duration(one.running_seconds)}</td>
-                        <td className="num">{money(one.amount, one.currency, 2, 8)}</td>
-                        <td>{one.ended_at ? <When at={one.ended_at} /> : "still running"}</td>
-                        <td>
-                          <Id id={one.id} />
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-            )
+        <DataTable
+          of={["receipt", "receipts"]}
+          columns={COLUMNS}
+          {...list}
+          address
+          empty={
+            <Empty
+              title="No receipts yet"
+              command="windrow run -- python -c 'print(6 * 7)'"
+              action={
+                <Button component={Link} to="/clusters/new">
+                  New cluster
+                </Button>
+              }
+            >
+              A receipt is written for each cluster, from the running seconds that its host signed.
+            </Empty>
           }
-        </Loaded>
+        />
       </Panel>
     </div>
   );
@@ -118,6 +91,74 @@ export function ReceiptPage() {
     </div>
   );
 }
+
+const LINES: readonly Column<ReceiptLine>[] = [
+  identity((line) => line.workload_id, { name: "Workload" }),
+  {
+    id: "host_id",
+    name: "Host",
+    value: (line) => line.host_id,
+    cell: (line) => (
+      <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: line.host_id }}>
+        {plain(line.host_id.slice(-8))}
+      </Link>
+    ),
+  },
+  figure("running_seconds", "Seconds", (line) => line.running_seconds, String),
+  figure("receipts", "Signed receipts", (line) => line.receipts, count),
+  {
+    id: "numbers",
+    name: "Numbers",
+    value: (line) => line.first_number,
+    cell: (line) => (line.first_number === null ? DASH : `${line.first_number} to ${line.last_number ?? DASH}`),
+  },
+  { id: "final", name: "Final", value: (line) => line.final },
+  {
+    id: "end_reason",
+    name: "Ended because",
+    value: (line) => [line.end_reason, line.note].filter(Boolean).join("; "),
+  },
+  figure(
+    "amount",
+    "Amount",
+    (line) => line.amount,
+    (text) => amount(text, 2, 8),
+  ),
+];
+
+const TRANSFERS: readonly Column<ReceiptTransfer>[] = [
+  {
+    id: "at",
+    name: "When",
+    value: (transfer) => transfer.at,
+    cell: (transfer) => <time dateTime={transfer.at}>{exact(transfer.at)}</time>,
+  },
+  {
+    id: "kind",
+    name: "Kind",
+    value: (transfer) => transfer.kind,
+    cell: (transfer) => <span title={transfer.memo}>{words(transfer.kind)}</span>,
+  },
+  ...(["debit", "credit"] as const).map(
+    (side): Column<ReceiptTransfer> => ({
+      id: side,
+      name: side === "debit" ? "From" : "To",
+      value: (transfer) => transfer[side],
+      cell: (transfer) => (
+        <span className="wr-mono" title={plain(transfer[side])}>
+          {shortIds(transfer[side])}
+        </span>
+      ),
+    }),
+  ),
+  figure(
+    "amount",
+    "Amount",
+    (transfer) => transfer.amount,
+    (text) => amount(text, 2, 8),
+  ),
+  identity((transfer) => transfer.id),
+];
 
 function ReceiptView({ receipt }: { receipt: Receipt }) {
   const sum = (text: string | null) => money(text, receipt.currency, 2, 8);
@@ -186,78 +227,24 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
           </Text>
         </Panel>
         <Panel title="Signed running time" bare>
-          <div className="wr-scroll">
-            <table className="wr-table">
-              <thead>
-                <tr>
-                  <th>Workload</th>
-                  <th>Host</th>
-                  <th className="num">Seconds</th>
-                  <th className="num">Signed receipts</th>
-                  <th>Numbers</th>
-                  <th>Final</th>
-                  <th>Ended because</th>
-                  <th className="num">Amount</th>
-                </tr>
-              </thead>
-              <tbody>
-                {receipt.lines.map((line) => (
-                  <tr key={line.workload_id}>
-                    <td>
-                      <Id id={line.workload_id} />
-                    </td>
-                    <td>
-                      <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: line.host_id }}>
-                        {plain(line.host_id.slice(-8))}
-                      </Link>
-                    </td>
-                    <td className="num">{line.running_seconds}</td>
-                    <td className="num">{count(line.receipts)}</td>
-                    <td>{line.first_number === null ? DASH : `${line.first_number} to ${line.last_number ?? DASH}`}</td>
-                    <td>{line.final ? "yes" : "no"}</td>
-                    <td className="wr-break">{plain([line.end_reason, line.note].filter(Boolean).join("; "))}</td>
-                    <td className="num">{amount(line.amount, 2, 8)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <DataTable
+            of={["workload", "workloads"]}
+            columns={LINES}
+            id={(line) => line.workload_id}
+            rows={receipt.lines}
+            bare
+            empty={<Empty title="No host has signed anything yet" />}
+          />
         </Panel>
         <Panel title="Postings" bare>
-          <div className="wr-scroll">
-            <table className="wr-table wr-table-tight">
-              <thead>
-                <tr>
-                  <th>When</th>
-                  <th>Kind</th>
-                  <th>From</th>
-                  <th>To</th>
-                  <th className="num">Amount</th>
-                  <th>Id</th>
-                </tr>
-              </thead>
-              <tbody>
-                {receipt.transfers.map((transfer) => (
-                  <tr key={transfer.id}>
-                    <td>
-                      <time dateTime={transfer.at}>{exact(transfer.at)}</time>
-                    </td>
-                    <td title={transfer.memo}>{words(transfer.kind)}</td>
-                    <td className="wr-mono" title={plain(transfer.debit)}>
-                      {shortIds(transfer.debit)}
-                    </td>
-                    <td className="wr-mono" title={plain(transfer.credit)}>
-                      {shortIds(transfer.credit)}
-                    </td>
-                    <td className="num">{amount(transfer.amount, 2, 8)}</td>
-                    <td>
-                      <Id id={transfer.id} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <DataTable
+            of={["posting", "postings"]}
+            columns={TRANSFERS}
+            id={(transfer) => transfer.id}
+            rows={receipt.transfers}
+            bare
+            empty={<Empty title="Nothing was posted yet" />}
+          />
         </Panel>
         <Text size="xs" className="wr-quiet wr-break">
           Receipt {plain(receipt.id)} · cluster{" "}

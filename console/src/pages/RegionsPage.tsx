@@ -2,33 +2,24 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useMemo, useRef, useState } from "react";
 import { post } from "../api/client.ts";
 import { accesses as accessesQuery, me as meQuery } from "../api/queries.ts";
 import type { Access } from "../api/types.ts";
-import { compareTexts, count, DASH, measured, percent, plain, shortId } from "../format.ts";
+import { compareTexts, count, measured, percent, plain, shortId } from "../format.ts";
+import { mapHeight } from "../map/layout.ts";
+import { actions, events, figure, identity, moment, state } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { Empty, Id, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { StopGuard, StopPanel } from "../parts/StopTest.tsx";
-import { Meter, State, When } from "../parts/state.tsx";
+import { Meter, State } from "../parts/state.tsx";
+import { useWidth } from "../parts/width.ts";
 import { quoted } from "../request.ts";
+import type { Column } from "../table.ts";
 
 /** The tables need no map: it is fetched beside them. */
 const AgentsMap = lazy(() => import("../map/AgentsMap.tsx").then((module) => ({ default: module.AgentsMap })));
-
-/** The same widths in every region, so that one reads down the page. */
-const COLUMNS: readonly (readonly [name: string, width: string, number?: true])[] = [
-  ["Access", "17%"],
-  ["State", "15%"],
-  ["Agents", "8%", true],
-  ["Load", "14%"],
-  ["Round trip", "10%", true],
-  ["Workers", "8%", true],
-  ["Since", "8%"],
-  ["Events", "7%"],
-  ["Do", "17%", true],
-];
 
 type Verb = "drain" | "resume";
 interface Asked {
@@ -41,6 +32,7 @@ export function RegionsPage() {
   const me = useQuery(meQuery);
   const [asked, ask] = useState<Asked | null>(null);
   const mayAct = me.data?.roles.includes("operator") ?? false;
+  const columns = useMemo(() => columnsFor(mayAct ? ask : null), [mayAct]);
   return (
     <div className="wr-page">
       <PageHead title="Regions" />
@@ -56,9 +48,7 @@ export function RegionsPage() {
           ) : (
             <div className="wr-stack">
               <Panel title="Map" bare>
-                <Suspense fallback={<Waiting lines={6} />}>
-                  <AgentsMap accesses={all} />
-                </Suspense>
+                <MapPlace accesses={all} />
               </Panel>
               {all
                 .filter((one) => one.stopped_at)
@@ -67,24 +57,14 @@ export function RegionsPage() {
                 ))}
               {byRegion(all).map(([region, accesses]) => (
                 <Panel key={region ?? ""} title={region === null ? "Region not known" : plain(region)} bare>
-                  <div className="wr-scroll">
-                    <table className="wr-table" style={{ tableLayout: "fixed", minWidth: 860 }}>
-                      <thead>
-                        <tr>
-                          {COLUMNS.map(([name, width, number]) => (
-                            <th key={name} style={{ width }} className={number ? "num" : undefined}>
-                              {name === "Do" ? <span className="wr-unseen">{name}</span> : name}
-                            </th>
-                          ))}
-                        </tr>
-                      </thead>
-                      <tbody>
-                        {accesses.map((access) => (
-                          <Row key={access.id} access={access} ask={mayAct ? ask : null} />
-                        ))}
-                      </tbody>
-                    </table>
-                  </div>
+                  <DataTable
+                    of={["Access", "Accesses"]}
+                    columns={columns}
+                    id={(row) => row.id}
+                    rows={accesses}
+                    bare
+                    empty={null}
+                  />
                 </Panel>
               ))}
             </div>
@@ -110,6 +90,21 @@ export function RegionsPage() {
   );
 }
 
+/** As high as the map will be before it comes, so that nothing below it moves. */
+function MapPlace({ accesses }: { accesses: readonly Access[] }) {
+  const ref = useRef<HTMLDivElement>(null);
+  const width = useWidth(ref);
+  const places = accesses.filter((one) => one.state !== "departed");
+  const isEmpty = places.every((one) => one.agents === 0);
+  return (
+    <div ref={ref} style={{ minHeight: isEmpty || !width ? undefined : mapHeight(places, width) }}>
+      <Suspense fallback={<Waiting lines={6} />}>
+        <AgentsMap accesses={accesses} />
+      </Suspense>
+    </div>
+  );
+}
+
 function othersOf(access: Access, all: readonly Access[] = []): readonly Access[] {
   return all.filter((one) => one.id !== access.id && one.state === "serving");
 }
@@ -121,57 +116,78 @@ function byRegion(all: readonly Access[]): [string | null, Access[]][] {
   return [...found].sort(([one], [other]) => (one === null ? 1 : other === null ? -1 : compareTexts(one, other)));
 }
 
-function Row({ access, ask }: { access: Access; ask: ((asked: Asked) => void) | null }) {
-  const attached = access.state !== "departed";
+const isAttached = (access: Access): boolean => access.state !== "departed";
+const nameOf = (access: Access): string => plain(shortId(access.id));
+
+/** The same widths in every region, so that one reads down the page. */
+const columnsFor = (ask: ((asked: Asked) => void) | null): readonly Column<Access>[] => [
+  identity((row) => row.id, {
+    name: "Access",
+    width: "17%",
+    cell: (row) => (
+      <>
+        <Id id={row.id} />
+        {row.address && <div className="wr-quiet wr-break">{plain(row.address)}</div>}
+      </>
+    ),
+  }),
+  state("State", (row) => row.state, undefined, {
+    width: "15%",
+    cell: (row) => (
+      <>
+        <State state={row.state} reason={row.drain_reason && plain(row.drain_reason)} />
+        {row.state === "departed" && row.drained_at && <div className="wr-quiet">drained, also when it is back</div>}
+        {row.state === "draining" && <Leaving access={row} />}
+      </>
+    ),
+  }),
+  figure("agents", "Agents", (row) => (isAttached(row) ? row.agents : null), count, { width: "8%" }),
+  {
+    id: "load",
+    name: "Load",
+    width: "14%",
+    value: (row) => (isAttached(row) ? row.load_permille / 1000 : null),
+    cell: (row) => {
+      const load = isAttached(row) ? row.load_permille / 1000 : null;
+      return <Meter ratio={load} text={percent(load)} label={`Load of ${nameOf(row)}`} />;
+    },
+  },
+  figure(
+    "rtt_ms",
+    "Round trip",
+    (row) => row.rtt_ms,
+    (ms) => measured(ms, "ms"),
+    { width: "10%" },
+  ),
+  figure("workers", "Workers", (row) => (isAttached(row) ? row.workers : null), count, { width: "8%" }),
+  { ...moment<Access>("since", "Since", (row) => row.since), width: "8%" },
+  events(
+    (row) => `Access ${nameOf(row)}`,
+    (row) => row.id,
+  ),
+  ...(ask ? [actions<Access>((row) => <Actions access={row} ask={ask} />)] : []),
+];
+
+function Actions({ access, ask }: { access: Access; ask: (asked: Asked) => void }) {
   const verb: Verb = access.drained_at ? "resume" : "drain";
-  const name = plain(shortId(access.id));
-  const load = access.load_permille / 1000;
+  const name = nameOf(access);
   return (
-    <tr>
-      <td>
-        <Id id={access.id} />
-        {access.address && <div className="wr-quiet wr-break">{plain(access.address)}</div>}
-      </td>
-      <td>
-        <State state={access.state} reason={access.drain_reason && plain(access.drain_reason)} />
-        {access.state === "departed" && access.drained_at && (
-          <div className="wr-quiet">drained, also when it is back</div>
-        )}
-        {access.state === "draining" && <Leaving access={access} />}
-      </td>
-      <td className="num">{attached ? count(access.agents) : DASH}</td>
-      <td>
-        <Meter ratio={attached ? load : null} text={attached ? percent(load) : DASH} label={`Load of ${name}`} />
-      </td>
-      <td className="num">{measured(access.rtt_ms, "ms")}</td>
-      <td className="num">{attached ? count(access.workers) : DASH}</td>
-      <td>{access.since ? <When at={access.since} /> : DASH}</td>
-      <td>
-        <Link className="wr-link" to="/events" search={{ subject: access.id }} aria-label={`Events of Access ${name}`}>
-          Events
-        </Link>
-      </td>
-      <td className="num">
-        {ask && (
-          <Group gap={6} justify="flex-end">
-            {access.stop_name && attached && (
-              <Button
-                variant="default"
-                color="red"
-                onClick={() => ask({ access, verb: "stop" })}
-                aria-label={`Stop ${name} as a test`}
-                title="Development only: kill it and count what is lost"
-              >
-                Stop
-              </Button>
-            )}
-            <Button variant="default" onClick={() => ask({ access, verb })} aria-label={`${NAMES[verb]} ${name}`}>
-              {NAMES[verb]}
-            </Button>
-          </Group>
-        )}
-      </td>
-    </tr>
+    <Group gap={6} justify="flex-end">
+      {access.stop_name && isAttached(access) && (
+        <Button
+          variant="default"
+          color="red"
+          onClick={() => ask({ access, verb: "stop" })}
+          aria-label={`Stop ${name} as a test`}
+          title="Development only: kill it and count what is lost"
+        >
+          Stop
+        </Button>
+      )}
+      <Button variant="default" onClick={() => ask({ access, verb })} aria-label={`${NAMES[verb]} ${name}`}>
+        {NAMES[verb]}
+      </Button>
+    </Group>
   );
 }
 

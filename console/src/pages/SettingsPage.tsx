@@ -6,9 +6,14 @@ import { remove } from "../api/client.ts";
 import { me as meQuery, sessions as sessionsQuery } from "../api/queries.ts";
 import type { SessionRow } from "../api/types.ts";
 import { listed, money, plain } from "../format.ts";
-import { Empty, Facts, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { actions, moment } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
+import { Empty, Facts, Id, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { TestMoney, When } from "../parts/state.tsx";
 import { signOut } from "../session.ts";
+import type { Column } from "../table.ts";
+
+const browserOf = (session: SessionRow): string => plain((session.browser ?? "A browser").replaceAll("_", " "));
 
 export function SettingsPage() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
@@ -96,81 +101,63 @@ export function SettingsPage() {
   );
 }
 
-function Sessions() {
-  const query = useQuery(sessionsQuery);
-  return (
-    <Loaded query={query}>
-      {(items) =>
-        items.length === 0 ? (
-          <Empty title="No browser is signed in">This page was opened with a token and no session.</Empty>
-        ) : (
-          <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of sessions">
-            <table className="wr-table">
-              <thead>
-                <tr>
-                  <th scope="col">Browser</th>
-                  <th scope="col">Token</th>
-                  <th scope="col">Signed in</th>
-                  <th scope="col">Last used</th>
-                  <th scope="col">Ends</th>
-                  <th scope="col">
-                    <span className="wr-unseen">Do</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {items.map((session) => (
-                  <Session key={session.id} session={session} />
-                ))}
-              </tbody>
-            </table>
-          </div>
-        )
-      }
-    </Loaded>
-  );
-}
-
-function Session({ session }: { session: SessionRow }) {
-  const client = useQueryClient();
-  const end = useMutation({
-    mutationFn: () => (session.current ? signOut() : remove(`/sessions/${encodeURIComponent(session.id)}`)),
-    onSuccess: () => void client.invalidateQueries({ queryKey: ["sessions"] }),
-  });
-  const browser = plain(session.browser ?? "A browser");
-  return (
-    <tr>
-      <td className="wr-break">
-        {browser}
-        {session.current && (
+const SESSION_COLUMNS: readonly Column<SessionRow>[] = [
+  {
+    id: "browser",
+    name: "Browser",
+    value: browserOf,
+    cell: (row) => (
+      <span className="wr-break">
+        {browserOf(row)}
+        {row.current && (
           <>
             {" "}
             <span className="wr-mark">this one</span>
           </>
         )}
-        {end.error && <ProblemNote error={end.error} />}
-      </td>
-      <td>{plain(session.token_name)}</td>
-      <td>
-        <When at={session.created_at} />
-      </td>
-      <td>
-        <When at={session.last_used_at} />
-      </td>
-      <td>
-        <When at={session.expires_at} />
-      </td>
-      <td className="num">
-        <Button
-          variant="subtle"
-          color="red"
-          loading={end.isPending}
-          onClick={() => end.mutate()}
-          aria-label={`${session.current ? "Sign out here" : "End the session"}: ${browser}`}
-        >
-          {session.current ? "Sign out" : "End"}
-        </Button>
-      </td>
-    </tr>
+      </span>
+    ),
+  },
+  { id: "token_name", name: "Token", value: (row) => row.token_name },
+  moment("created_at", "Signed in", (row) => row.created_at),
+  moment("last_used_at", "Last used", (row) => row.last_used_at),
+  moment("expires_at", "Ends", (row) => row.expires_at),
+  actions((row) => <EndSession session={row} />),
+];
+
+function Sessions() {
+  const query = useQuery(sessionsQuery);
+  return (
+    <DataTable
+      of={["session", "sessions"]}
+      columns={SESSION_COLUMNS}
+      id={(row) => row.id}
+      rows={query.data}
+      query={query}
+      bare
+      empty={<Empty title="No browser is signed in">This page was opened with a token and no session.</Empty>}
+    />
+  );
+}
+
+function EndSession({ session }: { session: SessionRow }) {
+  const client = useQueryClient();
+  const end = useMutation({
+    mutationFn: () => (session.current ? signOut() : remove(`/sessions/${encodeURIComponent(session.id)}`)),
+    onSuccess: () => void client.invalidateQueries({ queryKey: ["sessions"] }),
+  });
+  return (
+    <>
+      <Button
+        variant="subtle"
+        color="red"
+        loading={end.isPending}
+        onClick={() => end.mutate()}
+        aria-label={`${session.current ? "Sign out here" : "End the session"}: ${browserOf(session)}`}
+      >
+        {session.current ? "Sign out" : "End"}
+      </Button>
+      {end.error && <ProblemNote error={end.error} />}
+    </>
   );
 }

@@ -1,17 +1,18 @@
 // API tokens: who may do what through them, made and revoked.
 import { Button, Checkbox, Group, Modal, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } from "../api/queries.ts";
 import type { JoinTokenRow, TokenMade, TokenRow } from "../api/types.ts";
 import { listed, plain, words } from "../format.ts";
+import { actions, events, identity, moment } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Command, Empty, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { When } from "../parts/state.tsx";
 import { operand } from "../request.ts";
+import type { Column } from "../table.ts";
 
 const LIVES: readonly (readonly [string, string])[] = [
   ["86400", "1 day"],
@@ -20,12 +21,43 @@ const LIVES: readonly (readonly [string, string])[] = [
   ["7776000", "90 days"],
 ];
 
+const columnsFor = (revoke: (token: TokenRow) => void): readonly Column<TokenRow>[] => [
+  { id: "name", name: "Name", value: (row) => row.name },
+  { id: "roles", name: "Roles", value: (row) => row.roles.join(" "), cell: (row) => listed(row.roles) },
+  moment("created_at", "Created", (row) => row.created_at),
+  moment("last_used_at", "Last used", (row) => row.last_used_at, "never"),
+  moment("expires_at", "Expires", (row) => row.expires_at),
+  identity((row) => row.id),
+  events(
+    (row) => `token ${plain(row.name)}`,
+    (row) => row.id,
+  ),
+  actions((row) => (
+    <Button variant="subtle" color="red" onClick={() => revoke(row)} aria-label={`Revoke ${row.name}`}>
+      Revoke
+    </Button>
+  )),
+];
+
+const JOIN_COLUMNS: readonly Column<JoinTokenRow>[] = [
+  { id: "role", name: "For", value: (row) => row.role, cell: (row) => words(row.role) },
+  moment("created_at", "Made", (row) => row.created_at),
+  moment("expires_at", "Expires", (row) => row.expires_at),
+  identity((row) => row.id),
+  events(
+    (row) => `join token ${plain(row.id)}`,
+    (row) => row.id,
+  ),
+  actions((row) => <RevokeJoin token={row} />),
+];
+
 export function TokensPage() {
   const query = useQuery(tokensQuery);
   const mayJoin = useQuery(meQuery).data?.roles.some((role) => role === "operator" || role === "provider") ?? false;
   const joins = useQuery({ ...joinTokensQuery, enabled: mayJoin });
   const [making, setMaking] = useState(false);
   const [revoking, revoke] = useState<TokenRow | null>(null);
+  const columns = useMemo(() => columnsFor(revoke), []);
   return (
     <div className="wr-page">
       <PageHead
@@ -38,104 +70,35 @@ export function TokensPage() {
       />
       <div className="wr-stack">
         <Panel title="API tokens" bare>
-          <Loaded query={query}>
-            {(items) =>
-              items.length === 0 ? (
-                <Empty title="No tokens" command="windrow token add laptop">
-                  A token lets a program or a person act for you. Its secret is shown once.
-                </Empty>
-              ) : (
-                <div className="wr-scroll">
-                  <table className="wr-table">
-                    <thead>
-                      <tr>
-                        <th>Name</th>
-                        <th>Roles</th>
-                        <th>Created</th>
-                        <th>Last used</th>
-                        <th>Expires</th>
-                        <th>Id</th>
-                        <th>Events</th>
-                        <th>
-                          <span className="wr-unseen">Do</span>
-                        </th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {items.map((token) => (
-                        <tr key={token.id}>
-                          <td>{plain(token.name)}</td>
-                          <td>{listed(token.roles)}</td>
-                          <td>
-                            <When at={token.created_at} />
-                          </td>
-                          <td>{token.last_used_at ? <When at={token.last_used_at} /> : "never"}</td>
-                          <td>
-                            <When at={token.expires_at} />
-                          </td>
-                          <td>
-                            <Id id={token.id} />
-                          </td>
-                          <td>
-                            <Link
-                              className="wr-link"
-                              to="/events"
-                              search={{ subject: token.id }}
-                              aria-label={`Events of token ${plain(token.name)}`}
-                            >
-                              Events
-                            </Link>
-                          </td>
-                          <td className="num">
-                            <Button
-                              variant="subtle"
-                              color="red"
-                              onClick={() => revoke(token)}
-                              aria-label={`Revoke ${token.name}`}
-                            >
-                              Revoke
-                            </Button>
-                          </td>
-                        </tr>
-                      ))}
-                    </tbody>
-                  </table>
-                </div>
-              )
+          <DataTable
+            of={["token", "tokens"]}
+            columns={columns}
+            id={(row) => row.id}
+            rows={query.data}
+            query={query}
+            address
+            empty={
+              <Empty title="No tokens" command="windrow token add laptop">
+                A token lets a program or a person act for you. Its secret is shown once.
+              </Empty>
             }
-          </Loaded>
+          />
         </Panel>
         {mayJoin && (
           <Panel title="Join tokens" bare>
-            <Loaded query={joins}>
-              {(items) =>
-                items.length === 0 ? (
-                  <Empty title="No join tokens" command="windrow token add --join">
-                    A join token lets one host join, once, within 15 minutes.
-                  </Empty>
-                ) : (
-                  <table className="wr-table">
-                    <thead>
-                      <tr>
-                        <th>For</th>
-                        <th>Made</th>
-                        <th>Expires</th>
-                        <th>Id</th>
-                        <th>Events</th>
-                        <th>
-                          <span className="wr-unseen">Do</span>
-                        </th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {items.map((token) => (
-                        <JoinToken key={token.id} token={token} />
-                      ))}
-                    </tbody>
-                  </table>
-                )
+            <DataTable
+              of={["join token", "join tokens"]}
+              columns={JOIN_COLUMNS}
+              id={(row) => row.id}
+              rows={joins.data}
+              query={joins}
+              bare
+              empty={
+                <Empty title="No join tokens" command="windrow token add --join">
+                  A join token lets one host join, once, within 15 minutes.
+                </Empty>
               }
-            </Loaded>
+            />
           </Panel>
         )}
       </div>
@@ -146,49 +109,25 @@ export function TokensPage() {
 }
 
 /** Worthless after one use or 15 minutes anyway, and soon made anew: revoked without asking back. */
-function JoinToken({ token }: { token: JoinTokenRow }) {
+function RevokeJoin({ token }: { token: JoinTokenRow }) {
   const client = useQueryClient();
   const revoke = useMutation({
     mutationFn: () => remove(`/join-tokens/${encodeURIComponent(token.id)}`),
     onSuccess: () => void client.invalidateQueries({ queryKey: ["join-tokens"] }),
   });
   return (
-    <tr>
-      <td>
-        {words(token.role)}
-        {revoke.error && <ProblemNote error={revoke.error} />}
-      </td>
-      <td>
-        <When at={token.created_at} />
-      </td>
-      <td>
-        <When at={token.expires_at} />
-      </td>
-      <td>
-        <Id id={token.id} />
-      </td>
-      <td>
-        <Link
-          className="wr-link"
-          to="/events"
-          search={{ subject: token.id }}
-          aria-label={`Events of join token ${plain(token.id)}`}
-        >
-          Events
-        </Link>
-      </td>
-      <td className="num">
-        <Button
-          variant="subtle"
-          color="red"
-          loading={revoke.isPending}
-          onClick={() => revoke.mutate()}
-          aria-label={`Revoke join token ${plain(token.id)}`}
-        >
-          Revoke
-        </Button>
-      </td>
-    </tr>
+    <>
+      <Button
+        variant="subtle"
+        color="red"
+        loading={revoke.isPending}
+        onClick={() => revoke.mutate()}
+        aria-label={`Revoke join token ${plain(token.id)}`}
+      >
+        Revoke
+      </Button>
+      {revoke.error && <ProblemNote error={revoke.error} />}
+    </>
   );
 }
 

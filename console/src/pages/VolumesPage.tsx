@@ -3,25 +3,85 @@ import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { volumes as volumesQuery } from "../api/queries.ts";
 import type { Volume } from "../api/types.ts";
 import { bytes, count, DASH, plain } from "../format.ts";
+import { actions, figure, identity, moment } from "../parts/columns.tsx";
+import { DataTable } from "../parts/DataTable.tsx";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Command, Empty, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { State, When } from "../parts/state.tsx";
+import { State } from "../parts/state.tsx";
 import { operand } from "../request.ts";
+import type { Column } from "../table.ts";
 import { toVolume, usersOf, type VolumeDraft } from "../volumes.ts";
 
 /** A number and its unit, a name and what it does: on one line. */
 const WHOLE = { whiteSpace: "nowrap" } as const;
 
+const whole = (text: string) => <span style={WHOLE}>{text}</span>;
+
+const columnsFor = (ask: (volume: Volume) => void): readonly Column<Volume>[] => [
+  {
+    id: "name",
+    name: "Name",
+    value: (row) => row.name,
+    cell: (row) => <span className="wr-mono">{plain(row.name)}</span>,
+  },
+  {
+    id: "size_bytes",
+    name: "Size",
+    number: true,
+    value: (row) => (row.saved_at ? row.size_bytes : null),
+    cell: (row) => whole(row.saved_at ? bytes(row.size_bytes) : DASH),
+  },
+  {
+    id: "max_bytes",
+    name: "At most",
+    number: true,
+    value: (row) => row.max_bytes,
+    cell: (row) => whole(bytes(row.max_bytes)),
+  },
+  figure("version", "Version", (row) => row.version || null, count),
+  figure("files", "Files", (row) => (row.saved_at ? row.files : null), count),
+  moment("saved_at", "Saved", (row) => row.saved_at, "never"),
+  {
+    id: "used_by",
+    name: "Used by",
+    value: (row) =>
+      usersOf(row)
+        .map((use) => use.cluster_name)
+        .join(" "),
+    cell: (row) => <Users volume={row} />,
+  },
+  {
+    id: "problem",
+    name: "Problem",
+    value: (row) => row.problem,
+    cell: (row) =>
+      row.problem ? (
+        <>
+          <State state="Not saved" tone="bad" /> {plain(row.problem)}
+        </>
+      ) : (
+        DASH
+      ),
+  },
+  identity((row) => row.id, { optional: true }),
+  actions((row) => (
+    <Button variant="subtle" color="red" onClick={() => ask(row)} aria-label={`Delete the volume ${plain(row.name)}`}>
+      Delete
+    </Button>
+  )),
+];
+
 export function VolumesPage() {
   const query = useQuery(volumesQuery);
   const [making, setMaking] = useState(false);
   const [deleting, setDeleting] = useState<Volume | null>(null);
+  const columns = useMemo(() => columnsFor(setDeleting), []);
   return (
     <div className="wr-page">
       <PageHead
@@ -33,9 +93,15 @@ export function VolumesPage() {
         }
       />
       <Panel bare label="Volumes">
-        <Loaded query={query}>
-          {(items) => (items.length === 0 ? <None /> : <Table items={items} ask={setDeleting} />)}
-        </Loaded>
+        <DataTable
+          of={["volume", "volumes"]}
+          columns={columns}
+          id={(row) => row.id}
+          rows={query.data}
+          query={query}
+          address
+          empty={<None />}
+        />
       </Panel>
       {making && <NewVolume close={() => setMaking(false)} />}
       {deleting && <DeleteAsked volume={deleting} close={() => setDeleting(null)} />}
@@ -56,68 +122,6 @@ function None() {
         <Command text="windrow cluster create --volume data:/data -- python train.py" label="command that has it" />
       </Stack>
     </>
-  );
-}
-
-function Table({ items, ask }: { items: readonly Volume[]; ask: (volume: Volume) => void }) {
-  return (
-    <div className="wr-scroll">
-      <table className="wr-table">
-        <thead>
-          <tr>
-            <th>Name</th>
-            <th className="num">Size</th>
-            <th className="num">At most</th>
-            <th className="num">Version</th>
-            <th className="num">Files</th>
-            <th>Saved</th>
-            <th>Used by</th>
-            <th>Problem</th>
-            <th>
-              <span className="wr-unseen">Do</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {items.map((volume) => (
-            <tr key={volume.id}>
-              <td className="wr-mono">{plain(volume.name)}</td>
-              <td className="num" style={WHOLE}>
-                {volume.saved_at ? bytes(volume.size_bytes) : DASH}
-              </td>
-              <td className="num" style={WHOLE}>
-                {bytes(volume.max_bytes)}
-              </td>
-              <td className="num">{volume.version ? count(volume.version) : DASH}</td>
-              <td className="num">{volume.saved_at ? count(volume.files) : DASH}</td>
-              <td>{volume.saved_at ? <When at={volume.saved_at} /> : "never"}</td>
-              <td>
-                <Users volume={volume} />
-              </td>
-              <td className="wr-break">
-                {volume.problem ? (
-                  <>
-                    <State state="Not saved" tone="bad" /> {plain(volume.problem)}
-                  </>
-                ) : (
-                  DASH
-                )}
-              </td>
-              <td className="num">
-                <Button
-                  variant="subtle"
-                  color="red"
-                  onClick={() => ask(volume)}
-                  aria-label={`Delete the volume ${plain(volume.name)}`}
-                >
-                  Delete
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }
 

@@ -46,7 +46,7 @@ export function FilterBox({
   }, [text, restMs]);
   useEffect(() => {
     const typed = (event: KeyboardEvent) => {
-      if (event.key !== "/" || !isShortcut(event)) return;
+      if (event.key !== "/" || event.defaultPrevented || !isShortcut(event)) return; // the first list takes it
       event.preventDefault();
       box.current?.focus();
     };

@@ -120,7 +120,7 @@ function useChoices(text: string, roles: readonly Role[], help: () => void): Cho
   const { setColorScheme } = useMantineColorScheme();
   const [settled] = useDebouncedValue(text.trim(), TYPING_MS);
   const hosts = useQuery({ ...hostsFound(settled), placeholderData: keepPreviousData });
-  const clusters = useQuery(clustersQuery);
+  const clusters = useQuery(clustersQuery.first);
   return useMemo(() => {
     const pages = menuFor(roles).map(({ path, name, menu }) => ({
       also: menu.also ?? "",

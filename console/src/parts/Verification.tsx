@@ -7,6 +7,9 @@ import { verification as verificationQuery } from "../api/queries.ts";
 import type { CardVerification, Gpu, Host, PastVerification, Verification } from "../api/types.ts";
 import { bytes, count, DASH, measured, plain, words } from "../format.ts";
 import { toneOf } from "../states.ts";
+import type { Column } from "../table.ts";
+import { moment } from "./columns.tsx";
+import { DataTable } from "./DataTable.tsx";
 import { Command, Facts, Id, Loaded, Panel } from "./page.tsx";
 import { State, When } from "./state.tsx";
 
@@ -153,46 +156,53 @@ export function HostVerification({ host }: { host: Host }) {
   );
 }
 
+interface Card {
+  gpu: Gpu;
+  card: CardVerification | undefined;
+}
+
+const CARD_COLUMNS: readonly Column<Card>[] = [
+  {
+    id: "gpu",
+    name: "GPU",
+    value: ({ gpu }) => gpu.index,
+    cell: ({ gpu }) => (
+      <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>
+        GPU {count(gpu.index)}
+      </Link>
+    ),
+  },
+  {
+    id: "outcome",
+    name: "Result",
+    value: ({ card }) => card?.outcome,
+    cell: ({ card }) => (card ? <Result outcome={card.outcome} /> : DASH),
+  },
+  { ...moment<Card>("at", "When", ({ card }) => card?.at), width: 96 },
+  { id: "span", name: "Time", value: ({ card }) => (card ? paceWords(card) : null) },
+  {
+    id: "bound",
+    name: "Bound",
+    value: ({ card }) => (card && card.calibrated !== null ? (card.calibrated ? "calibrated" : "observed") : null),
+  },
+  {
+    id: "detail",
+    name: "Says",
+    value: ({ card }) => card?.detail,
+    cell: ({ card }) => (card ? plain(card.detail) : "Not challenged yet."),
+  },
+];
+
 function Cards({ host, whole }: { host: Host; whole: Verification }) {
   const known = new Map(whole.gpus.map((one) => [one.gpu_uuid, one] as const));
   return (
-    <div className="wr-scroll" tabIndex={0} role="region" aria-label="Table of challenges">
-      <table className="wr-table">
-        <thead>
-          <tr>
-            <th scope="col">GPU</th>
-            <th scope="col">Result</th>
-            <th scope="col" style={{ width: 96 }}>
-              When
-            </th>
-            <th scope="col">Time</th>
-            <th scope="col">Bound</th>
-            <th scope="col">Says</th>
-          </tr>
-        </thead>
-        <tbody>
-          {host.gpus.map((gpu) => (
-            <CardRow key={gpu.uuid} gpu={gpu} card={known.get(gpu.uuid)} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
-function CardRow({ gpu, card }: { gpu: Gpu; card: CardVerification | undefined }) {
-  return (
-    <tr>
-      <td>
-        <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>
-          GPU {count(gpu.index)}
-        </Link>
-      </td>
-      <td>{card ? <Result outcome={card.outcome} /> : DASH}</td>
-      <td className="wr-quiet">{card ? <When at={card.at} /> : DASH}</td>
-      <td>{card ? paceWords(card) : DASH}</td>
-      <td>{card ? (card.calibrated === null ? DASH : card.calibrated ? "calibrated" : "observed") : DASH}</td>
-      <td className="wr-break">{card ? plain(card.detail) : "Not challenged yet."}</td>
-    </tr>
+    <DataTable
+      of={["challenge", "challenges"]}
+      columns={CARD_COLUMNS}
+      id={({ gpu }) => gpu.uuid}
+      rows={host.gpus.map((gpu) => ({ gpu, card: known.get(gpu.uuid) }))}
+      bare
+      empty={null}
+    />
   );
 }

@@ -1,6 +1,7 @@
 // A list that is read from its newest end: its first page again and again, older pages when asked for.
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+import type { Paged } from "../api/queries.ts";
 import type { Page } from "../api/types.ts";
 
 export interface Older<T> {
@@ -12,8 +13,14 @@ export interface Older<T> {
   load: () => void;
 }
 
-/** key: what the list is of; another key begins again. */
-export function useOlder<T>(
+/** A paged list as a table takes it. Another key of its first page begins it again. */
+export function usePaged<T>(list: Paged<T>, id: (row: T) => string) {
+  const query = useQuery(list.first);
+  const older = useOlder(JSON.stringify(list.first.queryKey), query.data, list.before, id);
+  return { rows: query.data && older.rows, query, older, id };
+}
+
+function useOlder<T>(
   key: string,
   first: Page<T> | undefined,
   before: (cursor: string) => Promise<Page<T>>,
