@@ -1,4 +1,4 @@
-// How the console is built: one page, hashed assets, nothing inline, so that the Master's strict CSP holds.
+// The build: one page, hashed assets, nothing inline, as the Master's strict CSP wants it.
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";

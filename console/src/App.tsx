@@ -1,4 +1,4 @@
-// The console, whole: theme, data, pages.
+// The console as one component: theme, data, router.
 import { MantineProvider } from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import { QueryClientProvider } from "@tanstack/react-query";

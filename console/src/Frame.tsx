@@ -1,4 +1,4 @@
-// Around every screen: who is signed in, where one is, whether the Master answers.
+// The frame around every page: menu, account, the bar that says that the Master does not answer.
 import {
   ActionIcon,
   AppShell,

@@ -1,4 +1,4 @@
-// What test rentals measured of a GPU, by figure: the newest run first, the others beside it. Pure.
+// Benchmarks of a GPU by figure: the newest run first, earlier ones beside it. Pure.
 import type { GpuPage } from "./api/types.ts";
 import { inUnit, plain, rate } from "./format.ts";
 

@@ -7,7 +7,7 @@ export interface CsvColumn<T> {
   value: (row: T) => Cell;
 }
 
-// What spreadsheets begin a formula with, and what some of them strip before they look.
+// The first characters of a formula in spreadsheets, and characters that some of them strip before they look.
 const FORMULA = /^[\s\u0000-\u001f\u200b-\u200f\ufeff]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]/;
 const CONTROLS = /[\u0000-\u0009\u000b\u000c\u000e-\u001f\u007f]/g;
 

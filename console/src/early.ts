@@ -1,4 +1,4 @@
-// What the first screen will ask, asked before the libraries are read: the answers then come while the script is.
+// Requests of the first page, sent before the libraries are read, so that the answers come meanwhile.
 
 import { proof, secret } from "./api/secret.ts";
 

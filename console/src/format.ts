@@ -1,4 +1,4 @@
-// Numbers, sizes, money and times as words for people. Pure: the present moment is always an argument.
+// Numbers, sizes, money and times as text. Pure: the present moment is always an argument.
 
 export const DASH = "–";
 
@@ -157,7 +157,7 @@ export function duration(seconds: number | string | null | undefined): string {
   return pair(Math.floor(whole / 86400), "d", Math.floor((whole % 86400) / 3600), "h");
 }
 
-/** How long it took from one moment to another. */
+/** The duration from one moment to another. */
 export function took(from: string | null, to: string | null): string {
   return from && to ? duration(Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000)) : DASH;
 }
@@ -234,7 +234,7 @@ export function listed(names: readonly string[]): string {
   return names.map(plain).join(", ") || DASH;
 }
 
-/** What others named, made harmless to the eye: control and direction-changing characters become visible marks. */
+/** Other people's text made harmless: control and direction-changing characters become visible marks. */
 export function plain(text: string | null | undefined): string {
   if (text === null || text === undefined || text === "") return DASH;
   return text

@@ -1,4 +1,4 @@
-// The jobs around one job as columns: what it comes after to its left, what comes after it to its right. Pure.
+// The jobs around one job in columns: its predecessors to the left, its successors to the right. Pure.
 import type { Job } from "./api/types.ts";
 
 export interface GraphNode {

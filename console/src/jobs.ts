@@ -1,4 +1,4 @@
-// A job's request from what a person typed, the same as a command, and what a job waits for. Pure.
+// A job's request from the fields of a form, and the same as a command. Pure.
 
 import type { Job, JobRequest, RegistryLogin } from "./api/types.ts";
 import { toBytes } from "./format.ts";

@@ -1,10 +1,7 @@
-// The line that brings a host in. Pure.
+// The command that joins a host. Pure.
 import type { JoinTokenMade } from "./api/types.ts";
 
-/**
- * What the installer and `windrow-agent join` take after `--access`: nothing that a shell would read as more than a
- * word.
- */
+/** True for a text that `--access` of the installer and of `windrow-agent join` takes: a shell reads one word. */
 export function isPlace(text: string): boolean {
   return /^dns:[A-Za-z0-9.-]+$/.test(text) || /^https:\/\/[A-Za-z0-9][A-Za-z0-9:/.%_~-]*$/.test(text);
 }

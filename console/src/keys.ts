@@ -1,4 +1,4 @@
-// Which presses of keys are shortcuts: those outside of fields and dialogs, without other keys held.
+// Decides whether a key press is a shortcut: outside of fields and dialogs, without modifier keys.
 
 const FIELDS = /^(INPUT|TEXTAREA|SELECT)$/;
 

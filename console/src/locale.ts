@@ -1,5 +1,5 @@
-// A language that numbers can be written in: a browser without LANG says `en-US@posix`, which is none, and a library
-// that formats by it then fails as it is read.
+// Repairs a language that numbers cannot be written in: a browser without LANG says `en-US@posix`, and a library
+// that formats by it fails on loading.
 
 const PLAIN = "en-US";
 

@@ -1,4 +1,4 @@
-// A program's output as lines for the eye: escape sequences out, carriage returns obeyed, length bounded. Pure.
+// A program's output as lines: removes escape sequences, obeys carriage returns, bounds the length. Pure.
 import { plain } from "./format.ts";
 
 /** More than anybody scrolls; the whole log is in the download. */
@@ -10,9 +10,9 @@ const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b
 
 export interface LogText {
   readonly lines: readonly string[];
-  /** What came after the last newline. */
+  /** The text after the last newline. */
   readonly open: string;
-  /** How many lines were let go at the top. */
+  /** The number of lines that were dropped at the top. */
   readonly dropped: number;
 }
 

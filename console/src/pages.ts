@@ -239,7 +239,7 @@ export function titleOf(address: string): string {
   return [page?.name, "Windrow"].filter(Boolean).join(" · ");
 }
 
-/** How well a typed text finds a name: 1 is best, null is not at all. Words beside the name count least. */
+/** Rates how well a typed text fits a name: 1 is best, null is not at all. Words beside the name count least. */
 export function closeness(typed: string, name: string, also = ""): number | null {
   const wanted = typed.trim().toLowerCase();
   const text = name.toLowerCase();

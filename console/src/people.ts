@@ -1,4 +1,4 @@
-// People as a form holds them. Pure.
+// An account's request from the fields of a form. Pure.
 import type { AccountBody, Role } from "./api/types.ts";
 import { readAmount } from "./request.ts";
 

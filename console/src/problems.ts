@@ -1,4 +1,4 @@
-// An API problem as the console shows it: read once from the answer, its reasons grouped in plain words. Pure.
+// An API problem for people: reads it from the answer and groups its reasons. Pure.
 import type { Problem, Reason } from "./api/types.ts";
 
 /** One reason and all that it stands for: fields, or names of hosts. */
@@ -56,7 +56,7 @@ export function grouped(reasons: readonly Reason[]): ReasonGroup[] {
 
 const NAMED_MOST = 3;
 
-/** What a group is about in words: up to three names, then how many. */
+/** The subjects of a group in words: up to three names, then a count. */
 export function aboutText(of: readonly string[]): string {
   if (of.length <= NAMED_MOST) return of.join(", ");
   return `${of.slice(0, NAMED_MOST - 1).join(", ")} and ${of.length - NAMED_MOST + 1} more`;

@@ -1,4 +1,4 @@
-// A host with its latest reading in it, however that came. Pure.
+// Merges the latest live reading into a host. Pure.
 import type { Gpu, Host, HostLiveFrame } from "./api/types.ts";
 
 /** The host as it reads at a frame of its stream; one that is not newer than what is known changes nothing. */

@@ -1,4 +1,4 @@
-// A cluster's request from what a person typed, and the same as a command and as an HTTP call. Pure.
+// A cluster's request from the fields of a form, and the same as a command and as an HTTP call. Pure.
 
 import type { ClusterRequest, KeptRequest, RegistryLogin } from "./api/types.ts";
 import { GIB } from "./format.ts";
@@ -36,7 +36,7 @@ export interface Draft {
   budget: string;
   idleMinutes: string;
   simulated: boolean;
-  /** What a template says that this form has no field for. */
+  /** Fields of a template that this form does not show. */
   more: Pick<ClusterRequest, "slice" | "restart_members">;
 }
 
@@ -71,7 +71,7 @@ export const BLANK: Draft = {
   more: {},
 };
 
-/** What is wrong with a field, by its name. */
+/** Errors of fields by name. */
 export type Faults = Partial<Record<keyof Draft, string>>;
 
 export function toRequest(draft: Draft): { request: ClusterRequest; login: RegistryLogin | null; faults: Faults } {
@@ -113,7 +113,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   return { request, login: readLogin(draft, faults), faults };
 }
 
-/** What a person would have typed for this; `more` is what no field shows. */
+/** The fields of a form for this request; `more` holds the rest. */
 export function toDraft(request: KeptRequest): Draft {
   const many = (unit: number, value: number | null | undefined) => (value ? String(value / unit) : "");
   return {
@@ -150,7 +150,7 @@ export function toDraft(request: KeptRequest): Draft {
   };
 }
 
-/** What a form for a registry's login holds; both empty: there is none. */
+/** The fields of a registry's login; both empty: there is none. */
 export interface LoginDraft {
   image: string;
   registryUser: string;
@@ -169,7 +169,7 @@ export function readLogin(draft: LoginDraft, faults: Partial<Record<keyof LoginD
 }
 
 /**
- * What a form of a cluster that was made before takes: no login where no host is added; one, where its image wants
+ * The login for an existing cluster: none where no host is added; one where its image wants
  * it again.
  */
 export function loginOf(
@@ -228,7 +228,7 @@ export function readSpan<F extends string>(
   else faults[field] = what;
 }
 
-/** Whether a cluster may be ended because nobody is in it: work with an end of its own is not. */
+/** True for a cluster that may be ended because nobody uses it: not for work that ends by itself. */
 export const mayIdle = (draft: Draft) => draft.kind === "service" || !draft.command.trim();
 
 function readLimits(draft: Draft, request: ClusterRequest, faults: Faults): void {

@@ -1,4 +1,4 @@
-// Which address shows which page, from the table of pages. Search words are plain text; each page reads its own.
+// The router, made from the table of pages. Search words are plain text; each page reads its own.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import type { ComponentType } from "react";
 import { parseSearch, type SearchWords, stringifySearch } from "./address.ts";

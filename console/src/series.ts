@@ -1,4 +1,4 @@
-// Lines of charts: history and live readings joined on one time axis. Pure.
+// The lines of charts: joins history and live readings on one time axis. Pure.
 import type { BandwidthRound, HostLiveFrame, Series } from "./api/types.ts";
 
 /** [milliseconds since the epoch, value or null where there was none], in order of time. */
@@ -63,7 +63,7 @@ export function summarise(points: readonly Point[]): Summary {
   return { last: points.at(-1)?.[1] ?? null, least, most };
 }
 
-/** Where a series is kept: hosts under their metric, cards under metric and card. */
+/** The key of a series: the metric of a host, metric and GPU of a GPU. */
 export const seriesKey = (metric: string, gpu: string | null): string => (gpu === null ? metric : `${metric} ${gpu}`);
 
 /**

@@ -1,12 +1,12 @@
-// Signing in and out. What the address's fragment brings is taken once and removed at once; a fragment reaches no
-// server.
+// Signs in and out. A token or link in the address's fragment is taken once and removed at once; a fragment reaches
+// no server.
 import { useCallback, useEffect, useState } from "react";
 import { post, SESSION, SIGN_IN, send } from "./api/client.ts";
 import { me, queryClient, signedOut } from "./api/queries.ts";
 import { keepSecret, signOutHere } from "./api/secret.ts";
 import type { LinkRedeemed, SignedIn } from "./api/types.ts";
 
-/** What an address brings: a token, as `windrow up` prints it, or a sign-in link of an account, which works once. */
+/** A secret in an address: a token, as `windrow up` prints it, or a sign-in link of an account, which works once. */
 export interface Brought {
   kind: "token" | "link";
   text: string;
@@ -27,7 +27,7 @@ export function takeBrought(): Brought | null {
 // Taken when the script starts, before anything is drawn.
 const atStart = takeBrought();
 
-/** What the address brought, also when a later address brings more; null once it was used. */
+/** The secret of the address, also when a later address brings another; null once it was used. */
 export function useBrought(): [Brought | null, () => void] {
   const [brought, setBrought] = useState(atStart);
   useEffect(() => {

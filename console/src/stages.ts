@@ -1,11 +1,11 @@
-// How far a host has come from the download to the listing, as a list to follow. Pure.
+// The stages of a host from installation to listing. Pure.
 import type { HostProof, ProofStep, Stage } from "./api/types.ts";
 import { duration, plain, words } from "./format.ts";
 import { type Tone, toneOf } from "./states.ts";
 
 export const toneOfStage = (state: string | null): Tone => toneOf(state ?? "running", "stage");
 
-/** How soon it is worth looking again: something is under way, something has not come yet, or nothing moves. */
+/** The rate of looking again: something is in progress, something has not come yet, or nothing moves. */
 export function paceOf(stages: readonly Stage[]): "live" | "brisk" | "calm" {
   if (stages.some((one) => one.state === "running")) return "live";
   return stages.some((one) => one.state === "waiting") ? "brisk" : "calm";
@@ -21,6 +21,6 @@ export function stepText(step: ProofStep): string {
   return `${words(step.name)} ${step.state}${took}: ${plain(step.words)}`;
 }
 
-/** What a test rental was, in a few words. */
+/** A test rental in a few words. */
 export const proofLabel = (proof: HostProof): string =>
   `${proof.was_asked ? "Asked for" : "By itself"}: ${proof.outcome ?? "it runs"}`;

@@ -1,4 +1,4 @@
-// Where the console starts: asks for what the first screen shows, then reads the rest of itself.
+// The entry script: sends the first requests, then loads the rest of the console.
 import { askAhead } from "./early.ts";
 import { mendLanguage } from "./locale.ts";
 

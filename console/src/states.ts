@@ -1,4 +1,4 @@
-// The tone of every state that the API names: good, under way, in need of a look, bad, over. Pure.
+// The tone of every state that the API names: good, in progress, needs attention, bad, over. Pure.
 
 export type Tone = "ok" | "busy" | "warn" | "bad" | "off";
 
@@ -78,7 +78,7 @@ const TONE_OF = new Map<string, Tone>(
   Object.entries(TONES).flatMap(([tone, states]) => states.map((state) => [state, tone as Tone] as const)),
 );
 
-/** Where a word means something else than in general: a running step of a check is under way, a running slot is taken. */
+/** Words with another meaning in one place: a running step of a check is in progress, a running slot is in use. */
 const IN = {
   stage: { done: "ok", running: "busy", waiting: "off", skipped: "off", absent: "off", unfinished: "warn" },
   challenge: { unprovable: "warn", unfinished: "warn" },

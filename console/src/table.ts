@@ -1,5 +1,4 @@
-// Tables as values: their columns, the rows that match a search, their order, and the search as words of an address.
-// Pure.
+// Tables as values: columns, search, facets, order, and the search as words of an address. Pure.
 import type { ReactNode } from "react";
 import { joined, type SearchWords, split } from "./address.ts";
 import type { Cell } from "./csv.ts";
@@ -9,7 +8,7 @@ export interface Column<Row> {
   /** In the address, in a saved choice of columns, and in CSV where `csv` does not say otherwise. */
   id: string;
   name: string;
-  /** What the column holds, raw: it is sorted, searched and saved by that. Columns of links and buttons have none. */
+  /** The raw value: rows are sorted, searched and saved as CSV by it. Columns of links and buttons have none. */
   value?: (row: Row) => Cell;
   /** Without it: the value as text. */
   cell?: (row: Row) => ReactNode;
@@ -82,7 +81,7 @@ export function toggled(search: Search, facet: string, value: string): Search {
   return { ...search, facets: { ...search.facets, [facet]: next } };
 }
 
-/** How many rows each value of a facet has, most first. */
+/** Counts the rows of each value of a facet, most first. */
 export function tally<Row>(rows: readonly Row[], column: Column<Row>): [string, number][] {
   const counts = new Map<string, number>();
   for (const row of rows) {

@@ -1,4 +1,4 @@
-// The look: system fonts, one calm accent, small radii, dense by default.
+// The theme: system fonts, one accent colour, small radii, dense by default.
 import { createTheme, type MantineColorsTuple } from "@mantine/core";
 
 /** Hay green, from the mark. Shade 7 on white and shade 4 on near-black both pass WCAG AA for text. */
@@ -67,7 +67,7 @@ export const theme = createTheme({
   },
 });
 
-/** What a canvas draws with, which reads no stylesheet: the lines of a chart, its text and its grid. */
+/** Colours for canvases, which read no stylesheet: the lines of a chart, its text and its grid. */
 export const CHART_COLOURS = [
   "#1f8a7c",
   "#c9772b",

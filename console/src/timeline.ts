@@ -1,4 +1,4 @@
-// What was the matter with one card and when, from the events of its conditions. Pure.
+// A GPU's conditions over time, from the events of its conditions. Pure.
 
 import type { Condition, EventRow } from "./api/types.ts";
 import { DASH } from "./format.ts";
@@ -26,7 +26,7 @@ export function spells(events: readonly EventRow[], now: readonly Condition[]): 
       ended.push({ code, says: begun?.says ?? event.text, from: begun?.from ?? null, to: event.at });
     }
   }
-  // What the list of conditions says holds: an event may have been too old to be read, or not yet come.
+  // The list of conditions decides: an event may have been too old to be read, or not yet come.
   const standing = now.map((one): Spell => ({ code: one.code, says: one.detail, from: one.since, to: null }));
   const unsure = [...open.values()].filter((one) => !now.some((other) => other.code === one.code));
   const moment = (one: Spell): number => Date.parse(one.to ?? one.from ?? "") || 0;
@@ -41,7 +41,7 @@ export const codeOf = (code: string): string => code.split(":")[0] ?? code;
 
 const BLAME: Record<string, string> = { tenant: "the renter's work", host: "the host" };
 
-/** Whose an XID is, as its event says. */
+/** The party that an XID is blamed on, as its event says. */
 export function blamed(event: EventRow): string {
   const said = event.fields.blame;
   return typeof said === "string" ? (BLAME[said] ?? said) : DASH;

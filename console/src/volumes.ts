@@ -1,4 +1,4 @@
-// Volumes from what a person typed: their names, their sizes, and where a cluster or a job finds them. Pure.
+// Volumes from the fields of a form: names, sizes, mounts. Pure.
 import type { Volume, VolumeRequest } from "./api/types.ts";
 import { GIB, toBytes } from "./format.ts";
 
@@ -16,7 +16,7 @@ export interface VolumeDraft {
 
 export type VolumeFaults = Partial<Record<keyof VolumeDraft, string>>;
 
-/** What is asked for, and the size as `windrow` takes it. */
+/** The request, and the size as `windrow` takes it. */
 export function toVolume(draft: VolumeDraft): { request: VolumeRequest; size: string; faults: VolumeFaults } {
   const faults: VolumeFaults = {};
   const request: VolumeRequest = { name: draft.name.trim() };
@@ -28,7 +28,7 @@ export function toVolume(draft: VolumeDraft): { request: VolumeRequest; size: st
   return { request, size, faults };
 }
 
-/** What a form for volumes holds, and what decides whether they can be had. */
+/** The fields of a form that decide about volumes. */
 export interface MountsDraft {
   /** A line each: NAME:/path or NAME:/path:ro. */
   volumes: string;
@@ -86,6 +86,6 @@ export function withMount(text: string, name: string, hosts: number): string {
   return [...taken, `${name}:${path}${hosts > 1 ? ":ro" : ""}`].join("\n");
 }
 
-/** Who has it: the writer first. */
+/** The clusters that use a volume, the writer first. */
 export const usersOf = (volume: Volume): Volume["used_by"] =>
   [...volume.used_by].sort((left, right) => Number(right.writes) - Number(left.writes));

@@ -1,4 +1,4 @@
-// Single changes to a request that fits nowhere, to be tried in turn: each leaves one condition out. Pure.
+// Single changes to a request that fits nowhere, to be tried in turn. Pure.
 import type { JobDraft } from "./jobs.ts";
 import { type Draft, overHosts } from "./request.ts";
 

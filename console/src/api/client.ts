@@ -7,7 +7,7 @@ import type { Page, Problem } from "./types.ts";
 
 export const API = "/api/v1";
 
-/** Where a session begins: a wrong token or link says nothing about the session that there is. */
+/** Paths that begin a session: a wrong token or link there says nothing about the present session. */
 export const SESSION = "/session";
 export const SIGN_IN = "/sign-in";
 
@@ -16,7 +16,7 @@ const DEADLINE_MS = 20_000;
 /** For a call that answers once data is stored. */
 const LONG_MS = 7_200_000;
 
-/** What went wrong, in the API's own words, with the request's id where there is one. */
+/** A failure in the API's own words, with the request's id where there is one. */
 export class ApiProblem extends Error {
   readonly problem: Problem;
 

@@ -1,4 +1,4 @@
-// What the screens read, by name; how long it stays good; what one action makes stale.
+// Every query of the console by name: its address, its key in the cache, how often it is repeated.
 import { QueryCache, QueryClient, queryOptions, type UseQueryOptions } from "@tanstack/react-query";
 import { paceOf } from "../stages.ts";
 import { ApiProblem, everyPage, get, post, type Query } from "./client.ts";
@@ -122,7 +122,7 @@ export const host = (id: string) =>
   one<Host>(["host", id], `/hosts/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 
 const PACES = { live: LIVE_MS, brisk: BRISK_MS, calm: CALM_MS } as const;
-/** How far a host has come: every second while the Master tries it. */
+/** The stages of a host: every second while the Master tests it. */
 export const hostProof = (id: string) =>
   one<HostProofs>(["host-proof", id], `/hosts/${encodeURIComponent(id)}/proof`, {
     refetchInterval: (query) => PACES[paceOf(query.state.data?.stages ?? [])],
@@ -131,16 +131,16 @@ export const hostProof = (id: string) =>
 export const gpu = (id: string) =>
   one<GpuPage>(["gpu", id], `/gpus/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 
-/** What the challenges of a host's cards came to. */
+/** The results of the challenges of a host's GPUs. */
 export const verification = (hostId: string) =>
   one<Verification>(["verification", hostId], `/hosts/${encodeURIComponent(hostId)}/verification`, {
     refetchInterval: CALM_MS,
   });
 
-/** How far one can rely on a host, and why nobody rents what it offers. */
+/** The reliability of a host, and the reasons why it is not rented. */
 export const hostFacts = (hostId: string) =>
   one<HostFacts>(["host-facts", hostId], `/hosts/${encodeURIComponent(hostId)}/facts`, { staleTime: CALM_MS });
-/** What relays found of its line, the newest round first. */
+/** Bandwidth measurements of a host, the newest first. */
 export const bandwidthRounds = (hostId: string) =>
   one<BandwidthRounds>(["bandwidth-rounds", hostId], `/hosts/${encodeURIComponent(hostId)}/bandwidth`, {
     refetchInterval: CALM_MS,
@@ -182,7 +182,7 @@ export const commands = (hostId?: string) =>
 export const command = (id: string) =>
   one<CommandRow>(["command", id], `/commands/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 
-/** What of the audit log: exact texts; an action may be a beginning that ends with a dot. */
+/** Filters of the audit log: exact texts; an action may be a prefix that ends with a dot. */
 export interface AuditWanted {
   actor?: string | undefined;
   action?: string | undefined;
@@ -241,7 +241,7 @@ export const accesses = all<Access>(["accesses"], "/accesses", {
   refetchInterval: (query) =>
     query.state.data?.some((one) => one.state === "draining" && one.agents > 0) ? LIVE_MS : BRISK_MS,
 });
-/** Where each agent is; what changes meanwhile is on the fleet's stream. */
+/** The Access of each agent; changes come by the fleet's stream. */
 export const accessAgents = all<AgentRow>(["access-agents"], "/accesses/agents", { refetchInterval: CALM_MS });
 export const accessStop = (id: string) =>
   one<StopTest>(["access-stop", id], `/accesses/${encodeURIComponent(id)}/stop`, {

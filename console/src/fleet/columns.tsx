@@ -1,4 +1,4 @@
-// The columns of the fleet's table: a card each, or a host without cards.
+// The columns of the fleet's table. A row is a GPU, or a host without GPUs.
 import type { CSSProperties } from "react";
 import { bytes, celsius, DASH, percent, perHour, plain, watts, words } from "../format.ts";
 import { figure, simulated } from "../parts/columns.tsx";

@@ -1,4 +1,4 @@
-// The live fleet of this page: one list, then the stream, shown at most once per frame.
+// The live fleet: one list, then a stream of changes, shown at most once per frame.
 import { useSyncExternalStore } from "react";
 import { everyPage, get } from "../api/client.ts";
 import { openStream } from "../api/streams.ts";
@@ -49,7 +49,7 @@ class FleetFeed {
   }
 
   /**
-   * What changed after the list, or after what came last; each time the stream is opened again it goes on from
+   * Changes after the list, or after the last batch; each time the stream is opened again it goes on from
    * there.
    */
   private follow(): void {

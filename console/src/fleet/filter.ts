@@ -1,4 +1,4 @@
-// How the fleet's search reads what is typed: words, and comparisons of figures. Pure.
+// The fleet's search: words, and comparisons such as `temp>80`. Pure.
 import { GIB } from "../format.ts";
 import type { FleetRow } from "./rows.ts";
 

@@ -1,5 +1,4 @@
-// The heat map of the fleet: which step of colour a card has, what it says, who stands where, where an arrow leads.
-// Pure.
+// The heat map of the fleet: colours, labels, positions, movement by arrow keys. Pure.
 
 import { bytes, celsius, compareTexts, DASH, percent, plain, words } from "../format.ts";
 import { toneOf } from "../states.ts";
@@ -105,7 +104,7 @@ export interface LegendEntry extends Step {
   cells: number;
 }
 
-/** What each colour means and how many cells have it; "not known" only where there are such. */
+/** The legend: each colour with its meaning and count; "not known" only where there are such cells. */
 export function legend(rows: readonly FleetRow[], measure: Measure): LegendEntry[] {
   const counts = new Map<string, number>();
   const marks = new Map<string, Step>();
@@ -183,7 +182,7 @@ export interface Place {
   cell: number;
 }
 
-/** Where a key leads, over headings; null: the key is none of these, or there is nothing further. */
+/** The target of an arrow key, over headings; null: another key, or nothing further. */
 export function moved(lines: readonly Line[], from: Place, key: string): Place | null {
   const cells = (line: number) => {
     const one = lines[line];
@@ -212,7 +211,7 @@ export function moved(lines: readonly Line[], from: Place, key: string): Place |
   }
 }
 
-/** Where a card stands now; the first cell where it is gone. */
+/** The position of a GPU; the first cell where it is gone. */
 export function placeOf(lines: readonly Line[], key: string | null): Place | null {
   let first: Place | null = null;
   for (const [line, one] of lines.entries()) {

@@ -1,4 +1,4 @@
-// The fleet as rows: one per card, and one per host without cards. Pure merging of lists and stream batches.
+// The fleet as rows: merges lists and batches of the stream into one row per GPU or host without GPUs. Pure.
 
 import type { GpuRow, HostSummary } from "../api/types.ts";
 import { compareTexts } from "../format.ts";

@@ -1,4 +1,5 @@
-// The map of a market: each Access with its agents around it, which are seen moving when one dies or is drained.
+// The map of a market: each Access with its agents around it; agents are seen moving when an Access dies or is
+// drained.
 import { Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link as RouterLink, useNavigate } from "@tanstack/react-router";
@@ -77,7 +78,7 @@ interface Told {
   at: number;
 }
 
-/** What moved lately; each move also has the rows of the Accesses read anew. */
+/** The latest moves; each one also reads the Accesses again. */
 function useMoves(agents: readonly Agent[]): readonly Told[] {
   const client = useQueryClient();
   const before = useRef<ReadonlyMap<string, string>>(new Map());
@@ -426,7 +427,7 @@ function described(
   );
 }
 
-/** What the arrow keys go over: each Access, then its agents from the inside out. */
+/** The order of the arrow keys: each Access, then its agents from the inside out. */
 function stopsOf(cells: readonly Cell[], agents: readonly Agent[], seats: Seats, asDots: boolean): readonly string[] {
   const found = new Map<string, Agent[]>();
   for (const { place } of cells) found.set(place.id, []);

@@ -1,4 +1,4 @@
-// Which agent is at which Access: the list, and over it what the fleet's stream told since. Pure.
+// Merges the list of agents with the changes that the stream told. Pure.
 import type { AgentRow, HostSummary } from "../api/types.ts";
 import type { Agent, Link } from "./layout.ts";
 
@@ -9,7 +9,7 @@ export function agentsOf(listed: readonly AgentRow[], streamed: Iterable<HostSum
   const found = new Map<string, AgentRow>(listed.map((row) => [row.id, row]));
   for (const host of streamed) {
     const known = found.get(host.id);
-    // What is retired is on no list; a stream may have told of it before.
+    // A retired host is on no list; a stream may have told of it before.
     if (host.admin_state === "retired") found.delete(host.id);
     else if (!known || host.version >= known.version) found.set(host.id, host);
   }

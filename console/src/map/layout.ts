@@ -1,5 +1,5 @@
-// Where everything of the map lies: pure, and so that who stays keeps its place.
-// Nobody knows coordinates: Accesses stand by region and id, agents around theirs, the nearer by round trip further in.
+// The layout of the map. Coordinates are not known: Accesses stand by region and id, agents around theirs, a shorter
+// round trip nearer to it; an agent that stays keeps its place. Pure.
 import { compareTexts } from "../format.ts";
 
 export type Link = "online" | "suspect" | "lost";
@@ -33,7 +33,7 @@ export interface Point {
 
 export interface Cell extends Point {
   place: Place;
-  /** Where the last dot may lie, in pixels from the middle. */
+  /** The largest distance of a dot from the middle, in pixels. */
   radius: number;
 }
 
@@ -76,7 +76,7 @@ export function hash(text: string): number {
   return value >>> 0;
 }
 
-/** Who stays at an Access keeps its place; who comes gets the one its id asks for, or the next free one. */
+/** An agent that stays at an Access keeps its place; a new one gets the place of its id, or the next free one. */
 export function seat(before: Seats, agents: readonly Agent[], capacity: number): Seats {
   const after = new Map<string, Seat>();
   const taken = new Map<string, Set<number>>();
@@ -154,7 +154,7 @@ export function mapHeight(places: readonly Place[], width: number): number {
   return lay(places, width - 2 * MAP_PADDING_PX).height + MAP_FOOT_PX;
 }
 
-/** How many of an Access's agents there are in each state. */
+/** An Access's agents, counted by state. */
 export type Counts = Record<Link, number>;
 
 export function countsOf(agents: readonly Agent[]): Map<string, Counts> {
@@ -172,7 +172,7 @@ export function bubbleRadius(count: number, all: number, radius: number): number
   return count === 0 || all === 0 ? 0 : Math.max(4, (radius - 4) * Math.sqrt(count / all));
 }
 
-/** How many went from where to where between two looks; who is new, or has gone for good, did not move. */
+/** Counts the moves between two looks by origin and destination; new and departed agents did not move. */
 export function moves(
   before: ReadonlyMap<string, string>,
   agents: readonly Agent[],

@@ -1,4 +1,4 @@
-// Who did what to which thing and why, and whether nobody has changed the record since.
+// The audit page: the entries, searched by the Master, and the check of their chain of hashes.
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";

@@ -1,4 +1,4 @@
-// One cluster from asking to gone: its steps, its output, a command inside, its files, its cost, its end.
+// The page of one cluster: steps, output, commands inside, files, costs, resizing, stopping and deleting.
 
 import { Button, Checkbox, Group, Modal, NumberInput, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
@@ -240,7 +240,7 @@ function Steps({ cluster }: { cluster: Cluster }) {
   );
 }
 
-/** Where a service is found; who is told an address is the renter's affair. */
+/** The addresses of a service; the renter decides whom to tell. */
 function Addresses({ cluster }: { cluster: Cluster }) {
   return (
     <Stack gap="sm" data-testid="addresses">
@@ -263,7 +263,7 @@ function Addresses({ cluster }: { cluster: Cluster }) {
   );
 }
 
-/** How the members on several hosts meet, and why so. */
+/** The way the members on several hosts reach each other, with the reason. */
 function Network({ network, traffic }: { network: NonNullable<Cluster["network"]>; traffic: Cluster["traffic"] }) {
   const rows: [string, string][] = [
     [
@@ -285,7 +285,7 @@ function Network({ network, traffic }: { network: NonNullable<Cluster["network"]
   );
 }
 
-/** How its renter enters a box: what to type on their own machine, and for Jupyter the address it is then found at. */
+/** The renter's way into a box: commands for their own machine, and Jupyter's address. */
 function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
   const query = useQuery({ ...boxQuery(cluster.id), enabled: mine });
   if (!mine)
@@ -330,7 +330,7 @@ function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
   );
 }
 
-/** What a member did last, of a cluster whose members are prepared side by side. */
+/** The latest step of a member, in a cluster whose members are prepared side by side. */
 function lastStep(cluster: Cluster, work: Cluster["workloads"][number]): string {
   const own = cluster.steps.filter((step) => step.member?.startsWith(`rank ${work.rank} on `));
   const step = own[own.length - 1];
@@ -400,7 +400,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
   );
 }
 
-/** What of it ends it by itself. */
+/** The limits that end a cluster. */
 function limitsOf(cluster: Cluster): [string, ReactNode][] {
   const asked = cluster.request;
   return [

@@ -1,4 +1,4 @@
-// What I rent and rented.
+// The list of the account's clusters.
 
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";

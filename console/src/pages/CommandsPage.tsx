@@ -1,4 +1,4 @@
-// Every order to every host; and one of them whole: its way, its answer, what happened around it.
+// The list of commands to hosts, and the page of one: its steps, its result, its events.
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";

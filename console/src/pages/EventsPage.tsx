@@ -1,4 +1,4 @@
-// All that happened in this installation, or to one thing, live; the search is in the address.
+// The list of events, live, of the whole market or about one thing.
 import { Button, Text } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { plain } from "../format.ts";

@@ -1,4 +1,4 @@
-// The whole fleet, live: every card and every host without cards, filtered and sorted by what the address says.
+// The fleet page: totals, and the live table of every GPU and every host without GPUs.
 import { Button, Text } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useDeferredValue, useMemo } from "react";

@@ -1,5 +1,4 @@
-// One GPU: every field that a card can tell, what was the matter with it and when, its faults and whose they were, what
-// its claims and measurements gave, and why it is in its tier.
+// The page of one GPU: every field, its conditions and XIDs over time, benchmarks, and the reasons for its tier.
 
 import { SegmentedControl, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";

@@ -1,4 +1,4 @@
-// How the installation itself does: the Master, and each relay that hosts reach it through.
+// The health page: the state of the Master and of each Access.
 import { useQuery } from "@tanstack/react-query";
 import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";

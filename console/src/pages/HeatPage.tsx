@@ -1,5 +1,4 @@
-// The fleet as a map: region, host, GPU, one cell each, coloured by what the reader chooses; live from the fleet's
-// feed.
+// The fleet as a map: region, host, GPU, one cell each, coloured by a chosen measure; live from the fleet's feed.
 import { Button, NativeSelect } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";

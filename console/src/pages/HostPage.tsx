@@ -1,4 +1,4 @@
-// One host: its state with the reason, what it has, what it costs, how it does right now, and what may be done to it.
+// The page of one host: state with its reason, hardware, price, live charts, and actions.
 import { Button, Group, Menu, Modal, SegmentedControl, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";

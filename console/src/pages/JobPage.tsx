@@ -1,4 +1,4 @@
-// One job from submitting to its end: attempts, log, what it waits for, what it left, what it cost.
+// The page of one job: attempts, log, dependencies, output files, costs.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";

@@ -1,4 +1,4 @@
-// What runs without me: jobs that wait, run and have run.
+// The list of the account's jobs.
 
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";

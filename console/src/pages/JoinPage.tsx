@@ -1,4 +1,4 @@
-// Bringing in a host: one line to paste there, and this page sees it arrive.
+// The page that joins a host: gives one command to paste there, and shows the host when it arrives.
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";

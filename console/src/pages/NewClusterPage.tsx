@@ -1,4 +1,4 @@
-// Asking for a cluster: the form on the left; beside it, live, where it would run, what it costs, or why not.
+// The form of a new cluster; beside it, live, the host that would run it and the price, or the reasons against.
 import {
   Button,
   Checkbox,
@@ -147,7 +147,7 @@ export function NewClusterPage() {
   );
 }
 
-/** What the account keeps to begin with; nothing where it keeps none. */
+/** The account's templates; nothing where there are none. */
 function Templates({ begin }: { begin: (template: Template) => void }) {
   const query = useQuery(templatesQuery);
   const client = useQueryClient();

@@ -1,4 +1,4 @@
-// Asking for a job: a command, its limits, and beside them where it would run now.
+// The form of a new job; beside it, live, the host that would run it now.
 import { Button, Checkbox, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";

@@ -1,4 +1,4 @@
-// What can be rented and for how much; those who own hosts set the price here.
+// The list of offers; providers and operators set prices here.
 import { Button, Group, Text, TextInput, Tooltip } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";

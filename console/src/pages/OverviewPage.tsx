@@ -1,4 +1,4 @@
-// The first page: what stands idle, is rented, is faulty or offline; what it earns; what happened last. Live.
+// The first page: hosts and GPUs by use, revenue, tiers, the latest events. Live.
 import { Button, Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";

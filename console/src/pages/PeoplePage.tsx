@@ -1,4 +1,4 @@
-// Accounts of this market: who they are, what they can spend; operators add, credit, suspend and resume them.
+// The list of accounts; operators add, credit, suspend and resume them.
 
 import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
@@ -122,7 +122,7 @@ function Actions({ person, isMine, ask }: { person: Person; isMine: boolean; ask
   );
 }
 
-/** What every change of a person shares: the list and one's own balance are read again. */
+/** A change of an account: the list and one's own balance are read again. */
 function useChange<T>(change: () => Promise<T>, done: (made: T) => void) {
   const client = useQueryClient();
   return useMutation({

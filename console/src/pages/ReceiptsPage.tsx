@@ -1,4 +1,4 @@
-// What was paid: the list, and one receipt to check or to print.
+// The list of receipts, and the page of one receipt to check or print.
 
 import { Button, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";

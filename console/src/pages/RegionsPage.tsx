@@ -1,4 +1,4 @@
-// Where hosts reach the installation: each region with its Accesses, and taking one of them out of service.
+// The regions page: the map, and each region with its Accesses, which operators drain, resume and stop.
 import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -193,7 +193,7 @@ function Actions({ access, ask }: { access: Access; ask: (asked: Asked) => void 
 
 const NAMES: Record<Verb, string> = { drain: "Drain", resume: "Resume" };
 
-/** How many of the agents that were here have left: of the most that were seen since it drains. */
+/** The share of agents that have left, of the most that were seen since draining began. */
 function Leaving({ access }: { access: Access }) {
   const [most, setMost] = useState(access.agents);
   if (access.agents > most) setMost(access.agents);

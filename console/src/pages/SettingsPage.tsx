@@ -1,4 +1,4 @@
-// What one chooses for oneself: colours; who one is here; where one is signed in.
+// The settings page: colours, the account, its browser sessions.
 import { Button, type MantineColorScheme, SegmentedControl, Stack, Text, useMantineColorScheme } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";

@@ -1,4 +1,4 @@
-// Signing in with a token, typed or brought by an address, or with the sign-in link that an operator gave.
+// The sign-in page: by a token, typed or in the address, or by a sign-in link of an operator.
 import { Button, Group, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { Me, SignedIn } from "../api/types.ts";

@@ -1,4 +1,4 @@
-// API tokens: who may do what through them, made and revoked.
+// The lists of API tokens and join tokens, which are made and revoked here.
 import { Button, Checkbox, Group, Modal, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";

@@ -1,4 +1,4 @@
-// The account's volumes: what each holds, who has it, and making and deleting them.
+// The list of the account's volumes, which are made and deleted here.
 import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";

@@ -1,4 +1,4 @@
-// What relays found of a host's line, round by round: a line for each direction, of each region that measured it.
+// A host's measured bandwidth over time: one line per direction and region.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { bandwidthRounds } from "../api/queries.ts";

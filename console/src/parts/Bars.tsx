@@ -1,4 +1,4 @@
-// Small pictures of counts and sums, drawn as SVG: told apart by pattern as well as colour, and said in words.
+// Small SVG charts of counts and sums: told apart by pattern as well as colour, and described in words.
 
 import type { UseCounts } from "../api/types.ts";
 import { amount, count, weekday } from "../format.ts";

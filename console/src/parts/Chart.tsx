@@ -1,4 +1,4 @@
-// One small chart of one or more lines over time: a labelled picture, its keys, and the same as a table.
+// One small chart of lines over time, with its legend, and the same as a table.
 
 import { useComputedColorScheme } from "@mantine/core";
 import { type ReactNode, useEffect, useMemo, useRef } from "react";

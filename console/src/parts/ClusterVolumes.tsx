@@ -1,4 +1,4 @@
-// The volumes of one cluster: where each is found, what is kept of it, and saving it now.
+// The volumes of one cluster: their mounts, their last saved version, saving now.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { postLong } from "../api/client.ts";

@@ -1,4 +1,4 @@
-// Orders the Master gave to hosts, newest first: how far each came, what it answered, why it failed.
+// The table of commands to hosts, newest first, and the result of one command.
 import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { commands as commandsQuery } from "../api/queries.ts";
@@ -82,7 +82,7 @@ export function CommandList({ hostId, address = false }: { hostId?: string; addr
   );
 }
 
-/** What came back, in full: texts as they were printed, the rest as names and values. */
+/** The whole result of a command: texts as they were printed, the rest as names and values. */
 export function Result({ result }: { result: unknown }) {
   if (result === null || result === undefined)
     return (

@@ -1,4 +1,4 @@
-// A table, kept as a CSV file: what is shown, in the order it is shown.
+// The button that saves a table as a CSV file, rows as shown.
 import { Button } from "@mantine/core";
 import { type CsvColumn, csv, fileName } from "../csv.ts";
 import { DownloadIcon } from "./icons.tsx";
@@ -18,7 +18,7 @@ interface CsvButtonProps<T> {
   /** Called when asked: a table of ten thousand rows is not written out at each change. */
   rows: () => readonly T[];
   disabled?: boolean;
-  /** Which table, where there are many. */
+  /** The name of the table. */
   of?: string;
 }
 

@@ -1,4 +1,5 @@
-// Every list of the console: search, facets, order, chosen columns, CSV; cards on a phone, a virtual grid for thousands.
+// Every list of the console: search, facets, order, chosen columns, CSV; cards on a phone, a virtual grid for
+// thousands.
 import { Badge, Button, Group, Menu, NativeSelect, Text } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
 import { useNavigate, useSearch } from "@tanstack/react-router";
@@ -28,13 +29,13 @@ import type { Older } from "./older.ts";
 import { Empty, ProblemNote, Waiting } from "./page.tsx";
 
 interface DataTableProps<Row> {
-  /** What a row is, and what all of them are: "cluster", "clusters". */
+  /** The word for a row, and for all of them: "cluster", "clusters". */
   of: readonly [one: string, many: string];
   columns: readonly Column<Row>[];
   id: (row: Row) => string;
   /** Undefined: they were not read yet. */
   rows: readonly Row[] | undefined;
-  /** Where the rows come from: its failure is shown while there are none. */
+  /** The query of the rows: its failure is shown while there are none. */
   query?: { error: unknown; refetch: () => unknown };
   /** In place of the table while there are no rows. */
   empty: ReactNode;
@@ -134,7 +135,7 @@ function Found<Row>(props: FoundProps<Row>) {
 
 type Chosen = Readonly<Record<string, boolean>>;
 
-/** Which columns a person wants, for this kind of rows, in this browser. */
+/** The columns that a person chose for this kind of rows, kept in this browser. */
 function useChosen(many: string): [Chosen, (chosen: Chosen) => void] {
   const [chosen, choose] = useLocalStorage<Chosen>({
     key: `windrow.columns.${many}`,

@@ -1,4 +1,4 @@
-// The image that runs on a host where a request names none: shown to everybody, chosen by who may act on the host.
+// A host's default image: shown to everybody, changed by those who may act on the host.
 import { Button, Group, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

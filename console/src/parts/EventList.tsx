@@ -1,4 +1,4 @@
-// What happened, newest first, to one thing or to all; new rows appear by themselves.
+// The table of events, newest first, of the whole market or about one thing; new rows appear by themselves.
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { events as eventsQuery } from "../api/queries.ts";

@@ -1,4 +1,4 @@
-// One command inside a running cluster: typed, run, its output and exit code shown.
+// Runs one command inside a cluster and shows its output and exit code.
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { execInside } from "../api/exec.ts";

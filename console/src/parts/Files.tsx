@@ -1,4 +1,4 @@
-// The files of a cluster, to keep: all, or only what changed since it started.
+// Downloads a cluster's files: all, or those that changed since it started.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { send } from "../api/client.ts";

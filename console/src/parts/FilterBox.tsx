@@ -1,5 +1,4 @@
-// A field that narrows a list: `/` goes to it, typing is instant here, and what follows from it waits for resting
-// fingers.
+// The search field of a list: `/` focuses it; the list is filtered shortly after the last key.
 import { CloseButton, TextInput, Tooltip } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import { isShortcut } from "../keys.ts";
@@ -12,7 +11,7 @@ interface FilterBoxProps {
   help?: string;
   label?: string;
   width?: number;
-  /** How long the fingers must rest, in milliseconds. */
+  /** Milliseconds from the last key to the change. */
   restMs?: number;
 }
 

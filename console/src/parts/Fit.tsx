@@ -1,4 +1,4 @@
-// Where something would run and for how much, or why it does not fit.
+// The quote for a request: host and price, or the reasons why no host fits.
 import { Group, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ClusterPlan } from "../api/types.ts";

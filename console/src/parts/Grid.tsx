@@ -1,4 +1,4 @@
-// A table of thousands of rows: only those in sight exist, and a row is drawn again only when it changed.
+// A table of thousands of rows: draws only those in sight, and a row again only when it changed.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, memo, useRef } from "react";
 import type { Column, Order } from "../table.ts";

@@ -1,4 +1,4 @@
-// Every key that does something, over the page, at `?`.
+// The dialog of all keyboard shortcuts.
 import { Modal } from "@mantine/core";
 import type { Role } from "../api/types.ts";
 import { menuFor } from "../pages.ts";

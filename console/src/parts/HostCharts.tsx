@@ -1,4 +1,4 @@
-// The charts of one host: history first, then each reading as it comes, once a second while somebody looks.
+// The charts of one host: its history, then each reading as it comes, once a second.
 import { Button, Group, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";

@@ -1,4 +1,4 @@
-// What a host says of its machine, field by field: it is its own word, and what it did not say is a dash.
+// A host's machine as the host itself reports it, field by field.
 import { useQuery } from "@tanstack/react-query";
 import { hostFacts } from "../api/queries.ts";
 import { fieldText } from "../format.ts";

@@ -1,4 +1,4 @@
-// What comes before and after a job, drawn: a box for each, linked to its page, with arrows from left to right.
+// A picture of the jobs before and after a job, linked to their pages.
 import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Job } from "../api/types.ts";

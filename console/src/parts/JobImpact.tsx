@@ -1,4 +1,4 @@
-// What a job did to each GPU that it had: before, during and after it, and its readings as charts.
+// A job's effect on each of its GPUs: readings before, during and after it.
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { jobImpact } from "../api/queries.ts";

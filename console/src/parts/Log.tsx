@@ -1,5 +1,4 @@
-// A running program's output: follows the end unless one scrolled up, goes on after an outage, shows only what is in
-// sight.
+// A running program's output: follows the end, continues after an outage, draws only the lines in sight.
 import { Button, Group, Text } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";

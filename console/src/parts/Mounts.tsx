@@ -1,4 +1,4 @@
-// Which volumes a cluster or a job has, as a form asks for them.
+// The field for the volumes of a cluster or a job.
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";

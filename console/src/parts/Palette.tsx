@@ -1,4 +1,4 @@
-// Going anywhere by typing: screens, actions, hosts and clusters, with the keyboard alone.
+// The command palette: finds pages, actions, hosts and clusters by typing.
 import { Modal, TextInput, useMantineColorScheme } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";

@@ -1,4 +1,4 @@
-// From the download to the listing: where a host is, live, and what the Master saw when it rented it as a renter would.
+// A host's way from installation to listing, live, with the steps of its test rental.
 import { Button, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";

@@ -1,4 +1,4 @@
-// The login of a private image's registry, as a form asks for it.
+// The fields for the login of a private image's registry.
 import { PasswordInput, SimpleGrid, Text, TextInput } from "@mantine/core";
 import type { Cluster } from "../api/types.ts";
 import type { LoginDraft } from "../request.ts";

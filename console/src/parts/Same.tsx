@@ -1,4 +1,4 @@
-// The same as the form beside it, for a terminal and for a program. A token is always a variable, never a value.
+// The request of a form as a command of `windrow` and of curl. A token is always a variable, never a value.
 import { Button, Collapse, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { callOf } from "../request.ts";

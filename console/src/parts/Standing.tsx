@@ -1,4 +1,4 @@
-// How far one can rely on a host, with the evidence, and why nobody rents what it offers.
+// The reliability of a host with its evidence, and the reasons why it is not rented.
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";

@@ -1,4 +1,4 @@
-// Stopping a cluster, which ends what it runs and keeps what it was asked for; and starting it again, for a price.
+// The dialogs that stop a cluster, keeping its request, and start it again.
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -19,7 +19,7 @@ interface Props {
 
 const pathOf = (cluster: Cluster, what: string) => `/clusters/${encodeURIComponent(cluster.id)}/${what}`;
 
-/** What is known of it, and of the money, is asked anew. */
+/** Reads the cluster and the balance again. */
 function useTold({ cluster, close }: Props): (answer: ClusterAccepted) => void {
   const client = useQueryClient();
   return (answer) => {

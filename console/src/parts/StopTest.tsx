@@ -1,4 +1,4 @@
-// Stopping an Access as a test, in a market for development: the guard before it, and what it came to.
+// The dialog that kills an Access as a test on a development market, and the result of the test.
 import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

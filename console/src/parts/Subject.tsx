@@ -1,4 +1,4 @@
-// What an event, command or audit entry is about: a link to it where it has a page, else to all that happened to it.
+// The link of an id: to its page, or to its events where it has no page.
 import { Link } from "@tanstack/react-router";
 import { plain, shortId } from "../format.ts";
 

@@ -1,5 +1,4 @@
-// What the challenges of a host's cards came to: when, what was asked, how long it took against which bound, the
-// verdict in words, and when the next one is due.
+// The challenges of a host's GPUs: task, time against its bound, result, and the next due time.
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -16,7 +15,7 @@ import { State, When } from "./state.tsx";
 const Result = ({ outcome }: { outcome: string }) => <State state={outcome} tone={toneOf(outcome, "challenge")} />;
 const seconds = (ms: number | null): string => measured(ms === null ? null : ms / 1000, "s", 2);
 
-/** What its time says: a class that is not calibrated refuses nobody. */
+/** The time of a challenge in words: a class that is not calibrated refuses nobody. */
 function paceWords(card: CardVerification): string {
   if (card.span_ms === null) return DASH;
   const bound = card.bound_ms === null ? "" : ` of at most ${seconds(card.bound_ms)}`;
@@ -57,7 +56,7 @@ const workWords = (card: CardVerification): string =>
     : `${count(card.rounds)} × products of ${count(card.size)} × ${count(card.size)} ` +
       `matrices, ${count(card.openings)} entries looked at`;
 
-/** What the newest challenge of one card came to, and the earlier ones. */
+/** The newest challenge of one GPU, and the earlier ones. */
 export function CardEvidence({ hostId, uuid, simulated }: { hostId: string; uuid: string; simulated: boolean }) {
   const query = useQuery(verificationQuery(hostId));
   return (

@@ -1,4 +1,4 @@
-// What would fit in place of a request that fits nowhere: the market is asked about each single change.
+// Changes that would let a request fit: the market is asked about each single one.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { post } from "../api/client.ts";

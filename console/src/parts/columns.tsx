@@ -1,4 +1,5 @@
-// Columns that many lists have: moments, figures, states, ids, links to events; and the head and cells of every table.
+// Columns that many lists share: times, figures, states, ids, links to events; and the head and cells of every
+// table.
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Cell } from "../csv.ts";
@@ -50,7 +51,7 @@ export const identity = <Row,>(value: (row: Row) => Maybe<string>, rest: Rest<Ro
   ...rest,
 });
 
-/** Whether it is simulated: said by the first column as well, so that this one need not be shown. */
+/** Real or simulated: the first column says it as well, so that this one need not be shown. */
 export const simulated = <Row,>(value: (row: Row) => boolean): Column<Row> => ({
   id: "simulated",
   name: "Real or simulated",
@@ -95,7 +96,7 @@ export const actions = <Row,>(cell: (row: Row) => ReactNode): Column<Row> => ({
   cell,
 });
 
-/** What a cell shows: as its column says, else its value as text. */
+/** The content of a cell: by its column, else its value as text. */
 export function shown<Row>(column: Column<Row>, row: Row): ReactNode {
   if (column.cell) return column.cell(row);
   const value = column.value?.(row);

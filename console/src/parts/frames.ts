@@ -1,4 +1,4 @@
-// The readings of one host as they come: one stream for everything on its page that shows them.
+// The live readings of one host: one stream for everything on its page.
 import { useEffect, useMemo, useState } from "react";
 import { openStream } from "../api/streams.ts";
 import type { Host, HostLiveFrame } from "../api/types.ts";

@@ -1,4 +1,4 @@
-// The few pictures the console needs, drawn here: 16 px strokes in the text's colour, hidden from readers.
+// The icons: 16 px strokes in the text's colour, hidden from screen readers.
 import type { ReactNode } from "react";
 
 function icon(children: ReactNode) {

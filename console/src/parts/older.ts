@@ -1,4 +1,4 @@
-// A list that is read from its newest end: its first page again and again, older pages when asked for.
+// Reads a list from its newest end: repeats its first page, and reads older pages on request.
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import type { Paged } from "../api/queries.ts";
@@ -33,7 +33,7 @@ function useOlder<T>(
   const cursor = mine ? mine.cursor : (first?.next_cursor ?? null);
   const load = useMutation({
     mutationFn: before,
-    // What was on the first page is kept as well: newer rows push it off that page later on.
+    // The rows of the first page are kept as well: newer rows push them off that page later on.
     onSuccess: (page) => setHeld({ key, rows: union(rows, page.items, id), cursor: page.next_cursor }),
   });
   return {

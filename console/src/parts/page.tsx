@@ -1,4 +1,4 @@
-// What every screen is made of: heading, panel, facts, commands to copy, empty lists, problems.
+// The building blocks of every page: heading, panel, facts, commands to copy, empty and error states.
 import { ActionIcon, Button, CopyButton, Group, Skeleton, Stack, Text, Title, Tooltip } from "@mantine/core";
 import type { ReactNode } from "react";
 import { ApiProblem } from "../api/client.ts";

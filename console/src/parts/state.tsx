@@ -1,4 +1,4 @@
-// States, badges and times: a shape and a word first, colour only on top.
+// States, badges and times: a shape and a word first, colour second.
 import { Tooltip } from "@mantine/core";
 import { useSyncExternalStore } from "react";
 import { exact, relative, words } from "../format.ts";

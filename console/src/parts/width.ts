@@ -1,4 +1,4 @@
-// How wide an element is now.
+// Measures the width of an element.
 import { useLayoutEffect, useState } from "react";
 
 /** Whole pixels, so that nothing is drawn again for fractions of one; 0 before it was measured. */
