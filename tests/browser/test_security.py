@@ -12,7 +12,7 @@ from tests.waiting import poll_async
 from windrow_master.api.headers import NONCE_PLACE
 
 Pretend = Callable[..., Served]
-PAGES = Path(__file__).parents[2] / "console" / "src" / "pages.ts"
+PAGES = Path(__file__).parents[2] / "console" / "src" / "app" / "pages.ts"
 NOTE = """
 window.violations = [];
 document.addEventListener('securitypolicyviolation', (e) =>

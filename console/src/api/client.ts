@@ -1,6 +1,6 @@
 // The one place that calls the Master: the session's secret in a header, idempotency keys, problems as errors.
-import { takeEarly } from "../early.ts";
-import { readProblem } from "../problems.ts";
+import { takeEarly } from "../app/early.ts";
+import { readProblem } from "../parts/problems.ts";
 import { connection } from "./connection.ts";
 import { forgetSecret, proof, secret } from "./secret.ts";
 import type { Page, Problem } from "./types.ts";

@@ -1,6 +1,6 @@
 // Every query of the console by name: its address, its key in the cache, how often it is repeated.
 import { QueryCache, QueryClient, queryOptions, type UseQueryOptions } from "@tanstack/react-query";
-import { paceOf } from "../stages.ts";
+import { paceOf } from "../hosts/stages.ts";
 import { ApiProblem, everyPage, get, post, type Query } from "./client.ts";
 import { connection } from "./connection.ts";
 import { handedOver, secret } from "./secret.ts";

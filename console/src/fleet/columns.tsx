@@ -1,10 +1,10 @@
 // The columns of the fleet's table. A row is a GPU, or a host without GPUs.
 import type { CSSProperties } from "react";
-import { bytes, celsius, DASH, percent, perHour, plain, watts, words } from "../format.ts";
-import { figure, simulated } from "../parts/columns.tsx";
+import { bytes, celsius, DASH, percent, perHour, plain, watts, words } from "../parts/format.ts";
 import { Simulated, When } from "../parts/state.tsx";
-import { toneOf } from "../states.ts";
-import type { Column } from "../table.ts";
+import { toneOf } from "../parts/states.ts";
+import { figure, simulated } from "../tables/columns.tsx";
+import type { Column } from "../tables/table.ts";
 import { type FleetRow, memoryRatio } from "./rows.ts";
 
 export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [

@@ -1,5 +1,5 @@
 // The fleet's search: words, and comparisons such as `temp>80`. Pure.
-import { GIB } from "../format.ts";
+import { GIB } from "../parts/format.ts";
 import type { FleetRow } from "./rows.ts";
 
 const NUMBERS: Record<string, (row: FleetRow) => number | null> = {

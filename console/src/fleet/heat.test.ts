@@ -135,7 +135,7 @@ const luminance = (hex: string) => {
 };
 
 test("steps differ by lightness alone, one way, and their figures can be read in both schemes", () => {
-  const css = readFileSync(new URL("../app.css", import.meta.url), "utf8");
+  const css = readFileSync(new URL("../app/app.css", import.meta.url), "utf8");
   const pairs = [...css.matchAll(/--wr-heat-(\d): (#[0-9a-f]{6});\s+--wr-heat-text-\d: (#[0-9a-f]{6})/g)];
   expect(pairs.map((pair) => pair[1])).toEqual(["0", "1", "2", "3", "4", "0", "1", "2", "3", "4"]);
   const lights = pairs.map((pair) => luminance(pair[2]!));

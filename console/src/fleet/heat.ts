@@ -1,7 +1,7 @@
 // The heat map of the fleet: colours, labels, positions, movement by arrow keys. Pure.
 
-import { bytes, celsius, compareTexts, DASH, percent, plain, words } from "../format.ts";
-import { toneOf } from "../states.ts";
+import { bytes, celsius, compareTexts, DASH, percent, plain, words } from "../parts/format.ts";
+import { toneOf } from "../parts/states.ts";
 import type { FleetRow } from "./rows.ts";
 import { memoryRatio } from "./rows.ts";
 

@@ -1,7 +1,7 @@
 // The fleet as rows: merges lists and batches of the stream into one row per GPU or host without GPUs. Pure.
 
 import type { GpuRow, HostSummary } from "../api/types.ts";
-import { compareTexts } from "../format.ts";
+import { compareTexts } from "../parts/format.ts";
 
 export interface FleetRow {
   key: string;

@@ -1,7 +1,7 @@
 // Small SVG charts of counts and sums: told apart by pattern as well as colour, and described in words.
 
 import type { UseCounts } from "../api/types.ts";
-import { amount, count, weekday } from "../format.ts";
+import { amount, count, weekday } from "./format.ts";
 
 export type Use = Exclude<keyof UseCounts, "total">;
 

@@ -3,12 +3,12 @@
 import { useComputedColorScheme } from "@mantine/core";
 import { type ReactNode, useEffect, useMemo, useRef } from "react";
 import uPlot from "uplot";
-import { CHART_COLOURS, CHART_INK } from "../theme.ts";
+import { CHART_COLOURS, CHART_INK } from "../app/theme.ts";
 import "uplot/dist/uPlot.min.css";
-import type { CsvColumn } from "../csv.ts";
-import { axisTime, clock, inUnit } from "../format.ts";
-import { align, type Line, summarise } from "../series.ts";
-import { CsvButton } from "./Csv.tsx";
+import { CsvButton } from "../tables/Csv.tsx";
+import type { CsvColumn } from "../tables/csv.ts";
+import { axisTime, clock, inUnit } from "./format.ts";
+import { align, type Line, summarise } from "./series.ts";
 import { useWidth } from "./width.ts";
 
 const HEIGHT_PX = 132;

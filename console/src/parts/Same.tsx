@@ -1,7 +1,7 @@
 // The request of a form as a command of `windrow` and of curl. A token is always a variable, never a value.
 import { Button, Collapse, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { callOf } from "../request.ts";
+import { callOf } from "../clusters/request.ts";
 import { Command } from "./page.tsx";
 
 interface SameProps {

@@ -1,6 +1,6 @@
 // The link of an id: to its page, or to its events where it has no page.
 import { Link } from "@tanstack/react-router";
-import { plain, shortId } from "../format.ts";
+import { plain, shortId } from "./format.ts";
 
 export function Subject({ id }: { id: string | null | undefined }) {
   if (!id) return <>–</>;

@@ -3,9 +3,9 @@ import { ActionIcon, Button, CopyButton, Group, Skeleton, Stack, Text, Title, To
 import type { ReactNode } from "react";
 import { ApiProblem } from "../api/client.ts";
 import type { Reason } from "../api/types.ts";
-import { plain, shortId } from "../format.ts";
-import { aboutText, grouped } from "../problems.ts";
+import { plain, shortId } from "./format.ts";
 import { CheckIcon, CopyIcon } from "./icons.tsx";
+import { aboutText, grouped } from "./problems.ts";
 
 export function PageHead({
   title,

@@ -1,8 +1,8 @@
 // States, badges and times: a shape and a word first, colour second.
 import { Tooltip } from "@mantine/core";
 import { useSyncExternalStore } from "react";
-import { exact, relative, words } from "../format.ts";
-import { type Tone, toneOf } from "../states.ts";
+import { exact, relative, words } from "./format.ts";
+import { type Tone, toneOf } from "./states.ts";
 
 export function Shape({ tone }: { tone: Tone }) {
   return (
