@@ -175,7 +175,7 @@ function Tools<Row>({ found, visible, choose, all, ...props }: ToolsProps<Row>) 
         <FacetMenu key={column.id} column={column} rows={rows} search={search} change={change} />
       ))}
       <OrderSelect columns={visible} search={search} change={change} />
-      <Text size="xs" className="wr-quiet" role="status" data-testid="shown">
+      <Text size="xs" className="wr-quiet" role={narrowed ? "status" : undefined} data-testid="shown">
         {narrowed ? `${count(found.length)} of ${count(rows.length)} shown` : `${count(rows.length)} shown`}
         {older?.more && "; older ones were not read yet"}
       </Text>
