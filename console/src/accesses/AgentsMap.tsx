@@ -383,7 +383,7 @@ function Keys() {
           <span>{words(link)}</span>
         </span>
       ))}
-      <span className="wr-quiet">further in: a shorter round trip</span>
+      <span className="wr-quiet">closer to the centre: a shorter round trip</span>
     </div>
   );
 }

@@ -43,8 +43,8 @@ export function HealthPage() {
                   ["Up for", duration(master.uptime_s)],
                   ...storeRows(master.store),
                   ["Open live streams", count(master.streams)],
-                  ["Log not yet written", count(master.log_lag)],
-                  ["History behind the log", measured(master.duckdb_lag_s, "s")],
+                  ["Log backlog", count(master.log_lag)],
+                  ["Metrics delay", measured(master.duckdb_lag_s, "s")],
                 ]}
               />
             </Panel>
@@ -97,7 +97,7 @@ function stateOf(master: Health["master"]): { state: string; tone: Tone } {
 function storeRows(store: Health["master"]["store"]): (readonly [string, string])[] {
   return [
     ["Writes", `${count(store.writes)} in ${count(store.commits)} commits`],
-    ["Writes that wait", count(store.pending)],
+    ["Waiting writes", count(store.pending)],
     ["Failed commits", count(store.failures)],
   ];
 }

@@ -256,7 +256,7 @@ export function Lost() {
           </Link>
         }
       >
-        The address may be of something that is gone.
+        This page does not exist, or what it showed was deleted.
       </Empty>
     </div>
   );

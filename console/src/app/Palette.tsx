@@ -105,7 +105,7 @@ export function Palette({ roles, close, help }: { roles: readonly Role[]; close:
             <kbd>↑</kbd> <kbd>↓</kbd> choose · <kbd>Enter</kbd> go · <kbd>Esc</kbd> close
           </>
         ) : (
-          "Nothing is called that."
+          "No results."
         )}
       </p>
     </Modal>

@@ -129,7 +129,7 @@ export function NewClusterPage() {
             </Button>
             {tried && !sound && (
               <Text size="sm" role="alert" className="wr-tone-bad">
-                Something is missing: {Object.values(faults).join("; ")}.
+                Please fill in: {Object.values(faults).join("; ")}.
               </Text>
             )}
             <Same
@@ -261,7 +261,7 @@ function Form({ draft, change, faults }: FormProps) {
           <Textarea
             label="Command"
             description={
-              "Split as a shell would; for pipes and variables write: sh -c '…'. Empty: it stays up until" + " deleted."
+              "Runs without a shell; for pipes or variables write sh -c '…'. Empty: it stays up until deleted."
             }
             placeholder="python -c 'print(6 * 7)'"
             autosize
@@ -272,7 +272,7 @@ function Form({ draft, change, faults }: FormProps) {
             data-autofocus
           />
           <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-            <TextInput label="Name" placeholder="chosen for you" {...field("name")} />
+            <TextInput label="Name" placeholder="(generated)" {...field("name")} />
             {overHosts(draft.kind) && (
               <NumberInput
                 label="Hosts"
@@ -290,8 +290,7 @@ function Form({ draft, change, faults }: FormProps) {
               <Textarea
                 label="SSH keys"
                 description={
-                  "Public keys that may log in, a line each, as in id_ed25519.pub. The image brings OpenSSH's" +
-                  " server."
+                  "Public keys that may log in, a line each, as in id_ed25519.pub. The image brings OpenSSH's server."
                 }
                 placeholder="ssh-ed25519 AAAA… you@home"
                 autosize
@@ -303,7 +302,7 @@ function Form({ draft, change, faults }: FormProps) {
               {!draft.command.trim() && (
                 <Checkbox
                   label="Start Jupyter"
-                  description="Where the image has it; reached through a tunnel, with a token that only you are told."
+                  description="Starts JupyterLab if the image contains it. Only you can open it."
                   checked={draft.notebook}
                   onChange={(event) => change({ notebook: event.currentTarget.checked })}
                 />
@@ -366,7 +365,7 @@ function Form({ draft, change, faults }: FormProps) {
           <Checkbox
             label="Rehearse on simulated hosts"
             description={
-              "Nothing is computed there; output and readings are made up. Without this only real hosts " + "serve."
+              "Nothing is computed there; output and readings are made up. Without this only real hosts serve."
             }
             checked={draft.simulated}
             onChange={(event) => change({ simulated: event.currentTarget.checked })}
@@ -376,12 +375,12 @@ function Form({ draft, change, faults }: FormProps) {
       </Panel>
       <Panel title="Until when">
         <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
-          <TextInput label="At most (hours)" placeholder="no limit" inputMode="decimal" {...field("hours")} />
+          <TextInput label="Maximum run time (hours)" placeholder="no limit" inputMode="decimal" {...field("hours")} />
           <TextInput label="Budget" placeholder="no limit" inputMode="decimal" {...field("budget")} />
           {mayIdle(draft) && (
             <TextInput
-              label="Idle (minutes)"
-              description="With no command, file or tunnel in it."
+              label="Stop when unused for (minutes)"
+              description="No command, file or tunnel for so long."
               placeholder="no limit"
               inputMode="decimal"
               {...field("idleMinutes")}
@@ -401,7 +400,7 @@ function Form({ draft, change, faults }: FormProps) {
           <TextInput
             label="Container image"
             description={
-              "Without one, a host of your own runs a plain process; on others you get the host's default" + " image."
+              "Without one, a host of your own runs a plain process; on others you get the host's default image."
             }
             placeholder="none"
             {...field("image")}
@@ -469,7 +468,7 @@ function Preview({ draft, sound, change }: { draft: Draft; sound: boolean; chang
   });
   const plan = query.data;
   return (
-    <Panel title="Where and for how much" actions={<TestMoney />}>
+    <Panel title="Quote" actions={<TestMoney />}>
       <Stack gap="sm">
         {query.error ? (
           <ProblemNote error={query.error} retry={() => void query.refetch()} />

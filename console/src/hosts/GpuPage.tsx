@@ -239,17 +239,17 @@ function Evidence({ gpu }: { gpu: GpuWhole }) {
   return (
     <Panel title="Verification">
       <Text size="sm" fw={600}>
-        What it proved
+        Verified
       </Text>
       <CardEvidence hostId={gpu.host_id} uuid={gpu.uuid} simulated={gpu.simulated} />
       <Text size="sm" fw={600} mt={10}>
-        What its host says of it
+        Reported by its host
       </Text>
       {gpu.claims.length ? (
         <Reasons reasons={gpu.claims.map((claim) => `${codeOf(claim.code)}: ${claim.detail}`)} />
       ) : (
         <Text size="sm" className="wr-quiet">
-          Nothing in it contradicts itself.
+          No contradictions found.
         </Text>
       )}
       <Text size="sm" fw={600} mt={10}>

@@ -470,12 +470,12 @@ const ACTIONS: readonly Action[] = [
   {
     verb: "quarantine",
     name: "Quarantine",
-    says: "Nothing is placed here until the host was verified again. For hosts that behave wrongly.",
+    says: "Takes no new work until it passes verification again. Use it for hosts that you do not trust.",
   },
   {
     verb: "retire",
     name: "Retire",
-    says: "This host leaves for good. It has to join again to come back.",
+    says: "Removes this host. To use it again, join it again.",
     final: true,
   },
 ];

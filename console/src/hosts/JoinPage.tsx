@@ -41,7 +41,7 @@ export function JoinPage() {
     <div className="wr-page" style={{ maxWidth: 860 }}>
       <PageHead title="Join a host" />
       <div className="wr-stack">
-        <Panel title="1. Make a line">
+        <Panel title="1. Get the command">
           <Stack gap="sm">
             <Text size="sm">
               A host joins with a token that works once and lives 15 minutes. The host needs Linux with Python 3.11,

@@ -23,7 +23,7 @@ export function ProofPanel({ host }: { host: Host }) {
   });
   return (
     <Panel
-      title="From download to listing"
+      title="Setup progress"
       actions={
         !host.simulated && (
           <Button variant="default" loading={prove.isPending} onClick={() => prove.mutate()}>
@@ -46,7 +46,7 @@ export function ProofPanel({ host }: { host: Host }) {
 function Progress({ found }: { found: HostProofs }) {
   return (
     <Stack gap="sm">
-      <ol className="wr-steps" aria-label="From download to listing" data-testid="stages">
+      <ol className="wr-steps" aria-label="Setup progress" data-testid="stages">
         {found.stages.map((stage) => (
           <li key={stage.name} aria-label={stageLabel(stage)}>
             <span className={`wr-state wr-tone-${toneOfStage(stage.state)}`}>

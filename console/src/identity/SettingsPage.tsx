@@ -35,7 +35,7 @@ export function SettingsPage() {
               ]}
             />
             <Text size="sm" className="wr-quiet">
-              Kept in this browser. Where the system asks for less motion, nothing here moves.
+              Kept in this browser. Follows the system's setting for reduced motion.
             </Text>
           </Stack>
         </Panel>

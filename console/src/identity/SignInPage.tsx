@@ -72,7 +72,7 @@ export function SignInPage({ brought, me, done }: { brought: Brought | null; me:
             <Title order={1}>Sign in</Title>
             <PasswordInput
               label="Token"
-              description="An API token of this installation."
+              description="Paste your access token."
               value={token}
               onChange={(event) => setToken(event.currentTarget.value)}
               autoComplete="current-password"

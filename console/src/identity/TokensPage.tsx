@@ -148,7 +148,7 @@ function NewToken({ close }: { close: () => void }) {
     <Modal opened onClose={close} title={make.data ? "Your token" : "New token"}>
       {make.data ? (
         <Stack gap="sm">
-          <Text size="sm">Shown this once: keep it where secrets are kept.</Text>
+          <Text size="sm">Copy it now: you will not see it again.</Text>
           <Command text={make.data.token} label="token" />
           <Group justify="flex-end">
             <Button onClick={close}>Done</Button>

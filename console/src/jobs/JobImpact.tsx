@@ -15,8 +15,8 @@ const TITLES: Readonly<Record<string, readonly [string, string]>> = {
 };
 
 const ROWS: readonly (readonly [string, (one: Stretch) => string])[] = [
-  ["Use, mean", (one) => percent(one.utilization_ratio.mean)],
-  ["Use, most", (one) => percent(one.utilization_ratio.max)],
+  ["Use, average", (one) => percent(one.utilization_ratio.mean)],
+  ["Use, peak", (one) => percent(one.utilization_ratio.max)],
   ["Memory, most", (one) => bytes(one.memory_used_bytes.max)],
   ["Power, mean", (one) => inUnit(one.power_watts.mean, "W")],
   ["Power, most", (one) => inUnit(one.power_watts.max, "W")],

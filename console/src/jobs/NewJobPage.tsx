@@ -69,7 +69,7 @@ export function NewJobPage() {
                 <Textarea
                   label="Command"
                   description={
-                    "Split as a shell would; for pipes and variables write: sh -c '…'. A folder is sent from a " +
+                    "Runs without a shell; for pipes or variables write sh -c '…'. A folder is sent from a " +
                     "terminal: windrow job submit."
                   }
                   placeholder="python -c 'print(6 * 7)'"
@@ -91,7 +91,7 @@ export function NewJobPage() {
                   styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
                 />
                 <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-                  <TextInput label="Name" placeholder="chosen for you" {...field("name")} />
+                  <TextInput label="Name" placeholder="(generated)" {...field("name")} />
                   <TextInput label="Container image" placeholder="none" {...field("image")} />
                   <NumberInput
                     label="GPUs"
@@ -133,7 +133,7 @@ export function NewJobPage() {
             <Panel title="Within what">
               <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
                 <NumberInput
-                  label="Begin again after a lost host, times"
+                  label="Retries if the host fails"
                   min={0}
                   max={100}
                   value={draft.retries}
@@ -157,7 +157,7 @@ export function NewJobPage() {
             </Button>
             {tried && !sound && (
               <Text size="sm" role="alert" className="wr-tone-bad">
-                Something is missing: {Object.values(faults).join("; ")}.
+                Please fill in: {Object.values(faults).join("; ")}.
               </Text>
             )}
             <Same
@@ -192,7 +192,7 @@ function Preview({
   });
   const plan = query.data;
   return (
-    <Panel title="Where and for how much" actions={<TestMoney />}>
+    <Panel title="Quote" actions={<TestMoney />}>
       {!sound ? (
         <Text size="sm" className="wr-quiet">
           {draft.command.trim() ? "The form is not complete yet." : "Write a command first."}

@@ -205,7 +205,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
               </Text>
               {receipt.test_money && (
                 <Text size="sm" className="wr-quiet">
-                  Test money: it buys nothing outside this installation, and nobody owes it.
+                  Test money: it buys nothing outside this installation.
                 </Text>
               )}
             </div>

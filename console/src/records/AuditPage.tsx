@@ -154,7 +154,7 @@ function Verify() {
   const check = useMutation({ mutationFn: auditVerdict });
   return (
     <Panel
-      title="Is it whole?"
+      title="Integrity"
       label="Verification"
       actions={
         <Button variant="default" loading={check.isPending} onClick={() => check.mutate()}>

@@ -81,7 +81,12 @@ function InAddress<Row>(props: ReadProps<Row>) {
   const navigate = useNavigate();
   const search = useMemo(() => searchFrom(given, columns), [given, columns]);
   const change = (next: Search) =>
-    void navigate({ to: ".", search: (now: SearchWords) => withSearch(now, next, columns), replace: true });
+    void navigate({
+      to: ".",
+      search: (now: SearchWords) => withSearch(now, next, columns),
+      replace: true,
+      resetScroll: false,
+    });
   return <Found {...props} search={search} change={change} />;
 }
 

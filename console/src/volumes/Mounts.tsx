@@ -22,7 +22,7 @@ export function Mounts({ value, change, hosts, error }: Props) {
     <Stack gap={6}>
       <Textarea
         label="Volumes"
-        description="A line each, NAME:/path; with :ro read-only. What is in them outlives the work."
+        description="One per line, NAME:/path; :ro makes it read-only. Volumes outlive the work."
         placeholder="data:/data"
         autosize
         minRows={1}

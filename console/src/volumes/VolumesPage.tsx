@@ -113,7 +113,7 @@ function None() {
   return (
     <>
       <Empty title="No volumes" command="windrow volume create data --max-size 20GB">
-        A volume is a named folder that outlives clusters and jobs, and goes wherever the next one runs.
+        A volume is a named folder that outlives clusters and jobs, and is there wherever the next one runs.
       </Empty>
       <Stack gap="xs" pb={28} px="md" maw={620} mx="auto">
         <Text size="sm" className="wr-quiet">
