@@ -113,7 +113,7 @@ function wanted(agent: Agent, capacity: number): number {
   return first + (hash(agent.id) % Math.max(1, Math.floor((to - from) * capacity)));
 }
 
-/** The place of a slot around the middle: a sunflower's seeds, of equal room each. */
+/** The place of a slot around the middle: a sunflower's seeds, of equal area each. */
 export function around(slot: number, capacity: number, radius: number): Point {
   const inner = CORE_PX * CORE_PX;
   const far = Math.sqrt(inner + (radius * radius - inner) * ((slot + 0.5) / capacity));
@@ -139,10 +139,10 @@ export function inOrder<T extends Place>(places: readonly T[]): T[] {
 export function lay(places: readonly Place[], width: number): { cells: Cell[]; height: number } {
   const perRow = Math.max(1, Math.min(places.length, Math.floor(width / CELL_LEAST_PX)));
   const size = Math.min(CELL_MOST_PX, Math.floor(width / perRow));
-  const room = width / perRow;
+  const share = width / perRow;
   const cells = inOrder(places).map((place, index) => ({
     place,
-    x: room * (index % perRow) + room / 2,
+    x: share * (index % perRow) + share / 2,
     y: (size + HEAD_PX) * Math.floor(index / perRow) + HEAD_PX + size / 2,
     radius: size / 2 - EDGE_PX,
   }));

@@ -152,7 +152,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           </Panel>
           {up && (cluster.request.ssh_keys.length > 0 || cluster.request.notebook) && (
             <Panel title="Enter it">
-              <Doors cluster={cluster} mine={cluster.account_id === me.data?.account.id} />
+              <BoxLogins cluster={cluster} mine={cluster.account_id === me.data?.account.id} />
             </Panel>
           )}
           {Object.keys(cluster.urls).length > 0 && (
@@ -286,7 +286,7 @@ function Network({ network, traffic }: { network: NonNullable<Cluster["network"]
 }
 
 /** The renter's way into a box: commands for their own machine, and Jupyter's address. */
-function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
+function BoxLogins({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
   const query = useQuery({ ...boxQuery(cluster.id), enabled: mine });
   if (!mine)
     return (
@@ -298,7 +298,7 @@ function Doors({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
   return (
     <Loaded query={query}>
       {(box) => (
-        <Stack gap="sm" data-testid="doors">
+        <Stack gap="sm" data-testid="box-logins">
           {box.ssh_port !== null && (
             <>
               <Text size="sm">Log in with your own key:</Text>

@@ -99,7 +99,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   if (draft.host.trim()) request.host_id = draft.host.trim();
   readEnv(draft, request, faults);
   readPorts(draft, request, faults);
-  if (draft.kind === "box") readDoors(draft, request, faults);
+  if (draft.kind === "box") readBox(draft, request, faults);
   readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
   readLimits(draft, request, faults);
   if (overHosts(draft.kind)) request.hosts = draft.hosts;
@@ -261,7 +261,7 @@ function readEnv(draft: Draft, request: ClusterRequest, faults: Faults): void {
 }
 
 /** A box without a command is one to work in: it starts Jupyter unless that is unchecked. */
-function readDoors(draft: Draft, request: ClusterRequest, faults: Faults): void {
+function readBox(draft: Draft, request: ClusterRequest, faults: Faults): void {
   const keys = draft.sshKeys
     .split("\n")
     .map((line) => line.trim())
