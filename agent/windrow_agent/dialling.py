@@ -2,18 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 import structlog
 
-from windrow_agent import dialling_ports as ports
 from windrow_agent.core import choice
 from windrow_agent.core.choice import Measured
 from windrow_agent.core.distrust import Distrust
 from windrow_proto.errors import Banned, CertificateRefused, KeptBack, LinkClosed, WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
-from windrow_proto.ports import Clock, Dialer, PingAnswer, Rng, WarmLink
+from windrow_proto.ports import Clock, Dialer, DialledLink, FrameLink, PingAnswer, Rng, WarmLink
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 
 log = structlog.get_logger()
@@ -66,6 +66,70 @@ ASK_NS_FIRST: Final = 30 * SECOND
 ASK_NS_MAX: Final = 8 * MINUTE
 """Between two questions for a newer map: all hosts of a region may have the same one at once, of one Master."""
 
+Serve = Callable[[FrameLink], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Ready:
+    """A connection by a second Access that the Master has greeted already: serve it, or close its link."""
+
+    link: DialledLink
+    serve: Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Second:
+    """The connection to a second Access. ready: greeted there, so that it can serve at once; None: not (any more)."""
+
+    address: str
+    warm: WarmLink
+    ready: Ready | None = None
+
+
+Prepare = Callable[[DialledLink], Awaitable[Ready]]
+Look = Callable[[], Awaitable[tuple[str, ...]]]
+"""Finds addresses to try where no map helps; never raises, and may say anything."""
+Judge = Callable[[RegionMap], Awaitable[bool]]
+Ask = Callable[[Judge], Awaitable[None]]
+"""Asks elsewhere for maps that are newer than the one known, until the judge takes one; never raises."""
+
+
+class Canaries(Protocol):
+    """What asks the Master, over a second Access, about the connection by the first."""
+
+    def canary(self) -> bytes:
+        """A letter to send; empty when there is nothing to ask."""
+
+    def on_letter(self, letter: bytes) -> bool:
+        """Its answer; returns whether the first Access keeps messages back."""
+
+    def pause_ns(self) -> int:
+        """At least so long between two: the Master's wish, who answers those of the whole fleet."""
+
+
+async def look_nowhere() -> tuple[str, ...]:
+    """There is no other place to look."""
+    return ()
+
+
+async def ask_nobody(judge: Judge) -> None:
+    """There is nobody to ask."""
+
+
+def named(error: WindrowError) -> WindrowError:
+    """What the other side said, if it said anything."""
+    return error.__cause__ if isinstance(error.__cause__, WindrowError) else error
+
+
+def shorter(answer: PingAnswer, before: PingAnswer | None) -> PingAnswer:
+    """With the shorter of two round trips: a busy machine at either end adds to one, and nothing makes one shorter."""
+    return answer if before is None else replace(answer, rtt_ns=min(answer.rtt_ns, before.rtt_ns))
+
+
+def told_s(error: WindrowError) -> float:
+    """When the other side said to come back, in seconds from now; 0 if it did not."""
+    return round(named(error).retry_after_ns / SECOND, 2)
+
 
 class Home:
     """Where this host is connected. serve runs one connection to its end and raises what ended it; prepare greets by
@@ -82,11 +146,11 @@ class Home:
         clock: Clock,
         rng: Rng,
         regions: RegionMap,
-        serve: ports.Serve,
-        look: ports.Look = ports.look_nowhere,
-        ask: ports.Ask = ports.ask_nobody,
-        canaries: ports.Canaries | None = None,
-        prepare: ports.Prepare | None = None,
+        serve: Serve,
+        look: Look = look_nowhere,
+        ask: Ask = ask_nobody,
+        canaries: Canaries | None = None,
+        prepare: Prepare | None = None,
     ) -> None:
         self.regions = regions
         self.address: str | None = None
@@ -105,7 +169,7 @@ class Home:
         self._distrust = Distrust()
         self._told: set[str] = set()
         """Whose last word was when to come back: it is there, and each round trip of a ping counts there as a call."""
-        self._warm: ports.Second | None = None
+        self._warm: Second | None = None
         self._let_go: WarmLink | None = None
 
     @property
@@ -242,7 +306,7 @@ class Home:
         try:
             serve = await self._dialled(address)
         except WindrowError as error:
-            log.info("dial_failed", address=address, detail=error.detail, told_s=ports.told_s(error))
+            log.info("dial_failed", address=address, detail=error.detail, told_s=told_s(error))
             self._note(address, error)
             if address not in self._told:
                 self.answers.pop(address, None)
@@ -311,7 +375,7 @@ class Home:
             for task in (serving, watching, warming, moving, letting_go):
                 task.cancel()
         for error in ended:
-            said = {"code": error.code, "detail": error.detail, "told_s": ports.told_s(error)}
+            said = {"code": error.code, "detail": error.detail, "told_s": told_s(error)}
             log.warning("connection_ended", address=self.address, **said)
             self._note(self.address or "", error)
         return is_moving
@@ -326,7 +390,7 @@ class Home:
                 await warm.close()
 
     def _note(self, address: str, error: WindrowError) -> None:
-        cause = ports.named(error)
+        cause = named(error)
         self.refused = cause if isinstance(cause, Banned | CertificateRefused) else None
         self._note_busy(address, cause)
         if isinstance(cause, KeptBack):
@@ -359,7 +423,7 @@ class Home:
                 await self._clock.sleep_ns(int(AGREE_NS * (0.5 + self._rng.uniform())))
                 await self.measure()
                 self.answers = first | {
-                    address: ports.shorter(answer, first.get(address)) for address, answer in self.answers.items()
+                    address: shorter(answer, first.get(address)) for address, answer in self.answers.items()
                 }
             better = self._better()
             if better is not None:
@@ -397,14 +461,14 @@ class Home:
                     await self.measure()
                 continue
             try:
-                self._warm = second = ports.Second(address, await self._dialer.warm(address, DIAL_NS))
+                self._warm = second = Second(address, await self._dialer.warm(address, DIAL_NS))
                 if self._prepare is not None:
                     second.ready = await self._prepare(await second.warm.connect(DIAL_NS))
                 log.info("second_connection", address=address)
                 await self._ping_warm(second)
             except WindrowError as error:
                 log.info("second_connection_ended", address=address, detail=error.detail)
-                self._note_busy(address, ports.named(error))
+                self._note_busy(address, named(error))
                 if not self._busy_ns(address):
                     self.answers.pop(address, None)  # the next measurement finds it again
             await self._cool()
@@ -413,7 +477,7 @@ class Home:
         """Where the second connection belongs, which is at `held` now."""
         return choice.second(self._host_id, self.regions, self._able(), self.address, held)
 
-    async def _ping_warm(self, second: ports.Second) -> None:
+    async def _ping_warm(self, second: Second) -> None:
         """Until it ends or drains, or another is the better second one."""
         address, warm, ready = second.address, second.warm, second.ready
         due_ns, before = 0, None
@@ -424,7 +488,7 @@ class Home:
                 letter = self._canaries.canary()
                 due_ns = self._clock.monotonic_ns() + int(0.8 * pause_ns)
             answer = await warm.ping(WARM_ANSWER_NS, letter)
-            self.answers[address] = ports.shorter(answer, self.answers.get(address) if letter else before)
+            self.answers[address] = shorter(answer, self.answers.get(address) if letter else before)
             if letter:
                 self._judge(answer.letter)
             else:

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from windrow_agent.core.discovery import Place, parse_place
-from windrow_agent.dialling_ports import Judge
+from windrow_agent.dialling import Judge
 from windrow_agent.threads import Runner
 from windrow_proto import enrol
 from windrow_proto.enrol import Identity, IdentityFolder

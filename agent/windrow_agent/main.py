@@ -22,7 +22,7 @@ from windrow_agent.core.checkup import Level
 from windrow_agent.core.discovery import Copy, Place, Seed
 from windrow_agent.core.image_needs import driver_of
 from windrow_agent.core.sharing import share_of
-from windrow_agent.dialling_ports import Look, look_nowhere
+from windrow_agent.dialling import Look, look_nowhere
 from windrow_agent.enrol import Membership, join, join_in_thread, load_seeds, save_seeds
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.several import SeveralGpus

@@ -21,8 +21,7 @@ from windrow_agent.connection import Connection, Greeting
 from windrow_agent.core.choice import to_tell
 from windrow_agent.core.layout import Layouts
 from windrow_agent.cutting import CutDesk
-from windrow_agent.dialling import Home
-from windrow_agent.dialling_ports import Ask, Look, Ready, ask_nobody, look_nowhere
+from windrow_agent.dialling import Ask, Home, Look, Ready, ask_nobody, look_nowhere
 from windrow_agent.inside import Inside
 from windrow_agent.journal import Journal, JournalDesk, epoch_fact
 from windrow_agent.leaving import Leaving

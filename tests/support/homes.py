@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tests.support.links import HOST, Acceptor, GrpcWorld
-from windrow_agent.dialling import Home
-from windrow_agent.dialling_ports import Ask, Look, ask_nobody, look_nowhere
+from windrow_agent.dialling import Ask, Home, Look, ask_nobody, look_nowhere
 from windrow_proto import link_grpc
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import HostId
