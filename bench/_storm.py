@@ -22,7 +22,7 @@ import structlog
 
 from bench._dialer import LeanDialer
 from bench._streams import frame_of, identity_of
-from windrow_agent.dialling import Home
+from windrow_agent.link.access_connector import Home
 from windrow_proto import link_grpc
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.ids import AccessId, HostId

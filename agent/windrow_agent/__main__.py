@@ -8,7 +8,7 @@ from windrow_proto.endure import loading
 def main() -> None:
     """The daemon's entry point; exits with its status."""
     with loading():
-        from windrow_agent.main import main as run
+        from windrow_agent.app.main import main as run
     sys.exit(run())
 
 

@@ -12,7 +12,7 @@ from tests.architecture.tree import Module, attributes, calls, imports, members,
 
 ADAPTERS: dict[str, tuple[str, ...]] = {
     "pynvml": ("agent/windrow_agent/gpu/nvml.py",),
-    "psutil": ("agent/windrow_agent/host.py",),
+    "psutil": ("agent/windrow_agent/host/psutil_reader.py",),
     "docker": ("agent/windrow_agent/runtimes/docker.py", "agent/windrow_agent/runtimes/images.py"),
     "duckdb": ("master/windrow_master/telemetry/duckdb_view.py", "master/windrow_master/telemetry/parquet.py"),
     "sqlalchemy": ("master/windrow_master/store/*",),
@@ -33,7 +33,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
         "proto/windrow_proto/sealed.py",
         "proto/windrow_proto/tunnel_seal.py",
         "master/windrow_master/identity/authority.py",
-        "agent/windrow_agent/onboard.py",
+        "agent/windrow_agent/app/doctor.py",
         "sdk/windrow/link.py",
         "sdk/windrow/seal.py",
     ),

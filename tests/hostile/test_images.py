@@ -23,7 +23,7 @@ from tests.support.tiny_registry import TinyRegistry, tiny_registry
 from tests.waiting import poll_async
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import RunState
-from windrow_agent.runtimes.pulled import Budget, Pulled, to_collect
+from windrow_agent.runtimes.pulled_images import Budget, Pulled, to_collect
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, HostId, SlotId, WorkloadId
 from windrow_proto.keys import SigningKey

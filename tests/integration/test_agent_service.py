@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.agent_world import HOST, World, creation, deletion, final_receipt, new_id, until_done
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.allowance import LineLimits
+from windrow_agent.link.bandwidth_budget import LineLimits
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
 from windrow_proto.messages import (

@@ -6,12 +6,12 @@ import pytest
 
 from tests.master_support import SeededRng
 from tests.trunk_world import HOST, MASTER, running
-from tests.unit.agent_runtime.test_dialling import FAR, NEAR, Network, SleepingClock, unused
+from tests.unit.agent_runtime.test_access_connector import FAR, NEAR, Network, SleepingClock, unused
 from tests.unit.agent_runtime.test_resume import GREETING, Host, settled
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.connection import Connection
-from windrow_agent.core.distrust import DISTRUST_NS
-from windrow_agent.dialling import Home
+from windrow_agent.core.access_distrust import DISTRUST_NS
+from windrow_agent.link.access_connector import Home
+from windrow_agent.link.connection import Connection
 from windrow_proto.errors import KeptBack, LinkClosed
 from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.messages import AccessPoint, Channel, ChannelData, ChannelOpen, RegionMap

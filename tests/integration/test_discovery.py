@@ -11,17 +11,17 @@ import pytest
 
 from tests.support.agent_world import HOST as WORLD_HOST
 from tests.support.agent_world import World
-from tests.support.homes import open_access, running_home
+from tests.support.connectors import open_access, running_home
 from tests.support.links import ACCESS, HOST, Acceptor, GrpcWorld, grpc_world
 from tests.support.name_server import NameServer, name_server
 from tests.support.pki import issue, make_ca
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent import dialling, resolver
-from windrow_agent.core import choice
+from windrow_agent.app.service import AgentService
+from windrow_agent.core import access_choice
 from windrow_agent.core.discovery import Seed
-from windrow_agent.dialling import Home
-from windrow_agent.resolver import Resolver
-from windrow_agent.service import AgentService
+from windrow_agent.link import access_connector, resolver
+from windrow_agent.link.access_connector import Home
+from windrow_agent.link.resolver import Resolver
 from windrow_proto import link_grpc
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import HostId
@@ -39,8 +39,8 @@ STALE = RegionMap(1, (AccessPoint("acc_gone", "eu", NOBODY),))
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
     """Look again as soon as there is a need: the pauses are for networks with more than one host."""
-    monkeypatch.setattr(dialling, "LOOK_EVERY_NS", 0)
-    monkeypatch.setattr(choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
+    monkeypatch.setattr(access_connector, "LOOK_EVERY_NS", 0)
+    monkeypatch.setattr(access_choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
     monkeypatch.setattr(resolver, "TRY_NS", 300 * MILLISECOND)
 
 

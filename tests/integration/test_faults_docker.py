@@ -21,11 +21,11 @@ from tests.support.own_docker import OwnDocker, own_docker
 from tests.support.rental import import_image
 from tests.support.tiny_registry import TinyRegistry, tiny_registry
 from tests.waiting import poll_async
-from windrow_agent import workloads
-from windrow_agent.core.image_needs import Driver
+from windrow_agent.core.image_requirements import Driver
+from windrow_agent.runtimes import cgroups, images, port
 from windrow_agent.runtimes import docker as docker_runtime
-from windrow_agent.runtimes import images, limits, port
 from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_agent.workloads import manager
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import CommandId, GpuUuid, SlotId
 from windrow_proto.link_memory import MemoryNetwork
@@ -74,8 +74,8 @@ async def world(
 ) -> AsyncIterator[World]:
     """An agent that waits seconds for its daemon where the shipped one waits half a minute."""
     monkeypatch.setattr(docker_runtime, "CALL_S", 6)
-    monkeypatch.setattr(limits, "PROCESSES_MAX", PROCESSES)
-    monkeypatch.setattr(workloads, "LOOK_NS", 200 * MILLISECOND)
+    monkeypatch.setattr(cgroups, "PROCESSES_MAX", PROCESSES)
+    monkeypatch.setattr(manager, "LOOK_NS", 200 * MILLISECOND)
     runtime = DockerRuntime(tmp_path / "docker", HOST, daemon.url, (registry.address,))
     runtime.driver_of = lambda uuids: Driver("525.147.05", "12.0")
     async with MemoryNetwork(SystemClock(), SystemRng()) as network:

@@ -17,11 +17,11 @@ from tests.support.agent_world import HOST
 from tests.support.fake_mps import installed
 from tests.support.health_world import watched_host
 from tests.waiting import poll_async
-from windrow_agent import mps
 from windrow_agent.core.sharing import Share, parse_shares
-from windrow_agent.mps import NvidiaMps
+from windrow_agent.runtimes import mps
+from windrow_agent.runtimes.mps import NvidiaMps
 from windrow_agent.runtimes.port import RunState
-from windrow_agent.runtimes.shared import SharedRuntime
+from windrow_agent.runtimes.process_mps import SharedRuntime
 from windrow_proto.errors import Conflict, RuntimeUnavailable
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant, WorkloadSpec

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.homes import open_access, running_home
+from tests.support.connectors import open_access, running_home
 from tests.support.links import ACCESS, HOST, Acceptor, GrpcWorld, grpc_world
 from tests.support.pki import issue, make_ca
 from tests.waiting import poll_async
-from windrow_agent import dialling
-from windrow_agent.core import choice
-from windrow_agent.dialling import Home
-from windrow_agent.enrol import REGIONS_FILE, Membership
+from windrow_agent.core import access_choice
+from windrow_agent.link import access_connector
+from windrow_agent.link.access_connector import Home
+from windrow_agent.link.membership import REGIONS_FILE, Membership
 from windrow_agent.threads import ThreadRunner
 from windrow_proto import enrol
 from windrow_proto.clock import SystemClock, SystemRng
@@ -37,9 +37,9 @@ STALE = RegionMap(5, (AccessPoint("acc_gone", "eu", NOBODY),))
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dialling, "ASK_NS_FIRST", 0)
-    monkeypatch.setattr(dialling, "ASK_NS_MAX", 0)
-    monkeypatch.setattr(choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
+    monkeypatch.setattr(access_connector, "ASK_NS_FIRST", 0)
+    monkeypatch.setattr(access_connector, "ASK_NS_MAX", 0)
+    monkeypatch.setattr(access_choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
 
 
 def said(regions: RegionMap, signing: SigningKey, domain: str = DOMAIN_REGIONS) -> bytes:

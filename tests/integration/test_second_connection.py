@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.homes import running_home
+from tests.support.connectors import running_home
 from tests.support.links import Acceptor, GrpcWorld, echo, grpc_world
 from tests.waiting import poll_async
-from windrow_agent import dialling
+from windrow_agent.link import access_connector
 from windrow_proto import link_grpc, nearness
 from windrow_proto.errors import TooMany
 from windrow_proto.messages import AccessPoint, RegionMap
@@ -57,8 +57,8 @@ class Regions:
 
 @pytest.fixture
 async def regions(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Regions]:
-    monkeypatch.setattr(dialling, "WARM_AFTER_NS", 50 * MILLISECOND)
-    monkeypatch.setattr(dialling, "WARM_PING_NS", 50 * MILLISECOND)
+    monkeypatch.setattr(access_connector, "WARM_AFTER_NS", 50 * MILLISECOND)
+    monkeypatch.setattr(access_connector, "WARM_PING_NS", 50 * MILLISECOND)
     monkeypatch.setattr(nearness, "TIE_NS", 60 * SECOND)  # nobody is nearer, however busy this machine is
     async with grpc_world() as world:
         accesses = [Access(f"region-{number}") for number in range(3)]

@@ -11,8 +11,8 @@ from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.support.agent_world import HOST
 from tests.support.health_world import OWNER, HealthWorld, watched_host
 from tests.waiting import poll_async
-from windrow_agent import leaving
 from windrow_agent.core.layout import parse_layouts
+from windrow_agent.workloads import lease_exit_check
 from windrow_master.fleet.model import CommandRow
 from windrow_master.fleet.slices import CUT
 from windrow_master.fleet.states import AdminEvent, CommandState
@@ -29,7 +29,7 @@ LAYOUT = ("3g.40gb", "2g.20gb")
 
 @pytest.fixture
 async def world(fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HealthWorld]:
-    monkeypatch.setattr(leaving, "FREE_WITHIN_NS", SECOND)
+    monkeypatch.setattr(lease_exit_check, "FREE_WITHIN_NS", SECOND)
     async with watched_host(fake_nvml, tmp_path, parse_layouts([f"{CARD}={','.join(LAYOUT)}"])) as made:
         yield made
 

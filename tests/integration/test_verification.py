@@ -9,7 +9,7 @@ from tests.services import need
 from tests.support.agent_world import HOST
 from tests.support.challenge_world import CARDS, ChallengeWorld, challenged, prover
 from tests.waiting import poll_async
-from windrow_agent.challenge.crew import COMMAND
+from windrow_agent.challenge.prover_pool import COMMAND
 from windrow_master.fleet.model import VerifyOutcome, VerifyState
 from windrow_master.verification import memory, schedule, scheduler, times, together
 from windrow_master.verification.times import Timing, Work

@@ -25,11 +25,11 @@ from tests.simulation.planted_stops import (
     stop_that_only_answers,
 )
 from tests.simulation.world import Plan
-from windrow_agent import journal
 from windrow_agent.core import lease
-from windrow_agent.orphans import Orphans
 from windrow_agent.runtimes.simulated import SimulatedRuntime
-from windrow_agent.workloads import Keeper
+from windrow_agent.storage import journal
+from windrow_agent.workloads.manager import Keeper
+from windrow_agent.workloads.orphans import Orphans
 from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.snapshot import Placer

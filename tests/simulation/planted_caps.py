@@ -15,9 +15,9 @@ import structlog
 from tests.simulation.planted_links import channels_shed_unseen, missing_pieces_unseen
 from windrow_access.core.queues import BACKLOG, CHANNEL, EVIDENCE, LIVE, FairQueues
 from windrow_access.relay import Relay
-from windrow_agent.connection import Connection
-from windrow_agent.spool import Spool
-from windrow_agent.workloads import Keeper
+from windrow_agent.link.connection import Connection
+from windrow_agent.link.spool import Spool
+from windrow_agent.workloads.manager import Keeper
 from windrow_master.clusters import environments
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.service import IdentityService

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from tests.simulation.loop import VirtualClock, VirtualLoop
 from tests.torture.platter import Fault, Platter
-from windrow_agent.commands import CommandDesk
 from windrow_agent.core.command import FINAL, Phase
-from windrow_agent.journal import Journal, JournalDesk
-from windrow_agent.outbox import Outbox
-from windrow_agent.room import DISK_FULL, Room
+from windrow_agent.link.outbox import Outbox
+from windrow_agent.link.spool import Spool, SpoolCaps
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
-from windrow_agent.spool import Spool, SpoolCaps
+from windrow_agent.storage.disk_space import DISK_FULL, Room
+from windrow_agent.storage.journal import Journal, JournalDesk
 from windrow_agent.threads import InlineRunner
-from windrow_agent.workloads import Keeper
+from windrow_agent.workloads.commands import CommandDesk
+from windrow_agent.workloads.manager import Keeper
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
 from windrow_proto.keys import SigningKey

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from windrow_agent.core.choice import turn
+from windrow_agent.core.access_choice import turn
 from windrow_agent.core.dns import Service
 from windrow_proto.dns_names import DEFAULT_PORT, SERVICE, check_name
 from windrow_proto.errors import InvalidInput

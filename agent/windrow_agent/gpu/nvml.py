@@ -11,8 +11,8 @@ from typing import Any
 
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.xid_line import XidLine, same_card
-from windrow_agent.gpu import nvml_mig, nvml_more
-from windrow_agent.gpu.kernel import DRIVER_GPUS, differences
+from windrow_agent.gpu import nvml_details, nvml_mig
+from windrow_agent.gpu.kernel_check import DRIVER_GPUS, differences
 from windrow_agent.gpu.kernel_log import KernelLog
 from windrow_agent.gpu.nvml_card import BrokenError, Card, LostError, address, read_text
 from windrow_agent.gpu.nvml_codes import (
@@ -72,7 +72,7 @@ class NvmlBackend:
         self._fault: Condition | None = None
         self._driver_version = ""
         self._cuda_version = ""
-        self._system: nvml_more.More = {}
+        self._system: nvml_details.More = {}
         """What the library says for all cards at once."""
 
     # --- opening and closing ---------------------------------------------------------------------
@@ -148,7 +148,7 @@ class NvmlBackend:
             self._driver_version = clean_text(str(nvml.nvmlSystemGetDriverVersion()))
             cuda = int(nvml.nvmlSystemGetCudaDriverVersion_v2())
             self._cuda_version = f"{cuda // 1000}.{cuda % 1000 // 10}"
-            version = nvml_more.text(nvml.nvmlSystemGetNVMLVersion())
+            version = nvml_details.text(nvml.nvmlSystemGetNVMLVersion())
             self._system |= {"nvml_version": version} if version else {}
             self._system["confidential_compute"] = int(bool(nvml.nvmlSystemGetConfComputeState().ccFeature))
         except (nvml.NVMLError, AttributeError, UnicodeDecodeError):

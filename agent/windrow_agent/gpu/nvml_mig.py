@@ -18,7 +18,7 @@ from windrow_agent.gpu.nvml_codes import (
     NOT_SUPPORTED,
     RESET_REQUIRED,
 )
-from windrow_agent.gpu.nvml_more import PROFILES, SLICES_MAX, Ask, text
+from windrow_agent.gpu.nvml_details import PROFILES, SLICES_MAX, Ask, text
 from windrow_agent.gpu.port import CutRefusedError
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuSlice, Isolation

@@ -18,8 +18,8 @@ import structlog
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
 from windrow_agent.core.sharing import Shares, with_shares
-from windrow_agent.gpu.failed import Failed, answered
-from windrow_agent.gpu.knife import Cut
+from windrow_agent.gpu.backend_errors import Failed, answered
+from windrow_agent.gpu.partition_request import Cut
 from windrow_agent.gpu.port import (
     Condition,
     ConditionCode,

@@ -28,7 +28,8 @@ LOOK_AGAIN_NS: Final = 2 * SECOND
 FAST_SHARE: Final = 8
 """It fills fast where a part of this size of what was free is gone since the last look."""
 DISK_MIN: Final = 1 * GIB
-"""A container may have this much however full the disk is; the host takes none on when it has little (room.py)."""
+"""A container may have this much however full the disk is; a host whose disk is nearly full takes none on
+(storage/disk_space.py)."""
 FILES_MIN: Final = 100_000
 """Likewise so many files."""
 NOT_MEASURED: Final = -1

@@ -7,13 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import devices, egress, image_needs
+from windrow_agent.core import devices, egress, image_requirements
 from windrow_agent.core.devices import Devices
-from windrow_agent.private.device import device_name
-from windrow_agent.runtimes import limits as limits_of
+from windrow_agent.runtimes import cgroups as limits_of
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.sandbox import INTERFACES, STAY_UP
 from windrow_agent.runtimes.shim import OOM_SCORE, boot_id
+from windrow_agent.runtimes.tun_device import device_name
 from windrow_proto import checkpoints, volumes
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
@@ -124,14 +124,14 @@ def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
     }
 
 
-DriverOf = Callable[[frozenset[str]], image_needs.Driver]
+DriverOf = Callable[[frozenset[str]], image_requirements.Driver]
 """What the driver of these cards says of itself."""
 
 
-def no_driver(uuids: frozenset[str]) -> image_needs.Driver:
+def no_driver(uuids: frozenset[str]) -> image_requirements.Driver:
     """Nothing is known."""
     del uuids
-    return image_needs.Driver()
+    return image_requirements.Driver()
 
 
 def cards(spec: WorkloadSpec) -> frozenset[str]:
@@ -143,7 +143,7 @@ def check_driver(spec: WorkloadSpec, image: dict[str, Any] | None, driver_of: Dr
     """Raise WorkloadFailed for an image, as inspected, that asks for another driver than its cards have."""
     if image is None or not (uuids := cards(spec)):
         return
-    why = image_needs.refusal(image.get("Config") or {}, spec.env, driver_of(uuids))
+    why = image_requirements.refusal(image.get("Config") or {}, spec.env, driver_of(uuids))
     if why:
         raise WorkloadFailed(f"The image {spec.image!r} does not fit this host: {why}.", subject=spec.workload_id)
 

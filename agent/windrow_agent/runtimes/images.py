@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol, TypeVar
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import registries
 from windrow_agent.runtimes.port import Progress
-from windrow_agent.runtimes.pulled import Budget, Pulled, Record, to_collect
-from windrow_agent.runtimes.streams import ThreadPipe
+from windrow_agent.runtimes.pulled_images import Budget, Pulled, Record, to_collect
+from windrow_agent.runtimes.thread_pipe import ThreadPipe
 from windrow_proto import image_names
 from windrow_proto.errors import ImageUnavailable, NotFound, WindrowError
 from windrow_proto.image_names import ImageName

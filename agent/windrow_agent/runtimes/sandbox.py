@@ -18,17 +18,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import devices, system_calls
-from windrow_agent.host import addresses
-from windrow_agent.private.device import device_name
-from windrow_agent.runtimes import own_network, private_root, shared_memory, shim
-from windrow_agent.runtimes.limits import Group, has_memory
+from windrow_agent.core import devices, seccomp_filter
+from windrow_agent.host.psutil_reader import addresses
+from windrow_agent.runtimes import process_network, sandbox_root, shared_memory, shim
+from windrow_agent.runtimes.cgroups import Group, has_memory
+from windrow_agent.runtimes.tun_device import device_name
 from windrow_proto import checkpoints, volumes
 from windrow_proto.errors import InvalidInput, RuntimeUnavailable
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import WorkloadSpec
 
-SEARCH_PATH: Final = own_network.SEARCH_PATH
+SEARCH_PATH: Final = process_network.SEARCH_PATH
 PROBE_S: Final = 20.0
 """For a sandbox to be tried; it takes a fifth of a second."""
 WORKLOAD_USER: Final = 65_534
@@ -81,7 +81,7 @@ class Sandbox:
     is_plain: bool = False
     user: int | None = None
     shown: tuple[Path, ...] = ()
-    outward: own_network.Tools = field(default_factory=own_network.Tools)
+    outward: process_network.Tools = field(default_factory=process_network.Tools)
     closed: str = ""
 
 
@@ -127,10 +127,10 @@ def confined(sandbox: Sandbox, inside: Inside, env: Mapping[str, str]) -> dict[s
     flags = [*_spaces(inside.beside), *_files(sandbox, inside, stage), *_environment(env)]
     return {
         "options": [*flags, "--chdir", str(inside.folder / "work")],
-        "filter": (system_calls.program(platform.machine()) or b"").hex(),
-        "making": (system_calls.program(platform.machine(), is_making=True) or b"").hex(),
+        "filter": (seccomp_filter.program(platform.machine()) or b"").hex(),
+        "making": (seccomp_filter.program(platform.machine(), is_making=True) or b"").hex(),
         "user": sandbox.user,
-        "groups": private_root.groups_of(inside.nodes),
+        "groups": sandbox_root.groups_of(inside.nodes),
         "stage": stage.folders,
         "network": inside.network,
         "beside": inside.beside,
@@ -143,7 +143,7 @@ def _spaces(beside: int | None) -> list[str]:
     common = ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]
     common += ["--seccomp", str(shim.FILTER_FD), "--json-status-fd", str(shim.STATUS_FD)]
     if beside is None:
-        user = str(private_root.USER)
+        user = str(sandbox_root.USER)
         return [*common, "--unshare-user", "--disable-userns", "--unshare-pid", "--uid", user, "--gid", user]
     joined = {"--pidns": shim.PIDS_FD, "--userns": shim.USERS_FD, "--userns2": shim.INNER_USERS_FD}
     return [*common, *(part for flag, at in joined.items() for part in (flag, str(at))), "--uid", "0", "--gid", "0"]
@@ -153,10 +153,10 @@ def _files(sandbox: Sandbox, inside: Inside, stage: _Stage) -> list[str]:
     """Flags for the private root."""
     folder, spec, told = inside.folder, inside.spec, inside.told
     host_name = spec.workload_id.replace("_", "-")[:24].rstrip("-")
-    names = private_root.write_settings(folder / "etc", host_name, spec.address, folder / "home")
+    names = sandbox_root.write_settings(folder / "etc", host_name, spec.address, folder / "home")
     settings, memory = stage.at(folder / "etc"), shared_memory.of(spec.workload_id)
     shown = [(stage.at(one), one) for one in (*sandbox.shown, *_base_prefix())]
-    flags = ["--hostname", host_name, "--proc", "/proc", "--dev", "/dev", *private_root.programs(shown)]
+    flags = ["--hostname", host_name, "--proc", "/proc", "--dev", "/dev", *sandbox_root.programs(shown)]
     flags += [part for name in names for part in ("--ro-bind", f"{settings}/{name}", f"/etc/{name}")]
     flags += [part for node in inside.nodes for part in ("--dev-bind-try", node, node)]
     if told.shares_memory:
@@ -166,7 +166,7 @@ def _files(sandbox: Sandbox, inside: Inside, stage: _Stage) -> list[str]:
     flags += ["--bind", stage.at(folder / "tmp"), "/tmp"]
     flags += [part for one in inside.own for part in ("--bind", stage.at(one), str(one))]
     flags += ["--ro-bind", stage.at(inside.interpreters), str(inside.interpreters)]
-    ways = (*private_root.PROGRAMS, "/var", volumes.WORKSPACE)
+    ways = (*sandbox_root.PROGRAMS, "/var", volumes.WORKSPACE)
     taken = {_top(one) for one in (*map(Path, ways), *inside.own, inside.interpreters, *(place for _, place in shown))}
     for mount in spec.volumes:
         place = folder / VOLUMES / mount.name
@@ -245,15 +245,15 @@ def find_sandbox(hidden: Path, is_wanted: bool = True, shown: tuple[Path, ...] =
     if not is_wanted:
         return Sandbox(None, is_plain=True)
     bwrap = shutil.which("bwrap", path=SEARCH_PATH)
-    why = private_root.refusal((hidden,), shown)
+    why = sandbox_root.refusal((hidden,), shown)
     if bwrap is None:
         why = "bubblewrap is missing (on Debian: apt-get install bubblewrap)"
-    if system_calls.program(platform.machine()) is None:
+    if seccomp_filter.program(platform.machine()) is None:
         why = f"there is no filter of system calls for processors of the kind {platform.machine()}"
     if why:
         return Sandbox(None, why)
     user = WORKLOAD_USER if os.geteuid() == 0 else None
-    return _tried(Sandbox(bwrap, user=user, shown=shown, outward=own_network.tools()))
+    return _tried(Sandbox(bwrap, user=user, shown=shown, outward=process_network.tools()))
 
 
 def _tried(sandbox: Sandbox) -> Sandbox:
@@ -263,7 +263,7 @@ def _tried(sandbox: Sandbox) -> Sandbox:
         folder = Path(scratch)
         try:
             make_folders(folder, spec, sandbox.user)
-            network = own_network.ensure(folder, b"WINDROW_TRIAL=1", sandbox.user, sandbox.outward)
+            network = process_network.ensure(folder, b"WINDROW_TRIAL=1", sandbox.user, sandbox.outward)
             inside = Inside(spec, folder, interpreter_folder(folder / "bin"), network.pid)
             record = launch_record(sandbox, inside, ("/bin/sh", "-c", "exit 0"), ())
             shim.write_whole(scratch, "launch.json", record)
@@ -273,7 +273,7 @@ def _tried(sandbox: Sandbox) -> Sandbox:
         except (OSError, subprocess.TimeoutExpired, RuntimeUnavailable) as error:
             return Sandbox(None, getattr(error, "detail", str(error)))
         finally:
-            own_network.end(folder)
+            process_network.end(folder)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["bubblewrap does not start here"]
         return Sandbox(None, said[-1][:200])
@@ -314,7 +314,7 @@ def interpreter_folder(folder: Path) -> Path:
 def _base_prefix() -> tuple[Path, ...]:
     """Where the interpreter is, if that is not among the host's programs."""
     base = Path(os.path.realpath(sys.base_prefix))
-    return () if private_root.is_seen(f"{base}/", ()) else (base,)
+    return () if sandbox_root.is_seen(f"{base}/", ()) else (base,)
 
 
 def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path, interface: str) -> dict[str, str]:
@@ -383,7 +383,7 @@ def resolve(program: str, env: Mapping[str, str], sandbox: Sandbox, inside: Insi
 
 def _is_seen(path: str, sandbox: Sandbox, inside: Inside) -> bool:
     shown = (*inside.own, inside.interpreters, *sandbox.shown, *_base_prefix())
-    return sandbox.bwrap is None or private_root.is_seen(path, shown)
+    return sandbox.bwrap is None or sandbox_root.is_seen(path, shown)
 
 
 def launch_record(sandbox: Sandbox, inside: Inside, argv: tuple[str, ...], groups: Sequence[Group]) -> dict[str, Any]:
@@ -403,7 +403,7 @@ def launch_record(sandbox: Sandbox, inside: Inside, argv: tuple[str, ...], group
         "cwd": "/" if sandbox.bwrap else str(folder / "work"),
         "limits": limits(spec, has_memory(groups)),
         "groups": list(groups),
-        "holders": own_network.pids(folder) if inside.beside is None else [],
+        "holders": process_network.pids(folder) if inside.beside is None else [],
         "nice": NICE,
         "log_cap_bytes": spec.log_cap_bytes,
     }

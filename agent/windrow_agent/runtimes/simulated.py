@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.runtimes.packing import TarOut
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
     FILES_CAP_BYTES,
@@ -25,6 +24,7 @@ from windrow_agent.runtimes.port import (
     RunState,
     RuntimeFacts,
 )
+from windrow_agent.runtimes.tar_pack import TarOut
 from windrow_proto.errors import Conflict, ImageUnavailable, InvalidInput, NotFound, TooLarge, WorkloadFailed
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import WorkloadSpec

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow_agent import benchmarks
+from windrow_agent.host import benchmarks
 from windrow_proto.clock import SystemClock
 
 NAMES = ["cpu.sha256_bytes_per_s", "disk.write_bytes_per_s", "memory.copy_bytes_per_s"]

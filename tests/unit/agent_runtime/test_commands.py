@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
-from windrow_agent.commands import CommandDesk
 from windrow_agent.core.command import FINAL, Phase
-from windrow_agent.journal import Journal, JournalDesk
-from windrow_agent.outbox import Outbox
+from windrow_agent.link.outbox import Outbox
+from windrow_agent.link.spool import Spool
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
-from windrow_agent.spool import Spool
+from windrow_agent.storage.journal import Journal, JournalDesk
 from windrow_agent.threads import InlineRunner
-from windrow_agent.workloads import Keeper
+from windrow_agent.workloads.commands import CommandDesk
+from windrow_agent.workloads.manager import Keeper
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
 from windrow_proto.keys import SigningKey

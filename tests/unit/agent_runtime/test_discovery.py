@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from windrow_agent import config, enrol
+from windrow_agent.app import config
 from windrow_agent.core import discovery
 from windrow_agent.core.discovery import (
     ADDRESSES_MAX,
@@ -17,6 +17,7 @@ from windrow_agent.core.discovery import (
     targets,
 )
 from windrow_agent.core.dns import Service
+from windrow_agent.link import membership
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
 
@@ -72,11 +73,11 @@ def test_seeds_come_by_option_and_are_kept_from_joining_on(tmp_path):
     with pytest.raises(InvalidInput):
         config.parse(["run", *(f"--access=dns:{n}.org" for n in "abcde")])
 
-    assert enrol.load_seeds(tmp_path) == ()
-    enrol.save_seeds(tmp_path, found.seeds)
-    assert enrol.load_seeds(tmp_path) == found.seeds
-    (tmp_path / enrol.SEEDS_FILE).write_bytes(b"dns:a.org\nrubbish\n")
-    assert enrol.load_seeds(tmp_path) == ()
+    assert membership.load_seeds(tmp_path) == ()
+    membership.save_seeds(tmp_path, found.seeds)
+    assert membership.load_seeds(tmp_path) == found.seeds
+    (tmp_path / membership.SEEDS_FILE).write_bytes(b"dns:a.org\nrubbish\n")
+    assert membership.load_seeds(tmp_path) == ()
 
 
 def test_lower_priorities_come_first_and_no_more_than_so_many():

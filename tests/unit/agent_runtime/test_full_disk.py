@@ -3,7 +3,7 @@
 from unittest import mock
 
 from tests.unit.agent_runtime.lives import Host, Life, create, final, played
-from windrow_agent.orphans import ORPHANS_EVERY_NS
+from windrow_agent.workloads.orphans import ORPHANS_EVERY_NS
 from windrow_proto.errors import StorageFailed
 from windrow_proto.model import Kind, WorkloadPhase
 from windrow_proto.units import MINUTE, SECOND

@@ -7,10 +7,10 @@ from unittest import mock
 
 import pytest
 
-from windrow_agent import journal as j
 from windrow_agent.core import command as c
 from windrow_agent.core import lease, workload
-from windrow_agent.journal import Journal
+from windrow_agent.storage import journal as j
+from windrow_agent.storage.journal import Journal
 from windrow_agent.threads import InlineRunner
 from windrow_proto.clock import SystemClock
 from windrow_proto.disk_memory import MemoryDisk

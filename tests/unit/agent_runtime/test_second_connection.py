@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from tests.master_support import SeededRng
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
-from windrow_agent.dialling import Home, Ready
+from windrow_agent.link.access_connector import Home, Ready
 from windrow_proto.errors import LinkClosed
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap

@@ -7,8 +7,8 @@ from unittest import mock
 import pytest
 
 from tests.unit.agent_runtime.lives import DELETE, SLACK_NS, WORK, YEARS, Host, Life, create, final, played
-from windrow_agent import workloads
 from windrow_agent.runtimes.simulated import TERMINATED
+from windrow_agent.workloads import manager
 from windrow_proto.clock import BootClock
 from windrow_proto.errors import RuntimeUnavailable, WindrowError
 from windrow_proto.model import (
@@ -39,7 +39,7 @@ def test_the_earlier_deadline_ends_the_work_and_the_receipt_goes_to_its_last_sec
 
 
 def test_of_what_has_ended_the_newest_are_told_of_and_nothing_for_ever(monkeypatch):
-    monkeypatch.setattr(workloads, "GONE_KEPT", 2)
+    monkeypatch.setattr(manager, "GONE_KEPT", 2)
 
     async def story(host: Host) -> None:
         async def life(agent: Life) -> None:
@@ -48,7 +48,7 @@ def test_of_what_has_ended_the_newest_are_told_of_and_nothing_for_ever(monkeypat
                 await agent.pass_ns(10 * SECOND)
             await agent.pass_ns(MINUTE)
             assert [one.workload_id for one in agent.keeper.observed()] == ["work_2", "work_3"]
-            await agent.pass_ns(workloads.GONE_KEPT_NS)
+            await agent.pass_ns(manager.GONE_KEPT_NS)
             assert agent.keeper.observed() == ()
 
         await host.live(life)

@@ -12,8 +12,8 @@ import pytest
 
 from tests.master_support import ManualClock, SeededRng
 from tests.support.objects import MemoryStore
-from windrow_agent import checkpoints as agent
-from windrow_agent.cache import Cache
+from windrow_agent.storage import checkpoint_transfer as agent
+from windrow_agent.storage.object_cache import Cache
 from windrow_master.storage import checkpoints
 from windrow_master.storage.s3_store import S3Store
 from windrow_master.storage.transfer import CheckpointService

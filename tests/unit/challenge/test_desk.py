@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.waiting import poll_async
-from windrow_agent.challenge.desk import ChallengeDesk
+from windrow_agent.challenge.service import ChallengeDesk
 from windrow_proto.challenge import Plan
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import Conflict

@@ -10,10 +10,10 @@ from tests.services import need
 from tests.unit.challenge.reference import CHALLENGE, prove
 from windrow_agent.challenge import memory as memories
 from windrow_agent.challenge import prover as proving
-from windrow_agent.challenge.crew import Crew, Outcome
 from windrow_agent.challenge.memory import Memory
 from windrow_agent.challenge.opencl import ComputeFailed, Device, OpenCl, Session
 from windrow_agent.challenge.prover import Prover, choose, open_session
+from windrow_agent.challenge.prover_pool import Crew, Outcome
 from windrow_master.verification.draw import draw
 from windrow_master.verification.judge import Answered, Committed, Phase, Trial, step
 from windrow_proto.challenge import Challenge, Place, Selection

@@ -1,0 +1,112 @@
+"""One private network on this host: the device that its member uses, and a cord to each fellow.
+
+Only packets between the member and a fellow pass, each by the cord of that fellow, and only connections that the
+workload itself opens or takes.
+"""
+
+import asyncio
+from typing import Final
+
+from windrow_agent.overlay.firewall import Gate, Owned
+from windrow_agent.overlay.peer_link import Cord
+from windrow_agent.runtimes.tun_device import Device
+from windrow_proto.cords import ends, packed
+
+PACKETS_AT_ONCE: Final = 32
+"""Read from the device before the loop looks at others: a megabyte."""
+
+
+class PrivateNetwork:
+    """One workload's. `run` beside it; `close` ends the device."""
+
+    def __init__(self, address: str, owned: Owned | None, device: Device) -> None:
+        """owned: the sockets that may speak here; None: all of them, where the workload is alone in a network. device:
+        with this address, in that network; closed with this. Raises InvalidInput."""
+        self.address, self.stray = address, 0
+        self.changed = asyncio.Event()
+        self._own = packed(address)
+        self._cords: dict[bytes, Cord] = {}
+        self._problems: dict[bytes, str] = {}
+        self._gate = Gate(address, owned) if owned is not None else None
+        self._device = device
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._device.fd, self._outward)
+
+    async def run(self) -> None:
+        """Judge who opens connections, until cancelled."""
+        if self._gate is not None:
+            await self._gate.run()
+
+    def close(self) -> None:
+        """End the device, and every cord."""
+        self._loop.remove_reader(self._device.fd)
+        for cord in self._cords.values():
+            cord.end("its member is gone")
+        self._device.close()
+
+    def attach(self, peer: str, cord: Cord) -> None:
+        """There is a cord to this fellow, in the place of any before it."""
+        before = self._cords.get(packed(peer))
+        self._cords[packed(peer)] = cord
+        self._problems.pop(packed(peer), None)
+        if before is not None:
+            before.end("another one took its place")
+        self.changed.set()
+
+    def detach(self, peer: str, cord: Cord, why: str) -> None:
+        """This cord is over."""
+        if self._cords.get(packed(peer)) is cord:
+            del self._cords[packed(peer)]
+        self.failed(peer, why)
+
+    def failed(self, peer: str, why: str) -> None:
+        """There is none to this fellow, for this reason."""
+        self._problems[packed(peer)] = why
+
+    def missing(self, peers: tuple[str, ...]) -> dict[str, str]:
+        """To which of these fellows there is no cord, and why, as far as that is known."""
+        return {peer: self._problems.get(packed(peer), "") for peer in peers if packed(peer) not in self._cords}
+
+    def taker(self, peer: str) -> "Taker":
+        """What takes the packets of this fellow."""
+        return Taker(self, packed(peer))
+
+    def _outward(self) -> None:
+        touched: dict[bytes, Cord] = {}
+        for packet in self._device.packets(PACKETS_AT_ONCE):
+            found = ends(packet)
+            if found is None or found[0] != self._own or found[1] not in self._cords:
+                self.stray += 1
+            elif self._gate is None or self._gate.pass_through(packet, True, self._send_one):
+                cord = touched[found[1]] = self._cords[found[1]]
+                cord.send(packet)
+        for cord in touched.values():
+            cord.flush()
+
+    def _send_one(self, packet: bytes) -> None:
+        found = ends(packet)
+        cord = self._cords.get(found[1]) if found is not None else None
+        if cord is not None:
+            cord.send(packet)
+            cord.flush()
+
+    def take(self, packet: memoryview, peer: bytes) -> None:
+        """A packet has come by the cord of this fellow."""
+        if ends(packet) != (peer, self._own):
+            self.stray += 1
+        elif self._gate is None or self._gate.pass_through(packet, False, self._give_one):
+            self._device.write(packet)
+
+    def _give_one(self, packet: bytes) -> None:
+        self._device.write(memoryview(packet))
+
+
+class Taker:
+    """Gives what comes by one cord to the network."""
+
+    def __init__(self, network: PrivateNetwork, peer: bytes) -> None:
+        self._network, self._peer = network, peer
+
+    def __call__(self, packet: memoryview) -> None:
+        """One packet."""
+        self._network.take(packet, self._peer)
