@@ -13,7 +13,7 @@ from tests.hostile import IS_LONG
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, World, world
 from tests.unit.security import test_permissions
 from windrow_agent.core import gpu_visibility
-from windrow_agent.gpu.port import GpuEventKind
+from windrow_agent.core.gpu_port import GpuEventKind
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.storage.disk_space import STORAGE_DAMAGED
 from windrow_master.api.gpu_shapes import gpu_page_json

@@ -20,11 +20,11 @@ from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
 from windrow_agent.app.service import AgentService, Parts
 from windrow_agent.challenge.prover_pool import COMMAND as PROVER
+from windrow_agent.core.gpu_port import GpuBackend
 from windrow_agent.core.layout import Layouts
 from windrow_agent.core.sharing import Shares, share_of
 from windrow_agent.gpu.combined import SeveralGpus
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import GpuBackend
 from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.mps import MpsControl, NvidiaMps
 from windrow_agent.runtimes.process import UNCONFINED, ProcessRuntime

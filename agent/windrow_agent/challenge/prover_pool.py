@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from windrow_agent.challenge.records import FAILURE_MAX, HEAD, read_head, record
-from windrow_agent.gpu.port import GPU_COUNT_MAX
+from windrow_agent.core.gpu_port import GPU_COUNT_MAX
 from windrow_proto.challenge import Answer, Challenge, Commitment, Ready, Selection
 from windrow_proto.errors import InvalidInput, WindrowError
 from windrow_proto.fill import Fill, Filled, Probe, Values

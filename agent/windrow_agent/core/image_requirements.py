@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_agent.gpu.port import GpuInventory
+from windrow_agent.core.gpu_port import GpuInventory
 
 REQUIRE: Final = "NVIDIA_REQUIRE_"
 DISABLE: Final = "NVIDIA_DISABLE_REQUIRE"

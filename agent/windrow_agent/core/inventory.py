@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from windrow_agent.gpu.port import GpuInventory
+from windrow_agent.core.gpu_port import GpuInventory
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import Benchmark, GpuFacts, Inventory
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from windrow_agent.core.availability import is_in_use
-from windrow_agent.gpu.port import GpuLook
+from windrow_agent.core.gpu_port import GpuLook
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MIB
 

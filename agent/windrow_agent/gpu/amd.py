@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.core.gpu_port import GpuHealth
 from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
 from windrow_agent.gpu import sysfs_files as files
 from windrow_agent.gpu.amd_metrics import TABLE_BYTES_MAX, Held, held_by
 from windrow_agent.gpu.amd_smi import AmdSmi
-from windrow_agent.gpu.port import GpuHealth
 from windrow_agent.gpu.sysfs_card import More, Place, SysfsCard, plain
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import GIB

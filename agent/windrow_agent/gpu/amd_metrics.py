@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_agent.gpu.port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_CAP
+from windrow_agent.core.gpu_port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_CAP
 
 TABLE_BYTES_MAX: Final = 4096
 _HEAD: Final = struct.Struct("<HBB")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from windrow_agent.gpu.port import (
+from windrow_agent.core.gpu_port import (
     Condition,
     ConditionCode,
     CutRefusedError,

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.core.gpu_port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_BRAKE, POWER_CAP, GpuHealth
 from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
 from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_BRAKE, POWER_CAP, GpuHealth
 from windrow_agent.gpu.sysfs_card import Place, SysfsCard
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from windrow_agent.gpu.port import (
+from windrow_agent.core.gpu_port import (
     Condition,
     ConditionCode,
     CutRefusedError,

@@ -9,6 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from windrow_agent.core.gpu_port import (
+    GPU_COUNT_MAX,
+    GPU_METRICS,
+    Condition,
+    ConditionCode,
+    CutRefusedError,
+    GpuEvent,
+    GpuEventKind,
+    GpuHealth,
+    GpuInventory,
+    GpuLook,
+    Readings,
+)
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.xid_line import XidLine, same_card
 from windrow_agent.gpu import nvml_details, nvml_mig
@@ -27,19 +40,6 @@ from windrow_agent.gpu.nvml_codes import (
     OPENING,
     PCI_DEVICES,
     TIMEOUT,
-)
-from windrow_agent.gpu.port import (
-    GPU_COUNT_MAX,
-    GPU_METRICS,
-    Condition,
-    ConditionCode,
-    CutRefusedError,
-    GpuEvent,
-    GpuEventKind,
-    GpuHealth,
-    GpuInventory,
-    GpuLook,
-    Readings,
 )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from windrow_agent.core.gpu_port import PROCESSES, GpuHealth, GpuLook
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.scaling import deciwatts, joules, kibibytes, mebibytes, whole
 from windrow_agent.gpu import nvml_details, nvml_mig
@@ -41,7 +42,6 @@ from windrow_agent.gpu.nvml_codes import (
     U32_MAX,
 )
 from windrow_agent.gpu.nvml_gpm import Gpm
-from windrow_agent.gpu.port import PROCESSES, GpuHealth, GpuLook
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND

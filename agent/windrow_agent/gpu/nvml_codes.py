@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.gpu.port import ConditionCode, GpuEventKind
+from windrow_agent.core.gpu_port import ConditionCode, GpuEventKind
 from windrow_proto.units import MIB
 
 PCI_DEVICES: Final = Path("/sys/bus/pci/devices")

@@ -8,6 +8,7 @@ import ctypes
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from windrow_agent.core.gpu_port import CutRefusedError
 from windrow_agent.core.inventory import clean_id
 from windrow_agent.core.scaling import whole
 from windrow_agent.gpu.nvml_codes import (
@@ -19,7 +20,6 @@ from windrow_agent.gpu.nvml_codes import (
     RESET_REQUIRED,
 )
 from windrow_agent.gpu.nvml_details import PROFILES, SLICES_MAX, Ask, text
-from windrow_agent.gpu.port import CutRefusedError
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuSlice, Isolation
 from windrow_proto.units import MIB

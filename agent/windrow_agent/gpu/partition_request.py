@@ -2,7 +2,7 @@
 
 import asyncio
 
-from windrow_agent.gpu.port import CutRefusedError, GpuBackend
+from windrow_agent.core.gpu_port import CutRefusedError, GpuBackend
 
 
 class Cut:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from windrow_agent.core.scaling import deciwatts, joules, mebibytes
-from windrow_agent.gpu.personas import GpuPersona
-from windrow_agent.gpu.port import (
+from windrow_agent.core.gpu_port import (
     PROCESSES,
     Condition,
     ConditionCode,
@@ -24,6 +22,8 @@ from windrow_agent.gpu.port import (
     GpuLook,
     Readings,
 )
+from windrow_agent.core.scaling import deciwatts, joules, mebibytes
+from windrow_agent.gpu.personas import GpuPersona
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 from windrow_proto.ports import Clock

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.port import (
+from windrow_agent.core.gpu_port import (
     GPU_COUNT_MAX,
     GPU_METRICS,
     Condition,
@@ -23,6 +22,7 @@ from windrow_agent.gpu.port import (
     GpuLook,
     Readings,
 )
+from windrow_agent.gpu import sysfs_files as files
 from windrow_agent.gpu.sysfs_card import Place, SysfsCard
 
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
+from windrow_agent.core.gpu_port import GpuHealth, GpuLook
 from windrow_agent.core.inventory import clean_text
 from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.port import GpuHealth, GpuLook
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 

@@ -17,10 +17,7 @@ import structlog
 
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
-from windrow_agent.core.sharing import Shares, with_shares
-from windrow_agent.gpu.backend_errors import Failed, answered
-from windrow_agent.gpu.partition_request import Cut
-from windrow_agent.gpu.port import (
+from windrow_agent.core.gpu_port import (
     Condition,
     ConditionCode,
     CutRefusedError,
@@ -31,6 +28,9 @@ from windrow_agent.gpu.port import (
     GpuLook,
     Readings,
 )
+from windrow_agent.core.sharing import Shares, with_shares
+from windrow_agent.gpu.backend_errors import Failed, answered
+from windrow_agent.gpu.partition_request import Cut
 from windrow_agent.threads import Runner
 from windrow_proto.model import Event
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from windrow_agent.core.gpu_port import GpuBackend
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.core.scaling import hundredths, kibibytes, mebibytes, permille
 from windrow_agent.gpu.personas import FLEET, HOSTS, HostPersona
-from windrow_agent.gpu.port import GpuBackend
 from windrow_agent.gpu.simulated import SimulatedGpus, unit, wave
 from windrow_proto.metrics import BENCHMARK_UNIT, CPU_HASH, DISK_WRITE, MEMORY_COPY, MEMORY_COPY_THREADS
 from windrow_proto.model import Benchmark

@@ -14,10 +14,10 @@ import structlog
 
 from windrow_agent.core import sampling
 from windrow_agent.core.availability import Availability
+from windrow_agent.core.gpu_port import Condition, ConditionCode, GpuBackend, GpuInventory, GpuLook
 from windrow_agent.core.inventory import HostFacts, HostReader
 from windrow_agent.core.sampling import Due, Schedule
 from windrow_agent.core.sharing import Shares
-from windrow_agent.gpu.port import Condition, ConditionCode, GpuBackend, GpuInventory, GpuLook
 from windrow_agent.gpu.watch import GpuWatch
 from windrow_agent.threads import InlineRunner, Runner, ThreadRunner
 from windrow_proto.model import Event

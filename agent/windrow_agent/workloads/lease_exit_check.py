@@ -11,8 +11,8 @@ from typing import Final
 import structlog
 
 from windrow_agent.core import lease_exit
+from windrow_agent.core.gpu_port import GpuInventory, GpuLook
 from windrow_agent.core.workload import WorkloadState
-from windrow_agent.gpu.port import GpuInventory, GpuLook
 from windrow_proto.ids import SlotId
 from windrow_proto.model import GpuFacts, Isolation, SlotGrant
 from windrow_proto.ports import Clock

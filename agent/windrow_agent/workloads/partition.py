@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from windrow_agent.core.gpu_port import CutRefusedError
 from windrow_agent.core.layout import Layouts, cut_refusal, grant_refusal
 from windrow_agent.core.sharing import share_refusal
-from windrow_agent.gpu.port import CutRefusedError
 from windrow_agent.report.sampler import Sampler
 from windrow_proto.errors import Conflict, WindrowError
 from windrow_proto.ids import GpuUuid

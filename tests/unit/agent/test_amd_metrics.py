@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import gpu_trees
+from windrow_agent.core.gpu_port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_CAP
 from windrow_agent.gpu.amd_metrics import Held, held_by
-from windrow_agent.gpu.port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_CAP
 from windrow_agent.gpu.sysfs import SysfsGpus
 
 AT = "0000:43:00.0"

@@ -7,7 +7,7 @@ import pytest
 
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, Blame, GpuState
-from windrow_agent.gpu.port import WAY_OUT, Condition, ConditionCode, GpuEvent, GpuEventKind, GpuHealth
+from windrow_agent.core.gpu_port import WAY_OUT, Condition, ConditionCode, GpuEvent, GpuEventKind, GpuHealth
 from windrow_proto.units import GIB, SECOND
 
 UUID = "GPU-1"

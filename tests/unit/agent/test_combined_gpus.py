@@ -10,10 +10,10 @@ from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.support import gpu_trees
 from tests.support.gpu_trees import Machine
 from tests.unit.agent.test_sysfs_gpus import AT
+from windrow_agent.core.gpu_port import Condition, ConditionCode, CutRefusedError, GpuBackend, GpuEventKind
 from windrow_agent.gpu.combined import SeveralGpus
 from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import Condition, ConditionCode, CutRefusedError, GpuBackend, GpuEventKind
 from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_master.verification import consistency
 from windrow_proto.model import Inventory

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.gpu_trees import write
+from windrow_agent.core.gpu_port import GpuInventory
 from windrow_agent.core.inventory import HostFacts, build_inventory
-from windrow_agent.gpu.port import GpuInventory
 from windrow_agent.host import kernel_facts
 from windrow_proto.host_fields import BY_NAME, HOST_FIELDS, value
 from windrow_proto.model import Inventory, inventory_hash

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.personas import card
+from windrow_agent.core.gpu_port import GpuLook
 from windrow_agent.core.lease_exit import SILENT, left_behind, modes
-from windrow_agent.gpu.port import GpuLook
 from windrow_proto.units import GIB
 
 FACTS = replace(card(), more={"compute_mode": "default", "persistence_mode": 1, "mig_pending": 0})

@@ -8,8 +8,8 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
+from windrow_agent.core.gpu_port import CutRefusedError, GpuEvent, GpuEventKind
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import CutRefusedError, GpuEvent, GpuEventKind
 from windrow_proto.model import Isolation
 
 pytestmark = pytest.mark.proves("MIG slices made and taken away through nvidia-ml-py, on a fake driver")

@@ -12,11 +12,11 @@ from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.state import MIG_CHANGED
 from tests.waiting import poll_async
 from windrow_agent.core.availability import Availability
+from windrow_agent.core.gpu_port import GpuBackend
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.gpu import watch
 from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import GpuBackend
 from windrow_agent.host.psutil_reader import PsutilHost
 from windrow_agent.report.sampler import Sampler
 from windrow_proto.clock import SystemClock

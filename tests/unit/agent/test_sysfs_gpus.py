@@ -8,11 +8,11 @@ import pytest
 
 from tests.support import gpu_trees
 from tests.support.gpu_trees import Machine
+from windrow_agent.core.gpu_port import CutRefusedError, GpuEventKind
 from windrow_agent.gpu import sysfs_files as files
 from windrow_agent.gpu.amd import AmdCard
 from windrow_agent.gpu.amd_smi import AmdSmi
 from windrow_agent.gpu.intel import IntelCard
-from windrow_agent.gpu.port import CutRefusedError, GpuEventKind
 from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_agent.gpu.sysfs_card import Place
 from windrow_proto.model import GpuFacts

@@ -2,8 +2,8 @@
 
 import pytest
 
+from windrow_agent.core.gpu_port import GpuInventory
 from windrow_agent.core.image_requirements import Driver, driver_of, refusal
-from windrow_agent.gpu.port import GpuInventory
 from windrow_agent.runtimes import docker_facts
 from windrow_proto.errors import WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId

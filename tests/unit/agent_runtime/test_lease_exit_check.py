@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.simulation.loop import run
 from tests.support.personas import card
 from tests.unit.agent_runtime.lives import DELETE, WORK, Host, create
-from windrow_agent.gpu.port import GpuInventory, GpuLook
+from windrow_agent.core.gpu_port import GpuInventory, GpuLook
 from windrow_agent.workloads.lease_exit_check import FREE_WITHIN_NS, Leaving
 from windrow_proto.model import SlotGrant, WorkloadPhase
 from windrow_proto.units import GIB, MINUTE, SECOND

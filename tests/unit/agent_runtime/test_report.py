@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
+from windrow_agent.core.gpu_port import GpuInventory
 from windrow_agent.core.inventory import HostFacts
-from windrow_agent.gpu.port import GpuInventory
 from windrow_agent.report.reporter import Reporter, Sources
 from windrow_agent.runtimes.port import RuntimeFacts
 from windrow_proto.ids import BootId

@@ -13,7 +13,7 @@ from tests.unit.challenge.reference import CHALLENGE
 from windrow_agent.challenge import prover_pool as crews
 from windrow_agent.challenge.prover_pool import Crew
 from windrow_agent.challenge.records import BODY_BYTES_MAX, FAILED, HEAD, read_head, record
-from windrow_agent.gpu.port import GPU_COUNT_MAX
+from windrow_agent.core.gpu_port import GPU_COUNT_MAX
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import GpuUuid
