@@ -176,7 +176,7 @@ class AgentService:
         self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
         seal_key = SealKey.of(parts.signing)
         sources = Sources(
-            *(parts.sampler, parts.runtimes, self.keeper, parts.agent_version),
+            *(parts.sampler, parts.runtimes, self.keeper.running, parts.agent_version),
             *(lambda: (*self._room.faults, *self.inside.conditions, *parts.faults()), self.challenges.held),
             *(parts.layouts, {SEAL_KEY: seal_key.public, **parts.more}),
         )

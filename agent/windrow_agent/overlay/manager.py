@@ -6,11 +6,11 @@ connections of the member that were open go on.
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -20,11 +20,10 @@ from windrow_agent.overlay import self_test
 from windrow_agent.overlay.network import PrivateNetwork
 from windrow_agent.overlay.peer_link import Cord
 from windrow_agent.runtimes.docker import DockerRuntime
-from windrow_agent.runtimes.port import Progress
+from windrow_agent.runtimes.port import Progress, Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.tun_device import NAME, Device, cannot, cannot_own
 from windrow_agent.threads import to_its_end
-from windrow_agent.workloads.manager import Keeper
 from windrow_proto import tunnel_socket
 from windrow_proto.cords import PREFIX_BITS, UP, packed
 from windrow_proto.errors import Conflict, InvalidInput, LinkClosed, RuntimeUnavailable, Unavailable, WindrowError
@@ -70,12 +69,26 @@ class Moved:
     sent_bytes: int = 0
 
 
+class HostWorkloads(Protocol):
+    """The workloads of this host, as far as an overlay network asks for them."""
+
+    @property
+    def runtimes(self) -> Mapping[str, Runtime]:
+        """By name."""
+
+    def state(self, workload_id: WorkloadId) -> WorkloadState | None:
+        """None: there is no such workload here."""
+
+    def runtime_of(self, workload_id: WorkloadId) -> Runtime:
+        """The runtime of a workload that is here; raises NotFound."""
+
+
 class PrivateDesk:
     """All of this host's."""
 
-    def __init__(self, keeper: Callable[[], Keeper], clock: Clock, spawn: Spawn) -> None:
-        """keeper: says which workloads are here; asked for once something is asked."""
-        self._keeper, self._clock, self._spawn = keeper, clock, spawn
+    def __init__(self, workloads: Callable[[], HostWorkloads], clock: Clock, spawn: Spawn) -> None:
+        """workloads: those that are here; asked for once something is asked."""
+        self._workloads, self._clock, self._spawn = workloads, clock, spawn
         self._networks: dict[WorkloadId, tuple[PrivateNetwork, asyncio.Task[None]]] = {}
         self._raising = asyncio.Lock()
 
@@ -113,7 +126,7 @@ class PrivateDesk:
         return of_processes, cannot(in_container=True)
 
     def _has_own_networks(self) -> bool:
-        runtime = self._keeper().runtimes.get(ProcessRuntime.name)
+        runtime = self._workloads().runtimes.get(ProcessRuntime.name)
         return isinstance(runtime, ProcessRuntime) and runtime.has_own_networks
 
     async def join(self, spec: WorkloadSpec, progress: Progress) -> None:
@@ -218,14 +231,14 @@ class PrivateDesk:
 
     def _check_stays(self, workload_id: WorkloadId) -> None:
         """Raises Conflict where it is being ended."""
-        state = self._keeper().state(workload_id)
+        state = self._workloads().state(workload_id)
         if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
             raise Conflict("It is being ended.", subject=workload_id)
 
     async def _raised(self, workload_id: WorkloadId, address: str) -> PrivateNetwork:
         """The network of a workload that is here, raised if it is not yet."""
         async with self._raising:
-            runtime = self._keeper().runtime_of(workload_id)
+            runtime = self._workloads().runtime_of(workload_id)
             self._check_stays(workload_id)
             if (known := self._networks.get(workload_id)) is not None:
                 return known[0]

@@ -15,7 +15,6 @@ from windrow_agent.core.sampling import batches, is_batch_due
 from windrow_agent.link.outbox import Outbox
 from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.port import Runtime
-from windrow_agent.workloads.manager import Keeper
 from windrow_proto.model import Benchmark, Event, Inventory, Kind, Lane, inventory_hash
 from windrow_proto.ports import Clock
 from windrow_proto.samples import encode_batch
@@ -35,12 +34,13 @@ NEW_NS: Final = 5 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a report comes from. faults: what is the matter with the agent itself; held: the cards that something of
-    this agent's uses, and what; layouts: what cards may be cut into; more: what the host says beyond its facts."""
+    """What a report is made from. running: how many workloads run; faults: conditions of the agent itself; held: the
+    cards that something of this agent's uses, and what; layouts: what cards may be partitioned into; more: facts of the
+    host beyond those of the sampler."""
 
     sampler: Sampler
     runtimes: Mapping[str, Runtime]
-    keeper: Keeper
+    running: Callable[[], int]
     agent_version: str
     faults: Callable[[], Iterable[str]]
     held: Callable[[], Mapping[str, str]]
@@ -102,11 +102,11 @@ class Reporter:
 
     async def send_samples(self) -> None:
         """A batch goes the moment its last sample is whole: no sample waits for a clock of the line's own."""
-        sampler, keeper = self._sources.sampler, self._sources.keeper
+        sampler = self._sources.sampler
         sent_ns = self._clock.monotonic_ns()
         while True:
             await sampler.wait_sample()
-            sampler.set_workloads(keeper.running())
+            sampler.set_workloads(self._sources.running())
             now_ns = self._clock.monotonic_ns()
             if is_batch_due(now_ns - sent_ns, sampler.period_ns, self._batch_period_now_ns(now_ns)):
                 sent_ns = now_ns

@@ -83,7 +83,7 @@ def test_the_first_inventory_waits_until_it_is_known_what_can_run_here() -> None
     async def history(loop: VirtualLoop) -> list[int]:
         clock, told, counts = VirtualClock(loop), Told(), list[int]()
         runtimes = {"process": SlowRuntime(clock)}
-        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, ()), runtimes, int, "1", tuple, dict)  # type: ignore[arg-type]
         telling = loop.create_task(report(Reporter(sources, told, clock)))  # type: ignore[arg-type]
         for _ in range(3):
             await clock.sleep_ns(SECOND)
@@ -106,7 +106,7 @@ def test_the_condition_of_a_runtime_that_cannot_be_used_is_told() -> None:
     async def told(loop: VirtualLoop) -> Inventory:
         clock, outbox = VirtualClock(loop), Told()
         runtimes = {"process": UnusableRuntime()}
-        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, ()), runtimes, int, "1", tuple, dict)  # type: ignore[arg-type]
         telling = loop.create_task(report(Reporter(sources, outbox, clock)))  # type: ignore[arg-type]
         await clock.sleep_ns(SECOND)
         telling.cancel()
@@ -128,7 +128,7 @@ def test_whose_users_containers_have_is_among_the_facts_of_the_host() -> None:
     async def told(loop: VirtualLoop) -> Inventory:
         clock, outbox = VirtualClock(loop), Told()
         runtimes = {"docker": ContainedRuntime()}
-        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, ()), runtimes, int, "1", tuple, dict)  # type: ignore[arg-type]
         telling = loop.create_task(report(Reporter(sources, outbox, clock)))  # type: ignore[arg-type]
         await clock.sleep_ns(SECOND)
         telling.cancel()
@@ -140,7 +140,7 @@ def test_whose_users_containers_have_is_among_the_facts_of_the_host() -> None:
 def tellings(*at_ns: int) -> int:
     async def history(loop: VirtualLoop) -> int:
         clock, told = VirtualClock(loop), Told()
-        sources = Sources(ChangingSampler(clock, at_ns), {}, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, at_ns), {}, int, "1", tuple, dict)  # type: ignore[arg-type]
         telling = loop.create_task(report(Reporter(sources, told, clock)))  # type: ignore[arg-type]
         await clock.sleep_ns(5 * SECOND)
         telling.cancel()
@@ -152,7 +152,7 @@ def tellings(*at_ns: int) -> int:
 def test_an_inventory_that_is_on_its_way_is_not_told_again_to_who_asks_for_it() -> None:
     async def history(loop: VirtualLoop) -> list[int]:
         clock, told, counts = VirtualClock(loop), Told(), list[int]()
-        sources = Sources(ChangingSampler(clock, ()), {}, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, ()), {}, int, "1", tuple, dict)  # type: ignore[arg-type]
         reporter = Reporter(sources, told, clock)  # type: ignore[arg-type]
         telling = loop.create_task(report(reporter))
         for told.taken in (0, 0, 1, 1):
