@@ -32,7 +32,7 @@ async def test_what_makes_a_sandbox_has_a_filter_and_sees_nobody(tmp_path: Path)
     sandbox.make_folders(tmp_path, SPEC, found.user)
     network = await asyncio.to_thread(process_network.ensure, tmp_path, b"WINDROW_TRIAL=1", found.user, found.outward)
     try:
-        inside = sandbox.Inside(SPEC, tmp_path, sandbox.interpreter_folder(tmp_path / "bin"), network.pid)
+        inside = sandbox.SandboxContents(SPEC, tmp_path, sandbox.interpreter_folder(tmp_path / "bin"), network.pid)
         record = sandbox.launch_record(found, inside, ("true",), ())
         record["argv"] = ["/bin/sh", "-c", SAYS]
         shim.write_whole(str(tmp_path), "launch.json", record)

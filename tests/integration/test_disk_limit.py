@@ -64,7 +64,7 @@ async def runtime(daemon: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 async def until(runtime: DockerRuntime, spec: WorkloadSpec, clock: SystemClock) -> Run:
-    """Watch it as the keeper does, until it has ended."""
+    """Watch it as the manager of workloads does, until it has ended."""
 
     async def look() -> list[Run]:
         await runtime.pause(spec.workload_id, clock)
@@ -167,13 +167,13 @@ def asked(image: str, script: str) -> WorkloadSpec:
 
 
 def test_a_disk_that_fills_fast_is_looked_at_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, free = ManualClock(), docker_disk.Room(80, 8000)
-    monkeypatch.setattr(docker_disk, "room", lambda root: free)
+    clock, free = ManualClock(), docker_disk.FreeSpace(80, 8000)
+    monkeypatch.setattr(docker_disk, "free_space", lambda root: free)
     watch = docker_disk.DiskWatch(tmp_path, HOST, "", lambda: "/")
     assert not watch.is_due(clock)
     clock.advance(docker_disk.LOOK_AGAIN_NS)
     assert not watch.is_due(clock), "nothing is gone"
-    for less in (docker_disk.Room(60, 8000), docker_disk.Room(60, 6000)):
+    for less in (docker_disk.FreeSpace(60, 8000), docker_disk.FreeSpace(60, 6000)):
         free = less
         assert watch.is_due(clock)
         assert not watch.is_due(clock)

@@ -102,7 +102,7 @@ async def test_a_slice_is_rented_alone_and_a_stain_on_it_faults_it_and_no_other(
     await decide(world, AdminEvent.ACTIVATE)
     big, small = parts["3g.40gb"], parts["2g.20gb"]
     work = await world.rent(CARD, small)
-    assert world.agent.keeper.leased_gpus() == {small: work}
+    assert world.agent.workloads.leased_gpus() == {small: work}
     with pytest.raises(Conflict, match="cut into slices"):
         await world.rent(CARD)
     world.fake.state.gpu(CARD).slices[1].memory_used = 2 << 30
@@ -110,7 +110,7 @@ async def test_a_slice_is_rented_alone_and_a_stain_on_it_faults_it_and_no_other(
     with pytest.raises(Conflict, match="still in use"):
         await cut(world)
     await end(world, work, small)
-    found = world.agent.keeper.observed()[-1]
+    found = world.agent.workloads.observed()[-1]
     assert found.faults == {small: "2048 MiB of its memory are still in use"}
     assert (await world.look()).slots[big] == ("free", None)
 

@@ -193,7 +193,7 @@ async def test_a_rented_card_is_left_alone_and_its_neighbour_is_challenged(world
         assert ended is not None
         assert ended.done_at_ns is not None
         assert (await world.look()).slots["CPU-0"][0] == "running"
-        await agent.keeper.end_all()
+        await agent.workloads.end_all()
 
 
 async def _more(world: ChallengeWorld, than: int) -> bool:

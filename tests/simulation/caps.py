@@ -235,7 +235,7 @@ class Watch:
 
     def _agent(self, host: "HostMachine") -> None:
         service: Any = host.service
-        if not host.is_up or not hasattr(service, "inside"):
+        if not host.is_up or not hasattr(service, "gpu_visibility"):
             return  # it has not read its disk yet
         note, who = self.note, host.name
         line = service._connection

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tests.support.links import HOST, Acceptor, GrpcWorld
-from windrow_agent.link.access_connector import Ask, Home, Look, ask_nobody, look_nowhere
+from windrow_agent.link.access_connector import AccessConnector, Ask, Look, ask_nobody, look_nowhere
 from windrow_proto import link_grpc
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import HostId
@@ -22,19 +22,19 @@ async def open_access(world: GrpcWorld, identity: TlsIdentity | None = None) -> 
 
 
 @asynccontextmanager
-async def running_home(
+async def running_connector(
     world: GrpcWorld, regions: RegionMap, look: Look = look_nowhere, ask: Ask = ask_nobody
-) -> AsyncIterator[Home]:
-    """A host's Home that runs; it serves a connection by reading until it ends."""
+) -> AsyncIterator[AccessConnector]:
+    """A host's AccessConnector that runs; it serves a connection by reading until it ends."""
 
     async def serve(link: FrameLink) -> None:
         while True:
             await link.receive()
 
-    home = Home(HostId(HOST), world.dialer(), SystemClock(), SystemRng(), regions, serve, look, ask)
+    connector = AccessConnector(HostId(HOST), world.dialer(), SystemClock(), SystemRng(), regions, serve, look, ask)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(home.run())
+        task = group.create_task(connector.run())
         try:
-            yield home
+            yield connector
         finally:
             task.cancel()

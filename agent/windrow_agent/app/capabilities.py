@@ -9,7 +9,7 @@ PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
 """Numbers of Linux's prctl.h."""
 
 
-def keep_rights() -> None:
+def drop_ambient_capabilities() -> None:
     """Clear the ambient capabilities of this thread and of those it will start; it keeps the rights themselves.
 
     The unit gives CAP_SYSLOG, for the kernel's log. Handed on, a workload would have it too, and bubblewrap refuses to

@@ -16,7 +16,7 @@ from typing import IO, Final
 import structlog
 
 from windrow_agent.app import memory_trim, own_metrics
-from windrow_agent.app.capabilities import keep_rights
+from windrow_agent.app.capabilities import drop_ambient_capabilities
 from windrow_agent.app.config import Config, parse, read_token, without_proxies
 from windrow_agent.app.logs import configure_log, faults
 from windrow_agent.app.service import AgentService, Parts
@@ -25,7 +25,7 @@ from windrow_agent.core.discovery import Copy, Place, Seed
 from windrow_agent.core.doctor import Level
 from windrow_agent.core.image_requirements import driver_of
 from windrow_agent.core.sharing import share_of
-from windrow_agent.gpu.combined import SeveralGpus
+from windrow_agent.gpu.combined import CombinedGpus
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_agent.host import benchmarks
@@ -40,7 +40,7 @@ from windrow_agent.runtimes import docker_socket, egress_firewall
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.mps import NvidiaMps
 from windrow_agent.runtimes.port import Runtime
-from windrow_agent.runtimes.process_mps import SharedRuntime
+from windrow_agent.runtimes.process_mps import MpsProcessRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
 from windrow_agent.storage.disk_space import BALLAST_BYTES
@@ -116,11 +116,11 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
     runner: Runner = ThreadRunner("windrow-disk")
     seeds, copies = _places(config.seeds or load_seeds(data_dir))
     membership = Membership(data_dir, clock, rng, ThreadRunner("windrow-enrol"), copies)
-    sampler = Sampler(clock, SeveralGpus((NvmlBackend(), SysfsGpus())), PsutilHost(data_dir), shares=config.shares)
+    sampler = Sampler(clock, CombinedGpus((NvmlBackend(), SysfsGpus())), PsutilHost(data_dir), shares=config.shares)
     runtimes: dict[str, Runtime] = {}
     if "process" in config.runtimes:
         hidden = data_dir.parent if (data_dir.parent / "cli.json").exists() else data_dir
-        runtimes["process"] = SharedRuntime(
+        runtimes["process"] = MpsProcessRuntime(
             *(data_dir / "process", hidden, membership.host_id, config.is_bubblewrap_wanted, config.shown),
             cards=lambda: sampler.gpus.gpus,
             share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
@@ -343,7 +343,7 @@ def fenced(config: Config) -> int:
         if failed := egress_firewall.remove():
             print(f"The rules were not taken away: {failed}", file=sys.stderr)
         return 1 if failed else 0
-    if failed := egress_firewall.stand(is_anew=True):
+    if failed := egress_firewall.install(is_anew=True):
         print(f"Containers are not kept away from this host's network: {failed}", file=sys.stderr)
         return 1
     return 0
@@ -403,7 +403,7 @@ def joined(config: Config) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console script; returns its exit status: 0 good, 1 failed with a sentence on standard error."""
-    keep_rights()
+    drop_ambient_capabilities()
     crashes = configure_log()
     os.umask(0o077)
     try:

@@ -12,31 +12,31 @@ from typing import Any, Final
 import structlog
 
 from windrow_agent.challenge.prover_pool import COMMAND as PROVER
-from windrow_agent.challenge.service import ChallengeDesk
+from windrow_agent.challenge.service import ChallengeService
 from windrow_agent.core.access_choice import to_tell
 from windrow_agent.core.layout import Layouts
-from windrow_agent.link.access_connector import Ask, Home, Look, Ready, ask_nobody, look_nowhere
-from windrow_agent.link.bandwidth_budget import Allowance, LineLimits
+from windrow_agent.link.access_connector import AccessConnector, Ask, Look, Ready, ask_nobody, look_nowhere
+from windrow_agent.link.bandwidth_budget import BandwidthBudget, LineLimits
 from windrow_agent.link.bandwidth_probe import is_busy, measure
 from windrow_agent.link.connection import Connection, Greeting
 from windrow_agent.link.outbox import Outbox
-from windrow_agent.link.region_map_store import MapKeeper
+from windrow_agent.link.region_map_store import RegionMapStore
 from windrow_agent.link.spool import Spool, SpoolCaps
 from windrow_agent.loops import again, ends_alone
-from windrow_agent.overlay.manager import PrivateDesk
+from windrow_agent.overlay.manager import OverlayManager
 from windrow_agent.report.reporter import Reporter, Sources
 from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.port import Runtime
-from windrow_agent.storage.cache_wipe import Wiping
-from windrow_agent.storage.disk_space import STORAGE_DAMAGED, Room
-from windrow_agent.storage.journal import Journal, JournalDesk, epoch_fact
+from windrow_agent.storage.cache_wipe import LeaseCaches
+from windrow_agent.storage.disk_space import STORAGE_DAMAGED, DiskSpace
+from windrow_agent.storage.journal import Journal, JournalWriter, epoch_fact
 from windrow_agent.threads import Runner
-from windrow_agent.workloads.channels import ChannelDesk
-from windrow_agent.workloads.commands import CommandDesk
-from windrow_agent.workloads.gpu_visibility_check import Inside
-from windrow_agent.workloads.lease_exit_check import Leaving
-from windrow_agent.workloads.manager import Keeper
-from windrow_agent.workloads.partition import CutDesk
+from windrow_agent.workloads.channels import ChannelServer
+from windrow_agent.workloads.commands import CommandExecutor
+from windrow_agent.workloads.gpu_visibility_check import GpuVisibilityCheck
+from windrow_agent.workloads.lease_exit_check import LeaseExitCheck
+from windrow_agent.workloads.manager import WorkloadManager
+from windrow_agent.workloads.partition import Partitioner
 from windrow_proto.bandwidth import BandwidthResult
 from windrow_proto.errors import CertificateRefused, LinkClosed, StorageFailed, Unavailable, WindrowError
 from windrow_proto.ids import BootId, HostId
@@ -111,7 +111,7 @@ class Parts:
 class AgentService:
     """One host's agent. `run` until `stop` is called; `ended` tells when everything is down."""
 
-    inside: Inside
+    gpu_visibility: GpuVisibilityCheck
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.settings = parts, DEFAULT_SETTINGS
@@ -119,14 +119,14 @@ class AgentService:
         self.connected, self._stop = asyncio.Event(), asyncio.Event()
         self._began_ns = parts.clock.monotonic_ns()
         self._told_rtts: dict[str, int] = {}
-        self._room = Room(parts.disk, parts.directory, parts.ballast_bytes, parts.runner, parts.clock)
+        self._disk_space = DiskSpace(parts.disk, parts.directory, parts.ballast_bytes, parts.runner, parts.clock)
         self._connection: Connection | None = None
-        self._channels: ChannelDesk | None = None
+        self._channels: ChannelServer | None = None
         self._group: asyncio.TaskGroup | None = None
-        self.private = PrivateDesk(lambda: self.keeper, parts.clock, self._spawn)
-        self._allowance = Allowance(parts.line, parts.disk, parts.directory, parts.runner, parts.clock)
-        self._maps = MapKeeper(parts.save_regions, parts.runner, parts.clock, parts.rng)
-        self.home = Home(
+        self.overlays = OverlayManager(lambda: self.workloads, parts.clock, self._spawn)
+        self._budget = BandwidthBudget(parts.line, parts.disk, parts.directory, parts.runner, parts.clock)
+        self._maps = RegionMapStore(parts.save_regions, parts.runner, parts.clock, parts.rng)
+        self.connector = AccessConnector(
             *(parts.host_id, parts.dialer, parts.clock, parts.rng, parts.regions, self._serve, parts.look, parts.ask),
             canaries=self,
             prepare=self._prepare,
@@ -141,57 +141,60 @@ class AgentService:
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs and nothing waits to be told."""
-        return self.keeper.running() == 0 and not self.outbox.is_evidence_waiting
+        return self.workloads.running() == 0 and not self.outbox.is_evidence_waiting
 
     @property
     def is_certificate_refused(self) -> bool:
         """Whether an Access turned this host's certificate away."""
-        return isinstance(self.home.refused, CertificateRefused)
+        return isinstance(self.connector.refused, CertificateRefused)
 
     def renewed(self, regions: RegionMap) -> None:
         """There is a new certificate: use it from now on. regions: the newest map known, as the renewal brought it."""
-        if regions.version > self.home.regions.version:
-            self.home.regions = regions
-        self.home.refused = None
-        self.home.move()
+        if regions.version > self.connector.regions.version:
+            self.connector.regions = regions
+        self.connector.refused = None
+        self.connector.move()
 
     async def open(self) -> None:
         """Read the disk's past; raises StorageFailed if it cannot be read."""
         parts, clock = self.parts, self.parts.clock
-        await self._room.look()
-        directory, on = parts.directory, self._room.reserved
+        await self._disk_space.look()
+        directory, on = parts.directory, self._disk_space.reserved
         journal = await parts.runner.call(lambda: Journal(on, f"{directory}/journal", clock.wall_ns, parts.kernel_boot))
         spool = await parts.runner.call(
             lambda: Spool(parts.disk, f"{directory}/spool", self.boot_id, clock.wall_ns, parts.spool_caps, on)
         )
-        self.journal, self._desk = journal, JournalDesk(journal, parts.runner)
+        self.journal, self._writer = journal, JournalWriter(journal, parts.runner)
         self.outbox = Outbox(spool, parts.runner, clock)
         self.session = AgentSession(parts.host_id, self.boot_id, journal.epoch)
-        self.caches = Wiping(Path(parts.directory) / "cache", parts.signing, parts.host_id, clock, self.outbox)
-        wipe = self.private.and_then(self.caches.wipe)
-        self.keeper = Keeper(
-            *(self._desk, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn),
-            leaving=Leaving(lambda: parts.sampler.gpus, parts.sampler.look, clock, wipe),
+        self.caches = LeaseCaches(Path(parts.directory) / "cache", parts.signing, parts.host_id, clock, self.outbox)
+        wipe = self.overlays.and_then(self.caches.wipe)
+        self.workloads = WorkloadManager(
+            *(self._writer, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn),
+            lease_exit=LeaseExitCheck(lambda: parts.sampler.gpus, parts.sampler.look, clock, wipe),
         )
-        self.challenges = ChallengeDesk(clock, self.keeper.leased_gpus, parts.prover)
+        self.challenges = ChallengeService(clock, self.workloads.leased_gpus, parts.prover)
         seal_key = SealKey.of(parts.signing)
         sources = Sources(
-            *(parts.sampler, parts.runtimes, self.keeper.running, parts.agent_version),
-            *(lambda: (*self._room.faults, *self.inside.conditions, *parts.faults()), self.challenges.held),
+            *(parts.sampler, parts.runtimes, self.workloads.running, parts.agent_version),
+            *(
+                lambda: (*self._disk_space.faults, *self.gpu_visibility.conditions, *parts.faults()),
+                self.challenges.held,
+            ),
             *(parts.layouts, {SEAL_KEY: seal_key.public, **parts.more}),
         )
         self.report = Reporter(sources, self.outbox, clock, parts.benchmarks)
-        self.inside = Inside(self.keeper, clock, self.report.changed, self.report.event)
-        self.commands = CommandDesk(
-            *(self._desk, self.outbox, self.keeper, clock, parts.kernel_boot, self._spawn),
-            *(self._measure_bandwidth, self._benchmark, lambda: self._room.is_full),
-            cards=CutDesk(parts.sampler, parts.layouts, self.challenges.held),
-            private=self.private,
+        self.gpu_visibility = GpuVisibilityCheck(self.workloads, clock, self.report.changed, self.report.event)
+        self.commands = CommandExecutor(
+            *(self._writer, self.outbox, self.workloads, clock, parts.kernel_boot, self._spawn),
+            *(self._measure_bandwidth, self._benchmark, lambda: self._disk_space.is_full),
+            partitioner=Partitioner(parts.sampler, parts.layouts, self.challenges.held),
+            overlays=self.overlays,
             seal_key=seal_key,
         )
         lost = spool.lost_bytes + sum(damage.lost_bytes for damage in journal.damaged if damage.reason != "torn_tail")
         if lost or journal.unreadable:
-            self._room.faults.add(STORAGE_DAMAGED)
+            self._disk_space.faults.add(STORAGE_DAMAGED)
             detail = f"{lost} bytes and {journal.unreadable} facts were unreadable"
             await self.report.event(Event(STORAGE_DAMAGED, clock.wall_ns(), "", detail))
 
@@ -202,20 +205,20 @@ class AgentService:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                await self.keeper.recover()
+                await self.workloads.recover()
                 await self.commands.recover()
                 loops = (
-                    (self.home.run, "link"),
+                    (self.connector.run, "link"),
                     (self.parts.sampler.run, "sampler"),
                     (self.report.send_samples, "telemetry"),
                     (self.report.send_changes, "changes"),
-                    (self.keeper.run, "workloads"),
+                    (self.workloads.run, "workloads"),
                     (self.report.probe_runtimes, "runtimes"),
-                    (self.inside.run, "inside"),
+                    (self.gpu_visibility.run, "gpu visibility"),
                     (self._maps.run, "regions"),
-                    (lambda: self._room.keep(self.report.changed), "disk"),
+                    (lambda: self._disk_space.keep(self.report.changed), "disk"),
                 )
-                common = self.parts.clock, self._room.note
+                common = self.parts.clock, self._disk_space.note
                 tasks = [group.create_task(again(work, name, *common), name=name) for work, name in loops]
                 await self._stop.wait()
                 await self._flush()
@@ -233,7 +236,7 @@ class AgentService:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                await self.keeper.end_all()
+                await self.workloads.end_all()
                 raise _Stopped
         except* _Stopped:
             log.info("workloads_ended", host_id=self.parts.host_id)
@@ -251,7 +254,7 @@ class AgentService:
         await self.parts.dialer.close()
         for runtime in self.parts.runtimes.values():
             await runtime.close()
-        for close in (self.outbox.close, self._desk.close):
+        for close in (self.outbox.close, self._writer.close):
             try:
                 await close()
             except StorageFailed as error:
@@ -263,7 +266,7 @@ class AgentService:
         assert self._group is not None
 
         async def guarded() -> None:
-            with ends_alone("task", name, self._room.note):
+            with ends_alone("task", name, self._disk_space.note):
                 await work
 
         task = self._group.create_task(guarded(), name=name)
@@ -303,7 +306,7 @@ class AgentService:
     async def welcomed(self, welcome: Welcome, connection: Connection) -> None:
         """The Master answered: remember its epoch before anything is believed under it."""
         if welcome.epoch > self.journal.epoch:
-            await self._desk.write([epoch_fact(welcome.epoch)])
+            await self._writer.write([epoch_fact(welcome.epoch)])
         self._connection = connection
         if connection.is_second:  # what it was told a while ago may be old by now
             connection.settings = self.settings
@@ -314,9 +317,9 @@ class AgentService:
 
     async def _heartbeats(self, connection: Connection) -> None:
         assert connection.group is not None
-        self._channels = ChannelDesk(
-            *(self.keeper, connection.send_channel, self.settings.channel_credit_bytes, connection.group),
-            *(self.parts.tls, self.challenges, self.caches, self.private),
+        self._channels = ChannelServer(
+            *(self.workloads, connection.send_channel, self.settings.channel_credit_bytes, connection.group),
+            *(self.parts.tls, self.challenges, self.caches, self.overlays),
         )
         self.connected.set()
         self._told_rtts, is_told = {}, False
@@ -324,19 +327,21 @@ class AgentService:
             connection.say(Kind.HEARTBEAT, encode_heartbeat(self._heartbeat()))
             if not is_told:
                 await connection.answered.wait()
-                log.info("connected", host_id=self.parts.host_id, address=self.home.address, epoch=self.session.epoch)
+                log.info(
+                    "connected", host_id=self.parts.host_id, address=self.connector.address, epoch=self.session.epoch
+                )
                 is_told = True
             await self.parts.clock.sleep_ns(self.settings.heartbeat_interval_ns)
 
     def _heartbeat(self) -> Heartbeat:
-        clock, answer = self.parts.clock, self.home.answer
-        rtts = to_tell(self._told_rtts, [(one.access_id, one.rtt_ns) for one in self.home.answers.values()])
+        clock, answer = self.parts.clock, self.connector.answer
+        rtts = to_tell(self._told_rtts, [(one.access_id, one.rtt_ns) for one in self.connector.answers.values()])
         self._told_rtts = dict(rtts) or self._told_rtts
         return Heartbeat(
             wall_ns=clock.wall_ns(),
             uptime_ns=clock.monotonic_ns() - self._began_ns,
             inventory_hash=self.report.hash,
-            observed_digest=self.keeper.digest(),
+            observed_digest=self.workloads.digest(),
             conditions=self.report.conditions,
             sampling_age_ns=self.parts.sampler.age_ns(),
             access_id=answer.access_id if answer is not None else "",
@@ -364,7 +369,7 @@ class AgentService:
         except StorageFailed as error:
             # Not stored is not answered: the Master sends it again. The link stays, since heartbeats still say so.
             log.error("not_stored", kind=envelope.kind.name, detail=error.detail)
-            self._room.note(error)
+            self._disk_space.note(error)
 
     async def _received(self, kind: Kind, body: bytes) -> None:
         match kind:
@@ -377,11 +382,11 @@ class AgentService:
                 if reply.inventory_wanted:
                     self.report.inventory_wanted()
                 if reply.observed_wanted:
-                    await self.keeper.tell_observed(is_asked=True)
+                    await self.workloads.tell_observed(is_asked=True)
             case Kind.COMMAND:
                 await self.commands.arrived(decode_command(body))
             case Kind.LEASES:
-                await self.keeper.renew(decode_leases(body))
+                await self.workloads.renew(decode_leases(body))
             case Kind.QUERY:
                 await self.commands.asked(decode_query(body))
             case Kind.SETTINGS:
@@ -403,15 +408,15 @@ class AgentService:
 
     def _new_regions(self, body: bytes) -> None:
         regions = decode_region_map(body)
-        if regions.version > self.home.regions.version:
-            self.home.regions = regions
+        if regions.version > self.connector.regions.version:
+            self.connector.regions = regions
             self._maps.newer(body)
 
     # --- what commands ask ----------------------------------------------------------------------------------------
 
     async def _measure_bandwidth(self, spec: BandwidthSpec) -> Mapping[str, str]:
         """By this host's own Access, then by those that the Master names; what one of these cannot is left out."""
-        address, points = self.home.address, self.home.regions.points
+        address, points = self.connector.address, self.connector.regions.points
         if address is None:
             raise Unavailable("This host is not connected to any Access.")
         others = [one.address for one in points if one.access_id in spec.access_ids and one.address != address]
@@ -426,14 +431,14 @@ class AgentService:
     async def _measure_by(self, address: str, spec: BandwidthSpec) -> BandwidthResult:
         parts = self.parts
         answer = await parts.dialer.ping(address, 5 * SECOND)
-        self.home.answers[address] = answer
-        taken, ceiling_bps = await self._allowance.take(spec), self._allowance.limits.ceiling_bps
+        self.connector.answers[address] = answer
+        taken, ceiling_bps = await self._budget.take(spec), self._budget.limits.ceiling_bps
         try:
             result = await measure(parts.dialer, address, taken, answer, parts.clock, parts.rng, ceiling_bps)
         except Unavailable as error:
-            await self._allowance.settle(taken, 0 if is_busy(error) else 2 * taken.cap_bytes)
+            await self._budget.settle(taken, 0 if is_busy(error) else 2 * taken.cap_bytes)
             raise
-        await self._allowance.settle(taken, result.up_bytes + result.down_bytes)
+        await self._budget.settle(taken, result.up_bytes + result.down_bytes)
         await self.outbox.put(Lane.EVIDENCE, Kind.BANDWIDTH, encode_bandwidth(result))
         return result
 

@@ -72,7 +72,7 @@ class Outcome(Generic[T]):
     span_ns: int
 
 
-class Crew:
+class ProverPool:
     """Provers of different cards, for one challenge each; an async context manager. Raises InvalidInput for none or
     too many cards. `ready`, once it is entered: each card's device, in the order of the cards."""
 
@@ -86,7 +86,7 @@ class Crew:
         self._clock = clock
         self._cards = [_Card(uuid, (*command, "--gpu", uuid, "--size", str(size))) for uuid in gpu_uuids]
 
-    async def __aenter__(self) -> "Crew":
+    async def __aenter__(self) -> "ProverPool":
         try:
             began = self._clock.monotonic_ns()
             self.ready = await _side_by_side([self._outcome(card, card.start, START_S, began) for card in self._cards])

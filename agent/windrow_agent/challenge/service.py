@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import structlog
 
-from windrow_agent.challenge import prover_pool as crews
-from windrow_agent.challenge.prover_pool import COMMAND, Crew, Outcome
+from windrow_agent.challenge import prover_pool as prover_pool
+from windrow_agent.challenge.prover_pool import COMMAND, Outcome, ProverPool
 from windrow_proto.challenge import Challenge, Failure, Plan, Selection
 from windrow_proto.errors import Conflict, InvalidInput, Unavailable
 from windrow_proto.fill import Fill, Probe
@@ -33,7 +33,7 @@ Hear = Callable[[], Awaitable[bytes | None]]
 Tell = Callable[[bytes], Awaitable[None]]
 
 
-class ChallengeDesk:
+class ChallengeService:
     """Answers challenges. held: the cards that workloads hold, and which one each; command: what a prover's process
     is, the card and the size added to it."""
 
@@ -53,13 +53,15 @@ class ChallengeDesk:
         """
         reader = StepReader()
         try:
-            async with asyncio.timeout(crews.START_S + crews.COMMIT_S + crews.ANSWER_S + crews.FILL_S + SPARE_S):
+            async with asyncio.timeout(
+                prover_pool.START_S + prover_pool.COMMIT_S + prover_pool.ANSWER_S + prover_pool.FILL_S + SPARE_S
+            ):
                 plan = await self._plan(hear, reader)
                 self._cards = frozenset(plan.gpu_uuids)
                 try:
                     log.info("challenge_begins", cards=len(plan.gpu_uuids), size=plan.size)
-                    async with Crew(plan.gpu_uuids, plan.size, self._clock, self._command) as crew:
-                        await _Talk(crew, hear, tell, reader, plan).run()
+                    async with ProverPool(plan.gpu_uuids, plan.size, self._clock, self._command) as pool:
+                        await _Talk(pool, hear, tell, reader, plan).run()
                 finally:
                     self._cards = frozenset()
         except TimeoutError as error:
@@ -82,8 +84,8 @@ class ChallengeDesk:
 class _Talk:
     """What is said of a crew that is ready."""
 
-    def __init__(self, crew: Crew, hear: Hear, tell: Tell, reader: StepReader, plan: Plan) -> None:
-        self._crew, self._hear, self._reader = crew, hear, reader
+    def __init__(self, pool: ProverPool, hear: Hear, tell: Tell, reader: StepReader, plan: Plan) -> None:
+        self._crew, self._hear, self._reader = pool, hear, reader
         self._write, self._plan = tell, plan
         self._telling = asyncio.Lock()
         self._asked: dict[GpuUuid, type[Step]] = {}

@@ -9,7 +9,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedCall:
     """The backend raised."""
 
     detail: str
@@ -23,4 +23,4 @@ def answered(call: str, work: Callable[[], object]) -> object:
         raise  # not now, says a simulated one
     except Exception as error:  # the top of what runs on the GPUs' thread
         log.exception("gpu_backend_raised", call=call)
-        return Failed(f"{type(error).__name__} while the agent read the GPUs")
+        return FailedCall(f"{type(error).__name__} while the agent read the GPUs")

@@ -24,7 +24,7 @@ QUIET: Final = frozenset({ConditionCode.NONE})
 """Beside cards of another kind nobody need hear that there are none of this."""
 
 
-class SeveralGpus:
+class CombinedGpus:
     """These backends as one. The first is the one whose word counts where none of them has a card."""
 
     simulated = False

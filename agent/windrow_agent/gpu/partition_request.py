@@ -5,7 +5,7 @@ import asyncio
 from windrow_agent.core.gpu_port import CutRefusedError, GpuBackend
 
 
-class Cut:
+class PartitionRequest:
     """A card and the profiles it is to be cut into."""
 
     def __init__(self, uuid: str, profiles: tuple[str, ...]) -> None:

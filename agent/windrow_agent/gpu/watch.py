@@ -29,8 +29,8 @@ from windrow_agent.core.gpu_port import (
     Readings,
 )
 from windrow_agent.core.sharing import Shares, with_shares
-from windrow_agent.gpu.backend_errors import Failed, answered
-from windrow_agent.gpu.partition_request import Cut
+from windrow_agent.gpu.backend_errors import FailedCall, answered
+from windrow_agent.gpu.partition_request import PartitionRequest
 from windrow_agent.threads import Runner
 from windrow_proto.model import Event
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
@@ -119,7 +119,7 @@ class GpuWatch:
         self._retry_ns = 0
         self._sweep_wanted: bool | None = None
         self._listen_wanted = False
-        self._cut: Cut | None = None
+        self._cut: PartitionRequest | None = None
         self._inventory_wanted = False
         self._is_listed_otherwise = False
         self._mig_listed: dict[str, bool | None] = {}
@@ -229,7 +229,7 @@ class GpuWatch:
         """GpuBackend.cut when the thread is free, and until the facts are read anew. Raises CutRefusedError."""
         if self._cut is not None or not self.is_ready:
             raise CutRefusedError("the driver is not ready for it")
-        self._cut = Cut(uuid, profiles)
+        self._cut = PartitionRequest(uuid, profiles)
         try:
             async with asyncio.timeout(seconds(CUT_DEADLINE_NS + OPEN_DEADLINE_NS)):
                 await self._cut.done
@@ -316,7 +316,7 @@ class GpuWatch:
     def _answer(self, kind: _Kind, answer: object, now_ns: int, wall_ns: int) -> None:
         if kind is _Kind.CLOSE:
             return
-        if isinstance(answer, Failed):
+        if isinstance(answer, FailedCall):
             if kind is _Kind.CUT:
                 self._was_cut(CutRefusedError(answer.detail))
             self._shut(Condition(ConditionCode.UNAVAILABLE, detail=answer.detail), now_ns)

@@ -131,7 +131,7 @@ def told_s(error: WindrowError) -> float:
     return round(named(error).retry_after_ns / SECOND, 2)
 
 
-class Home:
+class AccessConnector:
     """Where this host is connected. serve runs one connection to its end and raises what ended it; prepare greets by
     one that serves when this one has died.
 

@@ -35,7 +35,7 @@ class LineLimits:
     day_bytes: int = DAY_MIB * MIB
 
 
-class Allowance:
+class BandwidthBudget:
     """Gives measurements what is left of the day. runner: the thread of the disk."""
 
     def __init__(self, limits: LineLimits, disk: Disk, directory: str, runner: Runner, clock: Clock) -> None:

@@ -19,7 +19,7 @@ log = structlog.get_logger()
 SAVE_WITHIN_NS: Final = 10 * SECOND
 
 
-class MapKeeper:
+class RegionMapStore:
     """`newer` hands over a map, `run` keeps the last of those that came; one that cannot be kept is told."""
 
     def __init__(self, save: Callable[[bytes], None], runner: Runner, clock: Clock, rng: Rng) -> None:

@@ -34,7 +34,7 @@ class _Asked:
         return self.ports[0] if self.is_outward else self.ports[1]
 
 
-class Gate:
+class Firewall:
     """Judges the openings of one network; `run` beside it."""
 
     def __init__(self, address: str, owned: Owned) -> None:

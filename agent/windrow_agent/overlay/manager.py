@@ -17,8 +17,8 @@ import structlog
 from windrow_agent.core.workload import WorkloadState
 from windrow_agent.host.psutil_reader import addresses
 from windrow_agent.overlay import self_test
-from windrow_agent.overlay.network import PrivateNetwork
-from windrow_agent.overlay.peer_link import Cord
+from windrow_agent.overlay.network import OverlayNetwork
+from windrow_agent.overlay.peer_link import PeerLink
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Progress, Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
@@ -83,13 +83,13 @@ class HostWorkloads(Protocol):
         """The runtime of a workload that is here; raises NotFound."""
 
 
-class PrivateDesk:
+class OverlayManager:
     """All of this host's."""
 
     def __init__(self, workloads: Callable[[], HostWorkloads], clock: Clock, spawn: Spawn) -> None:
         """workloads: those that are here; asked for once something is asked."""
         self._workloads, self._clock, self._spawn = workloads, clock, spawn
-        self._networks: dict[WorkloadId, tuple[PrivateNetwork, asyncio.Task[None]]] = {}
+        self._networks: dict[WorkloadId, tuple[OverlayNetwork, asyncio.Task[None]]] = {}
         self._raising = asyncio.Lock()
 
     @property
@@ -178,27 +178,27 @@ class PrivateDesk:
         except WindrowError as error:
             network.failed(asked.cord_peer, error.detail)
             raise
-        cord = Cord(tls, network.taker(asked.cord_peer), self._clock)
-        network.attach(asked.cord_peer, cord)
-        log.info("cord_up", cord=asked.tunnel_id, workload_id=asked.workload_id, peer=asked.cord_peer)
+        link = PeerLink(tls, network.taker(asked.cord_peer), self._clock)
+        network.attach(asked.cord_peer, link)
+        log.info("cord_up", link=asked.tunnel_id, workload_id=asked.workload_id, peer=asked.cord_peer)
         why = "the Master ended it"
         try:
             await say(UP)
-            await together(cord.run(), self._tell(cord, say))
+            await together(link.run(), self._tell(link, say))
         except LinkClosed as error:
             why = error.detail
             raise
         finally:
-            network.detach(asked.cord_peer, cord, why)
+            network.detach(asked.cord_peer, link, why)
             tls.close()
-            moved.received_bytes, moved.sent_bytes = cord.received_bytes, cord.sent_bytes
-            counts = {"sent_bytes": cord.sent_bytes, "received_bytes": cord.received_bytes, "lost": cord.lost}
-            log.info("cord_over", cord=asked.tunnel_id, reason=why, **counts)
+            moved.received_bytes, moved.sent_bytes = link.received_bytes, link.sent_bytes
+            counts = {"sent_bytes": link.sent_bytes, "received_bytes": link.received_bytes, "lost": link.lost}
+            log.info("cord_over", link=asked.tunnel_id, reason=why, **counts)
 
-    async def _tell(self, cord: Cord, say: Say) -> None:
+    async def _tell(self, link: PeerLink, say: Say) -> None:
         while True:
             await self._clock.sleep_ns(TELL_NS)
-            await say(f"{cord.received_bytes} {cord.sent_bytes}".encode())
+            await say(f"{link.received_bytes} {link.sent_bytes}".encode())
 
     async def _met(self, asked: ChannelOpen, identity: TlsIdentity, own: TlsIdentity, hear: Hear) -> TunnelTls:
         """Its other end, once both have come to the Access and shown each other their keys."""
@@ -235,7 +235,7 @@ class PrivateDesk:
         if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
             raise Conflict("It is being ended.", subject=workload_id)
 
-    async def _raised(self, workload_id: WorkloadId, address: str) -> PrivateNetwork:
+    async def _raised(self, workload_id: WorkloadId, address: str) -> OverlayNetwork:
         """The network of a workload that is here, raised if it is not yet."""
         async with self._raising:
             runtime = self._workloads().runtime_of(workload_id)
@@ -259,7 +259,7 @@ class PrivateDesk:
             except Conflict:
                 device.close()
                 raise
-            network = PrivateNetwork(address, owned, device)
+            network = OverlayNetwork(address, owned, device)
             self._networks[workload_id] = network, self._spawn(network.run(), f"private network {workload_id}")
             log.info("private_network_up", workload_id=workload_id, address=address)
             return network

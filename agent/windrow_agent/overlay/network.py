@@ -7,8 +7,8 @@ workload itself opens or takes.
 import asyncio
 from typing import Final
 
-from windrow_agent.overlay.firewall import Gate, Owned
-from windrow_agent.overlay.peer_link import Cord
+from windrow_agent.overlay.firewall import Firewall, Owned
+from windrow_agent.overlay.peer_link import PeerLink
 from windrow_agent.runtimes.tun_device import Device
 from windrow_proto.cords import ends, packed
 
@@ -16,7 +16,7 @@ PACKETS_AT_ONCE: Final = 32
 """Read from the device before the loop looks at others: a megabyte."""
 
 
-class PrivateNetwork:
+class OverlayNetwork:
     """One workload's. `run` beside it; `close` ends the device."""
 
     def __init__(self, address: str, owned: Owned | None, device: Device) -> None:
@@ -25,9 +25,9 @@ class PrivateNetwork:
         self.address, self.stray = address, 0
         self.changed = asyncio.Event()
         self._own = packed(address)
-        self._cords: dict[bytes, Cord] = {}
+        self._links: dict[bytes, PeerLink] = {}
         self._problems: dict[bytes, str] = {}
-        self._gate = Gate(address, owned) if owned is not None else None
+        self._gate = Firewall(address, owned) if owned is not None else None
         self._device = device
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._device.fd, self._outward)
@@ -40,23 +40,23 @@ class PrivateNetwork:
     def close(self) -> None:
         """End the device, and every cord."""
         self._loop.remove_reader(self._device.fd)
-        for cord in self._cords.values():
-            cord.end("its member is gone")
+        for link in self._links.values():
+            link.end("its member is gone")
         self._device.close()
 
-    def attach(self, peer: str, cord: Cord) -> None:
+    def attach(self, peer: str, link: PeerLink) -> None:
         """There is a cord to this fellow, in the place of any before it."""
-        before = self._cords.get(packed(peer))
-        self._cords[packed(peer)] = cord
+        before = self._links.get(packed(peer))
+        self._links[packed(peer)] = link
         self._problems.pop(packed(peer), None)
         if before is not None:
             before.end("another one took its place")
         self.changed.set()
 
-    def detach(self, peer: str, cord: Cord, why: str) -> None:
+    def detach(self, peer: str, link: PeerLink, why: str) -> None:
         """This cord is over."""
-        if self._cords.get(packed(peer)) is cord:
-            del self._cords[packed(peer)]
+        if self._links.get(packed(peer)) is link:
+            del self._links[packed(peer)]
         self.failed(peer, why)
 
     def failed(self, peer: str, why: str) -> None:
@@ -65,30 +65,30 @@ class PrivateNetwork:
 
     def missing(self, peers: tuple[str, ...]) -> dict[str, str]:
         """To which of these fellows there is no cord, and why, as far as that is known."""
-        return {peer: self._problems.get(packed(peer), "") for peer in peers if packed(peer) not in self._cords}
+        return {peer: self._problems.get(packed(peer), "") for peer in peers if packed(peer) not in self._links}
 
     def taker(self, peer: str) -> "Taker":
         """What takes the packets of this fellow."""
         return Taker(self, packed(peer))
 
     def _outward(self) -> None:
-        touched: dict[bytes, Cord] = {}
+        touched: dict[bytes, PeerLink] = {}
         for packet in self._device.packets(PACKETS_AT_ONCE):
             found = ends(packet)
-            if found is None or found[0] != self._own or found[1] not in self._cords:
+            if found is None or found[0] != self._own or found[1] not in self._links:
                 self.stray += 1
             elif self._gate is None or self._gate.pass_through(packet, True, self._send_one):
-                cord = touched[found[1]] = self._cords[found[1]]
-                cord.send(packet)
-        for cord in touched.values():
-            cord.flush()
+                link = touched[found[1]] = self._links[found[1]]
+                link.send(packet)
+        for link in touched.values():
+            link.flush()
 
     def _send_one(self, packet: bytes) -> None:
         found = ends(packet)
-        cord = self._cords.get(found[1]) if found is not None else None
-        if cord is not None:
-            cord.send(packet)
-            cord.flush()
+        link = self._links.get(found[1]) if found is not None else None
+        if link is not None:
+            link.send(packet)
+            link.flush()
 
     def take(self, packet: memoryview, peer: bytes) -> None:
         """A packet has come by the cord of this fellow."""
@@ -104,7 +104,7 @@ class PrivateNetwork:
 class Taker:
     """Gives what comes by one cord to the network."""
 
-    def __init__(self, network: PrivateNetwork, peer: bytes) -> None:
+    def __init__(self, network: OverlayNetwork, peer: bytes) -> None:
         self._network, self._peer = network, peer
 
     def __call__(self, packet: memoryview) -> None:

@@ -21,7 +21,7 @@ HERE_NS: Final = 15 * SECOND
 SILENCE_NS: Final = 60 * SECOND
 
 
-class Cord:
+class PeerLink:
     """One end. `run` until it is over; `send` and `flush` meanwhile."""
 
     def __init__(self, tls: TunnelTls, take: Callable[[memoryview], None], clock: Clock) -> None:

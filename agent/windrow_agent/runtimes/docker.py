@@ -109,8 +109,8 @@ class DockerRuntime:
         self._notes = threading.Lock()
         self._is_fenced = False
         self._disk = docker_disk.DiskWatch(folder, host_id, base_url, self.images.root)
-        self._bare = docker_inventory.Bare(host_id)
-        self._kind = docker_daemon.Kind()
+        self._bare = docker_inventory.BareVolumes(host_id)
+        self._kind = docker_daemon.DaemonKind()
         self.pause_containers = docker_pause.Pause(base_url, host_id)
 
     async def facts(self) -> RuntimeFacts:
@@ -121,7 +121,7 @@ class DockerRuntime:
         except WindrowError as error:
             return RuntimeFacts(False, "", error.detail)
         failed = docker_daemon.ROOTLESS_NETWORK if docker_daemon.is_rootless(info) else ""
-        failed = failed or await asyncio.to_thread(egress_firewall.stand, is_anew=not self._is_fenced)
+        failed = failed or await asyncio.to_thread(egress_firewall.install, is_anew=not self._is_fenced)
         self._is_fenced = not failed
         away = f"they reach this host's network: {failed}" if failed else "kept away from this host's network"
         detail = f"containers without capabilities, {docker_daemon.users_of(info)}, read-only root; {away}"

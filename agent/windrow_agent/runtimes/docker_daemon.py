@@ -33,7 +33,7 @@ ROOT: Final = "/var/lib/docker"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DaemonKind:
     """One daemon's ways. limits: of a container's processes, where it has to be told. podman_url: empty for Docker.
     root: where it keeps volumes; cdi: the devices that it knows by CDI; caps: what a container's root keeps;
     is_rootless: whether it is an ordinary user's."""
@@ -84,7 +84,7 @@ class Kind:
         return isinstance(found, dict) and found.get("network_interface") == egress.BRIDGE
 
 
-def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kind:
+def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> DaemonKind:
     """Which daemon has answered so to `/version` and `/info`."""
     names = [str(one.get("Name", "")) for one in version.get("Components") or []]
     is_podman = any("podman" in name.lower() for name in names)
@@ -97,7 +97,7 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Kin
         at_most = limits_of.PROCESSES_MAX  # of all that its user runs: the one limit that there is without cgroups
         limits = [one for one in limits if one["Name"] != "nproc"]
         limits.append({"Name": "nproc", "Soft": at_most, "Hard": at_most})
-    return Kind(limits or None, base_url if is_podman else "", root, cdi, caps, is_rootless(info))
+    return DaemonKind(limits or None, base_url if is_podman else "", root, cdi, caps, is_rootless(info))
 
 
 def is_apart(info: dict[str, Any]) -> bool:

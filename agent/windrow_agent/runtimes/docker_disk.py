@@ -43,7 +43,7 @@ CALL_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeSpace:
     """The free space of the disk that holds a daemon's volumes.
 
     files: None where the file system has no fixed number of them.
@@ -53,31 +53,31 @@ class Room:
     files: int | None
     files_used: int = 0
 
-    def is_much_less_than(self, before: "Room") -> bool:
+    def is_much_less_than(self, before: "FreeSpace") -> bool:
         """True if much of the space that was free before is used now."""
         is_less = before.bytes - self.bytes > before.bytes // FAST_SHARE
         return is_less or (before.files or 0) - (self.files or 0) > (before.files or 0) // FAST_SHARE
 
 
-def room(root: str) -> Room | None:
+def free_space(root: str) -> FreeSpace | None:
     """As it is now; None: the daemon is on another machine, or hides its folder."""
     try:
         found = os.statvfs(root)
     except OSError:
         return None
     files = found.f_favail if found.f_files else None
-    return Room(found.f_bavail * found.f_frsize, files, found.f_files - found.f_ffree)
+    return FreeSpace(found.f_bavail * found.f_frsize, files, found.f_files - found.f_ffree)
 
 
 def share(root: str) -> int:
     """The limit of a new container, in bytes: half of the free space of its daemon's disk."""
-    found = room(root)
+    found = free_space(root)
     return DISK_MIN if found is None else max(DISK_MIN, found.bytes // 2)
 
 
 def share_of_files(root: str) -> int:
     """How many files and folders it may make, likewise; 0: they are not limited."""
-    found = room(root)
+    found = free_space(root)
     return 0 if found is None or found.files is None else max(FILES_MIN, found.files // 2)
 
 
@@ -89,7 +89,7 @@ class DiskWatch:
     def __init__(self, folder: Path, host_id: HostId, base_url: str, root: Callable[[], str]) -> None:
         self._folder, self._host_id, self._base_url, self._root = folder, host_id, base_url, root
         self._looked_ns: int | None = None
-        self._room: Room | None = None
+        self._room: FreeSpace | None = None
         self._is_looking = False
         self._hidden: set[str] = set()
 
@@ -97,12 +97,12 @@ class DiskWatch:
         """Whether to look now; whoever is told so does."""
         now_ns, before = clock.monotonic_ns(), self._room
         if self._looked_ns is None:
-            self._looked_ns, self._room = now_ns, room(self._root())
+            self._looked_ns, self._room = now_ns, free_space(self._root())
             return False
         since_ns = now_ns - self._looked_ns
         if self._is_looking or since_ns < min(LOOK_AGAIN_NS, LOOK_EVERY_NS):
             return False
-        now = room(self._root())
+        now = free_space(self._root())
         is_fast = now is not None and before is not None and now.is_much_less_than(before)
         if since_ns < LOOK_EVERY_NS and not is_fast:
             return False
@@ -119,7 +119,7 @@ class DiskWatch:
 
     def _look(self, api: Any, kill: Callable[[Any, str], None]) -> None:
         volumes = {str(one["Name"]): one for one in (api.volumes() or {}).get("Volumes") or []}
-        sizes, now = _sizes(self._base_url), room(self._root())
+        sizes, now = _sizes(self._base_url), free_space(self._root())
         hidden = {name for name, size in sizes.items() if size == NOT_MEASURED}
         twice, self._hidden = hidden & self._hidden, hidden  # once may be a moment's fault
         files_used = 0 if now is None else now.files_used

@@ -24,7 +24,7 @@ def names(api: Any, host_id: HostId) -> list[str]:
     return sorted({str(found["Labels"].get(facts_of.WORKLOAD, "")) for found in by_labels(api, host_id, None)} - {""})
 
 
-class Bare:
+class BareVolumes:
     """The workloads that have a volume and no container, as is left where the daemon went away between making the two.
 
     That happens once in a while: the daemon is asked at the first look and then rarely, and what was seen is told until

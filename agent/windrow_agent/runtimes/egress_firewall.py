@@ -23,7 +23,7 @@ it for such a network, Podman does not."""
 CALLS: Final = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
 
 
-def stand(*, is_anew: bool, note: Path = NOTE) -> str:
+def install(*, is_anew: bool, note: Path = NOTE) -> str:
     """Have the rules stand; returns why they do not, empty when they do. is_anew: replace those that stand."""
     nft = shutil.which("nft", path=NFT_PATH)
     if nft is None:

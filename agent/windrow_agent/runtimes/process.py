@@ -366,7 +366,7 @@ class ProcessRuntime:
         self._known(spec.workload_id)
         network = await self.network(spec.workload_id, spec.ports)
         nodes = sandbox_root.nodes(spec, self._cards()) if wrapper.bwrap else ()
-        inside = sandbox.Inside(spec, folder, self._interpreters, network or 0, told, nodes, beside)
+        inside = sandbox.SandboxContents(spec, folder, self._interpreters, network or 0, told, nodes, beside)
         if not sandbox.resolve(argv[0], {**sandbox.search(spec, inside), **told.env}, wrapper, inside):
             raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=spec.workload_id)
         try:

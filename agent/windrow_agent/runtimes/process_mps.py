@@ -19,7 +19,7 @@ NOTE: Final = "share.json"
 """In a workload's folder: the part that it was granted. While the file is there the card's daemon is needed."""
 
 
-class SharedRuntime(ProcessRuntime):
+class MpsProcessRuntime(ProcessRuntime):
     """ProcessRuntime whose workloads may hold a part of a card. share_of: the part of a name as the cards are now."""
 
     def __init__(

@@ -56,7 +56,7 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnNetwork:
+class ProcessNetwork:
     """One that is there. pid: of a process in it; why: it leads nowhere, for this reason; ports: that of this host's
     loopback lead into it."""
 
@@ -79,7 +79,7 @@ def tools() -> Tools:
     return Tools(pasta, nft, egress.name_server(text))
 
 
-def ensure(folder: Path, mark: bytes, user: int | None, found: Tools, ports: tuple[int, ...] = ()) -> OwnNetwork:
+def ensure(folder: Path, mark: bytes, user: int | None, found: Tools, ports: tuple[int, ...] = ()) -> ProcessNetwork:
     """The network of the workload with this folder, made if it is not there. Blocking. Raises RuntimeUnavailable.
 
     mark: what the environment of every process of a workload has. user: who the workload is; None: this user. ports: to
@@ -95,7 +95,7 @@ def ensure(folder: Path, mark: bytes, user: int | None, found: Tools, ports: tup
     return there
 
 
-def of(folder: Path) -> OwnNetwork | None:
+def of(folder: Path) -> ProcessNetwork | None:
     """The network of the workload with this folder; None: there is none now."""
     try:
         note = json.loads((folder / NOTE).read_bytes())
@@ -103,7 +103,7 @@ def of(folder: Path) -> OwnNetwork | None:
         return None
     if note["boot_id"] != shim.boot_id() or not note["pids"] or not shim.is_alive(*note["pids"][0]):
         return None
-    return OwnNetwork(int(note["pids"][0][0]), str(note["why"]), tuple(note["ports"]))
+    return ProcessNetwork(int(note["pids"][0][0]), str(note["why"]), tuple(note["ports"]))
 
 
 def pids(folder: Path) -> list[list[int]]:
@@ -159,7 +159,7 @@ def _kill(told: dict[str, Any]) -> None:
 # --- inside -----------------------------------------------------------------------------------------------------------
 
 
-def listening(network: OwnNetwork, port: int) -> tuple[str, ...]:
+def listening(network: ProcessNetwork, port: int) -> tuple[str, ...]:
     """The addresses inside at which something listens on this port: all that is there is the workload's. Blocking."""
     found: list[listeners.Listener] = []
     for table in _TABLES:
@@ -168,7 +168,7 @@ def listening(network: OwnNetwork, port: int) -> tuple[str, ...]:
     return listeners.dialled(found, port, {one.inode for one in found})
 
 
-async def dial(network: OwnNetwork, address: str, port: int) -> socket.socket:
+async def dial(network: ProcessNetwork, address: str, port: int) -> socket.socket:
     """A connection to this address inside, which does not block. Raises OSError."""
     made = socket.socket(fileno=await asyncio.to_thread(_handed, network.pid, "dial", address, str(port), str(DIAL_S)))
     made.setblocking(False)

@@ -101,7 +101,7 @@ class _Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class SandboxContents:
     """What one workload has in its sandbox. folder: its own; interpreters: as of interpreter_folder; network: a pid in
     its network; nodes: files in /dev; beside: a process in its sandbox, whose processes a command joins."""
 
@@ -120,20 +120,20 @@ class Inside:
         return (self.folder / "work", self.folder / "home", *volumes_, *self.told.seen)
 
 
-def confined(sandbox: Sandbox, inside: Inside, env: Mapping[str, str]) -> dict[str, Any]:
+def confined(sandbox: Sandbox, contents: SandboxContents, env: Mapping[str, str]) -> dict[str, Any]:
     """What the shim has to know to start bubblewrap. env: of the workload, which bubblewrap itself never has. Raises
     InvalidInput for a variable that is none."""
     stage = _Stage(sandbox.user is not None)
-    flags = [*_spaces(inside.beside), *_files(sandbox, inside, stage), *_environment(env)]
+    flags = [*_spaces(contents.beside), *_files(sandbox, contents, stage), *_environment(env)]
     return {
-        "options": [*flags, "--chdir", str(inside.folder / "work")],
+        "options": [*flags, "--chdir", str(contents.folder / "work")],
         "filter": (seccomp_filter.program(platform.machine()) or b"").hex(),
         "making": (seccomp_filter.program(platform.machine(), is_making=True) or b"").hex(),
         "user": sandbox.user,
-        "groups": sandbox_root.groups_of(inside.nodes),
+        "groups": sandbox_root.groups_of(contents.nodes),
         "stage": stage.folders,
-        "network": inside.network,
-        "beside": inside.beside,
+        "network": contents.network,
+        "beside": contents.beside,
     }
 
 
@@ -149,25 +149,27 @@ def _spaces(beside: int | None) -> list[str]:
     return [*common, *(part for flag, at in joined.items() for part in (flag, str(at))), "--uid", "0", "--gid", "0"]
 
 
-def _files(sandbox: Sandbox, inside: Inside, stage: _Stage) -> list[str]:
+def _files(sandbox: Sandbox, contents: SandboxContents, stage: _Stage) -> list[str]:
     """Flags for the private root."""
-    folder, spec, told = inside.folder, inside.spec, inside.told
+    folder, spec, told = contents.folder, contents.spec, contents.told
     host_name = spec.workload_id.replace("_", "-")[:24].rstrip("-")
     names = sandbox_root.write_settings(folder / "etc", host_name, spec.address, folder / "home")
     settings, memory = stage.at(folder / "etc"), shared_memory.of(spec.workload_id)
     shown = [(stage.at(one), one) for one in (*sandbox.shown, *_base_prefix())]
     flags = ["--hostname", host_name, "--proc", "/proc", "--dev", "/dev", *sandbox_root.programs(shown)]
     flags += [part for name in names for part in ("--ro-bind", f"{settings}/{name}", f"/etc/{name}")]
-    flags += [part for node in inside.nodes for part in ("--dev-bind-try", node, node)]
+    flags += [part for node in contents.nodes for part in ("--dev-bind-try", node, node)]
     if told.shares_memory:
         flags += ["--bind", str(shared_memory.FOLDER), str(shared_memory.FOLDER)]
     elif memory is not None:
         flags += ["--bind", stage.at(memory), str(shared_memory.FOLDER)]
     flags += ["--bind", stage.at(folder / "tmp"), "/tmp"]
-    flags += [part for one in inside.own for part in ("--bind", stage.at(one), str(one))]
-    flags += ["--ro-bind", stage.at(inside.interpreters), str(inside.interpreters)]
+    flags += [part for one in contents.own for part in ("--bind", stage.at(one), str(one))]
+    flags += ["--ro-bind", stage.at(contents.interpreters), str(contents.interpreters)]
     ways = (*sandbox_root.PROGRAMS, "/var", volumes.WORKSPACE)
-    taken = {_top(one) for one in (*map(Path, ways), *inside.own, inside.interpreters, *(place for _, place in shown))}
+    taken = {
+        _top(one) for one in (*map(Path, ways), *contents.own, contents.interpreters, *(place for _, place in shown))
+    }
     for mount in spec.volumes:
         place = folder / VOLUMES / mount.name
         if mount.read_only:
@@ -202,9 +204,9 @@ def make_volumes(folder: Path, spec: WorkloadSpec) -> None:
     for mount in spec.volumes:
         place = folder / VOLUMES / mount.name
         place.mkdir(parents=True, exist_ok=True)
-        inside = mount.path.removeprefix(f"{volumes.WORKSPACE}/")
-        if inside != mount.path:
-            link = folder / "work" / inside
+        contents = mount.path.removeprefix(f"{volumes.WORKSPACE}/")
+        if contents != mount.path:
+            link = folder / "work" / contents
             link.parent.mkdir(parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
             link.symlink_to(place)
@@ -264,8 +266,8 @@ def _tried(sandbox: Sandbox) -> Sandbox:
         try:
             make_folders(folder, spec, sandbox.user)
             network = process_network.ensure(folder, b"WINDROW_TRIAL=1", sandbox.user, sandbox.outward)
-            inside = Inside(spec, folder, interpreter_folder(folder / "bin"), network.pid)
-            record = launch_record(sandbox, inside, ("/bin/sh", "-c", "exit 0"), ())
+            contents = SandboxContents(spec, folder, interpreter_folder(folder / "bin"), network.pid)
+            record = launch_record(sandbox, contents, ("/bin/sh", "-c", "exit 0"), ())
             shim.write_whole(scratch, "launch.json", record)
             command = [sys.executable, "-I", "-S", str(shim.__file__), "exec", str(folder / "launch.json")]
             env = {"PATH": SEARCH_PATH}
@@ -366,44 +368,46 @@ def limits(spec: WorkloadSpec, has_memory_group: bool) -> dict[str, tuple[int, i
     return found
 
 
-def search(spec: WorkloadSpec, inside: Inside) -> dict[str, str]:
+def search(spec: WorkloadSpec, contents: SandboxContents) -> dict[str, str]:
     """Where a command of this workload is looked for."""
-    return {"PATH": spec.env.get("PATH", f"{SEARCH_PATH}:{inside.interpreters}")}
+    return {"PATH": spec.env.get("PATH", f"{SEARCH_PATH}:{contents.interpreters}")}
 
 
-def resolve(program: str, env: Mapping[str, str], sandbox: Sandbox, inside: Inside) -> bool:
+def resolve(program: str, env: Mapping[str, str], sandbox: Sandbox, contents: SandboxContents) -> bool:
     """Whether a command of this name would be found when it is started there."""
-    work = inside.folder / "work"
+    work = contents.folder / "work"
     if "/" in program:
         path = os.path.normpath(work / program)
-        return os.access(path, os.X_OK) and _is_seen(path, sandbox, inside)
+        return os.access(path, os.X_OK) and _is_seen(path, sandbox, contents)
     found = (shutil.which(program, path=folder) for folder in env.get("PATH", SEARCH_PATH).split(os.pathsep) if folder)
-    return any(path is not None and _is_seen(path, sandbox, inside) for path in found)
+    return any(path is not None and _is_seen(path, sandbox, contents) for path in found)
 
 
-def _is_seen(path: str, sandbox: Sandbox, inside: Inside) -> bool:
-    shown = (*inside.own, inside.interpreters, *sandbox.shown, *_base_prefix())
+def _is_seen(path: str, sandbox: Sandbox, contents: SandboxContents) -> bool:
+    shown = (*contents.own, contents.interpreters, *sandbox.shown, *_base_prefix())
     return sandbox.bwrap is None or sandbox_root.is_seen(path, shown)
 
 
-def launch_record(sandbox: Sandbox, inside: Inside, argv: tuple[str, ...], groups: Sequence[Group]) -> dict[str, Any]:
+def launch_record(
+    sandbox: Sandbox, contents: SandboxContents, argv: tuple[str, ...], groups: Sequence[Group]
+) -> dict[str, Any]:
     """What the shim needs to know."""
-    spec, folder = inside.spec, inside.folder
+    spec, folder = contents.spec, contents.folder
     home, tmp = folder / "home", Path("/tmp") if sandbox.bwrap else folder / "tmp"
     interface = device_name(spec.address) if sandbox.bwrap and spec.peers else addresses().get(spec.address, "")
-    env = {**environment(spec, home, tmp, inside.interpreters, interface), **inside.told.env}
+    env = {**environment(spec, home, tmp, contents.interpreters, interface), **contents.told.env}
     if any("\0" in word for word in argv):
         raise InvalidInput("A command has no NUL in it.", subject="argv")
-    joining = ("/bin/sh", "-c", LEAVE, "windrow") if inside.beside is not None else ()
+    joining = ("/bin/sh", "-c", LEAVE, "windrow") if contents.beside is not None else ()
     return {
         "argv": [sandbox.bwrap, "--args", str(shim.ARGUMENTS_FD), "--", *joining, *argv] if sandbox.bwrap else [*argv],
         "program": argv[0],
         "env": {MARK: spec.workload_id} if sandbox.bwrap else env,
-        "sandbox": confined(sandbox, inside, env) if sandbox.bwrap else None,
+        "sandbox": confined(sandbox, contents, env) if sandbox.bwrap else None,
         "cwd": "/" if sandbox.bwrap else str(folder / "work"),
         "limits": limits(spec, has_memory(groups)),
         "groups": list(groups),
-        "holders": process_network.pids(folder) if inside.beside is None else [],
+        "holders": process_network.pids(folder) if contents.beside is None else [],
         "nice": NICE,
         "log_cap_bytes": spec.log_cap_bytes,
     }

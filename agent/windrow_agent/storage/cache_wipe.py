@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-class Wiping:
+class LeaseCaches:
     """Caches by workload, in a folder of this agent's."""
 
     def __init__(self, folder: Path, signing: SigningKey, host_id: HostId, clock: Clock, outbox: Outbox) -> None:

@@ -127,7 +127,7 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class TransferContext:
     """What a channel works on. folder_of: of a volume by its name, of the workload itself by "". settled: what to do
     once its volumes are."""
 
@@ -136,18 +136,18 @@ class Desk:
     cache: Cache
 
 
-async def serve(desk: Desk, hear: Hear, say: Say) -> None:
+async def serve(context: TransferContext, hear: Hear, say: Say) -> None:
     """Serve one channel: one order, to its end."""
     talk = _Talk(hear, say)
     try:
         async with asyncio.timeout(WHOLE_S):
             order = await talk.next()
             if isinstance(order, SaveOrder):
-                await _save(await desk.folder_of(order.volume), desk.cache, talk, order)
+                await _save(await context.folder_of(order.volume), context.cache, talk, order)
             elif isinstance(order, RestoreOrder):
-                await _restore(await desk.folder_of(order.volume), desk.cache, talk, order)
+                await _restore(await context.folder_of(order.volume), context.cache, talk, order)
             elif isinstance(order, Settled):
-                await desk.settled()
+                await context.settled()
                 await talk.say(Settled())
             else:
                 raise InvalidInput("A checkpoint channel begins with an order.")

@@ -21,7 +21,7 @@ STORAGE_FAILED: Final = "agent.storage_failed"
 STORAGE_DAMAGED: Final = "agent.storage_damaged"
 
 
-class Room:
+class DiskSpace:
     """One host's disk with its ballast.
 
     reserved: the Disk for what must be written. faults: the conditions of this disk, as the Master is told.

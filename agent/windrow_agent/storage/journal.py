@@ -117,7 +117,7 @@ def epoch_fact(epoch: int) -> Fact:
     return ("epoch", epoch)
 
 
-class JournalDesk:
+class JournalWriter:
     """The journal as the loop uses it: one write at a time, the disk's half on its thread, memory changed here only."""
 
     def __init__(self, journal: "Journal", runner: Runner) -> None:

@@ -14,14 +14,14 @@ from typing import Final
 
 import structlog
 
-from windrow_agent.challenge.service import ChallengeDesk
+from windrow_agent.challenge.service import ChallengeService
 from windrow_agent.core import workload as work
 from windrow_agent.link.tunnels import Tunnel
 from windrow_agent.overlay import reachability
-from windrow_agent.overlay.manager import Moved, PrivateDesk, Say
+from windrow_agent.overlay.manager import Moved, OverlayManager, Say
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
-from windrow_agent.storage.cache_wipe import Wiping
-from windrow_agent.workloads.manager import Keeper
+from windrow_agent.storage.cache_wipe import LeaseCaches
+from windrow_agent.workloads.manager import WorkloadManager
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, WindrowError
 from windrow_proto.keys import TlsIdentity
 from windrow_proto.messages import (
@@ -40,7 +40,7 @@ CHANNELS_MAX: Final = 64
 """Open at a time on one host, beside tunnels."""
 TUNNELS_MAX: Final = 128
 """Of them: a page with its sockets takes some ten connections."""
-CORDS_MAX: Final = 128
+PEER_LINKS_MAX: Final = 128
 """Beside them: cords to the fellows of this host's members."""
 IDLE_S: Final = 600.0
 """Without a byte taken by the other side a channel is given up."""
@@ -69,26 +69,26 @@ class _NotAwaited(Exception):
     """The folder that work starts with was sent to work that does not wait for it."""
 
 
-class ChannelDesk:
+class ChannelServer:
     """All channels of one connection."""
 
     def __init__(
         self,
-        keeper: Keeper,
+        workloads: WorkloadManager,
         send: Send,
         credit_bytes: int,
         group: asyncio.TaskGroup,
         identity: Callable[[], TlsIdentity] | None = None,
-        challenges: ChallengeDesk | None = None,
-        caches: Wiping | None = None,
-        private: PrivateDesk | None = None,
+        challenges: ChallengeService | None = None,
+        caches: LeaseCaches | None = None,
+        overlays: OverlayManager | None = None,
     ) -> None:
         """credit_bytes: what each side may send at first, per channel and direction. identity: whom this host trusts
         at the other end of a tunnel; None: it serves none. challenges, caches (for checkpoints), private (for cords):
         likewise."""
-        self._keeper, self._send, self._credit_bytes, self._group = keeper, send, credit_bytes, group
+        self._workloads, self._send, self._credit_bytes, self._group = workloads, send, credit_bytes, group
         self._identity, self._challenges, self._caches = identity, challenges, caches
-        self._private = private
+        self._overlays = overlays
         self._channels: dict[int, _Open] = {}
 
     async def on_frame(self, channel: Channel) -> None:
@@ -116,12 +116,12 @@ class ChannelDesk:
 
     def _is_full(self, purpose: ChannelPurpose) -> bool:
         counts = Counter(held.step.purpose for held in self._channels.values())
-        tunnels, cords = counts[ChannelPurpose.TUNNEL], counts[ChannelPurpose.CORD]
+        tunnels, peer_links = counts[ChannelPurpose.TUNNEL], counts[ChannelPurpose.CORD]
         if purpose is ChannelPurpose.TUNNEL:
             return tunnels >= TUNNELS_MAX
         if purpose is ChannelPurpose.CORD:
-            return cords >= CORDS_MAX
-        return len(self._channels) - tunnels - cords >= CHANNELS_MAX
+            return peer_links >= PEER_LINKS_MAX
+        return len(self._channels) - tunnels - peer_links >= CHANNELS_MAX
 
     async def _fail(self, number: int, held: _Open, error: WindrowError) -> None:
         self._channels.pop(number, None)
@@ -161,22 +161,22 @@ class ChannelDesk:
                 return await self._challenge(number, held, self._challenges)
             case ChannelPurpose.CHECKPOINT if self._caches is not None:
                 return await self._checkpoint(number, held, self._caches)
-            case ChannelPurpose.CORD if self._private is not None:
-                return await self._cord(number, held, self._private)
-            case ChannelPurpose.SIGHT if self._private is not None:
-                return await self._sight(number, held, self._private)
+            case ChannelPurpose.CORD if self._overlays is not None:
+                return await self._peer_link(number, held, self._overlays)
+            case ChannelPurpose.SIGHT if self._overlays is not None:
+                return await self._sight(number, held, self._overlays)
             case other:
                 raise InvalidInput(f"This agent serves no channel for {other.name.lower()}.")
 
     # --- the purposes ----------------------------------------------------------------------------------------
 
     async def _logs(self, number: int, held: _Open) -> ChannelClose:
-        runtime = self._keeper.runtime_of(held.step.workload_id)
+        runtime = self._workloads.runtime_of(held.step.workload_id)
         stream = await runtime.logs(held.step.workload_id, held.step.offset, held.step.follow)
         return await self._stream(number, held, stream)
 
     async def _files_out(self, number: int, held: _Open) -> ChannelClose:
-        runtime = self._keeper.runtime_of(held.step.workload_id)
+        runtime = self._workloads.runtime_of(held.step.workload_id)
         stream = await runtime.get_files(held.step.workload_id, held.step.changed_only, held.step.offset)
         return await self._stream(number, held, stream, has_end=True)
 
@@ -190,7 +190,7 @@ class ChannelDesk:
                 await self._give(number, held, 0, last if has_end else piece)
                 last = piece
             workload_id = held.step.workload_id
-            if await self._keeper.runtime_of(workload_id).observe(workload_id) is None:
+            if await self._workloads.runtime_of(workload_id).observe(workload_id) is None:
                 raise NotFound(f"{workload_id} was removed while it was read.", subject=workload_id)
             await self._give(number, held, 0, last if has_end else b"")
 
@@ -202,7 +202,7 @@ class ChannelDesk:
 
     async def _files_in(self, number: int, held: _Open) -> ChannelClose:
         workload_id = held.step.workload_id
-        runtime = self._keeper.runtime_of(workload_id)
+        runtime = self._workloads.runtime_of(workload_id)
         ended: list[ChannelClose] = []
 
         async def chunks() -> AsyncIterator[bytes]:
@@ -212,7 +212,7 @@ class ChannelDesk:
                     ended.append(step)
                     if step.error_code:
                         raise _PeerClosed
-                    if step.commit and not self._keeper.awaits_files(workload_id):
+                    if step.commit and not self._workloads.awaits_files(workload_id):
                         raise _NotAwaited  # sent once more: what it has changed since is not to be written over
                     return
                 yield step.data
@@ -222,11 +222,11 @@ class ChannelDesk:
         except _NotAwaited:
             return ChannelClose(detail="it waits for no files; nothing was changed")
         if ended and ended[0].commit:
-            await self._keeper.came(workload_id, work.FilesCame())
+            await self._workloads.came(workload_id, work.FilesCame())
         return ChannelClose(detail=f"{taken.files} files, {taken.bytes} bytes", commit=bool(ended and ended[0].commit))
 
     async def _exec(self, number: int, held: _Open) -> ChannelClose:
-        runtime = self._keeper.runtime_of(held.step.workload_id)
+        runtime = self._workloads.runtime_of(held.step.workload_id)
         session = await runtime.exec(held.step.workload_id, held.step.argv)
 
         async def feed() -> None:
@@ -255,7 +255,7 @@ class ChannelDesk:
     async def _tunnel(self, number: int, held: _Open) -> ChannelClose:
         if self._identity is None:
             raise InvalidInput("This agent serves no tunnels.")
-        runtime = self._keeper.runtime_of(held.step.workload_id)
+        runtime = self._workloads.runtime_of(held.step.workload_id)
         tunnel = Tunnel()
 
         async def ready(certificate_pem: bytes) -> None:
@@ -270,21 +270,21 @@ class ChannelDesk:
             code, detail = error.code, error.detail[:2000]
         return ChannelClose(code, detail, bytes_in=tunnel.bytes_in, bytes_out=tunnel.bytes_out)
 
-    async def _cord(self, number: int, held: _Open, private: PrivateDesk) -> ChannelClose:
+    async def _peer_link(self, number: int, held: _Open, overlays: OverlayManager) -> ChannelClose:
         if self._identity is None:
             raise InvalidInput("This agent serves no tunnels.")
         words, moved = self._words(number, held), Moved()
         code = detail = ""
         try:
-            await self._until_closed(held, private.serve(held.step, self._identity(), *words, moved))
+            await self._until_closed(held, overlays.serve(held.step, self._identity(), *words, moved))
         except _PeerClosed:
             pass
         except WindrowError as error:
             code, detail = error.code, error.detail[:2000]
         return ChannelClose(code, detail, bytes_in=moved.received_bytes, bytes_out=moved.sent_bytes)
 
-    async def _sight(self, number: int, held: _Open, private: PrivateDesk) -> ChannelClose:
-        await reachability.serve(*self._words(number, held), private.refusals)
+    async def _sight(self, number: int, held: _Open, overlays: OverlayManager) -> ChannelClose:
+        await reachability.serve(*self._words(number, held), overlays.refusals)
         return ChannelClose()
 
     def _words(self, number: int, held: _Open) -> tuple[Callable[[], Awaitable[bytes | None]], Say]:
@@ -296,15 +296,15 @@ class ChannelDesk:
 
         return hear, lambda data: self._give(number, held, 0, data)
 
-    async def _challenge(self, number: int, held: _Open, challenges: ChallengeDesk) -> ChannelClose:
+    async def _challenge(self, number: int, held: _Open, challenges: ChallengeService) -> ChannelClose:
         await challenges.serve(*self._words(number, held))
         return ChannelClose()
 
-    async def _checkpoint(self, number: int, held: _Open, caches: Wiping) -> ChannelClose:
+    async def _checkpoint(self, number: int, held: _Open, caches: LeaseCaches) -> ChannelClose:
         from windrow_agent.storage import checkpoint_transfer
 
-        workload_id, keeper = held.step.workload_id, self._keeper
-        runtime = keeper.runtime_of(workload_id)
+        workload_id, workloads = held.step.workload_id, self._workloads
+        runtime = workloads.runtime_of(workload_id)
 
         async def folder_of(volume: str) -> Path:
             found = await (runtime.volume_folder(workload_id, volume) if volume else runtime.work_folder(workload_id))
@@ -314,19 +314,19 @@ class ChannelDesk:
             return found
 
         async def settled() -> None:
-            await keeper.came(workload_id, work.VolumesCame())
-            keeper.holding.settle(workload_id)
+            await workloads.came(workload_id, work.VolumesCame())
+            workloads.volume_hold.settle(workload_id)
 
         async def hear() -> tuple[int, bytes] | None:
             step = await self._next(number, held)
             return None if isinstance(step, ChannelClose) else (step.stream, step.data)
 
-        state = keeper.state(workload_id)
-        with keeper.holding.moving(workload_id):
+        state = workloads.state(workload_id)
+        with workloads.volume_hold.moving(workload_id):
             if state is not None and state.phase is WorkloadPhase.STOPPING and state.keeps_volumes:
-                await keeper.holding.ended(workload_id)
-            desk = checkpoint_transfer.Desk(folder_of, settled, await caches.of(workload_id))
-            await checkpoint_transfer.serve(desk, hear, lambda stream, data: self._give(number, held, stream, data))
+                await workloads.volume_hold.ended(workload_id)
+            context = checkpoint_transfer.TransferContext(folder_of, settled, await caches.of(workload_id))
+            await checkpoint_transfer.serve(context, hear, lambda stream, data: self._give(number, held, stream, data))
         return ChannelClose()
 
     # --- flow -----------------------------------------------------------------------------------------------------

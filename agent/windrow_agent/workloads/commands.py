@@ -13,13 +13,13 @@ from windrow_agent.core import lease as leases
 from windrow_agent.core import workload as work
 from windrow_agent.core.command import CommandState, Phase
 from windrow_agent.link.outbox import Outbox
-from windrow_agent.overlay.manager import PrivateDesk
+from windrow_agent.overlay.manager import OverlayManager
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, LOG_CAP_BYTES, Progress
 from windrow_agent.storage import journal as facts
-from windrow_agent.storage.journal import JournalDesk
-from windrow_agent.workloads.manager import DELETED, Keeper, Spawn
-from windrow_agent.workloads.member_barrier import meeting_refusal
-from windrow_agent.workloads.partition import CutDesk
+from windrow_agent.storage.journal import JournalWriter
+from windrow_agent.workloads.manager import DELETED, Spawn, WorkloadManager
+from windrow_agent.workloads.member_barrier import member_refusal
+from windrow_agent.workloads.partition import Partitioner
 from windrow_proto.errors import (
     Conflict,
     Fenced,
@@ -64,30 +64,35 @@ Benchmark = Callable[[], Awaitable[Mapping[str, str]]]
 RAN: Final = "It was started, and nothing of it is there any more. It is not started a second time."
 
 
-class CommandDesk:
+class CommandExecutor:
     """All commands of one host. measure and benchmark do what their commands ask and return the result's words."""
 
     def __init__(
         self,
-        desk: JournalDesk,
+        writer: JournalWriter,
         outbox: Outbox,
-        keeper: Keeper,
+        workloads: WorkloadManager,
         clock: Clock,
         kernel_boot: str,
         spawn: Spawn,
         measure: Measure,
         benchmark: Benchmark,
         is_disk_full: Callable[[], bool] = lambda: False,
-        cards: CutDesk | None = None,
-        private: PrivateDesk | None = None,
+        partitioner: Partitioner | None = None,
+        overlays: OverlayManager | None = None,
         *,
         seal_key: SealKey,
     ) -> None:
         """seal_key: opens what was sealed for this host."""
-        self._desk, self._journal, self._outbox, self._keeper = desk, desk.journal, outbox, keeper
+        self._writer, self._journal, self._outbox, self._workloads = writer, writer.journal, outbox, workloads
         self._clock, self._kernel_boot, self._spawn = clock, kernel_boot, spawn
-        self._private, self._seal_key = private, seal_key
-        self._measure, self._benchmark, self._is_disk_full, self._cards = measure, benchmark, is_disk_full, cards
+        self._overlays, self._seal_key = overlays, seal_key
+        self._measure, self._benchmark, self._is_disk_full, self._partitioner = (
+            measure,
+            benchmark,
+            is_disk_full,
+            partitioner,
+        )
         self._states = {key: entry.state for key, entry in self._journal.commands.items()}
         self._creating: dict[str, tuple[CommandId, asyncio.Task[None]]] = {}
         self._said_ns: dict[CommandId, int] = {}
@@ -108,7 +113,7 @@ class CommandDesk:
         except StorageFailed:
             if command.delete is not None and state.phase is Phase.NEW and not event.refusal_code:
                 # Not answered, so it comes again; what it wants ended stops now, whatever the disk does.
-                await self._keeper.halt(command.delete.workload_id, DELETED, max(0, command.delete.grace_ns))
+                await self._workloads.halt(command.delete.workload_id, DELETED, max(0, command.delete.grace_ns))
             raise
 
     async def asked(self, query: Query) -> None:
@@ -120,7 +125,7 @@ class CommandDesk:
                 unknown = CommandStatus(command_id, CommandPhase.NEVER_SEEN, at_wall_ns=self._clock.wall_ns())
                 await self._outbox.put(Lane.EVIDENCE, Kind.COMMAND_STATUS, encode_status(unknown))
         if query.observed:
-            await self._keeper.tell_observed(is_asked=True)
+            await self._workloads.tell_observed(is_asked=True)
 
     async def recover(self) -> None:
         """Go on with what the last agent of this host had not finished."""
@@ -145,8 +150,8 @@ class CommandDesk:
             return None
         if command.kind is CommandKind.BENCHMARK:
             return None
-        if command.partition is not None and self._cards is not None:
-            return self._cards.refusal(command.partition)
+        if command.partition is not None and self._partitioner is not None:
+            return self._partitioner.refusal(command.partition)
         return InvalidInput(f"This agent knows no command {command.kind.name} of this form.")
 
     def _create_refusal(self, spec: WorkloadSpec) -> WindrowError | None:
@@ -157,26 +162,26 @@ class CommandDesk:
         fenced = leases.fence(self._journal.book, spec.workload_id, spec.slots)
         if fenced is not None:
             return Fenced(fenced.detail)
-        if spec.runtime not in self._keeper.runtimes:
-            have = ", ".join(sorted(self._keeper.runtimes)) or "none"
+        if spec.runtime not in self._workloads.runtimes:
+            have = ", ".join(sorted(self._workloads.runtimes)) or "none"
             return RuntimeUnavailable(f"This host has no runtime {spec.runtime!r}; it has {have}.")
-        known = self._keeper.state(spec.workload_id)
+        known = self._workloads.state(spec.workload_id)
         if known is not None and known.phase is not WorkloadPhase.GONE:
             return Conflict(f"{spec.workload_id} is here already, by another command.")
-        refusal = meeting_refusal(spec)
+        refusal = member_refusal(spec)
         if spec.peers:
             refusal = (
-                self._private.refusal(spec) if self._private else RuntimeUnavailable("It has no private networks.")
+                self._overlays.refusal(spec) if self._overlays else RuntimeUnavailable("It has no private networks.")
             )
         if refusal is not None:
             return refusal
-        return self._cards.create_refusal(spec) if self._cards is not None else None
+        return self._partitioner.create_refusal(spec) if self._partitioner is not None else None
 
     def _start_refusal(self, spec: StartSpec) -> WindrowError | None:
         fenced = leases.fence(self._journal.book, spec.workload_id, spec.slots)
         if fenced is not None:
             return Fenced(fenced.detail)
-        known = self._keeper.state(spec.workload_id)
+        known = self._workloads.state(spec.workload_id)
         if known is None or known.phase in (WorkloadPhase.STOPPING, *work.ENDED):
             return Conflict(f"{spec.workload_id} is not here to be started.", subject=spec.workload_id)
         return None
@@ -197,14 +202,14 @@ class CommandDesk:
     async def _perform(self, state: CommandState, effect: core.Effect, command: Command | None) -> None:
         match effect:
             case core.WriteReceived():
-                await self._desk.write(self._received_facts(state, command))
+                await self._writer.write(self._received_facts(state, command))
                 await self._apply(state.command_id, core.Journaled(), command)
             case core.WriteStarted():
-                await self._desk.write([facts.command_fact(state, None, self._clock.wall_ns())])
+                await self._writer.write([facts.command_fact(state, None, self._clock.wall_ns())])
             case core.WriteDone():
                 is_new = state.command_id not in self._journal.commands
                 body = command if is_new else None
-                await self._desk.write([facts.command_fact(state, body, self._clock.wall_ns())])
+                await self._writer.write([facts.command_fact(state, body, self._clock.wall_ns())])
                 self._said_ns.pop(state.command_id, None)
                 log.info("command_done", command_id=state.command_id, phase=state.phase.name, code=state.error_code)
             case core.Report():
@@ -281,11 +286,11 @@ class CommandDesk:
     async def _investigate(self, command_id: CommandId, command: Command | None) -> None:
         while command is not None and command.create is not None:
             try:
-                if await self._keeper.adopt(command.create):
+                if await self._workloads.adopt(command.create):
                     await self._apply(command_id, core.Finished({"adopted": "true"}), command)
                     return
-                if self._keeper.has_run(command.create.workload_id):
-                    await self._keeper.give_up(command.create, RAN)
+                if self._workloads.has_run(command.create.workload_id):
+                    await self._workloads.give_up(command.create, RAN)
                     await self._apply(command_id, core.Broke(Unavailable.code, RAN), command)
                     return
                 break
@@ -318,7 +323,7 @@ class CommandDesk:
             why = f"The agent itself failed ({type(error).__name__}); its log says more of {command_id}."
             if command.create is not None:
                 with contextlib.suppress(WindrowError):
-                    await self._keeper.give_up(command.create, why)
+                    await self._workloads.give_up(command.create, why)
             await self._settle(command_id, core.Broke(WindrowError.code, why), command)
         else:
             await self._settle(command_id, core.Finished(result), command)
@@ -339,7 +344,7 @@ class CommandDesk:
         grace_ns = max(0, command.delete.grace_ns)
         while True:
             try:
-                await self._keeper.delete(command.delete.workload_id, grace_ns, progress)
+                await self._workloads.delete(command.delete.workload_id, grace_ns, progress)
                 return
             except StorageFailed as error:
                 log.warning("delete_delayed", command_id=command.command_id, detail=error.detail)
@@ -353,17 +358,17 @@ class CommandDesk:
         if command.create is not None:
             return await self._create(_capped(command.create), progress)
         if command.delete is not None and command.delete.keeps_files:
-            await self._keeper.stop(command.delete.workload_id, max(0, command.delete.grace_ns))
+            await self._workloads.stop(command.delete.workload_id, max(0, command.delete.grace_ns))
             return {}
         if command.delete is not None:
             await self._give_up_creation(command.delete.workload_id)
             await self._delete(command, progress)
             return {}
         if command.start is not None:
-            await self._keeper.came(command.start.workload_id, work.MembersCame())
+            await self._workloads.came(command.start.workload_id, work.MembersCame())
             return {}
-        if command.partition is not None and self._cards is not None:
-            return await self._cards.cut(command.partition)
+        if command.partition is not None and self._partitioner is not None:
+            return await self._partitioner.cut(command.partition)
         async with self._measuring:
             if command.bandwidth is not None:
                 return await self._measure(command.bandwidth)
@@ -374,19 +379,19 @@ class CommandDesk:
         try:
             spec = _opened(spec, self._seal_key)
         except WindrowError as error:
-            await self._keeper.give_up(spec, error.detail)
+            await self._workloads.give_up(spec, error.detail)
             raise
-        if self._private is None:
-            return await self._keeper.create(spec, progress)
+        if self._overlays is None:
+            return await self._workloads.create(spec, progress)
         try:
             try:
-                await self._private.join(spec, progress)
+                await self._overlays.join(spec, progress)
             except WindrowError as error:
-                await self._keeper.give_up(spec, error.detail)
+                await self._workloads.give_up(spec, error.detail)
                 raise
-            return await self._keeper.create(spec, progress)
+            return await self._workloads.create(spec, progress)
         except WindrowError:
-            self._private.leave(spec.workload_id)
+            self._overlays.leave(spec.workload_id)
             raise
 
     async def _give_up_creation(self, workload_id: str) -> None:

@@ -8,7 +8,7 @@ import structlog
 
 from windrow_agent.core import gpu_visibility
 from windrow_agent.runtimes.port import Runtime
-from windrow_agent.workloads.manager import Keeper
+from windrow_agent.workloads.manager import WorkloadManager
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import Event, WorkloadPhase
@@ -25,13 +25,17 @@ SAID_BYTES_MAX: Final = 64 * 1024
 CONTAINERS: Final = "docker"
 
 
-class Inside:
+class GpuVisibilityCheck:
     """The containers of one host; `run` looks for as long as the agent runs."""
 
     def __init__(
-        self, keeper: Keeper, clock: Clock, changed: Callable[[], None], tell: Callable[[Event], Awaitable[None]]
+        self,
+        workloads: WorkloadManager,
+        clock: Clock,
+        changed: Callable[[], None],
+        tell: Callable[[Event], Awaitable[None]],
     ) -> None:
-        self._keeper, self._clock, self._changed, self._tell = keeper, clock, changed, tell
+        self._workloads, self._clock, self._changed, self._tell = workloads, clock, changed, tell
         self._stripped: Mapping[str, WorkloadId] = {}
 
     @property
@@ -59,7 +63,7 @@ class Inside:
             await self._tell(Event(gpu_visibility.CODE, self._clock.wall_ns(), uuid, detail, {"workload": found[uuid]}))
 
     def _renting(self) -> dict[WorkloadId, frozenset[str]]:
-        states = ((i, entry.state) for i, entry in self._keeper.journal.workloads.items())
+        states = ((i, entry.state) for i, entry in self._workloads.journal.workloads.items())
         running = ((i, s) for i, s in states if s.phase is WorkloadPhase.RUNNING and s.runtime == CONTAINERS)
         given = {i: frozenset(slot.gpu_uuid for slot in state.slots if slot.gpu_uuid) for i, state in running}
         return {workload_id: uuids for workload_id, uuids in given.items() if uuids}
@@ -68,7 +72,7 @@ class Inside:
         found = granted
         for is_second in (False, True):
             try:
-                answer = await said(self._keeper.runtime_of(workload_id), workload_id)
+                answer = await said(self._workloads.runtime_of(workload_id), workload_id)
             except WindrowError as error:  # it ended meanwhile, or its engine does not answer
                 log.info("not_looked_inside", workload_id=workload_id, error=error.detail)
                 return frozenset()

@@ -29,7 +29,7 @@ async def wipe_nothing(_state: WorkloadState) -> None:
     """Where nothing is cached."""
 
 
-class Leaving:
+class LeaseExitCheck:
     """The cards of this host, as leases come and go. inventory: as last read; look: at cards and slices, now."""
 
     def __init__(

@@ -18,11 +18,11 @@ from windrow_agent.core.workload import WorkloadState
 from windrow_agent.link.outbox import Outbox
 from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, worded
 from windrow_agent.storage import journal as facts
-from windrow_agent.storage.journal import JournalDesk
-from windrow_agent.workloads.lease_exit_check import Leaving
-from windrow_agent.workloads.member_barrier import Waits
+from windrow_agent.storage.journal import JournalWriter
+from windrow_agent.workloads.lease_exit_check import LeaseExitCheck
+from windrow_agent.workloads.member_barrier import MemberBarrier
 from windrow_agent.workloads.orphans import ORPHANS_EVERY_NS, Orphans
-from windrow_agent.workloads.volume_hold import Holding
+from windrow_agent.workloads.volume_hold import VolumeHold
 from windrow_proto.errors import Conflict, NotFound, RuntimeUnavailable, StorageFailed, WindrowError
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import (
@@ -59,23 +59,29 @@ Message = tuple[Kind, bytes]
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
 
-class Keeper:
+class WorkloadManager:
     """All workloads of one host."""
 
     def __init__(
         self,
-        desk: JournalDesk,
+        writer: JournalWriter,
         outbox: Outbox,
         runtimes: Mapping[str, Runtime],
         clock: Clock,
         kernel_boot: str,
         spawn: Spawn,
-        leaving: Leaving | None = None,
+        lease_exit: LeaseExitCheck | None = None,
     ) -> None:
-        self.journal, self.runtimes, self._leaving = desk.journal, runtimes, leaving
-        self._desk, self._outbox, self._clock, self._kernel_boot, self._spawn = desk, outbox, clock, kernel_boot, spawn
+        self.journal, self.runtimes, self._lease_exit = writer.journal, runtimes, lease_exit
+        self._writer, self._outbox, self._clock, self._kernel_boot, self._spawn = (
+            writer,
+            outbox,
+            clock,
+            kernel_boot,
+            spawn,
+        )
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
-        self._waits, self.holding = Waits(), Holding(clock)
+        self._barrier, self.volume_hold = MemberBarrier(), VolumeHold(clock)
         self._watches: dict[WorkloadId, asyncio.Task[None]] = {}
         self._ending, self._lapsing = set[WorkloadId](), set[WorkloadId]()
         self._halted: dict[WorkloadId, str] = {}
@@ -144,10 +150,10 @@ class Keeper:
         with worded("Preparing", "30 minutes"):
             async with asyncio.timeout(seconds(PREPARE_NS)):
                 await runtime.prepare(spec, progress)
-        modes = self._leaving.modes(spec.slots) if self._leaving else {}
+        modes = self._lease_exit.modes(spec.slots) if self._lease_exit else {}
         effects = await self._apply(spec.workload_id, work.Prepared(modes))
         if work.Start() not in effects:
-            await self._waits.through(spec.workload_id, partial(self._awaited, spec.workload_id), progress)
+            await self._barrier.through(spec.workload_id, partial(self._awaited, spec.workload_id), progress)
         if self._is_over(spec.workload_id):
             raise Conflict("It was ended before it started.", subject=spec.workload_id)
         progress("starting", 0)
@@ -246,14 +252,14 @@ class Keeper:
                     await self._apply(workload_id, work.Started(run.started_wall_ns or 0, run.running_ns, run.ports))
                 await self._ended(workload_id, run, state.end_reason)
                 if state.keeps_volumes and state.end_reason not in (HOST_STOPPED, FENCED):
-                    await self.holding.through(workload_id)
+                    await self.volume_hold.through(workload_id)
             await runtime.remove(workload_id)
             if await runtime.observe(workload_id) is not None:
                 # With the word that it is gone its slots are free for the next one: only once nothing of it is left.
                 raise RuntimeUnavailable("It has ended, and its runtime has not cleared it away yet.")
-        faults = await self._leaving.faults(self.state(workload_id) or state) if self._leaving else {}
+        faults = await self._lease_exit.faults(self.state(workload_id) or state) if self._lease_exit else {}
         await self._apply(workload_id, work.Removed(faults))
-        await self._desk.write([facts.lease_gone(workload_id)])
+        await self._writer.write([facts.lease_gone(workload_id)])
         self._gone_ns[workload_id] = self._clock.monotonic_ns()
         if (watch := self._watches.pop(workload_id, None)) and watch is not asyncio.current_task():
             watch.cancel()
@@ -272,7 +278,7 @@ class Keeper:
         for renewal in renewals:
             book = leases.renew(book, renewal, now_ns)
         changed = [lease for key, lease in book.leases.items() if self.journal.book.leases.get(key) != lease]
-        await self._desk.write([facts.lease_fact(lease, self._kernel_boot) for lease in changed])
+        await self._writer.write([facts.lease_fact(lease, self._kernel_boot) for lease in changed])
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -300,7 +306,7 @@ class Keeper:
 
     async def _end_lapsed(self) -> None:
         while True:
-            await self._desk.wait_leased()
+            await self._writer.wait_leased()
             now_ns = self._clock.monotonic_ns()
             for lapse in leases.lapsed(self.journal.book, now_ns):
                 if lapse.workload_id not in self._lapsing:
@@ -346,8 +352,8 @@ class Keeper:
             if state == entry.state and not effects:
                 return ()
             if state != entry.state:
-                await self._desk.write([facts.workload_fact(state, entry.is_final_spooled)])
-                self._waits.wake(workload_id)
+                await self._writer.write([facts.workload_fact(state, entry.is_final_spooled)])
+                self._barrier.wake(workload_id)
             is_receipted = any(isinstance(effect, work.SendReceipt) for effect in effects)
             news = [self._receipt(state)] if is_receipted else []
             if work.SendObserved() in effects:
@@ -368,7 +374,7 @@ class Keeper:
         if news:
             await self._outbox.put_all(Lane.EVIDENCE, news)
         if receipted is not None and receipted.is_final_sent:
-            await self._desk.write([facts.workload_fact(receipted, True)])
+            await self._writer.write([facts.workload_fact(receipted, True)])
 
     def _receipt(self, state: WorkloadState) -> Message:
         return Kind.RECEIPT, encode_receipt(work.receipt(state, self._clock.wall_ns()))
@@ -430,7 +436,7 @@ class Keeper:
         try:
             # Journaled at once: from here on it is not renewed any more, and it ends even if this agent dies now.
             await self._apply(lapse.workload_id, work.EndAsked(lapse.reason))
-            await self._desk.write([facts.lease_gone(lapse.workload_id)])
+            await self._writer.write([facts.lease_gone(lapse.workload_id)])
         except StorageFailed as error:
             log.error("lapse_not_stored", workload_id=lapse.workload_id, detail=error.detail)
         try:
@@ -454,13 +460,13 @@ class Keeper:
             for place, (key, at_ns) in enumerate(self._gone_ns.items())
             if (place < beyond or now_ns - at_ns >= GONE_KEPT_NS) and not owes(key)
         ]
-        await self._desk.write([facts.workload_gone(key) for key in old])
+        await self._writer.write([facts.workload_gone(key) for key in old])
         for key in old:
             del self._gone_ns[key]
             self._halted.pop(key, None)
             self._locks.pop(key, None)
-            self._waits.forget(key)
-            self.holding.forget(key)
+            self._barrier.forget(key)
+            self.volume_hold.forget(key)
         if old:
             await self.tell_observed()
 

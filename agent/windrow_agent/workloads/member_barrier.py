@@ -12,7 +12,7 @@ from windrow_proto.ids import WorkloadId
 from windrow_proto.model import WorkloadSpec
 
 
-class Waits:
+class MemberBarrier:
     """Wakes whoever waits for a workload to come further."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Waits:
         self._events.pop(workload_id, None)
 
 
-def meeting_refusal(spec: WorkloadSpec) -> WindrowError | None:
+def member_refusal(spec: WorkloadSpec) -> WindrowError | None:
     """Why this host cannot be met at the address and the ports that its fellow members are told; None: it can."""
     if not spec.address or spec.peers:
         return None  # in a private network all ports are its own

@@ -15,7 +15,7 @@ from windrow_proto.model import NO_GPU, PartitionSpec, WorkloadSpec
 log = structlog.get_logger()
 
 
-class CutDesk:
+class Partitioner:
     """The cards of one host. held: what of them somebody uses now, by UUID."""
 
     def __init__(self, sampler: Sampler, layouts: Layouts, held: Callable[[], Mapping[str, str]]) -> None:

@@ -21,7 +21,7 @@ class _Held:
     moves: int = 0
 
 
-class Holding:
+class VolumeHold:
     """Of all workloads of this host. Used on the loop only."""
 
     def __init__(self, clock: Clock) -> None:

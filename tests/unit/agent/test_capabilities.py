@@ -9,10 +9,10 @@ import pytest
 
 CODE = """
 import subprocess
-from windrow_agent.app.capabilities import keep_rights
+from windrow_agent.app.capabilities import drop_ambient_capabilities
 def rights(text):
     return [line.split()[1] for line in text.splitlines() if line.startswith(("CapPrm", "CapEff", "CapAmb"))]
-keep_rights()
+drop_ambient_capabilities()
 own = rights(open("/proc/self/status").read())
 child = rights(subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout)
 print([int(text, 16) >> 34 & 1 for text in own], [int(text, 16) for text in child])

@@ -11,7 +11,7 @@ from tests.support import gpu_trees
 from tests.support.gpu_trees import Machine
 from tests.unit.agent.test_sysfs_gpus import AT
 from windrow_agent.core.gpu_port import Condition, ConditionCode, CutRefusedError, GpuBackend, GpuEventKind
-from windrow_agent.gpu.combined import SeveralGpus
+from windrow_agent.gpu.combined import CombinedGpus
 from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.sysfs import SysfsGpus
@@ -30,7 +30,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def both(machine: Machine) -> GpuBackend:
-    return SeveralGpus((NvmlBackend(machine.root / "no-bus"), SysfsGpus(machine.root)))
+    return CombinedGpus((NvmlBackend(machine.root / "no-bus"), SysfsGpus(machine.root)))
 
 
 def test_cards_of_two_makers_are_one_list(fake_nvml: FakeNvml, machine: Machine) -> None:
@@ -84,9 +84,9 @@ def test_where_there_is_no_card_at_all_the_first_that_says_why_is_heard(tmp_path
             return Condition(ConditionCode.NO_DRIVER)
 
     empty = gpu_trees.machine(tmp_path).root
-    refused = SeveralGpus((NoGpus(), NoDriver(), SysfsGpus(empty))).open()
+    refused = CombinedGpus((NoGpus(), NoDriver(), SysfsGpus(empty))).open()
     assert refused is not None and refused.code is ConditionCode.NO_DRIVER
-    refused = SeveralGpus((NoGpus(), SysfsGpus(empty))).open()
+    refused = CombinedGpus((NoGpus(), SysfsGpus(empty))).open()
     assert refused is not None and refused.code is ConditionCode.NONE
 
 

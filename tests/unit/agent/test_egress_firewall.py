@@ -61,16 +61,16 @@ def test_who_is_not_root_believes_only_a_note_of_roots(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     note = tmp_path / "note"
 
-    without = egress_firewall.stand(is_anew=False, note=note)
+    without = egress_firewall.install(is_anew=False, note=note)
     note.write_text("standing\n")
-    with_roots = egress_firewall.stand(is_anew=False, note=note)
+    with_roots = egress_firewall.install(is_anew=False, note=note)
     os.chown(note, 1000, 1000)
 
     assert "windrow-agent fence" in without
     assert with_roots == ""
-    assert egress_firewall.stand(is_anew=False, note=note) == without
+    assert egress_firewall.install(is_anew=False, note=note) == without
 
 
 def test_a_machine_without_nft_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, path="": None)
-    assert egress_firewall.stand(is_anew=True).startswith("nft is missing")
+    assert egress_firewall.install(is_anew=True).startswith("nft is missing")

@@ -11,7 +11,7 @@ from tests.master_support import ManualClock, SeededRng
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent.core.access_distrust import DISTRUST_NS
 from windrow_agent.link import access_connector
-from windrow_agent.link.access_connector import Home
+from windrow_agent.link.access_connector import AccessConnector
 from windrow_agent.link.connection import Connection, Greeting
 from windrow_proto.errors import LinkClosed, TooMany, Unavailable
 from windrow_proto.ids import BootId, HostId
@@ -79,9 +79,9 @@ async def dialled(busy_ns, for_ns, kind=Network):
     async def serve(link):
         raise AssertionError("nobody is let in")
 
-    home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, serve)
+    connector = AccessConnector(HostId("host_1"), network, clock, SeededRng(3), regions, serve)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(home.run())
+        task = group.create_task(connector.run())
         while clock.monotonic_ns() < for_ns:
             await asyncio.sleep(0)
         task.cancel()
@@ -127,22 +127,22 @@ async def test_who_says_when_to_come_is_dialled_then_however_long_another_has_be
 
 async def test_an_address_that_told_a_time_long_ago_is_forgotten():
     clock = SleepingClock(HOUR)
-    home = Home(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
+    connector = AccessConnector(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
     for number in range(100):
-        home._note_busy(f"told-{number}:1", TooMany("Busy.", retry_after_ns=SECOND))
+        connector._note_busy(f"told-{number}:1", TooMany("Busy.", retry_after_ns=SECOND))
         clock.advance(2 * SECOND)
-    assert len(home._busy_until_ns) <= 40
+    assert len(connector._busy_until_ns) <= 40
 
 
 @pytest.mark.parametrize("said", [LinkClosed("Gone."), TooMany("Busy.", retry_after_ns=SECOND)])
 async def test_who_kept_messages_back_is_left_alone_even_if_its_stream_ends_as_the_host_moves_away(said):
     clock = SleepingClock(HOUR)
-    home = Home(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
-    home._note_kept_back(NEAR)
+    connector = AccessConnector(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
+    connector._note_kept_back(NEAR)
 
-    home._note_busy(NEAR, said)
+    connector._note_busy(NEAR, said)
 
-    assert home._distrust_ns(NEAR) == DISTRUST_NS
+    assert connector._distrust_ns(NEAR) == DISTRUST_NS
 
 
 async def test_what_an_access_named_as_it_ended_the_stream_reaches_whoever_dials_next():
@@ -203,9 +203,9 @@ async def test_a_newer_map_is_asked_for_less_and_less_often_while_nobody_is_reac
         raise AssertionError("nobody is let in")
 
     regions = RegionMap(1, (AccessPoint("a", "eu", NEAR),))
-    home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, serve, ask=ask)
+    connector = AccessConnector(HostId("host_1"), network, clock, SeededRng(3), regions, serve, ask=ask)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(home.run())
+        task = group.create_task(connector.run())
         while clock.monotonic_ns() < HOUR:
             await asyncio.sleep(0)
         task.cancel()
@@ -225,7 +225,7 @@ async def test_a_move_asked_for_while_it_dials_is_not_forgotten():
         async def connect(self, address, deadline_ns):
             self.dialled.append((address, self.clock.monotonic_ns()))
             if len(self.dialled) == 1:
-                home.move()
+                connector.move()
             return Open()
 
     network = Meanwhile(SleepingClock(MINUTE), {})
@@ -234,9 +234,9 @@ async def test_a_move_asked_for_while_it_dials_is_not_forgotten():
         await link.receive()
 
     regions = RegionMap(1, (AccessPoint("a", "eu", NEAR),))
-    home = Home(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
+    connector = AccessConnector(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(home.run())
+        task = group.create_task(connector.run())
         for _ in range(200):
             await asyncio.sleep(0)
         task.cancel()
@@ -265,7 +265,7 @@ async def test_when_a_connection_ends_the_accesses_that_were_added_meanwhile_are
         async def connect(self, address, deadline_ns):
             self.dialled.append((address, self.clock.monotonic_ns()))
             if len(self.dialled) == 1:
-                home.regions = RegionMap(2, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
+                connector.regions = RegionMap(2, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
                 return Ending(self.clock, MINUTE)
             raise LinkClosed("Could not connect.")
 
@@ -287,9 +287,9 @@ async def test_when_a_connection_ends_the_accesses_that_were_added_meanwhile_are
             ended_at.append(network.clock.monotonic_ns())
 
     regions = RegionMap(1, (AccessPoint("a", "eu", NEAR),))
-    home = Home(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
+    connector = AccessConnector(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(home.run())
+        task = group.create_task(connector.run())
         while len(network.dialled) < 3 and network.clock.monotonic_ns() < HOUR:
             await asyncio.sleep(0)
         task.cancel()
@@ -314,9 +314,9 @@ async def test_over_a_bad_line_each_round_that_leads_nowhere_leaves_a_dial_more_
     async def serve(link):
         raise AssertionError("nobody is let in")
 
-    home = Home(HostId("host_1"), Patient(clock, {}), clock, SeededRng(3), regions, serve)
+    connector = AccessConnector(HostId("host_1"), Patient(clock, {}), clock, SeededRng(3), regions, serve)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(home.run())
+        task = group.create_task(connector.run())
         while clock.monotonic_ns() < 5 * MINUTE:
             await asyncio.sleep(0)
         task.cancel()
@@ -356,9 +356,9 @@ def let_in(served_ns, is_up):
             raise LinkClosed("The stream has ended.")
 
         regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
-        home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, serve)
+        connector = AccessConnector(HostId("host_1"), network, clock, SeededRng(3), regions, serve)
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(home.run())
+            task = group.create_task(connector.run())
             await clock.sleep_ns(3 * MINUTE)
             task.cancel()
         return [at_ns for _, at_ns in network.dialled]
@@ -415,9 +415,9 @@ async def test_a_host_leaves_its_access_only_when_a_second_measurement_says_so_t
         await asyncio.Event().wait()
 
     regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
-    home = Home(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
+    connector = AccessConnector(HostId("host_1"), network, network.clock, SeededRng(3), regions, serve)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(home.run())
+        task = group.create_task(connector.run())
         for _ in range(2000):
             await asyncio.sleep(0)
         task.cancel()
@@ -438,9 +438,9 @@ async def test_a_host_with_one_access_dials_it_twice_again_before_a_ping_costs_i
             return await super().ping(address, deadline_ns)
 
     regions = RegionMap(1, (AccessPoint("near", "eu", NEAR),))
-    home = Home(HostId("host_x"), OneAccess(clock, {NEAR: None}), clock, SeededRng(), regions, unused)
+    connector = AccessConnector(HostId("host_x"), OneAccess(clock, {NEAR: None}), clock, SeededRng(), regions, unused)
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(home.run())
+        running = group.create_task(connector.run())
         while said.count("ping") < 2:
             await asyncio.sleep(0)
         running.cancel()

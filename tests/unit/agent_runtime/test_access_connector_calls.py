@@ -6,7 +6,7 @@ from tests.master_support import SeededRng
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from tests.unit.agent_runtime.test_access_connector import FAR, NEAR, Network
 from windrow_access.core.admission import Callers, Limits, Wait, masterless_ns
-from windrow_agent.link.access_connector import Home
+from windrow_agent.link.access_connector import AccessConnector
 from windrow_proto.errors import LinkClosed, TooMany, Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.link_warm import PINGS_MIN
@@ -52,9 +52,9 @@ def test_a_master_that_comes_and_goes_does_not_make_its_hosts_call_too_often():
             raise LinkClosed("Its Master has gone.") from Unavailable("", retry_after_ns=masterless_ns(0, 1))
 
         regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
-        home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, serve)
+        connector = AccessConnector(HostId("host_1"), network, clock, SeededRng(3), regions, serve)
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(home.run())
+            task = group.create_task(connector.run())
             await clock.sleep_ns(20 * MINUTE)
             task.cancel()
         return network

@@ -3,7 +3,7 @@
 import pytest
 
 from windrow_agent.app import config
-from windrow_agent.link.bandwidth_budget import DAY_MIB, FILE, LEAST_BYTES, Allowance, LineLimits
+from windrow_agent.link.bandwidth_budget import DAY_MIB, FILE, LEAST_BYTES, BandwidthBudget, LineLimits
 from windrow_agent.threads import ThreadRunner
 from windrow_proto.clock import SystemClock
 from windrow_proto.disk import OsDisk
@@ -35,7 +35,7 @@ def opened(tmp_path, clock):
 
     def again(day_mib=DAY_MIB, ceiling_bps=0):
         limits = LineLimits(ceiling_bps, day_mib * MIB)
-        return Allowance(limits, OsDisk(), str(tmp_path), ThreadRunner("test"), clock)
+        return BandwidthBudget(limits, OsDisk(), str(tmp_path), ThreadRunner("test"), clock)
 
     return again
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.master_support import ManualClock
 from windrow_agent.runtimes import docker_facts
-from windrow_agent.runtimes.docker_inventory import LOOK_EVERY_NS, Bare
+from windrow_agent.runtimes.docker_inventory import LOOK_EVERY_NS, BareVolumes
 from windrow_proto.ids import HostId
 
 
@@ -23,7 +23,7 @@ class Daemon:
         return {"Volumes": [{"Labels": one} for one in (*marks, {}, None)]}
 
 
-def looked(bare: Bare, daemon: Daemon, clock: ManualClock, *known: str) -> list[str]:
+def looked(bare: BareVolumes, daemon: Daemon, clock: ManualClock, *known: str) -> list[str]:
     """What a look of the runtime comes to."""
     if bare.is_due(clock):
         bare.look(daemon, clock)
@@ -31,7 +31,7 @@ def looked(bare: Bare, daemon: Daemon, clock: ManualClock, *known: str) -> list[
 
 
 def test_the_daemon_is_asked_at_the_first_look_and_again_after_a_while() -> None:
-    bare, daemon, clock = Bare(HostId("host_1")), Daemon("b", "a"), ManualClock()
+    bare, daemon, clock = BareVolumes(HostId("host_1")), Daemon("b", "a"), ManualClock()
     assert looked(bare, daemon, clock) == ["a", "b"]
     for _ in range(5):
         clock.advance(LOOK_EVERY_NS // 5 - 1)
@@ -44,7 +44,7 @@ def test_the_daemon_is_asked_at_the_first_look_and_again_after_a_while() -> None
 
 
 def test_what_was_removed_or_got_its_container_meanwhile_is_told_no_more() -> None:
-    bare, daemon, clock = Bare(HostId("host_1")), Daemon("a", "b", "c"), ManualClock()
+    bare, daemon, clock = BareVolumes(HostId("host_1")), Daemon("a", "b", "c"), ManualClock()
     assert looked(bare, daemon, clock, "b") == ["a", "c"]
     bare.forget(bare.runs(["b"])[0].workload_id)
     assert looked(bare, daemon, clock, "b", "c") == []
@@ -52,7 +52,7 @@ def test_what_was_removed_or_got_its_container_meanwhile_is_told_no_more() -> No
 
 
 def test_a_daemon_that_does_not_answer_is_asked_at_the_next_look() -> None:
-    bare, daemon, clock = Bare(HostId("host_1")), Daemon("a"), ManualClock()
+    bare, daemon, clock = BareVolumes(HostId("host_1")), Daemon("a"), ManualClock()
     daemon.is_down = True
     with pytest.raises(ConnectionError):
         looked(bare, daemon, clock)

@@ -23,7 +23,7 @@ async def test_strangers_get_no_containers_where_the_rules_do_not_reach(
 ) -> None:
     answers = {"/version": {"Version": "24"}, "/info": info}
     monkeypatch.setattr(docker_socket, "ask", lambda url, path, within_s: answers[path])
-    monkeypatch.setattr(egress_firewall, "stand", lambda *, is_anew: "")
+    monkeypatch.setattr(egress_firewall, "install", lambda *, is_anew: "")
 
     facts = await DockerRuntime(tmp_path, HostId("host_1")).facts()
 

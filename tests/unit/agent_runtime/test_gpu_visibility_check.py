@@ -6,7 +6,7 @@ import pytest
 
 from tests.master_support import ManualClock
 from windrow_agent.core import gpu_visibility
-from windrow_agent.workloads.gpu_visibility_check import Inside
+from windrow_agent.workloads.gpu_visibility_check import GpuVisibilityCheck
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import GpuUuid, SlotId, WorkloadId
 from windrow_proto.model import Event, SlotGrant, WorkloadPhase
@@ -55,7 +55,7 @@ class Session:
 
 
 class Host:
-    """A keeper of one container and what its looks lead to."""
+    """A manager of one container and what its looks lead to."""
 
     def __init__(self, *answers: tuple[int, str], runtime: str = "docker", phase=WorkloadPhase.RUNNING) -> None:
         self.answers = list(answers)
@@ -66,7 +66,7 @@ class Host:
         self.events: list[Event] = []
         self.changes = 0
         self.clock = ManualClock()
-        self.inside = Inside(self, self.clock, self._changed, self._tell)  # type: ignore[arg-type]
+        self.gpu_visibility = GpuVisibilityCheck(self, self.clock, self._changed, self._tell)  # type: ignore[arg-type]
 
     def runtime_of(self, workload_id):
         return self
@@ -87,8 +87,8 @@ class Host:
 
 async def test_what_two_looks_agree_on_is_a_condition_and_an_event_of_that_container():
     host = Host((0, ONE), (255, REFUSED))
-    await host.inside.look()
-    assert host.inside.conditions == (f"gpu.stripped:{OTHER}",), "the other card was there at one of the looks"
+    await host.gpu_visibility.look()
+    assert host.gpu_visibility.conditions == (f"gpu.stripped:{OTHER}",), "the other card was there at one of the looks"
     (event,) = host.events
     assert (event.code, event.subject, event.fields) == ("gpu.stripped", OTHER, {"workload": WORK})
     assert all(session.closed for session in host.sessions)
@@ -96,22 +96,22 @@ async def test_what_two_looks_agree_on_is_a_condition_and_an_event_of_that_conta
 
 async def test_it_is_told_once_and_goes_when_the_container_has_them_again():
     host = Host((255, REFUSED), (255, REFUSED), (255, REFUSED), (255, REFUSED), (0, BOTH))
-    await host.inside.look()
-    await host.inside.look()
+    await host.gpu_visibility.look()
+    await host.gpu_visibility.look()
     assert (len(host.events), host.changes) == (2, 1)
-    await host.inside.look()
-    assert (host.inside.conditions, len(host.events), host.changes) == ((), 2, 2)
+    await host.gpu_visibility.look()
+    assert (host.gpu_visibility.conditions, len(host.events), host.changes) == ((), 2, 2)
 
 
 async def test_one_look_that_fails_is_no_finding():
     host = Host((255, REFUSED), (0, BOTH))
-    await host.inside.look()
-    assert (host.inside.conditions, host.events, host.answers) == ((), [], [])
+    await host.gpu_visibility.look()
+    assert (host.gpu_visibility.conditions, host.events, host.answers) == ((), [], [])
 
 
 @pytest.mark.parametrize(
     "host", [Host((127, "")), Host(), Host((255, REFUSED), runtime="process"), Host(phase=WorkloadPhase.STOPPING)]
 )
 async def test_what_cannot_be_looked_into_is_left_alone(host: Host):
-    await host.inside.look()
-    assert (host.inside.conditions, host.events, host.changes) == ((), [], 0)
+    await host.gpu_visibility.look()
+    assert (host.gpu_visibility.conditions, host.events, host.changes) == ((), [], 0)

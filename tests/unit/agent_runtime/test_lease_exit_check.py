@@ -6,7 +6,7 @@ from tests.simulation.loop import run
 from tests.support.personas import card
 from tests.unit.agent_runtime.lives import DELETE, WORK, Host, create
 from windrow_agent.core.gpu_port import GpuInventory, GpuLook
-from windrow_agent.workloads.lease_exit_check import FREE_WITHIN_NS, Leaving
+from windrow_agent.workloads.lease_exit_check import FREE_WITHIN_NS, LeaseExitCheck
 from windrow_proto.model import SlotGrant, WorkloadPhase
 from windrow_proto.units import GIB, MINUTE, SECOND
 
@@ -49,10 +49,10 @@ def ended(cards: Cards, wait_ns: int = MINUTE):
             await life.pass_ns(MINUTE)
             await life.commands.arrived(DELETE)
             await life.pass_ns(wait_ns)
-            found.append((life.phase, life.keeper.observed()[0].faults))
+            found.append((life.phase, life.workloads.observed()[0].faults))
 
         found: list[object] = []
-        await host.live(story, Leaving(cards.inventory, cards.look, host.clock))
+        await host.live(story, LeaseExitCheck(cards.inventory, cards.look, host.clock))
         return found[0]
 
     return run(1, history)
@@ -94,7 +94,7 @@ def test_modes_and_faults_survive_a_restart_of_the_agent():
 
     async def history(loop):
         host = Host(loop)
-        leaving = Leaving(cards.inventory, cards.look, host.clock)
+        leaving = LeaseExitCheck(cards.inventory, cards.look, host.clock)
         seen = []
 
         async def first(life):
@@ -107,7 +107,7 @@ def test_modes_and_faults_survive_a_restart_of_the_agent():
             await life.pass_ns(MINUTE)
 
         async def third(life):
-            seen.append(life.keeper.state(WORK).faults)
+            seen.append(life.workloads.state(WORK).faults)
 
         for story in (first, second, third):
             await host.live(story, leaving)

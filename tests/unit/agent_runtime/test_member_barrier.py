@@ -3,7 +3,7 @@
 import socket
 from dataclasses import replace
 
-from windrow_agent.workloads.member_barrier import meeting_refusal
+from windrow_agent.workloads.member_barrier import member_refusal
 from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.ids import ClusterId, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
@@ -12,14 +12,14 @@ SPEC = WorkloadSpec(WorkloadId("work_a"), ClusterId("cl"), (SlotGrant(SlotId("s"
 
 
 def test_an_address_of_another_host_is_refused_and_none_is_nobodys_business():
-    refused = meeting_refusal(replace(SPEC, address="192.0.2.1"))
+    refused = member_refusal(replace(SPEC, address="192.0.2.1"))
     assert isinstance(refused, InvalidInput) and "192.0.2.1" in refused.detail
-    assert meeting_refusal(replace(SPEC, address="")) is None
+    assert member_refusal(replace(SPEC, address="")) is None
 
 
 def test_a_port_that_somebody_listens_on_is_refused_and_free_again_afterwards():
     with socket.create_server(("127.0.0.1", 0)) as server:
         spec = replace(SPEC, listens=(server.getsockname()[1],))
-        refused = meeting_refusal(spec)
+        refused = member_refusal(spec)
     assert isinstance(refused, Conflict) and "is in use" in refused.detail
-    assert meeting_refusal(spec) is None
+    assert member_refusal(spec) is None

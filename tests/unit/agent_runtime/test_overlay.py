@@ -10,8 +10,8 @@ import pytest
 from tests.waiting import poll_async
 from windrow_agent.core.listeners import Socket, answering, dialling, parse_all
 from windrow_agent.overlay import firewall as gates
-from windrow_agent.overlay.firewall import Gate
-from windrow_agent.overlay.peer_link import QUEUE_BYTES_MAX, Cord
+from windrow_agent.overlay.firewall import Firewall
+from windrow_agent.overlay.peer_link import QUEUE_BYTES_MAX, PeerLink
 from windrow_agent.overlay.self_test import begun
 from windrow_proto import tunnel_socket
 from windrow_proto.clock import SystemClock
@@ -49,7 +49,7 @@ async def joined():
     await asyncio.gather(server.greet(), client.greet())
     came: tuple[list[bytes], list[bytes]] = ([], [])
     over: tuple[list[str], list[str]] = ([], [])
-    cords = [Cord(tls, taking(came[n]), SystemClock()) for n, tls in enumerate((server, client))]
+    cords = [PeerLink(tls, taking(came[n]), SystemClock()) for n, tls in enumerate((server, client))]
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(ending(cord, said)) for cord, said in zip(cords, over, strict=True)]
         await asyncio.sleep(0)
@@ -148,7 +148,7 @@ async def test_only_the_workloads_own_sockets_open_and_take_connections(monkeypa
         return frozenset(owned)
 
     went: list[bytes] = []
-    gate = Gate(ONE, own)
+    gate = Firewall(ONE, own)
     assert not gate.pass_through(packet, is_outward, went.append), "it waits to be judged"
     async with asyncio.TaskGroup() as group:
         task = group.create_task(gate.run())
@@ -161,7 +161,7 @@ async def test_what_opens_nothing_passes_at_once_and_a_flood_of_openings_is_lost
     async def own():
         return frozenset()
 
-    gate = Gate(ONE, own)
+    gate = Firewall(ONE, own)
     first = bytearray(begun(OTHER, ONE, 1, 2))
     first[33] = 0x10
     assert gate.pass_through(bytes(first), False, lambda packet: None)

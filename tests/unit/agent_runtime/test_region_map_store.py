@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from tests.simulation.loop import SeededRng, VirtualClock, VirtualLoop, run
-from windrow_agent.link.region_map_store import SAVE_WITHIN_NS, MapKeeper
+from windrow_agent.link.region_map_store import SAVE_WITHIN_NS, RegionMapStore
 from windrow_agent.threads import InlineRunner
 
 
@@ -13,12 +13,12 @@ def _history(save: Callable[[bytes], None], *bodies: tuple[bytes, ...]) -> None:
 
     async def history(loop: VirtualLoop) -> None:
         clock = VirtualClock(loop)
-        keeper = MapKeeper(save, InlineRunner(clock), clock, SeededRng("maps"))
+        store = RegionMapStore(save, InlineRunner(clock), clock, SeededRng("maps"))
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(keeper.run())
+            running = group.create_task(store.run())
             for together in bodies:
                 for body in together:
-                    keeper.newer(body)
+                    store.newer(body)
                 await clock.sleep_ns(SAVE_WITHIN_NS)
             running.cancel()
 

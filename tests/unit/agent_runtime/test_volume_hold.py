@@ -20,7 +20,7 @@ class Jumping(ManualClock):
 
 async def test_it_goes_on_when_settled_and_a_word_too_early_settles_nothing():
     clock = Jumping()
-    held = volume_hold.Holding(clock)
+    held = volume_hold.VolumeHold(clock)
     held.settle(ONE)  # its volumes were put in place
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(held.through(ONE))
@@ -32,7 +32,7 @@ async def test_it_goes_on_when_settled_and_a_word_too_early_settles_nothing():
 
 async def test_a_save_under_way_is_waited_for_and_silence_is_not():
     clock = Jumping()
-    held = volume_hold.Holding(clock)
+    held = volume_hold.VolumeHold(clock)
     began_ns = clock.monotonic_ns()
     async with asyncio.TaskGroup() as group:
         with held.moving(ONE):

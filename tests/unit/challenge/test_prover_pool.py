@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.challenge.reference import CHALLENGE
 from windrow_agent.challenge import prover_pool as crews
-from windrow_agent.challenge.prover_pool import Crew
+from windrow_agent.challenge.prover_pool import ProverPool
 from windrow_agent.challenge.records import BODY_BYTES_MAX, FAILED, HEAD, read_head, record
 from windrow_agent.core.gpu_port import GPU_COUNT_MAX
 from windrow_proto.clock import SystemClock
@@ -33,9 +33,9 @@ CHILDREN = {
 }
 
 
-def crew(code: str, *uuids: str) -> Crew:
+def crew(code: str, *uuids: str) -> ProverPool:
     """A crew whose children run this instead of a prover."""
-    return Crew([GpuUuid(uuid) for uuid in uuids], 64, SystemClock(), (sys.executable, "-c", code))
+    return ProverPool([GpuUuid(uuid) for uuid in uuids], 64, SystemClock(), (sys.executable, "-c", code))
 
 
 SILENT = {
@@ -83,7 +83,7 @@ async def test_no_child_outlives_its_crew_also_when_the_work_is_broken_off() -> 
 
 
 async def test_a_program_that_cannot_start_is_an_outcome() -> None:
-    async with Crew([CHALLENGE.gpu_uuid], 64, SystemClock(), ("/absent/program",)) as one:
+    async with ProverPool([CHALLENGE.gpu_uuid], 64, SystemClock(), ("/absent/program",)) as one:
         (outcome,) = await one.commit({CHALLENGE.gpu_uuid: CHALLENGE})
 
     assert "No such file" in outcome.failure

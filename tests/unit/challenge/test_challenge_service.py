@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.waiting import poll_async
-from windrow_agent.challenge.service import ChallengeDesk
+from windrow_agent.challenge.service import ChallengeService
 from windrow_proto.challenge import Plan
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import Conflict
@@ -32,19 +32,19 @@ async def nobody_hears(data: bytes) -> None:
 
 
 async def test_of_two_challenges_that_begin_together_one_is_refused_and_the_other_goes_on() -> None:
-    desk = ChallengeDesk(SystemClock(), dict, HANGS)
+    service = ChallengeService(SystemClock(), dict, HANGS)
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(desk.serve(said(PLAN), nobody_hears))
+        first = group.create_task(service.serve(said(PLAN), nobody_hears))
         with pytest.raises(Conflict, match="under way"):
-            await desk.serve(said(b"", PLAN), nobody_hears)
+            await service.serve(said(b"", PLAN), nobody_hears)
         assert not first.done()
-        assert desk.held() == {"GPU-1": "challenge"}
+        assert service.held() == {"GPU-1": "challenge"}
         first.cancel()
-    assert await poll_async(lambda: desk.held() == {})
+    assert await poll_async(lambda: service.held() == {})
 
 
 async def test_a_card_that_a_workload_holds_is_not_challenged() -> None:
-    desk = ChallengeDesk(SystemClock(), lambda: {"GPU-1": "workload_1"}, HANGS)
+    service = ChallengeService(SystemClock(), lambda: {"GPU-1": "workload_1"}, HANGS)
     with pytest.raises(Conflict, match="GPU-1 is in use"):
-        await desk.serve(said(PLAN), nobody_hears)
-    assert desk.held() == {"GPU-1": "workload_1"}
+        await service.serve(said(PLAN), nobody_hears)
+    assert service.held() == {"GPU-1": "workload_1"}
