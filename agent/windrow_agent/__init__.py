@@ -1,4 +1,4 @@
-"""The agent: reads one GPU host, reports it and runs containers on it. It decides nothing about the market."""
+"""The agent of a GPU host: reads the host, reports it and runs workloads on it. It decides nothing about the market."""
 
 from windrow_agent.app.memory_trim import without
 

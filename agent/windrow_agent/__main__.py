@@ -1,4 +1,4 @@
-"""`windrow-agent`, and `python -m windrow_agent`: loads the Agent and runs it."""
+"""`windrow-agent`, and `python -m windrow_agent`: loads the agent and runs it."""
 
 import sys
 

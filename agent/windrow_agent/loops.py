@@ -1,4 +1,4 @@
-"""The tasks and parts of an agent: what one of them meets is logged, and ends nothing else."""
+"""Runs the tasks and parts of an agent so that a failure of one is logged and ends no other."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager

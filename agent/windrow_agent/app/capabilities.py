@@ -1,4 +1,4 @@
-"""Rights that the agent was started with stay its own: what it starts gets none of them."""
+"""Keeps the Linux capabilities that the agent was started with from the programs that it starts."""
 
 import contextlib
 import ctypes

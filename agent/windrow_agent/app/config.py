@@ -1,4 +1,4 @@
-"""What one agent process is told: built once from arguments and environment, validated whole, printable.
+"""Configuration of one agent process: built once from arguments and environment, validated whole, printable.
 
 The only module of this process that reads the environment. Secrets come by file or standard input, never as arguments.
 """

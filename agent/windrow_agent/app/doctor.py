@@ -1,4 +1,5 @@
-"""What a person asks of an agent that is not running: what is wrong here (doctor), and take it away (uninstall)."""
+"""The commands `doctor`, which looks for what is wrong with this host, and `uninstall`, which deletes the agent's
+state."""
 
 import asyncio
 import http.client

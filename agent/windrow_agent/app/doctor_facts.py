@@ -1,4 +1,4 @@
-"""Gathers what core/doctor.py judges: files of the kernel, one word from a daemon, one ping of each Access.
+"""Gathers the facts that core/doctor.py judges: files of the kernel, one answer of a daemon, one ping of each Access.
 
 Each step has a deadline and none changes anything; what cannot be read is absent. Blocking.
 """

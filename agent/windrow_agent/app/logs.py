@@ -1,4 +1,4 @@
-"""The agent's log: one JSON object per line on standard error. It counts the bugs that are logged."""
+"""The agent's log: one JSON object per line on standard error, with a count of the bugs that are logged."""
 
 import sys
 import time

@@ -1,4 +1,5 @@
-"""The agent's entry point: parse, then join, run, simulate, end, examine or uninstall. The only place that wires."""
+"""The agent's entry point: parses the command line, then joins, runs, simulates, ends, examines or uninstalls. The only
+place that wires."""
 
 import asyncio
 import contextlib

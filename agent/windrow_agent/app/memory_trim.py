@@ -1,5 +1,5 @@
-"""Keeps the agent small in memory: one heap, and what only its start or a measurement needed is given back. Nothing is
-lost: the kernel reads a page of a program again when it is needed again.
+"""Keeps the agent small in memory: one heap, and memory that only the start or a measurement needed is given back.
+Nothing is lost: the kernel reads a page of a program again when the program needs it.
 
 A process that plays many hosts is kept even instead: what is done to all of its memory stops all of them at once.
 """

@@ -1,4 +1,4 @@
-"""What one agent counts of itself, for Prometheus on this host."""
+"""Metrics of the agent itself, for Prometheus on this host."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Runs speedtest-cli, an extra, as a child process with a deadline, for an owner who asks why his line is slow.
+"""Runs speedtest-cli, an extra, as a child process with a deadline, for an owner who asks why the host's line is slow.
 
 Nothing that it says leaves this machine: what the market counts, an Access measures itself (link/bandwidth_probe.py).
 """

@@ -1,5 +1,5 @@
-"""Fills a device's memory with a pattern, as far as there is room and time, and says what blocks of it hold. Blocking;
-for a child process."""
+"""Fills a device's memory with a pattern, as far as space and time allow, and reads blocks of it back. Blocking; for a
+child process."""
 
 import ctypes
 import struct

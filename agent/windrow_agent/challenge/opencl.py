@@ -1,4 +1,4 @@
-"""The one door to OpenCL: libOpenCL.so.1 by ctypes, as far as the challenge needs it. Blocking; for a child process.
+"""The adapter of OpenCL: libOpenCL.so.1 by ctypes, as far as the challenge needs it. Blocking; for a child process.
 
 Nothing is installed for it: the loader and a driver's part come with the card's driver (`/etc/OpenCL/vendors`). Every
 failure is a ComputeFailed that says which call failed and with which number (CL/cl.h of the Khronos headers).

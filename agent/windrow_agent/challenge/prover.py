@@ -1,4 +1,4 @@
-"""Does the work of a challenge on one device, and opens what is asked of it. Blocking; for a child process.
+"""Does the work of a challenge on one device, and opens the rows that are asked for. Blocking; for a child process.
 
 Nothing of a product is kept but one hash a row: a row that is opened is multiplied again, which takes a thousandth of
 the work. So it needs the memory of one factor and two slabs of rows, however many rounds there are.

@@ -1,4 +1,4 @@
-"""All cards of a host at once: one prover process for each, begun together once all are ready.
+"""Challenges all cards of a host at once: one prover process for each card, begun together once all are ready.
 
  start    every child compiles and takes its memory      │ barrier: the slowest is waited for, the failed are left out
  commit   every child is given its challenge in one go   │ spans are measured from that moment, by this process

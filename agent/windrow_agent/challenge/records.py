@@ -1,4 +1,4 @@
-"""What an agent and its prover say to one another over the child's stdin and stdout: a length, a mark, bytes. Pure."""
+"""Messages between an agent and its prover over the child's stdin and stdout: a length, a mark, bytes. Pure."""
 
 import struct
 from typing import Final

@@ -1,4 +1,4 @@
-"""The agent's end of a channel for challenges: a crew for the cards that are asked for, and what each of them says.
+"""Serves a channel for challenges: starts a prover for each card that is asked for, and sends the answers of the cards.
 
  plan ──▶ crew (a child a card) ──▶ ready or failure of each ──▶ challenge ──▶ commitment ──▶ selection ──▶ answer
  of a card whose answer was true ──▶ fill ──▶ filled ──▶ probe ──▶ values

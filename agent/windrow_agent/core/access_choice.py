@@ -1,5 +1,5 @@
-"""Which Access to dial, from round trips and what each says of itself; nearest first, and not for every millisecond.
-Pure.
+"""Chooses the Access to dial, from round trips and from the load that each Access tells: the nearest first, but not for
+every millisecond. Pure.
 
 An agent stays where it is unless another is at least 10 ms and a third nearer, or its own drains. Those that are about
 as near as each other come in an order of this host's own, by the room that each says it has, so that the hosts of a

@@ -1,4 +1,4 @@
-"""Accesses that kept messages back: the last choice for a while, and not out of question. Pure.
+"""Remembers Accesses that kept messages back: for a while they are the last choice, and never out of question. Pure.
 
 It may have been a fault; and a host that has no other goes on by such a one, which can only delay and drop. Else two of
 them would keep a host away that both still serve.

@@ -1,4 +1,5 @@
-"""One command on its host, from arrival to its one result; whatever happens twice has its effect once. Pure.
+"""The state machine of one command, from its arrival to its one result; a command that comes twice has its effect once.
+Pure.
 
     NEW ──Arrived──▶ RECEIVED ──Journaled──▶ ACCEPTED ──Begun──▶ RUNNING ──Finished──▶ SUCCEEDED
      │                                                              ├──Broke─────▶ FAILED

@@ -1,6 +1,4 @@
-"""How a workload is given the cards of its lease: NVIDIA's by id, those of others by the files in /dev that lead to
-them. Pure.
-"""
+"""Gives a workload the cards of its lease: NVIDIA's by id, those of other makers by their files in /dev. Pure."""
 
 import re
 from collections.abc import Iterable

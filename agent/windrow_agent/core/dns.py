@@ -1,5 +1,4 @@
-"""Questions to a name server and its answers as bytes and back: A, AAAA and SRV, and no more of RFC 1035 than that.
-Pure.
+"""Encodes questions to a name server and decodes its answers: A, AAAA and SRV, and no more of RFC 1035 than that. Pure.
 
 Whoever answers may lie, so reading is bounded before it begins: at most RECORDS_MAX records are looked at, names only
 point backwards, and what is not an answer to our own question is refused whole.

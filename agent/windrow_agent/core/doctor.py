@@ -1,5 +1,4 @@
-"""What is wrong with a host, from facts that a shell gathered: each check gives words, and a repair where one is due.
-Pure.
+"""The findings of `windrow-agent doctor`: judges facts of a host, and names a repair where one is due. Pure.
 
 A fact that is None was not to be had, and no verdict is made of it. Nothing here looks at the machine.
 """

@@ -1,4 +1,4 @@
-"""Whether a container still opens the GPUs it was given, from what the driver's own program says inside it. Pure.
+"""Judges from the output of nvidia-smi inside a container whether the container can still open its GPUs. Pure.
 
 `systemctl daemon-reload` and a reloaded driver can take the device rules from a running container, while the host sees
 nothing amiss (NVIDIA/nvidia-container-toolkit#48): what is open goes on, and whatever is opened next fails.

@@ -1,4 +1,4 @@
-"""What an image asks of this host's GPU driver, and whether the host has it: known before anything starts. Pure.
+"""Compares the GPU driver that an image requires with the host's driver, before anything starts. Pure.
 
 NVIDIA's images say it in their environment, as the toolkit that starts containers reads it: NVIDIA_REQUIRE_CUDA and
 its like, `cuda>=12.4 brand=tesla,driver>=535`, where a blank means or and a comma means and. Older images say

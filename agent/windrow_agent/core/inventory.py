@@ -1,4 +1,4 @@
-"""From what a host and its cards say of themselves to the Inventory that is sent. Pure.
+"""Builds the inventory that is sent to the Master from the facts of a host and its cards. Pure.
 
 Names come from hardware and owners and are hostile until cleaned; the Master cleans them again.
 """

@@ -1,4 +1,4 @@
-"""How often a host tells its inventory anew: at once, but not for ever. Pure.
+"""Limits how often a host sends its inventory: a change goes at once, many changes go together. Pure.
 
 A sensor that flaps changes what is the matter again and again. The first changes go as they come, then they are
 gathered; nothing is lost by that, since each telling holds all that is so, and heartbeats hold it as well.

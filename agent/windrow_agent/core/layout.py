@@ -1,4 +1,5 @@
-"""Which cards their owner lets be cut into which slices, and whether the Master may have it done now. Pure.
+"""Layouts of cards: the slices that an owner lets a card be partitioned into, and whether the Master may have it done
+now. Pure.
 
 The owner writes a layout for a card (`0=3g.40gb,2g.20gb,2g.20gb`); without one a card stays whole. The Master can ask
 for just this layout, or for the whole card again, and only while nobody uses the card.

@@ -1,4 +1,4 @@
-"""Who may hold a slot of this host and until when: the highest token per slot, and deadlines on the monotonic clock.
+"""Fencing of the slots of this host: the highest token seen per slot, and deadlines of leases on the monotonic clock.
 Pure.
 
 A token lower than the highest seen is fenced; the same token belongs to the workload that brought it first. A lease

@@ -1,4 +1,4 @@
-"""Whether a lease left its card as it found it: nothing runs, memory is free, the modes are the same. Pure."""
+"""Judges whether a lease left its card clean: no program runs, memory is free, modes are the same. Pure."""
 
 from collections.abc import Mapping
 

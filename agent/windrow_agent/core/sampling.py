@@ -1,4 +1,4 @@
-"""When the next sweep is due, and what one instant of everything is. Pure."""
+"""The schedule of samples: the instant of the next sweep, and the batches that samples are sent in. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The system calls that a process workload may not make: a filter of the kernel's (seccomp), as classic BPF. Pure.
+"""The seccomp filter of a process workload as classic BPF: the system calls that it may not make. Pure.
 
 They are those that container daemons refuse as well: what changes mounts, namespaces, modules, keys or clocks, and what
 has often been a way into the kernel. What is refused fails with EPERM; `clone3` fails with ENOSYS, whose flags a filter

@@ -1,4 +1,4 @@
-"""The system calls that a container may make: a profile as container daemons read it (seccomp). Pure.
+"""The seccomp profile of a container, as container daemons read it: the system calls that it may make. Pure.
 
 A daemon's own profile is as old as the daemon: older ones leave io_uring and sockets to the host of a virtual machine,
 Podman's new user namespaces as well. This one is the same everywhere, and refuses what the filter of processes refuses.

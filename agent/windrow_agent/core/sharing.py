@@ -1,5 +1,5 @@
-"""Which cards their owner shares among its own programs by MPS, in which parts, and what a program is told of its part.
-Pure.
+"""Cards that their owner shares among own programs by MPS: the parts of each card, and the environment of a program in
+a part. Pure.
 
 The owner writes the parts of a card in hundredths (`0=50,25,25`): of its threads and, by the same share, of its memory.
 What keeps such parts apart is software, and the fault of one program ends its neighbours: the Master gives them to the

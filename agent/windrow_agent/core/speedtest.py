@@ -1,4 +1,4 @@
-"""What speedtest-cli is asked and what its answer means. Pure; the tool itself is never imported, only run.
+"""The arguments of speedtest-cli and the meaning of its answer. Pure; the tool itself is never imported, only run.
 
 Its figures are what this host claims: an owner reads them, and no tier, placement or bill is made of them.
 """

@@ -1,4 +1,4 @@
-"""One workload on this host from its command to its removal, and the receipts that its life is billed by. Pure.
+"""The state machine of one workload, from its command to its removal, and the receipts that it is billed by. Pure.
 
     PREPARING ──Prepared──▶ [WAITING_VOLUMES ──VolumesCame──▶] [WAITING_FILES ──FilesCame──▶]
         [WAITING_MEMBERS ──MembersCame──▶] (start) ──Started──▶ RUNNING ──Ended──▶ EXITED

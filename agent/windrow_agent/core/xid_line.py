@@ -1,4 +1,4 @@
-"""What the NVIDIA driver writes of an XID into the kernel's log, taken apart. Pure.
+"""Parses the lines that the NVIDIA driver writes into the kernel's log for an XID. Pure.
 
 Forms seen in reports of drivers from 304 to 595: with and without `PCI:`, with pid and name, with both unknown, without
 them, with a MIG slice behind the address (ids in decimal, as the driver's open source prints them), as in

@@ -1,4 +1,4 @@
-"""AMD's cards as the driver amdgpu and the compute driver KFD tell them in sysfs; `amd_smi` adds what only it can.
+"""AMD's cards, read from the files of the driver amdgpu and the compute driver KFD in sysfs; `amd_smi` adds the rest.
 
 Sources: the kernel's documentation of amdgpu (gpu/amdgpu/thermal, driver-misc, ras) and of hwmon. Proved here on trees
 of files made after them, not on a card.

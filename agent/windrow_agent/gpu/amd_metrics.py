@@ -1,4 +1,4 @@
-"""Why a card of AMD holds its clocks down, from the table `gpu_metrics` that its driver hands out whole. Pure.
+"""Reads the reasons for low clocks of an AMD card from `gpu_metrics`, a binary table of its driver. Pure.
 
 Layouts: the kernel's kgd_pp_interface.h (gpu_metrics_v1_3, v1_6, v1_7), bits: its amdgpu_smu.h. Desktop cards and the
 MI200 have 1.3, a mask of what holds them down now; the MI300 has 1.6 or 1.7, counters of how long each reason did, so

@@ -1,4 +1,4 @@
-"""The one door to AMD's library amdsmi, which comes with ROCm and is used only where it can be loaded.
+"""The adapter of AMD's library amdsmi, which comes with ROCm and is used only where it can be loaded.
 
 It adds what sysfs does not tell: the energy counter, the width of the memory, the name that a card is sold by. Nothing
 raises from here; without it those figures are absent.

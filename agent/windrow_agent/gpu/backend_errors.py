@@ -1,4 +1,4 @@
-"""What a backend raised, which it must not, as an answer: our own bug is a condition and does not end the agent."""
+"""Turns an exception of a GPU backend into an answer: our own bug becomes a condition and does not end the agent."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

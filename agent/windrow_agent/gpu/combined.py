@@ -1,4 +1,4 @@
-"""All kinds of GPUs of one host behind the one port: NVIDIA's library and the kernel's files, whichever has cards.
+"""Combines all backends of one host behind the one port: NVIDIA's library and the kernel's files, whichever has cards.
 
 open       each is asked; one that is ready is enough      inventory   one that was refused is asked again
 a fault of a library: told as its own, so that all of them are opened anew

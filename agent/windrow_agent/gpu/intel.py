@@ -1,5 +1,5 @@
-"""Intel's cards as the drivers xe and i915 tell them in sysfs. Its tool xpu-smi takes seconds for one answer and is not
-asked.
+"""Intel's cards, read from the files of the drivers xe and i915 in sysfs. Intel's tool xpu-smi takes seconds for an
+answer and is not used.
 
 Sources: the kernel's ABI documents of sysfs-driver-intel-xe-hwmon and -i915-hwmon, and the notes in xe_gt_freq.c,
 xe_gt_idle.c and xe_gt_throttle.c. Neither driver counts programs, nor memory in use; those stay absent. Proved here on

@@ -1,4 +1,4 @@
-"""What the kernel says of an NVIDIA card, held against what the driver's library says of it.
+"""Compares the kernel's facts of an NVIDIA card with those of the driver's library, to catch a false library.
 
 Whoever puts a library of his own in the place of the driver's changes what NVML says, and none of these files: sysfs
 has the ids from the card's own configuration space, /proc/driver/nvidia the name and UUID from the kernel module. A

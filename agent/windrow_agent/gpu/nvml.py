@@ -1,4 +1,4 @@
-"""The one door to pynvml (nvidia-ml-py): NVIDIA cards behind the GpuBackend port.
+"""The adapter of pynvml (nvidia-ml-py): NVIDIA cards behind the GpuBackend port.
 
 NVML is a claim of the host, not proof. Every figure may be absent, every call may fail, and nothing raises from here.
 The library must never be used on both sides of a fork: children are executed, not forked.

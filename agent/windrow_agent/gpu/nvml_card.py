@@ -1,4 +1,4 @@
-"""One NVIDIA card as NVML answers for it: its facts, one sweep of it, and what it cannot say.
+"""One NVIDIA card behind NVML: its facts, one sweep of it, and the figures that it does not have.
 
 The library comes in as a value; only gpu/nvml.py imports it.
 """

@@ -1,4 +1,4 @@
-"""Numbers of nvml.h and of PCI that the NVML door acts on, and what they mean to us. Pure tables."""
+"""Numbers of nvml.h and of PCI that the NVML adapter acts on, with their meaning. Pure tables."""
 
 from pathlib import Path
 from typing import Final

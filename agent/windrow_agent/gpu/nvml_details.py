@@ -1,6 +1,5 @@
-"""What an NVIDIA card tells beyond the first facts, as proto's gpu_fields.py names it: modes, firmware, links, slices,
-errors. What may change is read once a minute with the facts, the rest once an hour; what a card does not say is left
-out.
+"""Further facts of an NVIDIA card, by the names of proto's gpu_fields.py: modes, firmware, links, slices, errors. Facts
+that may change are read once a minute, the rest once an hour; a fact that the card does not have is left out.
 
 The library comes in as a value and every call through `Ask`, which answers None for what a card cannot do.
 """

@@ -1,4 +1,5 @@
-"""What the parts of an NVIDIA card really do, from Hopper on: NVML's counters (GPM), as the difference of two samples.
+"""Reads how busy the units of an NVIDIA card are, from Hopper on: NVML's counters (GPM), as the difference of two
+samples.
 
 The library comes in as a value. A card that has none, or a driver that keeps them for root, tells nothing here.
 """

@@ -1,4 +1,4 @@
-"""The slices of an NVIDIA card (MIG): which there are, and how a card is cut into others and made whole again.
+"""The slices of an NVIDIA card (MIG): reads them, partitions a card into others, and makes it whole again.
 
 The library comes in as a value; only gpu/nvml.py imports it. A slice is a GPU instance with one compute instance over
 all of it. A cut that cannot be made leaves nothing half done: what was made for it goes, and the mode is set back.

@@ -1,4 +1,4 @@
-"""One wish to have a card cut: begun on the backend's thread, told to whoever waits once the facts are read anew."""
+"""One request to partition a card: performed on the backend's thread, answered once the facts are read anew."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""One card as the kernel's files tell it, whoever made it: what PCI says; its maker's class adds the rest.
+"""One card read from the kernel's files: the facts that PCI has of any card; a class per maker adds the rest.
 
 A card that no driver we read serves is shown by its PCI ids alone, and is not offered.
 """

@@ -1,4 +1,5 @@
-"""Small files of the kernel as values: a text, a number, a link's speed; None for what is not there or is nonsense.
+"""Reads small files of the kernel as values: a text, a number, the speed of a link; None for a file that is missing or
+holds nonsense.
 
 Every reader takes the root of the file system, so that a tree of files stands for a machine in the tests.
 """

@@ -1,4 +1,4 @@
-"""Short measured figures of this host for its tier, made in a child process with a deadline and the lowest priority.
+"""Short benchmarks of this host for its tier, run in a child process with a deadline and the lowest priority.
 
 cpu.sha256_bytes_per_s    SHA-256 over 1 MiB blocks on one thread per processor, all at once: integer work of all cores
 memory.copy_bytes_per_s   bytes copied (not read plus written) between buffers larger than caches, on up to 8 threads

@@ -1,4 +1,4 @@
-"""What the kernel's files say of this host beyond its first facts, by the names of proto's host_fields.py.
+"""Further facts of this host from the kernel's files, by the names of proto's host_fields.py.
 
 Every figure may be absent, and none costs more than a file; only the toolkit's version is a program's word, asked once.
 """

@@ -1,4 +1,4 @@
-"""The one door to psutil: facts and metrics of this host, read without waiting for anything but the disk of its data.
+"""The adapter of psutil: facts and metrics of this host, read without waiting for anything but the disk of its data.
 
 No process list (milliseconds, and none of our business); every figure may be absent.
 """

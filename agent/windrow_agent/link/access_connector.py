@@ -1,4 +1,5 @@
-"""Finds this host its Access and keeps it connected: measures, dials in order, moves when another is clearly nearer."""
+"""Connects this host to an Access and keeps it connected: measures, dials in order, moves when another is clearly
+nearer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable

@@ -1,4 +1,5 @@
-"""What measurements of a host's line may cost its owner: a ceiling of their rate, and bytes in one day, kept on disk.
+"""Limits what measurements of a host's line may cost its owner: a ceiling of their rate, and bytes per day, kept on
+disk.
 
 What a measurement may move at most is written down before it begins, and what it did move afterwards: neither a crash
 nor a restart makes a day's bytes anew. It measures nothing itself.

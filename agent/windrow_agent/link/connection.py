@@ -1,4 +1,5 @@
-"""One connection to an Access: greet, then send and receive until it ends. It decides nothing about workloads.
+"""One connection to an Access: greets, then sends and receives until the connection ends. It decides nothing about
+workloads.
 
 A single sender seals and sends, most urgent first: control, then evidence, then channels, then telemetry, so that a
 slow history never holds up a result.

@@ -1,4 +1,4 @@
-"""Joining a Master and staying a member: the certificate is renewed at half of its life, by the host's own key.
+"""Joins a Master and stays a member: the certificate is renewed at half of its life, by the host's own key.
 
 The calls themselves are windrow_proto.enrol's; they block and are made on a thread here.
 """

@@ -1,4 +1,5 @@
-"""Everything that goes up and must arrive: stored first, then offered to its lane's window, until the Master has it."""
+"""Sends everything that must arrive: each message is stored first, then offered to its lane's window until the Master
+has it."""
 
 import asyncio
 import functools

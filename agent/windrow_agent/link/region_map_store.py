@@ -1,4 +1,4 @@
-"""Keeps the newest map of Accesses for the next start: off the loop, and a moment after it came.
+"""Writes the newest map of Accesses to disk for the next start: off the loop, and a moment after the map came.
 
 A newer map comes whenever an Access has died. A host has better to do then than to wait for its disk, and until it is
 kept the older one leads to an Access as well.

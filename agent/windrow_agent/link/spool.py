@@ -1,4 +1,4 @@
-"""What this host has to tell the Master, on disk until the Master has it: the evidence lane and the telemetry lane.
+"""Keeps messages for the Master on disk until the Master has them, in two lanes: evidence and telemetry.
 
 Nothing is handed out for sending before it is on the disk. What is acknowledged goes; telemetry stays ten minutes or
 16 MiB longer, in case the Master loses what it acknowledged last. What a cap or damage forced out is told as a gap,

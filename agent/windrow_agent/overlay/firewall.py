@@ -1,4 +1,4 @@
-"""Who may open a connection in a private network: the workload alone, although it shares its host's network.
+"""The firewall of an overlay network: only the workload may open connections, although it shares its host's network.
 
 A connection is judged when it is opened. What is sent without one is answered by the kernels with a reset.
 """

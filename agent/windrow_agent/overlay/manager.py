@@ -1,4 +1,5 @@
-"""The private networks of this host: raised for a member, joined to its fellows as the Master asks, taken away with it.
+"""The overlay networks of this host: made for a member, linked to its peers as the Master asks, removed with the
+member.
 
 A device lives no longer than this process. After a restart the Master asks for the cords again, which raises it again;
 connections of the member that were open go on.

@@ -1,4 +1,4 @@
-"""One private network on this host: the device that its member uses, and a cord to each fellow.
+"""One overlay network on this host: the device that its member uses, and a link to each peer.
 
 Only packets between the member and a fellow pass, each by the cord of that fellow, and only connections that the
 workload itself opens or takes.

@@ -1,4 +1,4 @@
-"""This end of one cord: packets to the other end and from it, in TLS, through an Access that both dial.
+"""This host's end of a link between two members: packets both ways, in TLS, through an Access that both hosts dial.
 
 What the line does not take waits, up to a limit; then packets are lost, as on every network, and TCP inside slows down.
 An end of which nothing is heard for a minute is gone.

@@ -1,4 +1,5 @@
-"""Whether this host sees others, and they it: for a moment it listens, and looks where the Master says they listen."""
+"""Tests which other hosts this host reaches: it listens for a moment, and dials the places where the Master says that
+others listen."""
 
 import asyncio
 import secrets

@@ -1,4 +1,4 @@
-"""Whether this host can be in a private network: one is raised for a moment, and a connection to it is begun.
+"""Tests whether this host can be in an overlay network: makes one for a moment, and begins a connection to it.
 
 A firewall on the host itself that drops what comes to it drops what comes from a device of ours, too. So nothing less
 than an answer of the kernel says that it works.

@@ -1,4 +1,4 @@
-"""What a host tells of itself without being asked: its samples, its inventory, its events, what is the matter with it.
+"""Sends samples, inventory, events and conditions of this host to the Master, without being asked.
 
 It decides nothing and keeps nothing: everything goes to the outbox, which stores it and has it sent.
 """

@@ -1,4 +1,4 @@
-"""Limits by control groups for workloads that are processes, and the figures that those share with containers.
+"""Limits of process workloads by control groups, and the figures that those share with containers.
 
 A workload has one group (version 2), or one for each controller (version 1), below the agent's own or beside it. What
 is to be made is on the disk before it is: whoever removes the workload finds it there. Where no group can be made, the

@@ -1,4 +1,4 @@
-"""Workloads as containers, through the one door to the Docker SDK (it drives Podman's socket, too).
+"""Workloads as containers, by the adapter of the Docker SDK (it drives Podman's service, too).
 
 A container carries the marks of this host and is named after its workload and token, so that creating is finding.
 What lacks the mark is never looked at twice. The floor of isolation: no capabilities, no new privileges, bounded

@@ -1,4 +1,4 @@
-"""What differs between the daemons that speak Docker's protocol: Docker's own, and Podman's service."""
+"""Differences between the daemons that speak Docker's protocol: Docker's own, and Podman's service."""
 
 import json
 import os

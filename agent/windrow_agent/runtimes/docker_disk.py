@@ -1,4 +1,4 @@
-"""How much of the host's disk a container may fill, watched while it runs: on most file systems daemons have no quota.
+"""Limits the disk space of a container, by watching it while it runs: on most file systems daemons have no quota.
 
 Root is read-only, /tmp is memory, and logs have a limit of the daemon's; what grows is its volumes, also those that its
 image declares. One that is over its limit of bytes or of files is ended, and says so. Between two looks it may write

@@ -1,4 +1,4 @@
-"""How a container ended: what is kept once its end was seen, and whether that was its own or its host's doing.
+"""Records how a container ended, and whether that was its own doing or its host's.
 
 A daemon that is stopped ends its containers, and says afterwards what they said to that; of an end that it did not see,
 such as by a power cut, it makes up an exit code. So an end is a container's own if its daemon remembers it, and that

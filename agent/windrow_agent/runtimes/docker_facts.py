@@ -1,4 +1,5 @@
-"""What Docker is asked for and what its answers mean: names, labels, limits, times. It opens no connection itself."""
+"""Translates a workload to the terms of Docker, and Docker's answers back: names, labels, limits, times. It opens no
+connection itself."""
 
 import json
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""What a container daemon has of this host's own, found by our marks; what lacks them is never looked at twice."""
+"""Finds the containers and volumes of this host's agent by their labels; others are never looked at twice."""
 
 from typing import Any, Final
 

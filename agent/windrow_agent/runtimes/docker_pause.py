@@ -1,4 +1,4 @@
-"""Networks made ahead: a container that only waits holds one, and the next workload joins it.
+"""Makes networks ahead: a container that only waits holds one, and the next workload joins it.
 
 Of what a container's start takes, its network takes most: Docker 20.10 starts its own binary again to make one and to
 answer names in it. A workload that joins a network is its first and only tenant, and the holder goes with it; the pods

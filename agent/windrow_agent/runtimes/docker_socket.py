@@ -1,4 +1,4 @@
-"""What is asked of a container daemon with the standard library alone: the SDK loads with the first container only."""
+"""Calls a container daemon with the standard library alone: the Docker SDK is loaded with the first container only."""
 
 import http.client
 import json

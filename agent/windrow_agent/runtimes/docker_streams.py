@@ -1,4 +1,5 @@
-"""Docker's blocking streams as ours: logs, archives, executed commands, each in a thread that ends with its reader."""
+"""Turns Docker's blocking streams into asynchronous ones: logs, archives, executed commands, each in a thread that ends
+with its reader."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What a working folder was sent, entry by entry: content decides later whether the work has changed it."""
+"""Records the files that were sent into a working folder, so that files which the workload changed are known later."""
 
 import hashlib
 import json

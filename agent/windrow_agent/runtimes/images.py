@@ -1,4 +1,4 @@
-"""The images of one container daemon: found here or pulled with progress, and named by their digest.
+"""The images of one container daemon: finds them, pulls them with progress, and names them by their digest.
 
 The host's owner runs whatever his daemon has. A renter who does not own the host runs what this agent pulled without a
 login, or what the registry gives him now: never what the owner built or pulled himself, by no name, id or digest. What

@@ -1,4 +1,4 @@
-"""Looks into /proc for the listening sockets of one workload's processes; blocking, some milliseconds."""
+"""Finds the listening sockets of one workload's processes in /proc; blocking, some milliseconds."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Keeps a control daemon of NVIDIA's MPS for each card that is shared now: started for the first lease of a part,
+"""Runs a control daemon of NVIDIA's MPS for each card that is shared now: started for the first lease of a part,
 started again if it dies, ended with the last.
 
 The daemon is a process of its own session, so that it and its clients outlive this agent; what is noted of it in its

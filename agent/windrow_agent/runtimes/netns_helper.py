@@ -1,4 +1,5 @@
-"""The network of one process workload: made once, held by a process that only sleeps, and entered to connect in it.
+"""Makes the network namespace of one process workload, holds it with a process that only sleeps, and enters it to
+connect.
 
 Run by path with `python -I -S` and the standard library alone, since a process can enter a user namespace only while it
 has one thread. `hold` reads what is wanted from standard input and prints what it has made; `dial` and `tun` make a

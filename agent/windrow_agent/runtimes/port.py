@@ -1,4 +1,4 @@
-"""How one workload is prepared, run, watched and ended, whatever runs it; it decides nothing.
+"""The port of runtimes: how one workload is prepared, run, watched and ended, whatever runs it.
 
 Every call is answered or fails within its own deadline. `prepare`, `start`, `stop` and `remove` may be repeated: what
 is there already stays, and nothing runs twice. An adapter touches only what carries this host's own mark.

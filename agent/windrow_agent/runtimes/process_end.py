@@ -1,5 +1,5 @@
-"""How the end of a process is waited for that is no child of this one, how those of a workload's are brought about,
-and how what is left of it is taken away."""
+"""Waits for the end of a process that is no child of this one, ends the processes of a workload, and removes what they
+leave."""
 
 import asyncio
 import contextlib

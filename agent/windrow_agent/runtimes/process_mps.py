@@ -1,4 +1,4 @@
-"""The runtime `process` with parts of cards that MPS keeps apart: such a workload is a client of its card's daemon."""
+"""The runtime `process` with cards that are shared by MPS: a workload is a client of its card's control daemon."""
 
 import asyncio
 from collections.abc import Callable

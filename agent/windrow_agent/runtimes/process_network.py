@@ -1,4 +1,4 @@
-"""The network namespace of one process workload: made before it starts, entered to reach it, taken away with it.
+"""The network namespace of one process workload: made before the workload starts, entered to reach it, removed with it.
 
     ensure ──▶ network.json ──▶ the shim joins its pid ──▶ dial, device ──▶ end
 

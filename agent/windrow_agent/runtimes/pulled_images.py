@@ -1,4 +1,4 @@
-"""The record of the images that this agent pulled: their names, whose they are, and when they were last used.
+"""The record of images that this agent pulled: their names, whose they are, and when they were last used.
 
 It is also what the agent may take away again: nothing else.
 """

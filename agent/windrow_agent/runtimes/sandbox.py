@@ -1,4 +1,4 @@
-"""What a process workload is started with: its command line, environment, limits, and the sandbox that it is in.
+"""Prepares the start of a process workload: its command line, environment, limits, and its sandbox.
 
 Bubblewrap makes the sandbox: own user, process, IPC, host-name and network namespaces, no rights, a filter of system
 calls, and a root of its own in which there is what programs need and nothing of this host's users, services or agent.

@@ -1,4 +1,4 @@
-"""The root folder of a process workload: what of this host it sees, and what it finds instead of the rest.
+"""Builds the root folder of a process workload: the parts of this host that it sees, and stand-ins for the rest.
 
 It is made of what is named here. Nothing is hidden by covering it: what is not named was never there, so that nothing
 appears when something is taken away.

@@ -1,5 +1,5 @@
-"""What a process workload has for /dev/shm: a folder of its own there, or what its killed processes leave would hold
-memory until somebody finds it. Its name says whose it is, too: agents on one machine do not know each other's."""
+"""Gives a process workload a folder of its own as /dev/shm, so that memory which killed processes leave there is found
+and freed. Its name says whose it is: agents on one machine do not know each other's."""
 
 import contextlib
 import os

@@ -1,4 +1,5 @@
-"""The folder of a workload as a tar stream, from any byte of it on: the same bytes for as long as nothing changes.
+"""Packs the folder of a workload into a tar stream that can be read from any byte on: the same bytes as long as nothing
+changes.
 
 So a reader whose connection was cut asks for the rest. Every step down is taken by descriptor without following a link:
 what the workload swaps meanwhile is never read. What counts as changed is decided by content, not by time.

@@ -1,4 +1,4 @@
-"""Files of a renter into the folder of a workload: a tar archive, unpacked without trusting it or the workload.
+"""Unpacks a renter's tar archive into the folder of a workload, without trusting the archive or the workload.
 
 Refused are absolute names, `..`, devices, sparse files, links that lead out and names that pass through links. Every
 step down is taken by descriptor without following a link: what the workload swaps meanwhile leads nowhere. What root

@@ -1,4 +1,5 @@
-"""From a blocking thread to the event loop, bounded both ways, so that neither piles up what the other cannot take."""
+"""A pipe from a blocking thread to the event loop, bounded both ways, so that neither piles up what the other cannot
+take."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The one door to TUN: a network device whose packets this process reads and writes. It ends with this process.
+"""The adapter of TUN: a network device whose packets this process reads and writes. The device ends with this process.
 
 Asked of the kernel itself, by ioctl (netns_helper.py), so that no program has to be installed for it.
 """

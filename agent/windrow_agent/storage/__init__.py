@@ -1,1 +1,1 @@
-"""What this host keeps on its disk: the journal, caches of objects, checkpoints and volumes, free space."""
+"""Files that the agent keeps on this host: the journal, caches of objects, checkpoints and volumes, free space."""

@@ -1,4 +1,4 @@
-"""The caches of this host's leases, and the signed report when one of them ends. Loads the cache at its first use."""
+"""The caches of this host's leases, and the signed report when a cache is wiped. Loads the cache at its first use."""
 
 import asyncio
 from pathlib import Path

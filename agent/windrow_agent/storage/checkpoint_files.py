@@ -1,4 +1,4 @@
-"""Files of checkpoints in a folder that a workload writes, and may try to turn against us.
+"""Reads and writes files of checkpoints in a folder that a workload writes, and may try to turn against the agent.
 
 Every step down is taken by descriptor, from the folder that the runtime made, without following any link: whatever the
 workload swaps meanwhile, nothing outside is ever read or written. Blocking: for a thread.

@@ -1,4 +1,5 @@
-"""Moves checkpoints and volumes of workloads for the Master: sealed before they leave, opened where they came.
+"""Moves checkpoints and volumes of workloads for the Master: sealed before they leave this host, opened when they
+arrive.
 
 The Master asks over a channel (windrow_proto.checkpoints) and says for each piece where it goes: by a call to its store
 of objects, made for this one object, or over the channel itself. Keys of stores never come here; the data key of a

@@ -1,4 +1,4 @@
-"""Watches the room on the disk: says when there is none, keeps some for what must be written, and finds it again."""
+"""Watches the free space of the disk: reports a full disk, and holds a reserve for what must be written."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""What must not be forgotten when this host's power fails: commands, workloads, tokens, leases, deletes, the epoch.
+"""The journal of this host: commands, workloads, tokens, leases, deletes and the epoch, kept through a power cut.
 
 One record is one fact as it now is, so that reading any of them twice changes nothing. A write returns when it is on
 the disk. Compaction writes every fact still wanted into a fresh segment, syncs it and only then drops the older ones;

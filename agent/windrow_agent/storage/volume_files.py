@@ -1,4 +1,4 @@
-"""Files of a volume in a folder that a workload writes: looked at, read, and put back. Blocking: for a thread.
+"""Looks at, reads and puts back the files of a volume in a folder that a workload writes. Blocking: for a thread.
 
 As with checkpoints no link is ever followed (checkpoint_files.py). What files alone do not say is in an index that goes
 with them: links, empty folders, and which files are programs. Owners, other permissions and times are not kept: whoever

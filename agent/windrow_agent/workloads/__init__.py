@@ -1,1 +1,1 @@
-"""Workloads of this host: commands of the Master, their lives, and the channels into them."""
+"""Workloads of this host: the Master's commands, their states, and the channels into them."""

@@ -1,5 +1,5 @@
-"""The channels that the Master opens into this host's workloads: logs, commands, files in and out, tunnels; and to the
-host itself: challenges.
+"""Serves the channels that the Master opens into this host's workloads (logs, commands, files, tunnels) and to the host
+itself (challenges).
 
 Each side may send as many bytes as the other has given credit for; who takes bytes in gives credit back as it does. A
 channel lives no longer than its connection. Chunks are at most 64 KiB.

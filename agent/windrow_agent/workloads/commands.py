@@ -1,4 +1,4 @@
-"""Takes the Master's commands: journals them, answers for them, and has each done once, whatever repeats or crashes."""
+"""Executes the Master's commands: journals each, answers for it, and does it once, whatever repeats or crashes."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Looks from inside rented containers whether they still have their GPUs, and tells where one has not."""
+"""Checks from inside rented containers that they can still open their GPUs, and reports each container that cannot."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

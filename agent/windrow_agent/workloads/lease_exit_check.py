@@ -1,4 +1,4 @@
-"""What a lease finds on its cards and leaves there: remembers the modes at its start, looks again at its end.
+"""Checks the cards of a lease: remembers their modes when it starts, and compares when it ends.
 
 A driver lists a program's last memory for a moment after it ended, so the look is repeated before a card is called
 unclean. Where no card was ever read (an agent that only ends its workloads) there is nothing to judge by, and of a part

@@ -1,4 +1,4 @@
-"""Keeps the workloads of this host: starts, watches, bills, ends and removes them, and survives its own restarts.
+"""Manages the workloads of this host: starts, watches, bills, ends and removes them, and survives its own restarts.
 
 Every change is decided by core/workload.py, journaled, and only then told. Nothing is started twice: what a crash
 left half done is looked for in its runtime first.

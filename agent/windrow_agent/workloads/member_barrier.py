@@ -1,4 +1,5 @@
-"""Where the members of one cluster meet: waits of what is prepared, and whether this host can be met as it was told."""
+"""Holds a prepared member of a cluster back until it may start, and checks that this host has the member's address and
+ports."""
 
 import asyncio
 import errno

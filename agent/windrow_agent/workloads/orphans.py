@@ -1,4 +1,4 @@
-"""Removes what carries this host's mark and nobody asked for; what the journal still answers for is left alone."""
+"""Removes containers and processes with this host's mark that nobody asked for; those in the journal are left alone."""
 
 import contextlib
 from collections.abc import Mapping

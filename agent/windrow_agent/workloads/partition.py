@@ -1,4 +1,4 @@
-"""Has idle cards cut into slices when the Master asks and their owner allows it, one card at a time."""
+"""Partitions idle cards into slices when the Master asks and their owner allows it, one card at a time."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Keeps the folders of a workload that has ended until its volumes are saved, for a while: then they go in any case."""
+"""Keeps the folders of a workload that has ended until its volumes are saved, for a limited time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
