@@ -22,8 +22,8 @@ Note = Callable[[WindrowError], None]
 
 @contextmanager
 def ends_alone(what: str, name: str, note: Note) -> Iterator[None]:
-    """Whatever is met within ends that, and what comes after it goes on. In the log it is `<what>_failed` where the
-    world refused, which `note` hears of, too, and `<what>_crashed` where it is a bug."""
+    """Contains a failure within: the rest of the program goes on. The log names it `<what>_failed` where the world
+    refused, which `note` hears of, too, and `<what>_crashed` where it is a bug."""
     try:
         yield
     except WindrowError as error:

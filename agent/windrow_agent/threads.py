@@ -73,7 +73,7 @@ class ThreadRunner:
         return await future
 
     def at_once(self, work: Callable[[], T]) -> "asyncio.Future[T] | None":
-        """It takes a thread."""
+        """None: a call needs the thread."""
         return None
 
     def close(self) -> None:

@@ -56,19 +56,19 @@ class Config:
     metrics_port: int | None = None
     """Of /metrics on 127.0.0.1; None: not served."""
     layouts: Layouts = field(default_factory=dict)
-    """What cards may be cut into when the Master asks; empty: every card stays whole."""
+    """The slices that cards may be partitioned into when the Master asks; empty: every card stays whole."""
     shares: Shares = field(default_factory=dict)
     """The parts in which cards are shared by MPS among programs of their owner; empty: none is."""
     line: LineLimits = field(default_factory=LineLimits)
-    """What measurements of the line may cost."""
+    """Limits of measurements of the line."""
     seeds: tuple[Place, ...] = ()
-    """Where an Access is looked for when none of the map answers; empty: where joining was told."""
+    """Places to look for an Access when none of the map answers; empty: those that `join` was told."""
     speed_paths: tuple[str, ...] = ()
-    """What speedtest-cli measures, in order: an Access's mini server by its address; empty text: the internet."""
+    """Targets of speedtest-cli, in order: the address of an Access's mini server; empty text: the internet."""
 
 
 def default_data_dir() -> Path:
-    """Where an agent keeps its state when nobody says: the system's place for root, the user's own for others."""
+    """The folder of an agent's state when none is given: the system's place for root, the user's own for others."""
     if os.geteuid() == 0:
         return Path("/var/lib/windrow-agent")
     base = os.environ.get("XDG_DATA_HOME", "")

@@ -41,7 +41,7 @@ IP_MTU: Final = 14
 
 
 def machine(data_dir: Path, docker_url: str, root: Path = Path("/")) -> MachineFacts:
-    """What this machine says. root: where its files are looked for."""
+    """Reads the facts of this machine. root: the folder to look for its files in."""
     daemon, reason = _daemon(docker_url)
     confined = sandbox.find_sandbox(data_dir)
     users = _text(root / "proc/sys/kernel/unprivileged_userns_clone"), _text(root / "proc/sys/user/max_user_namespaces")
@@ -164,7 +164,7 @@ def _node(path: Path) -> Node:
 
 
 def _can_read(path: Path) -> bool | None:
-    """Whether it can be opened, which is where the kernel decides; None where there is no such file."""
+    """True if the file can be opened, which is where the kernel decides; None if there is no such file."""
     if not path.exists():
         return None
     try:

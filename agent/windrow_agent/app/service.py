@@ -70,7 +70,7 @@ FLUSH_NS: Final = 3 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What one agent is made of. identity: asked anew at each connection, since certificates are renewed.
+    """Everything that one agent is made of. identity: asked anew at each connection, since certificates are renewed.
 
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
     the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one; prover:
@@ -140,12 +140,12 @@ class AgentService:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing runs and nothing waits to be told."""
+        """True if nothing runs and nothing waits to be sent."""
         return self.workloads.running() == 0 and not self.outbox.is_evidence_waiting
 
     @property
     def is_certificate_refused(self) -> bool:
-        """Whether an Access turned this host's certificate away."""
+        """True if an Access refused this host's certificate."""
         return isinstance(self.connector.refused, CertificateRefused)
 
     def renewed(self, regions: RegionMap) -> None:

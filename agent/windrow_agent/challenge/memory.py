@@ -15,7 +15,8 @@ CHUNK_LINES: Final = 256
 """256 MiB by one buffer and one launch: a driver gives a quarter of its memory in one piece at least (OpenCL 1.2,
 CL_DEVICE_MAX_MEM_ALLOC_SIZE)."""
 FILL_S: Final = 20.0
-"""What is not filled by then is not filled: a card of 80 GB takes a few seconds at a tenth of its bandwidth."""
+"""The time to fill: a card of 80 GB takes a few seconds at a tenth of its bandwidth, and a block that is not filled by
+then stays empty."""
 
 
 class Memory:
@@ -45,7 +46,7 @@ class Memory:
         return Filled(self._lines)
 
     def values(self, probe: Probe) -> Values:
-        """What these blocks hold; raises ComputeFailed for one that was not written."""
+        """Returns the contents of these blocks; raises ComputeFailed for one that was not written."""
         if not all(0 <= number < self._lines * LINE_BLOCKS for number in probe.blocks):
             raise ComputeFailed("A block is asked for that was not written.")
         return Values(b"".join(self._read(number) for number in probe.blocks))

@@ -61,7 +61,8 @@ class Device:
 
     @property
     def fill_bytes(self) -> int:
-        """How much can be filled; none of a card that would take it from the host. (A processor is one in tests.)"""
+        """Bytes that can be filled; 0 for a card that would take them from the host. (A processor is such a card in
+        tests.)"""
         return self.memory_bytes if self.is_processor or not self.is_unified else 0
 
 

@@ -63,8 +63,8 @@ class ProverFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What one card came to. value: None where it failed, and then `failure` says how; span_ns: from the moment that
-    all were asked, on this host's monotonic clock: the host's word, and not what the Master judges by."""
+    """The result of one card. value: None if the card failed, and then `failure` says how; span_ns: from the moment
+    that all were asked, on this host's monotonic clock: the host's claim, by which the Master does not judge."""
 
     gpu_uuid: GpuUuid
     value: T | None

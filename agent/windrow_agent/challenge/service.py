@@ -27,7 +27,7 @@ log = structlog.get_logger()
 SPARE_S: Final = 60.0
 """Of the whole, beside the provers' own deadlines: for the Master to say what comes next."""
 HOLDER: Final = "challenge"
-"""Who holds a card while it is challenged, for whoever watches over its use."""
+"""The name that holds a card while it is challenged, for the checks of its use."""
 
 Hear = Callable[[], Awaitable[bytes | None]]
 Tell = Callable[[bytes], Awaitable[None]]
@@ -82,7 +82,7 @@ class ChallengeService:
 
 
 class _Talk:
-    """What is said of a crew that is ready."""
+    """The exchange with the Master, once the provers are ready."""
 
     def __init__(self, pool: ProverPool, hear: Hear, tell: Tell, reader: StepReader, plan: Plan) -> None:
         self._crew, self._hear, self._reader = pool, hear, reader
@@ -106,7 +106,7 @@ class _Talk:
             raise failed.exceptions[0] from failed
 
     def _work(self, gpu_uuid: GpuUuid, step: Step) -> Coroutine[Any, Any, None]:
-        """What one message of the Master's asks for; raises InvalidInput for what is out of turn."""
+        """Does the work that one message of the Master asks for; raises InvalidInput for a message out of turn."""
         before = self._asked.get(gpu_uuid)
         if gpu_uuid in self._plan.gpu_uuids and isinstance(step, Challenge | Selection | Fill | Probe):
             self._asked[gpu_uuid] = type(step)

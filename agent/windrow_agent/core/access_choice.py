@@ -24,7 +24,7 @@ BACKOFF_MAX_NS: Final = 15 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one ping found."""
+    """The result of one ping."""
 
     rtt_ns: int
     load_permille: int = 0
@@ -58,8 +58,8 @@ def second(
     current: str | None,
     held: str | None = None,
 ) -> str | None:
-    """Where to keep a second connection warm: the best in another region than the one in use, so that one outage does
-    not take both, or else the best other one. Only who answered a ping and does not drain.
+    """Chooses the Access for a second, warm connection: the best in another region than the one in use, so that one
+    outage does not take both, or else the best other one. Only an Access that answered a ping and does not drain.
 
     All than which none is clearly nearer are equals here, in this host's own order: whoever is measured while a crowd
     connects does not find the nearer one. held: where it is now; it stays there while that is among them.
@@ -99,7 +99,7 @@ def mixed(host_id: HostId, addresses: Iterable[str]) -> list[str]:
 
 
 def backoff_ns(attempt: int, uniform: float) -> int:
-    """How long to wait after `attempt` rounds without any Access (from 1): full jitter, doubling up to 15 s."""
+    """The pause after `attempt` rounds without any Access (from 1): full jitter, doubling up to 15 s."""
     return int(uniform * min(BACKOFF_MAX_NS, BACKOFF_NS * (1 << min(attempt, 10))))
 
 
@@ -140,7 +140,7 @@ def _by_nearness(
 
 
 def _own_turn(host_id: HostId, point: AccessPoint, measured: Mapping[str, Measured]) -> float:
-    """Where this one stands among equals for this host."""
+    """The place of this Access among equals, for this host."""
     room = max(1, LOAD_FULL_PERMILLE - measured[point.address].load_permille)
     return turn(f"{host_id}|{point.access_id}", room)
 

@@ -18,7 +18,7 @@ class Distrust:
         self._until_ns: dict[str, int] = {}
 
     def note(self, address: str, now_ns: int) -> None:
-        """It has kept messages back."""
+        """Notes that this Access has kept messages back."""
         self._until_ns = {one: until_ns for one, until_ns in self._until_ns.items() if until_ns > now_ns}
         self._until_ns[address] = now_ns + DISTRUST_NS
 

@@ -37,7 +37,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Where a copy of the Master's signed map lies; anybody may keep one, and nobody can change it."""
+    """The place of a copy of the Master's signed map; anybody may keep one, and nobody can change it."""
 
     url: str
 

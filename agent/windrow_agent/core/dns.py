@@ -14,7 +14,7 @@ from windrow_proto.dns_names import NAME_CHARS_MAX
 from windrow_proto.errors import InvalidInput
 
 UDP_BYTES_MAX: Final = 1232
-"""What we offer to take by UDP: nothing of this size is fragmented on the way (DNS flag day 2020)."""
+"""The size of a UDP answer that is offered: nothing of this size is fragmented on the way (DNS flag day 2020)."""
 TCP_BYTES_MAX: Final = 16_384
 """More than RECORDS_MAX records can need; a longer answer is not read."""
 RECORDS_MAX: Final = 64
@@ -37,7 +37,7 @@ _NO_SUCH_NAME: Final = 3
 
 
 class RecordType(IntEnum):
-    """What may be asked for, by its number on the line."""
+    """Types of records that may be asked for, by their number on the line."""
 
     A = 1
     AAAA = 28
@@ -64,7 +64,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said; nothing, where there is no such record. is_truncated: it has to be asked by TCP."""
+    """The records of a server's answer, maybe none. is_truncated: the question has to be asked by TCP."""
 
     is_truncated: bool = False
     addresses: tuple[str, ...] = ()

@@ -50,12 +50,12 @@ have none of their own."""
 
 KERNEL_FLOOR: Final = (4, 15)
 KERNEL_WANTED: Final = (5, 2)
-"""What runc's docs/cgroup-v2.md asks for on cgroup v2: before 4.15 devices are not confined, before 5.2 nothing can be
-frozen (https://github.com/opencontainers/runc/blob/main/docs/cgroup-v2.md)."""
+"""The requirements of runc's docs/cgroup-v2.md on cgroup v2: before 4.15 devices are not confined, before 5.2 nothing
+can be frozen (https://github.com/opencontainers/runc/blob/main/docs/cgroup-v2.md)."""
 
 
 class Level(StrEnum):
-    """How much a finding matters."""
+    """The severity of a finding."""
 
     OK = "ok"
     NOTE = "note"
@@ -93,7 +93,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """What a container daemon says of itself."""
+    """The facts that a container daemon tells of itself."""
 
     version: str
     runc: str
@@ -107,7 +107,7 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """What this machine says. Versions as their programs print them; cgroup: v1, hybrid or v2."""
+    """The facts of this machine. Versions as their programs print them; cgroup: v1, hybrid or v2."""
 
     kernel: str = ""
     cards: tuple[Card, ...] | None = None
@@ -333,7 +333,7 @@ def judge_clock(skew_ns: int) -> Finding:
 
 
 def judge_path(path: PathFacts) -> Iterator[Finding]:
-    """Whether one Access can be used, and what is peculiar about the way to it."""
+    """Judges whether one Access can be used, and names peculiarities of the way to it."""
     where = f"{path.name} at {path.address}"
     if not path.is_connected:
         repair = f"Let this host dial out to {path.address} (TCP); nothing has to be let in."
@@ -382,7 +382,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def judge_speed(speed: Speed) -> Finding:
-    """What the line carries; only told, the tier is made of what the Master has measured."""
+    """Reports the bandwidth of the line; a finding only, since the tier is made of the Master's measurements."""
     if speed.up_bits_per_s is None or speed.down_bits_per_s is None:
         return Finding("bandwidth", Level.NOTE, f"not measured: {speed.reason}", "Try again in a minute.")
     up, down = speed.up_bits_per_s / 1e6, speed.down_bits_per_s / 1e6

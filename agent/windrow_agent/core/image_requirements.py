@@ -29,7 +29,7 @@ Version = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """What the host has, as its driver says it; empty where it does not. capabilities: `8.0`, of the cards given."""
+    """The host's driver, as it describes itself; empty where it does not. capabilities: `8.0`, of the cards given."""
 
     version: str = ""
     cuda: str = ""
@@ -37,7 +37,7 @@ class Driver:
 
 
 def driver_of(uuids: frozenset[str], found: GpuInventory) -> Driver:
-    """What is known of the driver under these cards, or slices of them."""
+    """The known facts of the driver of these cards, or slices of them."""
     cards = [one for one in found.gpus if one.uuid in uuids or any(part.uuid in uuids for part in one.slices)]
     numbers = [(one.compute_capability_major, one.compute_capability_minor) for one in cards]
     known = tuple(f"{major}.{minor or 0}" for major, minor in numbers if major is not None)
@@ -78,7 +78,7 @@ def _asked(environment: Mapping[str, str], image: Mapping[str, object]) -> list[
 
 
 def _holds(asked: str, driver: Driver) -> bool:
-    """Whether any of the clauses holds; what nobody can read refuses nothing."""
+    """True if any of the clauses holds; a clause that cannot be parsed refuses nothing."""
     clauses = asked.split()[:CLAUSES_MAX]
     return any(all(_is_met(one, driver) for one in clause.split(",") if one) for clause in clauses)
 

@@ -35,7 +35,7 @@ _ID_REFUSED: Final = re.compile(r"[^A-Za-z0-9._:-]+")
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What one host says of itself, raw. Zero and empty where the system does not say."""
+    """The raw facts that one host tells of itself. Zero and empty where the system does not say."""
 
     hostname: str = ""
     os: str = ""
@@ -56,7 +56,7 @@ class HostReader(Protocol):
     simulated: bool
 
     def facts(self) -> HostFacts:
-        """What does not change while the agent runs."""
+        """Facts that do not change while the agent runs."""
 
     def sample(self) -> Mapping[int, int | None]:
         """Metric number to the wire's integer; None where the system does not say."""

@@ -23,7 +23,7 @@ Layouts = Mapping[str, tuple[str, ...]]
 
 
 def parse_layouts(texts: Iterable[str]) -> Layouts:
-    """What the owner wrote, one text a card: CARD=PROFILE,PROFILE. Raises InvalidInput with what is wrong."""
+    """Parses the owner's layouts, one text a card: CARD=PROFILE,PROFILE. Raises InvalidInput with the reason."""
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         card, mark, rest = text.partition("=")

@@ -85,7 +85,7 @@ def fence(book: LeaseBook, workload_id: WorkloadId, slots: tuple[SlotGrant, ...]
 
 
 def fence_delete(book: LeaseBook, spec: DeleteSpec) -> FencedBy | None:
-    """Whether a delete is too old: only if its own workload is known under a higher token."""
+    """Refuses a delete that is too old: only if its own workload is known under a higher token."""
     for slot in spec.slots:
         mark = book.marks.get(slot.slot_id)
         if mark is not None and mark.workload_id == spec.workload_id and slot.token < mark.token:

@@ -8,13 +8,14 @@ from windrow_proto.model import GpuFacts
 from windrow_proto.units import MIB
 
 Modes = Mapping[str, str]
-"""What a card is set to, by the name of the setting, both as people read them; absent: the card does not say."""
+"""The modes of a card, by the name of the setting, both as people read them; absent: the card does not say."""
 
 SILENT = "the driver did not answer for it, so nobody knows whether its memory is free"
 
 
 def modes(facts: GpuFacts) -> Modes:
-    """What a tenant must leave as it was. The power limit in force is none of it: boards move it by themselves."""
+    """The modes that a tenant must leave unchanged. The power limit in force is not among them: boards move it by
+    themselves."""
     switches = {
         "MIG mode": facts.mig_enabled,
         "MIG mode after a reset": facts.more.get("mig_pending"),
@@ -29,7 +30,8 @@ def modes(facts: GpuFacts) -> Modes:
 
 
 def left_behind(before: Modes, after: GpuLook | None) -> str:
-    """What is not as it was, in words; empty: all of it is. before: the modes when the lease began."""
+    """Names the differences that the lease left, in words; empty: there are none. before: the modes when the lease
+    began."""
     if after is None:
         return SILENT
     found = []

@@ -81,7 +81,7 @@ _EPERM, _ENOSYS = 1, 38
 _LOAD, _EQUAL, _GREATER, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _NUMBER, _ARCH, _FIRST, _SECOND = 0, 4, 16, 24
-"""Where struct seccomp_data has them; of arguments the lower half, in the order of both machines."""
+"""Offsets in struct seccomp_data; of arguments the lower half, in the order of both machines."""
 
 _Line = tuple[int, int, int, int]
 

@@ -38,7 +38,7 @@ class Share:
 
 
 def parse_shares(texts: Iterable[str]) -> Shares:
-    """What the owner wrote, one text a card: CARD=PERCENT,PERCENT. Raises InvalidInput with what is wrong."""
+    """Parses the owner's shares, one text a card: CARD=PERCENT,PERCENT. Raises InvalidInput with the reason."""
     found: dict[str, tuple[int, ...]] = {}
     for text in texts:
         card, mark, rest = text.partition("=")
@@ -98,7 +98,7 @@ def share_refusal(spec: WorkloadSpec, gpus: Collection[GpuFacts]) -> WindrowErro
 
 
 def environment(share: Share, pipe: str, log: str) -> Mapping[str, str]:
-    """What makes a program a client of the daemon there, within its part.
+    """The environment that makes a program a client of the daemon there, within its part.
 
     The memory limit is by the index of a visible card, of which there is one. Both limits are read from the environment
     when a program starts CUDA: one that changes its own environment before escapes them.

@@ -26,7 +26,7 @@ AWAITED: Final = {
     WorkloadPhase.WAITING_FILES: "waiting_files",
     WorkloadPhase.WAITING_MEMBERS: "waiting_members",
 }
-"""What is prepared waits in these; the step of its creation that says so."""
+"""The phases in which a prepared workload waits, and the step of its creation that says so."""
 TAKEN_AWAY: Final = "it was taken away on its host, by hand or by another program"
 """Why it ended where its runtime knows nothing of it any more."""
 _NOT_STARTED: Final = (WorkloadPhase.PREPARING, *AWAITED)
@@ -34,7 +34,7 @@ _NOT_STARTED: Final = (WorkloadPhase.PREPARING, *AWAITED)
 
 @dataclass(frozen=True, slots=True)
 class WorkloadState:
-    """What this host knows of a workload. running_ns and started_wall_ns are None before it started.
+    """The state of a workload on this host. running_ns and started_wall_ns are None before it started.
 
     modes: of its cards by the granted UUID, as it found them; faults: its slots that it did not leave so, and why.
     keeps_volumes: what it leaves in a volume is saved before it is removed.
@@ -101,7 +101,7 @@ class MembersCame:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """It runs."""
+    """The workload runs."""
 
     started_wall_ns: int
     running_ns: int
@@ -110,7 +110,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """It still runs and has run so long, by the runtime's records."""
+    """The workload still runs and has run so long, by the runtime's records."""
 
     running_ns: int
 
@@ -127,14 +127,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """It could not be prepared or started."""
+    """The workload could not be prepared or started."""
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class EndAsked:
-    """It is to end: deleted, its lease lapsed, or the host stops."""
+    """The workload is to end: deleted, its lease lapsed, or the host stops."""
 
     reason: str
 
@@ -312,7 +312,7 @@ _BY_ITSELF: Final = frozenset({"unpaid", "lease_lapsed", "fenced", "host_stopped
 
 
 def observed(state: WorkloadState) -> ObservedWorkload:
-    """What the Master is told of this workload."""
+    """The workload as the Master is told of it."""
     is_ending = state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.GONE)
     why = state.end_reason if is_ending and state.end_reason in _BY_ITSELF else ""
     return ObservedWorkload(

@@ -54,7 +54,7 @@ def parse(line: str) -> XidLine | None:
 
 
 def same_card(line: XidLine, bus_id: str) -> bool:
-    """Whether a line is about the card at this bus id, as NVML writes it (`00000000:3B:00.0`)."""
+    """True if a line is about the card at this bus id, as NVML writes it (`00000000:3B:00.0`)."""
     parts = bus_id.partition(".")[0].split(":")
     try:
         return tuple(int(part, 16) for part in parts) == line.bus

@@ -29,7 +29,7 @@ _PAGE: Final = re.compile(r"^0x[0-9a-f]+\s*:\s*0x[0-9a-f]+\s*:\s*([RPF])$", re.I
 
 
 def is_card(device: Path) -> bool:
-    """Whether this is a card of its own, not the graphics of a processor."""
+    """True if this is a card of its own, not the graphics of a processor."""
     memory = files.number(device / "mem_info_vram_total")
     hwmon = files.hwmon_of(device)
     is_limited = hwmon is not None and (hwmon / "power1_cap").exists()
@@ -143,7 +143,8 @@ class AmdCard(SysfsCard):
         return found
 
     def _pages(self) -> dict[str, int] | None:
-        """How many bad pages are retired (R), wait for it (P) or could not be (F); None where nobody counts."""
+        """Counts the bad pages that are retired (R), wait for it (P) or could not be retired (F); None if nobody
+        counts."""
         file = self.device / "ras/gpu_vram_bad_pages"
         if not file.exists():
             return None

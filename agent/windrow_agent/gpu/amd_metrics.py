@@ -22,7 +22,7 @@ _MASK_AT: Final = 112
 _COUNTERS_AT: Final = {6: 36, 7: 44}
 """Of five counters of 32 bits, by the revision."""
 _COUNTERS: Final = (HEAT_BY_HARDWARE, POWER_CAP, HEAT_BY_SOFTWARE, HEAT_BY_SOFTWARE, HEAT_BY_SOFTWARE)
-"""What each stands for: a processor hot, package power, heat of the socket, of the regulators, of the memory."""
+"""The meaning of each counter: a processor hot, package power, heat of the socket, of the regulators, of the memory."""
 _REASONS: Final[Mapping[range, int]] = {
     range(8): POWER_CAP,
     range(16, 24): POWER_CAP,
@@ -35,15 +35,15 @@ _UNSAID: Final = (1 << 64) - 1, (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one table says. reasons: NVML's bits, None where nothing can be said yet or at all; counters: to compare the
-    next table with."""
+    """The reading of one table. reasons: NVML's bits, None if nothing can be said yet or at all; counters: for the
+    comparison with the next table."""
 
     reasons: int | None = None
     counters: tuple[int, ...] | None = None
 
 
 def held_by(table: bytes, before: Held = Held()) -> Held:
-    """What holds the clocks down by this table. before: what the one before it said."""
+    """Reads the reasons for low clocks from this table. before: the reading of the table before it."""
     if len(table) < _HEAD.size:
         return Held()
     size, table_format, revision = _HEAD.unpack_from(table)

@@ -16,7 +16,7 @@ class FailedCall:
 
 
 def answered(call: str, work: Callable[[], object]) -> object:
-    """What the backend answers, or that it failed. call: which one, for the log."""
+    """Returns the backend's answer, or FailedCall. call: the name of the call, for the log."""
     try:
         return work()
     except BlockingIOError:

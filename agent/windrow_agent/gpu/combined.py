@@ -35,7 +35,7 @@ class CombinedGpus:
 
     @property
     def waits(self) -> bool:
-        """Whether one of those that are open sleeps in `events`."""
+        """True if one of the open backends sleeps in `events`."""
         return any(backend.waits for backend in self._open)
 
     @property
@@ -80,7 +80,7 @@ class CombinedGpus:
         return tuple(health for backend in self._open for health in backend.health())
 
     def conditions(self) -> tuple[Condition, ...]:
-        """What is the matter with any of them; a kind that is not open beside one that is, under its own name."""
+        """Conditions of all backends; a backend that is not open beside one that is, under its own name."""
         found = [condition for backend in self._open for condition in backend.conditions()]
         for at, refused in self._refused.items():
             if self._open and refused.code not in QUIET:
@@ -89,7 +89,7 @@ class CombinedGpus:
         return tuple(found)
 
     def events(self, timeout_s: float) -> list[GpuEvent]:
-        """What happened to any of them; who waits is asked last, so that it is not waited for in vain."""
+        """Events of all backends; the one that waits is asked last, so that it is not waited for in vain."""
         found: list[GpuEvent] = []
         for backend in sorted(self._open, key=lambda one: one.waits):
             found += backend.events(0 if found else timeout_s)

@@ -37,7 +37,7 @@ THROTTLE: Final = {
 
 
 def is_card(device: Path, address: str) -> bool:
-    """Whether this is a card of its own, not the graphics of a processor."""
+    """True if this is a card of its own, not the graphics of a processor."""
     return files.driver_of(device) in DRIVERS and address.split(":")[1] != ON_THE_PROCESSOR
 
 
@@ -54,7 +54,7 @@ class IntelCard(SysfsCard):
 
     @property
     def _engine(self) -> Path:
-        """Where the first graphics unit of the first tile has its files."""
+        """The folder of the first graphics unit of the first tile."""
         xe = self.device / "tile0/gt0"
         minor = next(iter(files.entries(self.device / "drm", "card*")), self.device / "drm/card")
         return xe if xe.is_dir() else minor / "gt/gt0"

@@ -19,7 +19,8 @@ UNKNOWN: Final = "?"
 
 
 def differences(facts: GpuFacts, pci_devices: Path = PCI_DEVICES, driver_gpus: Path = DRIVER_GPUS) -> tuple[str, ...]:
-    """Where the kernel contradicts the library, in words with both values; empty where it agrees or says nothing."""
+    """Names the facts in which the kernel contradicts the library, with both values; empty if it agrees or says
+    nothing."""
     domain, _, rest = facts.pci_bus_id.lower().partition(":")
     if not rest or "/" in rest or not _is_hex(domain):
         return ()

@@ -73,7 +73,7 @@ class NvmlBackend:
         self._driver_version = ""
         self._cuda_version = ""
         self._system: nvml_details.More = {}
-        """What the library says for all cards at once."""
+        """Facts that the library tells for all cards at once."""
 
     # --- opening and closing ---------------------------------------------------------------------
 
@@ -267,11 +267,11 @@ class NvmlBackend:
         self._fault = Condition(BREAKING[error.code], detail=str(error))
 
     def health(self) -> tuple[GpuHealth, ...]:
-        """What the last sweep saw of each card."""
+        """The health of each card as of the last sweep."""
         return tuple(card.health() for card in self._cards)
 
     def conditions(self) -> tuple[Condition, ...]:
-        """What stands since opening, lost cards, and the library's own fault."""
+        """Conditions since opening, lost cards, and the library's own fault."""
         found = list(self._standing)
         for card in self._cards:
             if card.lost:
@@ -394,7 +394,7 @@ class NvmlBackend:
             self._listen()
 
     def leased(self, uuids: frozenset[str]) -> None:
-        """What runs on these is ours. Real cards show their load by themselves."""
+        """The cards that our workloads hold. Real cards show their load by themselves."""
         self._leased = uuids
 
 
@@ -406,7 +406,7 @@ def _of_line(card: Card, line: XidLine) -> GpuEvent:
 
 
 def _is_same(logged: GpuEvent, event: GpuEvent) -> bool:
-    """Whether a line of the log is about what the driver told; one of the two may not know the slice."""
+    """True if a line of the log is about the driver's event; one of the two may not know the slice."""
     ours = (event.kind, event.uuid, event.number)
     parts = {logged.slice_uuid, event.slice_uuid} - {""}
     return (logged.kind, logged.uuid, logged.number) == ours and len(parts) < 2

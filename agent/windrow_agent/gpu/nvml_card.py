@@ -359,7 +359,7 @@ class Card:
         return GpuLook(facts, used, len({int(one.pid) for found in known for one in found}) if known else None)
 
     def health(self) -> GpuHealth:
-        """What the last sweep saw."""
+        """The health of the card as of the last sweep."""
         return GpuHealth(
             uuid=self.uuid,
             is_lost=self.lost,
@@ -378,12 +378,12 @@ class Card:
 
 
 def address(handle: Any) -> int:
-    """Where a handle points: what tells two handles apart."""
+    """The address that a handle points to, by which two handles are told apart."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
 def _key(argument: object) -> object:
-    """What tells this argument apart from another; handles and structs are not hashable."""
+    """A key that tells this argument apart from another; handles and structs are not hashable."""
     return argument if argument is None or isinstance(argument, int | tuple) else address(argument)
 
 

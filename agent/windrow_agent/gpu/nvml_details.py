@@ -132,7 +132,7 @@ def neighbours(ask: Ask, others: Mapping[int, Any]) -> More:
 
 
 def lasting(ask: Ask, active: object) -> More:
-    """What stays as it is while a card is in use. active: how many of its NVLinks are up."""
+    """Reads the facts that stay the same while a card is in use. active: the number of its NVLinks that are up."""
     found: dict[str, int | str | None] = {name: text(ask(call)) for name, call in TEXTS.items()}
     found |= _words(ask, MAKE)
     for name, kind in THRESHOLDS.items():
@@ -173,7 +173,7 @@ def modes(ask: Ask) -> More:
 
 
 def fields(ask: Ask) -> dict[str, int | str]:
-    """What one batched call tells; each field has its own return code."""
+    """Reads the fields of one batched call; each field has its own return code."""
     found: dict[str, int | str] = {FIELD_IDS[at]: value for at, value in field_values(ask, FIELDS).items()}
     if "recovery_action" in found:
         found["recovery_action"] = RECOVERY.get(int(found["recovery_action"]), str(found["recovery_action"]))
@@ -225,7 +225,7 @@ def _processors(sets: Any) -> str | None:
 
 
 def _fabric(nvml: Any, ask: Ask) -> str | None:
-    """Whether the NVSwitch fabric has this card; None for a card without one."""
+    """True if the NVSwitch fabric has this card; None for a card without one."""
     made = getattr(nvml, "c_nvmlGpuFabricInfo_v2_t", None)
     info = made() if made is not None else None
     if info is None or ask("nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:
@@ -242,7 +242,7 @@ def _sram(nvml: Any, ask: Ask) -> int | None:
 
 
 def _each(others: Mapping[int, Any], said: Callable[[Any], str | None]) -> str | None:
-    """What is said of each other card, those with the same together: `one switch: 1 2 3; between NUMA nodes: 4`."""
+    """Describes the link to each other card, equal links together: `one switch: 1 2 3; between NUMA nodes: 4`."""
     by_word: dict[str, list[int]] = {}
     for index, handle in sorted(others.items()):
         word = said(handle)
@@ -260,7 +260,7 @@ def _peers(ask: Ask, others: Mapping[int, Any]) -> str | None:
 
 
 def _links_up(ask: Ask, count: object) -> int | None:
-    """How many of its NVLinks are up."""
+    """The number of its NVLinks that are up."""
     if not isinstance(count, int) or count <= 0:
         return None
     states = [ask("nvmlDeviceGetNvLinkState", link) for link in range(min(count, LINKS_MAX))]
@@ -280,7 +280,7 @@ def _link_ends(ask: Ask) -> More:
 
 
 def _slice_kinds(ask: Ask) -> dict[str, int | str | None]:
-    """How many MIG slices the card can have, and of which kinds they can be."""
+    """The number of MIG slices that the card can have, and their possible kinds."""
     most = whole(ask("nvmlDeviceGetMaxMigDeviceCount"), 0, 100)
     if not most:
         return {}

@@ -25,7 +25,7 @@ from windrow_proto.model import GpuSlice, Isolation
 from windrow_proto.units import MIB
 
 MARK: Final = "MIG "
-"""What stands before the profile in the names of slices and of profiles."""
+"""The word before the profile in the names of slices and of profiles."""
 COMPUTE_PROFILES: Final = 9
 """Kinds of compute instances that nvml.h has."""
 Instances = Mapping[tuple[int, int], str]

@@ -25,7 +25,7 @@ More = dict[str, int | str]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a card is. root: of the file system; device: its folder; address: on the bus."""
+    """The place of a card. root: of the file system; device: its folder; address: on the bus."""
 
     root: Path
     device: Path
@@ -33,11 +33,11 @@ class Place:
 
 
 class SysfsCard:
-    """What is read of any card. The maker's class says more in `_more_facts`, `_read` and `_read_slowly`."""
+    """Reads the facts that any card has. A maker's class adds its own in `_more_facts`, `_read` and `_read_slowly`."""
 
     vendor: ClassVar[str] = ""
     is_served: ClassVar[bool] = False
-    """Whether this class knows the driver's files, so that the card may be offered."""
+    """True if this class knows the driver's files, so that the card may be offered."""
 
     def __init__(self, place: Place, index: int, maker: str = "") -> None:
         self.place, self.device = place, place.device
@@ -114,7 +114,7 @@ class SysfsCard:
         return found
 
     def health(self) -> GpuHealth:
-        """What the last sweep saw."""
+        """The health of the card as of the last sweep."""
         return replace(self._health, is_lost=self.lost)
 
     def look(self) -> GpuLook:

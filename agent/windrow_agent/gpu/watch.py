@@ -145,23 +145,23 @@ class GpuWatch:
 
     @property
     def listens(self) -> bool:
-        """Whether the call in flight is only a wait for events."""
+        """True if the call in flight is only a wait for events."""
         return self._call is not None and self._call.kind is _Kind.LISTEN
 
     @property
     def is_sweep_due(self) -> bool:
-        """Whether a sweep was asked for, has not ended, and may still end soon."""
+        """True if a sweep was asked for, has not ended, and may still end soon."""
         asked = self._sweep_wanted is not None or (self._call is not None and self._call.kind is _Kind.SWEEP)
         return asked and self._is_open and not self._stalled
 
     @property
     def is_ready(self) -> bool:
-        """Whether the backend is open and answering."""
+        """True if the backend is open and answers."""
         return self._is_open and not self._stalled
 
     @property
     def series(self) -> tuple[tuple[str, int], ...]:
-        """What the last sweep read, to be shown absent while there is no newer one."""
+        """The series that the last sweep read, to be shown absent while there is no newer sweep."""
         return self._series
 
     def conditions(self) -> tuple[Condition, ...]:
@@ -193,7 +193,8 @@ class GpuWatch:
         self._inventory_wanted = True
 
     def set_leases(self, leases: Callable[[], Mapping[str, str]]) -> None:
-        """Where to ask which GPU is held by which workload; asked at each sweep and event, so that no start is late."""
+        """Sets the function that tells which workload holds which GPU; it is called at each sweep and event, so that no
+        start is late."""
         self._leases = lambda: self._with_cards(leases())
         self._backend.leased(frozenset(self._leases()))
 
@@ -244,13 +245,13 @@ class GpuWatch:
         return fresh
 
     def take_events(self) -> list[Event]:
-        """What happened since the last call."""
+        """Takes the events since the last call."""
         events, self._events = self._events, []
         return events
 
     @property
     def has_events(self) -> bool:
-        """Whether `take_events` has any."""
+        """True if `take_events` has any."""
         return bool(self._events)
 
     # --- one step --------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def _toolkit() -> str:
 
 
 def clock() -> dict[str, int | str | None]:
-    """What the kernel says of its clock: whether somebody sets it. Reading it needs no right."""
+    """Reads from the kernel whether somebody sets its clock. The call needs no privilege."""
     room = ctypes.create_string_buffer(_ADJTIMEX_BYTES)
     try:
         state = ctypes.CDLL(None).adjtimex(room)

@@ -43,7 +43,8 @@ class PsutilHost:
     # --- facts -----------------------------------------------------------------------------------
 
     def facts(self) -> HostFacts:
-        """What this host is. Processors and memory are those this process may use: a container's, not its host's."""
+        """Reads the facts of this host. Processors and memory are those this process may use: a container's, not its
+        host's."""
         return HostFacts(
             hostname=platform.node(),
             os=self._os_name(),

@@ -96,7 +96,7 @@ Ask = Callable[[Judge], Awaitable[None]]
 
 
 class Canaries(Protocol):
-    """What asks the Master, over a second Access, about the connection by the first."""
+    """Canaries of the connection to the first Access, answered by the Master over a second one."""
 
     def canary(self) -> bytes:
         """A letter to send; empty when there is nothing to ask."""
@@ -118,7 +118,7 @@ async def ask_nobody(judge: Judge) -> None:
 
 
 def named(error: WindrowError) -> WindrowError:
-    """What the other side said, if it said anything."""
+    """The error that the other side named, or else this one."""
     return error.__cause__ if isinstance(error.__cause__, WindrowError) else error
 
 
@@ -133,8 +133,8 @@ def told_s(error: WindrowError) -> float:
 
 
 class AccessConnector:
-    """Where this host is connected. serve runs one connection to its end and raises what ended it; prepare greets by
-    one that serves when this one has died.
+    """Keeps this host connected to an Access. serve runs one connection to its end and raises the error that ended it;
+    prepare greets by one that serves when this one has died.
 
     ask, look: only while no Access of the map answers a ping, first for a newer map, then for addresses beyond it. Of
     these only those are dialled that answered a ping, whose handshake shows that our authority made them an Access.
@@ -169,13 +169,13 @@ class AccessConnector:
         self._busy_until_ns: dict[str, int] = {}
         self._distrust = Distrust()
         self._told: set[str] = set()
-        """Whose last word was when to come back: it is there, and each round trip of a ping counts there as a call."""
+        """Accesses whose last word was when to come back: they are there, and a ping counts there as a call."""
         self._warm: Second | None = None
         self._let_go: WarmLink | None = None
 
     @property
     def answer(self) -> PingAnswer | None:
-        """What the Access in use said when pinged last."""
+        """The last answer of the Access in use to a ping."""
         return self.answers.get(self.address) if self.address is not None else None
 
     def move(self) -> None:
@@ -221,14 +221,14 @@ class AccessConnector:
         return False
 
     def _busy_ns(self, address: str) -> int:
-        """How long from now this Access wants to be left alone."""
+        """The time that this Access still wants to be left alone."""
         return max(0, self._busy_until_ns.get(address, 0) - self._clock.monotonic_ns())
 
     def _distrust_ns(self, address: str) -> int:
         return self._distrust.left_ns(address, self._clock.monotonic_ns())
 
     def _is_any_there(self) -> bool:
-        """Whether any Access of the map answered the last ping, or said when to come back."""
+        """True if any Access of the map answered the last ping, or said when to come back."""
         return any(point.address in self.answers or point.address in self._told for point in self.regions.points)
 
     async def _asked(self) -> bool:
@@ -332,8 +332,8 @@ class AccessConnector:
         return is_anew
 
     async def _dialled(self, address: str) -> Callable[[], Awaitable[None]]:
-        """What serves a stream to this Access: the one that is ready there, or a new one, on the connection kept warm
-        if that still lives."""
+        """Returns the function that serves a stream to this Access: the one that is ready there, or a new one, on the
+        warm connection if that still lives."""
         if self._warm is not None and self._warm.address != address:
             await self._cool()
         second, self._warm = self._warm, None
@@ -475,7 +475,7 @@ class AccessConnector:
             await self._cool()
 
     def _second(self, held: str | None = None) -> str | None:
-        """Where the second connection belongs, which is at `held` now."""
+        """Chooses the Access of the second connection, which is at `held` now."""
         return access_choice.second(self._host_id, self.regions, self._able(), self.address, held)
 
     async def _ping_warm(self, second: Second) -> None:

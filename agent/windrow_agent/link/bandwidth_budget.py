@@ -16,7 +16,7 @@ from windrow_proto.ports import Clock, Disk
 from windrow_proto.units import DAY, MIB, SECOND
 
 DAY_MIB: Final = 4096
-"""Where the owner says nothing: more than the Master's four or five rounds of a day by three relays."""
+"""The daily budget if the owner sets none: more than the Master's four or five rounds of a day by three relays."""
 DAY_MIB_MIN: Final = 64
 """Of what the owner may say: one measurement of LEAST_BYTES each way."""
 DAY_MIB_MAX: Final = 1 << 20
@@ -29,8 +29,8 @@ FILE_BYTES_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class LineLimits:
-    """What the owner allows. ceiling_bps: of each direction, in bit/s, 0: none; day_bytes: both directions of a UTC
-    day."""
+    """The limits that the owner sets. ceiling_bps: of each direction, in bit/s, 0: none; day_bytes: both directions of
+    a UTC day."""
 
     ceiling_bps: int = 0
     day_bytes: int = DAY_MIB * MIB
@@ -44,8 +44,8 @@ class BandwidthBudget:
         self._disk, self._directory, self._runner, self._clock = disk, directory, runner, clock
 
     async def take(self, spec: BandwidthSpec) -> BandwidthSpec:
-        """What of this may be measured now; it counts as moved until `settle`. Raises TooMany where too little is
-        left of the day."""
+        """Takes the part of this measurement that is affordable now; it counts as moved until `settle`. Raises TooMany
+        if too little is left of the day."""
         ceiling_bytes = self.limits.ceiling_bps * spec.duration_ns // (8 * SECOND)
         cap_bytes = min(spec.cap_bytes, ceiling_bytes) if self.limits.ceiling_bps else spec.cap_bytes
         day, used = await self._today()

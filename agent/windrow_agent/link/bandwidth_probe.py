@@ -68,7 +68,7 @@ async def measure(
 
 
 def is_busy(error: Unavailable) -> bool:
-    """Whether the relay was busy with others, so that nothing was moved."""
+    """True if the relay was busy with others, so that nothing was moved."""
     closed = error.__cause__
     return isinstance(closed, LinkClosed) and isinstance(closed.__cause__, TooMany)
 

@@ -61,7 +61,7 @@ LETTER_BYTES_MAX: Final = 4096
 
 
 class Receiver(Protocol):
-    """What is done with the Master's messages."""
+    """The receiver of the Master's messages."""
 
     async def welcomed(self, welcome: Welcome, connection: "Connection") -> None:
         """The connection serves from now on. A second one was welcomed a while ago."""
@@ -72,7 +72,7 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a hello says of this host."""
+    """The facts of this host in a hello."""
 
     agent_version: str
     generation: int
@@ -262,7 +262,7 @@ class Connection:
                 await wake.wait()
 
     async def _send_samples(self, records: list[tuple[Record, FrameClass]]) -> None:
-        """What is ready goes together, as far as what is more urgent can wait behind it."""
+        """Sends all ready samples together, as far as more urgent messages can wait behind them."""
         frames = (self._sealed(one.kind, Lane.TELEMETRY, kind, encode_record(one)) for one, kind in records)
         for message in gathered(frames):
             await self._link.send(message)
@@ -346,12 +346,13 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages may be sent."""
+        """True if messages may be sent."""
         return self.session.phase is Phase.OPEN
 
 
 def _first(errors: "BaseExceptionGroup[WindrowError]") -> WindrowError:
-    """What to tell of several failures at once: the first that is more than the line's own end, or that has a cause."""
+    """Chooses one of several failures to report: the first that is more than the line's own end, or that has a
+    cause."""
     found: list[WindrowError] = []
     todo: list[BaseException] = [errors]
     while todo:

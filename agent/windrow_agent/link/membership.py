@@ -54,7 +54,7 @@ def save_seeds(data_dir: Path, seeds: Sequence[Place]) -> None:
 
 
 def load_seeds(data_dir: Path) -> tuple[Place, ...]:
-    """What `save_seeds` kept; what cannot be read is no place to look, and is logged."""
+    """Reads the places that `save_seeds` wrote; a place that cannot be read is left out, and is logged."""
     path = data_dir / SEEDS_FILE
     try:
         return tuple(parse_place(line) for line in path.read_text(encoding="ascii").split())
@@ -79,7 +79,7 @@ class Membership:
 
     @property
     def host_id(self) -> HostId:
-        """Who this host is."""
+        """The id of this host."""
         return HostId(self.identity.subject_id)
 
     def tls(self) -> TlsIdentity:

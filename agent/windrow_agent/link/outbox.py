@@ -46,7 +46,7 @@ class Outbox:
         return keys[-1]
 
     def is_on_its_way(self, lane: Lane, key: RecordKey) -> bool:
-        """Whether this message is about to be sent, or was sent and is not acknowledged yet."""
+        """True if this message is about to be sent, or was sent and is not acknowledged yet."""
         return self._windows[lane].holds(key)
 
     async def put_telemetry(self, body: bytes) -> None:
@@ -58,7 +58,7 @@ class Outbox:
             log.warning("telemetry_not_spooled", detail=error.detail, lost=self.lost_telemetry)
 
     async def named(self) -> tuple[LaneMarks, ...]:
-        """What the spool holds, for a hello."""
+        """The marks of the spool, for a hello."""
         return await self._runner.call(self._spool.marks)
 
     async def welcomed(self, named: Iterable[LaneMarks], have: tuple[LaneMarks, ...], settings: Settings) -> None:
@@ -72,7 +72,7 @@ class Outbox:
         self.wake.set()
 
     async def unacknowledged(self) -> tuple[LaneMarks, ...]:
-        """What of the spool the Master may lack, for a resume: mostly nothing, and no disk is asked then."""
+        """The marks of records that the Master may lack, for a resume: mostly none, and no disk is asked then."""
         return await self.named() if any(map(self._is_waiting, LANES)) else ()
 
     def resumed(self, settings: Settings) -> None:
@@ -81,7 +81,7 @@ class Outbox:
         self._unoffered = {lane: self._is_waiting(lane) for lane in LANES}
 
     def set_credits(self, settings: Settings) -> None:
-        """How many records may be in flight."""
+        """Sets the number of records that may be in flight."""
         self._windows[Lane.EVIDENCE].credits = settings.evidence_credits
         self._windows[Lane.TELEMETRY].credits = settings.telemetry_credits
         self.wake.set()
@@ -102,7 +102,7 @@ class Outbox:
 
     @property
     def is_evidence_waiting(self) -> bool:
-        """Whether the Master has not taken everything that was offered."""
+        """True if the Master has not taken everything that was offered."""
         return self._is_waiting(Lane.EVIDENCE)
 
     def _is_waiting(self, lane: Lane) -> bool:
@@ -110,7 +110,7 @@ class Outbox:
         return window.pending + window.in_flight > 0 or self._unoffered[lane]
 
     def may_go(self, lane: Lane) -> bool:
-        """Whether `take` might find something."""
+        """True if `take` might find something."""
         window = self._windows[lane]
         return (window.pending > 0 or self._unoffered[lane]) and window.in_flight < window.credits
 

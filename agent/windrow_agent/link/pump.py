@@ -66,7 +66,7 @@ class Pump:
         self._end_if_done()
 
     def _record(self) -> memoryview | None:
-        """What the workload has said now, if anything."""
+        """Reads a record of the workload's bytes, or None if it has sent nothing."""
         try:
             count = self._inside.recv_into(self._out[RECORD_HEAD_BYTES:])
         except BlockingIOError:
@@ -107,7 +107,7 @@ class Pump:
             self._inside.shutdown(socket.SHUT_WR)
 
     def _take_in(self) -> bool:
-        """Whether there is something to give, or its end."""
+        """True if there is something to give, or the end."""
         try:
             count = self._tls.open_into(self._in)
             self._to_give = self._reader.feed(self._in[:count])

@@ -112,7 +112,7 @@ class Resolver:
 
 
 class _Mail(asyncio.DatagramProtocol):
-    """What came to one socket; the kernel lets in only what comes from the server's own address."""
+    """Collects the datagrams of one socket; the kernel lets in only those of the server's own address."""
 
     def __init__(self) -> None:
         self.came: asyncio.Queue[bytes | OSError] = asyncio.Queue(STRAYS_MAX)

@@ -115,14 +115,14 @@ class LaneStore:
         self.ring_bytes += held.size
 
     def from_ring(self, key: RecordKey) -> None:
-        """It is to be sent again."""
+        """Moves a record back, to be sent again."""
         held = self.ring.pop(key)
         self.ring_bytes -= held.size
         held.acked_ns = None
         self.held[key] = held
 
     def move(self, key: RecordKey, position: Position) -> None:
-        """It was written anew elsewhere."""
+        """Notes that a record was written anew elsewhere."""
         self._count(self.held[key], -1)
         self.held[key].position = position
         self._count(self.held[key], 1)
@@ -187,11 +187,11 @@ class Spool:
 
     @property
     def lost_bytes(self) -> int:
-        """What could not be read at opening, apart from torn tails."""
+        """Bytes that could not be read at opening, apart from torn tails."""
         return sum(store.lost_bytes for store in self._lanes.values())
 
     def waiting(self, lane: Lane) -> list[RecordKey]:
-        """What the Master is not known to have, oldest first."""
+        """The records that the Master is not known to have, oldest first."""
         return list(self._lanes[lane].held)
 
     def append(self, lane: Lane, messages: Sequence[tuple[Kind, bytes]]) -> list[RecordKey]:
@@ -244,7 +244,7 @@ class Spool:
         store.free_segments()
 
     def marks(self) -> tuple[LaneMarks, ...]:
-        """What is here, ring included, for a hello: newest boots first where there are too many."""
+        """The marks of the records here, ring included, for a hello: newest boots first if there are too many."""
         found: list[LaneMarks] = []
         for lane, store in self._lanes.items():
             numbers: dict[BootId, list[int]] = {}
@@ -267,7 +267,8 @@ class Spool:
                     store.from_ring(key)
 
     def asked_again(self, missing: Iterable[LaneMarks]) -> list[RecordKey]:
-        """What the Master misses: back from the ring where it is there, told as a gap where it is gone for good.
+        """Gives the records that the Master misses back from the ring, or reports those that are gone for good as a
+        gap.
 
         Returns keys to be sent, in any lane's window that does not know them yet.
         """

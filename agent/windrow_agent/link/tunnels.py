@@ -44,12 +44,12 @@ class Tunnel:
 
     @property
     def bytes_in(self) -> int:
-        """What went into the workload."""
+        """Bytes that went into the workload."""
         return self._pump.received_bytes if self._pump is not None else 0
 
     @property
     def bytes_out(self) -> int:
-        """What came out of it."""
+        """Bytes that came out of the workload."""
         return self._pump.sent_bytes if self._pump is not None else 0
 
     async def serve(

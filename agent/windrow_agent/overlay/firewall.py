@@ -44,7 +44,7 @@ class Firewall:
         self._wake = asyncio.Event()
 
     def pass_through(self, packet: bytes | memoryview, is_outward: bool, go_on: Callable[[bytes], None]) -> bool:
-        """Whether it may pass at once; else `go_on` is called with it once it may, if ever."""
+        """True if the packet may pass at once; else `go_on` is called with it once it may, if ever."""
         ports = opening(packet)
         if ports is None:
             return True

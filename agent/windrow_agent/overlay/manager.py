@@ -64,7 +64,7 @@ Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
 @dataclass(slots=True)
 class Moved:
-    """What went through a cord, in bytes of packets."""
+    """Bytes of packets that went through a link."""
 
     received_bytes: int = 0
     sent_bytes: int = 0
@@ -148,7 +148,7 @@ class OverlayManager:
             raise Unavailable(f"{words}.", subject=spec.workload_id) from None
 
     def leave(self, workload_id: WorkloadId) -> None:
-        """It is gone: so is its device."""
+        """Removes the network of a workload that is gone, with its device."""
         network, running = self._networks.pop(workload_id, (None, None))
         if network is not None and running is not None:
             running.cancel()
@@ -156,7 +156,7 @@ class OverlayManager:
             log.info("private_network_ended", workload_id=workload_id, stray=network.stray)
 
     def and_then(self, more: Callable[[WorkloadState], Awaitable[None]]) -> Callable[[WorkloadState], Awaitable[None]]:
-        """What takes the network of a workload away that has ended, and then does `more`."""
+        """Returns a function that removes the network of a workload that has ended, and then does `more`."""
 
         async def left(state: WorkloadState) -> None:
             self.leave(state.workload_id)

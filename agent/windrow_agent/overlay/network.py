@@ -68,7 +68,7 @@ class OverlayNetwork:
         return {peer: self._problems.get(packed(peer), "") for peer in peers if packed(peer) not in self._links}
 
     def taker(self, peer: str) -> "Taker":
-        """What takes the packets of this fellow."""
+        """Returns the receiver of this peer's packets."""
         return Taker(self, packed(peer))
 
     def _outward(self) -> None:

@@ -62,7 +62,7 @@ class PeerLink:
         self._watch_writing(bool(self._waiting) or not is_away)
 
     def end(self, why: str) -> None:
-        """It is over; `run` says why."""
+        """Ends the link; `run` says why."""
         self._why = self._why or why
         self._over.set()
 

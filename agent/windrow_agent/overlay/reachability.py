@@ -17,7 +17,7 @@ from windrow_proto.units import seconds
 log = structlog.get_logger()
 
 CALLERS_MAX: Final = 64
-"""Who come to this host in one look; more are not answered."""
+"""Hosts that may come to this host in one look; later ones are not answered."""
 
 
 async def serve(

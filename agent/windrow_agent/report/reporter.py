@@ -26,7 +26,7 @@ VALUES_PER_BATCH: Final = 20_000
 """Of one telemetry message: 256 KiB holds three times as many."""
 PROBE_RUNTIMES_NS: Final = MINUTE
 GATHER_NS: Final = 20 * MILLISECOND
-"""What comes to light in one moment is told together, as host, GPUs and runtimes do at a start: each telling costs the
+"""Changes within one moment are sent together, as host, GPUs and runtimes change at a start: each inventory costs the
 Master a look at all slots of the host."""
 NEW_NS: Final = 5 * SECOND
 """After its start an agent sends its samples each second, so that a page shows it at once."""
@@ -34,9 +34,9 @@ NEW_NS: Final = 5 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a report is made from. running: how many workloads run; faults: conditions of the agent itself; held: the
-    cards that something of this agent's uses, and what; layouts: what cards may be partitioned into; more: facts of the
-    host beyond those of the sampler."""
+    """The sources of a report. running: how many workloads run; faults: conditions of the agent itself; held: the cards
+    that something of this agent's uses, and what; layouts: what cards may be partitioned into; more: facts of the host
+    beyond those of the sampler."""
 
     sampler: Sampler
     runtimes: Mapping[str, Runtime]
@@ -90,7 +90,7 @@ class Reporter:
         self._changed.set()
 
     def set_benchmarks(self, benchmarks: tuple[Benchmark, ...]) -> None:
-        """They are new."""
+        """Sets new benchmarks."""
         self._benchmarks = benchmarks
         self._changed.set()
 

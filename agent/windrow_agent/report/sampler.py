@@ -41,7 +41,7 @@ WORKLOADS: Final = 110
 
 
 _HostAnswer = tuple[HostFacts | None, Mapping[int, int | None] | None]
-"""What one call of the reader brought: facts where they were wanted, and the host's figures."""
+"""The result of one call of the reader: facts where they were wanted, and the host's figures."""
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class Sampler:
 
     @property
     def restart_advised(self) -> bool:
-        """Whether only a new process can load the driver's new library; safe once nothing needs this one."""
+        """True if only a new process can load the driver's new library; safe once nothing needs this one."""
         return any(one.code is ConditionCode.DRIVER_MISMATCH for one in self._watch.conditions())
 
     @property
@@ -136,7 +136,7 @@ class Sampler:
         return samples
 
     def take_events(self) -> list[Event]:
-        """What the GPUs reported since the last call, ready to be sent as evidence."""
+        """Takes the events of the GPUs since the last call, ready to be sent as evidence."""
         return self._watch.take_events()
 
     async def wait_change(self) -> None:
@@ -157,8 +157,8 @@ class Sampler:
         self._schedule = sampling.with_period(self._schedule, self._clock.monotonic_ns(), self._period_ns)
 
     def set_leases(self, leases: Callable[[], Mapping[str, str]]) -> None:
-        """Where to ask which GPU is held by which workload: use of the others is foreign, and faults are put down
-        accordingly."""
+        """Sets the function that tells which workload holds which GPU: use of the others is foreign, and faults are
+        attributed by it."""
         self._watch.set_leases(leases)
 
     async def look(self, uuids: frozenset[str]) -> Mapping[str, GpuLook]:
@@ -170,7 +170,7 @@ class Sampler:
         await self._watch.cut(uuid, profiles)
 
     def set_workloads(self, count: int) -> None:
-        """How many workloads run, for the metric of that name."""
+        """Sets the number of workloads that run, for the metric of that name."""
         self._workloads = count
 
     # --- running -----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ CONTROLLERS: Final = {"memory": "memory", "pids": "processes", "cpu": "processor
 PERIOD_US: Final = 100_000
 """The kernel's own, in which a quota of processor time is used up."""
 MAY_LACK: Final = ("memory.memsw.limit_in_bytes", "memory.swap.max", "cpu.cfs_quota_us", "cpu.max")
-"""What a kernel that counts no swap, or limits no processor time, does not have."""
+"""Files that a kernel lacks which counts no swap, or limits no processor time."""
 NEAR_LIMIT: Final = 1 * MIB
 """Memory is counted ahead in batches: a group that was so near its limit was at it."""
 END_S: Final = 10.0
@@ -43,14 +43,15 @@ Group = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Parents:
-    """Where groups can be made on this host: a folder for each controller; version 2 has one for all of them."""
+    """The folders in which groups can be made on this host: one for each controller; version 2 has one for all of
+    them."""
 
     version: int = 0
     folders: Mapping[str, Path] = field(default_factory=dict)
 
 
 def memory_limit(asked_bytes: int, host_bytes: int) -> int:
-    """What a workload may use, in bytes: what was asked for, never what the host itself needs to live."""
+    """The memory that a workload may use, in bytes: what was asked for, never what the host itself needs to live."""
     most = max(host_bytes - MEMORY_KEPT_BYTES, host_bytes // 2)
     return min(asked_bytes, most) if asked_bytes else most
 
@@ -80,7 +81,7 @@ def find(own: Path = OWN) -> Parents:
 
 
 def words(parents: Parents) -> str:
-    """What of a workload is limited as a whole."""
+    """Names the resources of a workload that are limited as a whole."""
     named = [word for name, word in CONTROLLERS.items() if name in parents.folders]
     if not named:
         return "no control groups of its own, so that limits are each process's"
@@ -122,7 +123,7 @@ def left(parents: Parents, workload_id: str) -> list[Group]:
 
 
 def has_memory(made: Sequence[Group]) -> bool:
-    """Whether these limit memory."""
+    """True if these limit memory."""
     return any(name.startswith("memory.") for group in made for name in group["settings"])
 
 
@@ -198,14 +199,14 @@ def _mounts(own: Path) -> Iterator[tuple[str, list[str], str, Path]]:
 
 
 def _inside(folder: Path, root: str, path: str) -> Path:
-    """Where a group is whose hierarchy is mounted in this folder, from `root` on; outside of that: that root."""
+    """The folder of a group whose hierarchy is mounted in this folder, from `root` on; outside of that: that root."""
     relative = os.path.relpath(path, root)
     return folder if relative.startswith("..") else folder / relative
 
 
 def _second(top: Path, own: Path) -> dict[str, Path] | None:
-    """Where groups of version 2 can be made: the nearest above or at one's own that gives controllers on. One that
-    gives none is told to where it is one's own or right above, as systemd delegates; the rest is whose the system is.
+    """Finds the parent for groups of version 2: the nearest at or above our own that gives controllers on. A group that
+    gives none is told to if it is our own or right above, as systemd delegates; the rest belongs to the system.
     """
     above = [own, *(at for at in own.parents if at == top or top in at.parents)]
     for distance, at in enumerate(above):
@@ -221,7 +222,7 @@ def _second(top: Path, own: Path) -> dict[str, Path] | None:
 
 
 def _can_have(folder: Path) -> bool:
-    """Whether a group can be made there."""
+    """True if a group can be made there."""
     probe = folder / f"windrow-probe-{uuid.uuid4().hex[:12]}"
     try:
         probe.mkdir()

@@ -70,7 +70,7 @@ DEFAULT_URL: Final = "unix:///var/run/docker.sock"
 CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
 UNFENCED: Final = "docker.unfenced"
-"""What is the matter where containers reach the host's own network; strangers get none there."""
+"""The condition of a host whose own network containers reach; strangers get none there."""
 OWN_USERS: Final = "container_own_users"
 """The name of a fact that the host reports (host_fields.py)."""
 LOOK_NS: Final = 400 * MILLISECOND
@@ -245,7 +245,7 @@ class DockerRuntime:
         return await tunnel_socket.dial(address, port)
 
     async def network(self, workload_id: WorkloadId) -> Path:
-        """Where the kernel has this workload's network, made ahead of its container if need be."""
+        """The network namespace of this workload, made ahead of its container if need be."""
         container = await self._find(workload_id)
         if self._kind.podman_url:
             raise RuntimeUnavailable("Podman's containers are in no private network yet.", subject=workload_id)

@@ -19,15 +19,16 @@ PROCESSES: Final = 32_768
 """Of one user in all of its containers: Podman's service lowers its own limit to the kernel's number of processes,
 which this is by default. How many a container may have is limited by its cgroup."""
 NO_SUCH_COMMAND: Final = "unable to start container process: exec:"
-"""What runc says of a command that is not there or cannot be run, which Podman takes for a fault of its own (500)."""
+"""The words of runc for a command that is missing or cannot be run, which Podman takes for a fault of its own (500)."""
 PODMAN_PATH: Final = "/v4.0.0/libpod"
-"""Where Podman's own protocol is found beside Docker's: from this version on it names a network's bridge."""
+"""The path of Podman's own protocol, beside Docker's: from this version on it names a network's bridge."""
 CAPS: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETUID", "SETGID", "SETFCAP")
-"""What package managers need; inside a user namespace they reach nothing of the host's."""
+"""The capabilities that package managers need; inside a user namespace they reach nothing of the host's."""
 ROOTLESS_NETWORK: Final = "the network of a rootless daemon is out of the kernel's rules"
 SECCOMP_FILE: Final = "seccomp.json"
 OPEN_FOLDER: Final = Path("/run/windrow-profile")
-"""Where another user's daemon reads the profile of an agent that is root: nothing in it is secret, only root writes."""
+"""The folder in which another user's daemon reads the profile of an agent that is root: nothing in it is secret, only
+root writes."""
 CALL_S: Final = 30.0
 ROOT: Final = "/var/lib/docker"
 
@@ -111,7 +112,7 @@ def is_rootless(info: dict[str, Any]) -> bool:
 
 
 def gives_limits(info: dict[str, Any]) -> bool:
-    """Whether containers have limits of memory, processors and processes: a rootless daemon gives them by cgroup v2."""
+    """True if containers have limits of memory, processors and processes: a rootless daemon gives them by cgroup v2."""
     return not is_rootless(info) or (info.get("CgroupDriver") != "none" and str(info.get("CgroupVersion")) == "2")
 
 
@@ -120,7 +121,7 @@ def _options(info: dict[str, Any]) -> str:
 
 
 def users_of(info: dict[str, Any]) -> str:
-    """Whose users a container's are, in words: a daemon with a user namespace says so of itself."""
+    """Names the users of a container, in words: a daemon with a user namespace says so of itself."""
     apart, without = "in a user namespace", "without a user namespace (dockerd --userns-remap=default adds one)"
     return apart if is_apart(info) else without
 

@@ -76,7 +76,7 @@ def share(root: str) -> int:
 
 
 def share_of_files(root: str) -> int:
-    """How many files and folders it may make, likewise; 0: they are not limited."""
+    """The number of files and folders that a container may make, likewise; 0: they are not limited."""
     found = free_space(root)
     return 0 if found is None or found.files is None else max(FILES_MIN, found.files // 2)
 
@@ -94,7 +94,7 @@ class DiskWatch:
         self._hidden: set[str] = set()
 
     def is_due(self, clock: Clock) -> bool:
-        """Whether to look now; whoever is told so does."""
+        """True if a look is due now; the caller that is told so does it."""
         now_ns, before = clock.monotonic_ns(), self._room
         if self._looked_ns is None:
             self._looked_ns, self._room = now_ns, free_space(self._root())

@@ -53,7 +53,7 @@ def _is_by_host(base_url: str, container_id: str) -> bool:
 
 
 def says_host(events: list[dict[str, Any]], container_id: str) -> bool:
-    """Whether the end of this container was brought about on its host. events: all that its daemon remembers."""
+    """True if the end of this container was brought about on its host. events: all that its daemon remembers."""
     told = [one for one in events if one.get("Type") == "container" and one["Actor"]["ID"] == container_id]
     begun = max((n for n, one in enumerate(told) if one["Action"] == "start"), default=-1)
     since = told[begun + 1 :]

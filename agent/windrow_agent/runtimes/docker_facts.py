@@ -53,7 +53,7 @@ def volume_name(workload_id: WorkloadId, name: str = "") -> str:
 
 
 def is_volume_of(workload_id: WorkloadId, name: str) -> bool:
-    """Whether the daemon's volume of this name is one of a workload's."""
+    """True if the daemon's volume of this name is one of a workload's."""
     own = volume_name(workload_id)
     return name == own or name.startswith(f"{own}-v-")
 
@@ -67,7 +67,7 @@ def volumes_of(container: dict[str, Any], known: Iterable[str]) -> list[str]:
 
 
 def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: int, files: int) -> dict[str, str]:
-    """What a container tells an agent that finds it."""
+    """The labels by which an agent recognises a container that it finds."""
     slots = [[slot.slot_id, slot.token, slot.gpu_uuid] for slot in spec.slots]
     return {
         WORKLOAD: spec.workload_id,
@@ -102,13 +102,15 @@ def cdi_names(gpus: Iterable[str], known: frozenset[str]) -> list[str]:
 
 
 def command(spec: WorkloadSpec, image: dict[str, Any] | None) -> list[str] | None:
-    """What it runs; None: what its image, as inspected, says; it stays up where neither says anything."""
+    """The command that the container runs; None: the command of its image, as inspected; it stays up if neither has
+    one."""
     config = (image or {}).get("Config", {})
     return list(spec.argv) or (None if config.get("Cmd") or config.get("Entrypoint") else list(STAY_UP))
 
 
 def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
-    """What the renter set wins, save which GPUs there are and who it is. cdi: the devices that the daemon knows."""
+    """The environment: the renter's values win, save those of GPUs and of the user. cdi: the devices that the daemon
+    knows."""
     nvidia = devices.by_id(spec).nvidia
     gpus = "" if cdi_names(nvidia, cdi) else ",".join(nvidia)  # given once, and not by NVIDIA's hook as well
     interfaces = dict.fromkeys(INTERFACES, device_name(spec.address)) if spec.peers else {}
@@ -126,7 +128,7 @@ def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
 
 
 DriverOf = Callable[[frozenset[str]], image_requirements.Driver]
-"""What the driver of these cards says of itself."""
+"""Returns the facts of the driver of these cards."""
 
 
 def no_driver(uuids: frozenset[str]) -> image_requirements.Driver:
@@ -150,12 +152,13 @@ def check_driver(spec: WorkloadSpec, image: dict[str, Any] | None, driver_of: Dr
 
 
 def may_go_on(container: dict[str, Any]) -> bool:
-    """Whether it has not ended. Podman, asked to follow the log of what has, gives a part of it and stops."""
+    """True if the container has not ended. Podman, asked to follow the log of an ended one, gives a part of it and
+    stops."""
     return container["State"]["Status"] in ("created", "running", "paused", "restarting")
 
 
 def workload_of(container: dict[str, Any]) -> WorkloadId:
-    """Whose container this is."""
+    """The workload of this container."""
     return WorkloadId(container["Config"]["Labels"][WORKLOAD])
 
 
@@ -251,7 +254,7 @@ def may_lack_reason(container: dict[str, Any], wall_ns: int) -> bool:
 
 
 def _why(container: dict[str, Any]) -> str:
-    """What the daemon knows of an end beyond its exit code."""
+    """Facts that the daemon has of an end beyond its exit code."""
     if container["State"].get("OOMKilled"):
         return limits_of.out_of_memory(int((container.get("HostConfig") or {}).get("Memory") or 0))
     return str(container["State"].get("Error") or "")[:300]
@@ -280,12 +283,12 @@ def networks(container: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def is_own_network(network: dict[str, Any]) -> bool:
-    """Whether this network, as inspected, is the one that the fence is around."""
+    """True if this network, as inspected, is the one that the firewall is around."""
     return (network.get("Options") or {}).get("com.docker.network.bridge.name") == egress.BRIDGE
 
 
 def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ...]:
-    """Where this port is published on this host's loopback."""
+    """The addresses of this host's loopback at which this port is published."""
     bound = _ports(container).get(str(port))
     return () if bound is None else (("127.0.0.1", bound),)
 
@@ -351,7 +354,8 @@ def without_body(text: str) -> str:
 
 
 def progress_of(line: dict[str, Any], layers: dict[str, tuple[int, int]]) -> int:
-    """What one line of a pull says: how much of the bytes known so far has come, 0 to 1000. Raises ImageUnavailable."""
+    """The progress after one line of a pull: the share of the bytes known so far that has come, 0 to 1000. Raises
+    ImageUnavailable."""
     if "error" in line:
         raise ImageUnavailable(without_body(str(line["error"])[:300]))
     detail = line.get("progressDetail") or {}

@@ -36,7 +36,7 @@ class BareVolumes:
         self._seen: dict[WorkloadId, ClusterId] = {}
 
     def is_due(self, clock: Clock) -> bool:
-        """Whether to ask the daemon now."""
+        """True if the daemon is to be asked now."""
         return self._due_ns is None or clock.monotonic_ns() >= self._due_ns
 
     def none(self, clock: Clock) -> None:
@@ -55,7 +55,7 @@ class BareVolumes:
         }
 
     def forget(self, workload_id: WorkloadId) -> None:
-        """It was removed."""
+        """Forgets a workload that was removed."""
         self._seen.pop(workload_id, None)
 
     def runs(self, known: list[str]) -> list[Run]:

@@ -56,7 +56,7 @@ class Pause:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next workload has a network to join."""
+        """True if the next workload has a network to join."""
         return bool(self._spare)
 
     def take(self, workload_id: WorkloadId) -> str:
@@ -83,8 +83,8 @@ class Pause:
             self._remove(holder, CALL_S)
 
     def network(self, workload_id: WorkloadId, container: dict[str, Any] | None) -> Path:
-        """Where the kernel has this workload's network, which is made now if it has none. container: as inspected, if
-        it is there. Raises RuntimeUnavailable."""
+        """The path of this workload's network namespace, which is made now if it has none. container: as inspected, if
+        there is one. Raises RuntimeUnavailable."""
         if container is not None and not holder_of(container):
             raise RuntimeUnavailable("Its container has a network of its own that nothing can be added to.")
         holder = holder_of(container or {}) or self.take(workload_id).removeprefix(OF_CONTAINER)

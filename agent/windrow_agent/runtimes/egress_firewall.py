@@ -18,8 +18,8 @@ NOTE: Final = Path("/run/windrow-fence")
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
 NFT_PATH: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
 BRIDGES: Final = Path("/proc/sys/net/bridge")
-"""What the kernel's module br_netfilter has; without it two containers of one bridge meet past all rules. Docker loads
-it for such a network, Podman does not."""
+"""The switch of the kernel's module br_netfilter; without it two containers of one bridge meet past all rules. Docker
+loads it for such a network, Podman does not."""
 CALLS: Final = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
 
 
@@ -81,7 +81,7 @@ def _call(command: list[str], told: str = "") -> str:
 
 
 def _noted(note: Path) -> str:
-    """What root left written; an agent without rights cannot look at the rules themselves."""
+    """Reads the note that root left; an agent without rights cannot look at the rules themselves."""
     try:
         is_roots = note.lstat().st_uid == 0
     except OSError:

@@ -73,7 +73,7 @@ class Images:
 
     @property
     def are_all_open(self) -> bool:
-        """Whether nothing here was pulled with a login."""
+        """True if nothing here was pulled with a login."""
         return not self._pulled.has_private
 
     async def find(self, spec: WorkloadSpec, progress: Progress) -> Image:
@@ -98,7 +98,8 @@ class Images:
         return None
 
     async def _open(self, spec: WorkloadSpec, name: ImageName) -> dict[str, Any] | None:
-        """What this agent pulled under this very name for everybody. Members of one cluster ask the registry anew."""
+        """Returns the image that this agent pulled under this very name for everybody. Members of one cluster ask the
+        registry anew."""
         if image_names.is_id(spec.image):
             words = f"The image {spec.image!r} is named by its id: name it as its registry does"
             raise ImageUnavailable(f"{words}, by a tag or by NAME@sha256:...", subject=spec.workload_id)
@@ -245,7 +246,8 @@ def _tag(api: Any, image_id: str, name: ImageName) -> None:
 
 
 def _shown(login: RegistryLogin | None) -> dict[str, str]:
-    """What the daemon is told to show: the renter's own or nothing, never what the host's owner has logged in with."""
+    """The login that the daemon is told to show: the renter's own or none, never one that the host's owner has logged
+    in with."""
     return {} if login is None else {"username": login.username, "password": login.password}
 
 

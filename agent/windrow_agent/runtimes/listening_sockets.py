@@ -14,7 +14,7 @@ _SOCKET: Final = re.compile(r"socket:\[(\d+)\]")
 
 
 def addresses(port: int, shim_pid: int, mark: bytes) -> tuple[str, ...]:
-    """Where this port is the workload's own and nobody else's; empty: nowhere.
+    """The addresses at which this port is the workload's own and nobody else's; empty: there are none.
 
     Its processes are those below its shim, and those that carry its mark in their environment: commands that were
     started beside it.

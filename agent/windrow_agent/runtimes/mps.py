@@ -58,16 +58,16 @@ class Folders:
 
     @property
     def pipe(self) -> Path:
-        """Where daemon and clients meet."""
+        """The folder in which daemon and clients meet."""
         return self.root / "pipe"
 
     @property
     def log(self) -> Path:
-        """What daemon and server write down."""
+        """The folder of the logs of daemon and server."""
         return self.root / "log"
 
     def environment(self) -> Mapping[str, str]:
-        """What names both to the program."""
+        """The environment that names both to the program."""
         return {"CUDA_MPS_PIPE_DIRECTORY": str(self.pipe), "CUDA_MPS_LOG_DIRECTORY": str(self.log)}
 
 
@@ -128,11 +128,11 @@ class Daemons:
 
     @property
     def is_any(self) -> bool:
-        """Whether one was ever started here and not forgotten."""
+        """True if a daemon was ever started here and not forgotten."""
         return self._folder.is_dir()
 
     def folders(self, card: str) -> Folders:
-        """Where the daemon of a card is met, running or not."""
+        """The folders of a card's daemon, running or not."""
         return Folders(self._folder / sha256(card.encode()).hexdigest()[:12])
 
     async def up(self, card: str) -> None:
@@ -165,7 +165,7 @@ class Daemons:
                     log.info("mps_daemon_ended", gpu_uuid=card)
 
     def is_alive(self, card: str) -> bool:
-        """Whether the process that is noted as the card's daemon runs."""
+        """True if the process that is noted as the card's daemon runs."""
         return _is_alive(self.folders(card))
 
     def _start(self, card: str) -> None:

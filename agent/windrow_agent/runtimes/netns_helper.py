@@ -30,7 +30,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 TUN = "/dev/net/tun"
 TUN_NUMBER = 10, 200
 SCRATCH = "/tmp"
-"""Where root's own view of the files has a folder that everybody may enter; nobody else sees it."""
+"""A folder that everybody may enter, in root's own view of the files; nobody else sees it."""
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _SIOCSIFMTU = 0x8913, 0x8914, 0x8916, 0x891C, 0x8922
 _IFF_UP = 0x1
@@ -109,7 +109,8 @@ def hold() -> int:
 
 
 def _open_tun() -> None:
-    """Where only root may open it, the workload's user has one of its own, for devices in its network only."""
+    """Opens TUN; where only root may open it, the workload's user gets one of its own, for devices in its network
+    only."""
     try:
         if os.stat(TUN).st_mode & 0o006 == 0o006:
             return

@@ -64,7 +64,7 @@ LOOK_S: Final = 0.02
 LOOK_NS: Final = 200 * MILLISECOND
 """Between two looks at a workload whose end cannot be waited for."""
 LONG_LOOK_S: Final = 2.0
-"""Where it can: a folder that somebody deleted is seen by looking only."""
+"""Between two looks at a workload whose end can be waited for: a look alone finds that somebody deleted its folder."""
 FOLLOW_S: Final = 0.1
 """Between two looks at a log that is followed: below what a person notices."""
 UNCONFINED: Final = "process.unconfined"
@@ -79,7 +79,8 @@ _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What cannot change while a workload runs: a look at it then costs three system calls and reads no record."""
+    """Facts that cannot change while a workload runs: a look at it then costs three system calls and reads no
+    record."""
 
     run: Run
     shim_pid: int
@@ -116,7 +117,7 @@ class ProcessRuntime:
     ) -> None:
         self._folder, self._host_id, self._cards = folder, host_id, cards
         self.has_own_networks = is_bubblewrap_wanted
-        """Whether each of its workloads has a network of its own; else they are in the host's."""
+        """True if each of its workloads has a network of its own; else they are in the host's."""
         self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted, shown)
         self._sandbox: sandbox.Sandbox | None = None
         self._is_doubted = False
@@ -125,7 +126,7 @@ class ProcessRuntime:
         self._live: dict[WorkloadId, _Live] = {}
 
     async def facts(self) -> RuntimeFacts:
-        """Whether a sandbox can be made here, and whether its network leads anywhere. What is in the way is looked at
+        """Tests whether a sandbox can be made here, and whether its network leads anywhere. An obstacle is looked at
         anew each time: a package may have been installed. So is a sandbox whose program is gone, or that failed."""
         known = self._sandbox
         if known is not None and (known.why or known.closed or self._is_doubted or _is_gone(known)):
@@ -375,7 +376,8 @@ class ProcessRuntime:
             raise NotFound(f"{spec.workload_id} was removed meanwhile.", subject=spec.workload_id) from None
 
     def _told(self, _folder: Path) -> sandbox.Told:
-        """What more the workload of this folder is told of its GPU, and what it may see of the hidden folder."""
+        """The further environment of the workload of this folder for its GPU, and the parts of the hidden folder that
+        it may see."""
         return sandbox.NOTHING_MORE
 
     async def _wrapper(self) -> sandbox.Sandbox:
@@ -458,7 +460,7 @@ def _launch(folder: Path, record: dict[str, Any]) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """What is written there as JSON; empty: nothing that can be read."""
+    """Reads a JSON record; empty: it cannot be read."""
     try:
         record = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -501,7 +503,7 @@ def _observe(folder: Path) -> Run:
 
 
 def _live(folder: Path, run: Run) -> _Live:
-    """What need not be read again of a workload that was just seen to run."""
+    """Facts that need not be read again of a workload that was just seen to run."""
     began = read_record(folder / "start.json")
     kept = (str(folder / "spec.json"), str(folder / "end.json"))
     return _Live(run, int(began["shim_pid"]), int(began["shim_ticks"]), int(began["monotonic_ns"]), kept)

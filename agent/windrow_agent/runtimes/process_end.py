@@ -55,7 +55,7 @@ def kill_marked(workload_id: WorkloadId) -> None:
 
 
 def mark(workload_id: WorkloadId) -> bytes:
-    """What the environment of every process of a workload has."""
+    """The mark in the environment of every process of a workload."""
     return f"WINDROW_WORKLOAD_ID={workload_id}".encode()
 
 

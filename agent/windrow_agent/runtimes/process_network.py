@@ -47,7 +47,8 @@ _TABLES: Final = ("tcp", "tcp6")
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What leads out of a network on this host. pasta, nft: paths; why: what is missing, empty when nothing is."""
+    """The programs that lead out of a network on this host. pasta, nft: paths; why: the reason if one is missing, else
+    empty."""
 
     pasta: str = ""
     nft: str = ""
@@ -181,7 +182,7 @@ def device(pid: int, name: str, address: str, bits: int, mtu: int) -> int:
 
 
 def _handed(pid: int, what: str, *words: str) -> int:
-    """What a process of its own has made inside. Raises OSError."""
+    """Takes over the descriptor that a process of its own has made inside. Raises OSError."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         command = [sys.executable, "-I", "-S", _SCRIPT, what, str(pid), *words]

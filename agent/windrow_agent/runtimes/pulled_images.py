@@ -32,7 +32,7 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What pulled images may take of the disk that their daemon keeps them on."""
+    """The part of the daemon's disk that pulled images may take."""
 
     share: int = 4
     """A quarter of it."""
@@ -44,7 +44,7 @@ class Budget:
     """An image that was used a moment ago is about to be used: its container may not be there yet."""
 
     def excess(self, root: str, used_bytes: int) -> int:
-        """How many bytes of images are too many; root: the daemon's folder."""
+        """The bytes of images above the budget; root: the daemon's folder."""
         try:
             room = os.statvfs(root)
         except OSError:
@@ -54,7 +54,8 @@ class Budget:
 
 
 class Record:
-    """What was pulled, by the whole name that was asked for; on the disk before anybody runs it. Writes block."""
+    """The images that were pulled, by the whole name that was asked for; on the disk before anybody runs one. Writes
+    block."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
@@ -62,16 +63,16 @@ class Record:
 
     @property
     def has_private(self) -> bool:
-        """Whether anything was pulled with a login."""
+        """True if any image was pulled with a login."""
         return any(one.is_private for one in self.images.values())
 
     def is_private(self, image_id: str) -> bool:
-        """Whether it is on this host only since a renter's login brought it."""
+        """True if the image is on this host only since a renter's login brought it."""
         found = [one for one in self.images.values() if one.image_id == image_id]
         return any(one.is_ours for one in found) and all(one.is_private for one in found)
 
     def open_one(self, whole: str) -> Pulled | None:
-        """What everybody may run under this name."""
+        """Returns the image that everybody may run under this name."""
         found = self.images.get(whole)
         return None if found is None or found.is_private else found
 
@@ -87,7 +88,7 @@ class Record:
         self._write()
 
     def used(self, whole: str, now_ns: int) -> None:
-        """It is used now."""
+        """Notes that the image is used now."""
         one = self.images.get(whole)
         if one is not None and now_ns - one.used_ns >= NOTED_EVERY_NS:
             self.images[whole] = replace(one, used_ns=now_ns)

@@ -49,7 +49,7 @@ def registry_of(image: str) -> str:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address lies on the open internet, whatever address of the older kind it hides."""
+    """True if an address lies on the open internet, whatever address of the older kind it hides."""
     try:
         address: Address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

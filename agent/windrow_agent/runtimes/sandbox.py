@@ -32,7 +32,7 @@ SEARCH_PATH: Final = process_network.SEARCH_PATH
 PROBE_S: Final = 20.0
 """For a sandbox to be tried; it takes a fifth of a second."""
 WORKLOAD_USER: Final = 65_534
-"""Who workloads are on a host whose agent is root: nobody. They see no process and no file of anybody else."""
+"""The user of workloads on a host whose agent is root: nobody. They see no process and no file of anybody else."""
 VARIABLES_MAX: Final = 2_000
 """Of one workload: bubblewrap takes 9,000 words in all."""
 OPEN_FILES: Final = 65_536
@@ -41,23 +41,23 @@ PROCESSES_MAX: Final = 8_192
 NICE: Final = 5
 """So that heartbeats are answered while a workload uses every core."""
 PLAIN: Final = "plain"
-"""What a host says of its processes where they have no sandbox."""
+"""The isolation of processes that have no sandbox, as a host tells it."""
 MARK: Final = "WINDROW_WORKLOAD_ID"
-"""What the environment of every process of a workload has, bubblewrap's own included."""
+"""A variable in the environment of every process of a workload, bubblewrap's own included."""
 LEAVE: Final = f'exec {shim.PIDS_FD}<&- {shim.USERS_FD}<&- {shim.INNER_USERS_FD}<&-; exec "$@"'
 """Closes what bubblewrap was given to join a sandbox, and goes on as the command."""
 STAY_UP: Final = ("sleep", "2147483647")
-"""What runs when nothing is asked for: it stays until it is deleted."""
+"""The command if none is asked for: it stays until it is deleted."""
 
 INTERFACES: Final = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
-"""Where PyTorch's transports look for the interface that leads to the other ranks; by the host's name they find
-another one, or none."""
+"""The variables in which PyTorch's transports look for the interface that leads to the other ranks; by the host's name
+they find another one, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a workload has beyond the rest. env: wins over all else; seen: folders that stay visible to it;
-    shares_memory: it meets processes of this host in /dev/shm."""
+    """Additions to a workload. env: wins over all else; seen: folders that stay visible to it; shares_memory: it meets
+    processes of this host in /dev/shm."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     seen: tuple[Path, ...] = ()
@@ -69,7 +69,7 @@ NOTHING_MORE: Final = Told()
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """How workloads are confined on this host. bwrap: its path, None where there is no sandbox; why: the reason.
+    """The confinement of workloads on this host. bwrap: its path, None where there is no sandbox; why: the reason.
 
     is_plain: the owner wants processes without one. user: who workloads are; None: the agent's own user. shown: folders
     that the owner lets them read. outward: what leads out of their networks; closed: why those lead nowhere, empty
@@ -93,7 +93,7 @@ class _Stage:
     folders: list[str] = field(default_factory=list)
 
     def at(self, folder: Path) -> str:
-        """Where bubblewrap finds this folder."""
+        """The path at which bubblewrap finds this folder."""
         if not self.is_wanted:
             return str(folder)
         self.folders.append(str(folder))
@@ -102,8 +102,8 @@ class _Stage:
 
 @dataclass(frozen=True, slots=True)
 class SandboxContents:
-    """What one workload has in its sandbox. folder: its own; interpreters: as of interpreter_folder; network: a pid in
-    its network; nodes: files in /dev; beside: a process in its sandbox, whose processes a command joins."""
+    """The contents of one workload's sandbox. folder: its own; interpreters: as of interpreter_folder; network: a pid
+    in its network; nodes: files in /dev; beside: a process in its sandbox, whose processes a command joins."""
 
     spec: WorkloadSpec
     folder: Path
@@ -121,8 +121,8 @@ class SandboxContents:
 
 
 def confined(sandbox: Sandbox, contents: SandboxContents, env: Mapping[str, str]) -> dict[str, Any]:
-    """What the shim has to know to start bubblewrap. env: of the workload, which bubblewrap itself never has. Raises
-    InvalidInput for a variable that is none."""
+    """The record by which the shim starts bubblewrap. env: of the workload, which bubblewrap itself never has. Raises
+    InvalidInput for an invalid variable."""
     stage = _Stage(sandbox.user is not None)
     flags = [*_spaces(contents.beside), *_files(sandbox, contents, stage), *_environment(env)]
     return {
@@ -224,8 +224,8 @@ def inner(outer: int) -> int | None:
 
 
 def _is_within(pid: int, own: str) -> bool:
-    """Whether a process is in another space of processes than this one's, and no more in the space of users that made
-    it, which is bubblewrap's last step."""
+    """True if a process is in another pid namespace than this one, and no longer in the user namespace that made it,
+    which is bubblewrap's last step."""
     try:
         if os.readlink(f"/proc/{pid}/ns/pid") == own:
             return False
@@ -314,7 +314,7 @@ def interpreter_folder(folder: Path) -> Path:
 
 
 def _base_prefix() -> tuple[Path, ...]:
-    """Where the interpreter is, if that is not among the host's programs."""
+    """The folder of the interpreter, if that is not among the host's programs."""
     base = Path(os.path.realpath(sys.base_prefix))
     return () if sandbox_root.is_seen(f"{base}/", ()) else (base,)
 
@@ -369,12 +369,12 @@ def limits(spec: WorkloadSpec, has_memory_group: bool) -> dict[str, tuple[int, i
 
 
 def search(spec: WorkloadSpec, contents: SandboxContents) -> dict[str, str]:
-    """Where a command of this workload is looked for."""
+    """The search path for commands of this workload."""
     return {"PATH": spec.env.get("PATH", f"{SEARCH_PATH}:{contents.interpreters}")}
 
 
 def resolve(program: str, env: Mapping[str, str], sandbox: Sandbox, contents: SandboxContents) -> bool:
-    """Whether a command of this name would be found when it is started there."""
+    """True if a command of this name would be found when it is started there."""
     work = contents.folder / "work"
     if "/" in program:
         path = os.path.normpath(work / program)
@@ -391,7 +391,7 @@ def _is_seen(path: str, sandbox: Sandbox, contents: SandboxContents) -> bool:
 def launch_record(
     sandbox: Sandbox, contents: SandboxContents, argv: tuple[str, ...], groups: Sequence[Group]
 ) -> dict[str, Any]:
-    """What the shim needs to know."""
+    """The launch record that the shim reads."""
     spec, folder = contents.spec, contents.folder
     home, tmp = folder / "home", Path("/tmp") if sandbox.bwrap else folder / "tmp"
     interface = device_name(spec.address) if sandbox.bwrap and spec.peers else addresses().get(spec.address, "")

@@ -19,7 +19,7 @@ PROGRAMS: Final = ("/usr", "/opt")
 LINKED: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Links into /usr, or folders of programs where a system still has them apart."""
 SYSTEM: Final = tuple(f"/sys/{name}" for name in ("block", "bus", "class", "dev", "devices", "module"))
-"""What the kernel says of the hardware; not of its security, its firmware or its control groups."""
+"""Files of the kernel about the hardware; none about its security, its firmware or its control groups."""
 SETTINGS: Final = tuple(
     f"/etc/{name}"
     for name in (
@@ -31,11 +31,11 @@ SETTINGS: Final = tuple(
 )
 """Settings without secrets that programs look for."""
 NVIDIA: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
-"""What every program for NVIDIA's cards opens, beside the cards that it uses."""
+"""Files that every program for NVIDIA's cards opens, beside the cards that it uses."""
 OF_SLICES: Final = "/dev/nvidia-caps"
 """The files of all slices by MIG; the driver does not say which are whose without being asked for each."""
 USER: Final = 1000
-"""Who a workload is inside, whoever it is on the host."""
+"""The user of a workload inside, whichever user it is on the host."""
 NAME: Final = "windrow"
 NSSWITCH: Final = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n"
 
@@ -119,5 +119,5 @@ def groups_of(paths: Iterable[str]) -> list[int]:
 
 
 def is_seen(program: str, folders: Iterable[Path]) -> bool:
-    """Whether a workload sees a program at this path. folders: those that it has beyond the host's programs."""
+    """True if a workload sees a program at this path. folders: those that it has beyond the host's programs."""
     return any(program.startswith(f"{folder}/") for folder in (*PROGRAMS, *LINKED, *map(str, folders)))

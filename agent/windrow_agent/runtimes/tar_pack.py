@@ -248,7 +248,7 @@ def _reading(parent: int, last: str) -> Iterator[IO[bytes] | None]:
 
 
 def _counts(name: str, parent: int, facts: os.stat_result, known: Manifest) -> bool:
-    """Whether the work has made this, or has changed what is in it."""
+    """True if the work has made this, or has changed its contents."""
     before = known.get(name)
     if is_own(name):
         return False

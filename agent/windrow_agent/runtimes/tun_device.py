@@ -22,7 +22,7 @@ NAME: Final = egress.OVERLAY
 """How the devices' names begin; what follows is the number of the network. The host's figures leave them out."""
 CAP_NET_ADMIN: Final = 12
 ENTERING: Final = {"CAP_SYS_ADMIN": 21, "CAP_SYS_PTRACE": 19}
-"""What it takes to enter the network of a container (setns(2), ptrace(2))."""
+"""The capabilities that it takes to enter the network of a container (setns(2), ptrace(2))."""
 PACKET_BYTES_MAX: Final = 65_535
 
 
@@ -83,7 +83,7 @@ class Device:
             raise RuntimeUnavailable(f"This host makes no device for a private network: {why}.") from error
 
     def packets(self, most: int) -> Iterator[bytes]:
-        """What has come, at most so many."""
+        """Reads the packets that have come, at most so many."""
         with contextlib.suppress(BlockingIOError):
             for _ in range(most):
                 yield os.read(self.fd, PACKET_BYTES_MAX)

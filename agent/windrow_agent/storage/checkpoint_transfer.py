@@ -110,7 +110,7 @@ class _Talk:
 
 
 class Source(Protocol):
-    """What is to be sent."""
+    """The files that are to be sent."""
 
     def read(self, piece: Piece, block_bytes: int) -> Iterator[bytes]: ...
 
@@ -118,7 +118,7 @@ class Source(Protocol):
 
 
 class Target(Protocol):
-    """What comes, invisible until `finish`, which says how it looks then."""
+    """The folder that files come into, invisible until `finish`, which returns how it looks then."""
 
     def write(self, name: str, content: Iterator[bytes]) -> None: ...
 
@@ -129,8 +129,8 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransferContext:
-    """What a channel works on. folder_of: of a volume by its name, of the workload itself by "". settled: what to do
-    once its volumes are."""
+    """The resources that a channel works on. folder_of: of a volume by its name, of the workload itself by "". settled:
+    what to do once its volumes are."""
 
     folder_of: Callable[[str], Awaitable[Path]]
     settled: Callable[[], Awaitable[None]]
@@ -159,7 +159,7 @@ async def serve(context: TransferContext, hear: Hear, say: Say) -> None:
 
 
 def _found(folder: Path, order: SaveOrder) -> tuple[Found, Source | None]:
-    """What there is to be saved; no source: nothing."""
+    """Lists the pieces to be saved; no source: there are none."""
     if order.volume:
         tree = volume_files.look(folder, takes_torn=order.takes_torn)
         if tree.seen == order.seen:

@@ -35,7 +35,7 @@ class DiskSpace:
 
     @property
     def is_full(self) -> bool:
-        """Whether no new work may be taken."""
+        """True if no new work may be taken."""
         return self._ballast.is_spent
 
     def note(self, error: WindrowError) -> None:

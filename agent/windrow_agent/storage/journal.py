@@ -65,8 +65,8 @@ class WorkloadEntry:
 
 
 def command_fact(state: CommandState, command: Command | None, at_wall_ns: int) -> Fact:
-    """How far a command is; the command itself, without what no disk may hold, is needed with the first fact only. Its
-    environment stays sealed, and goes once the command is done."""
+    """The progress of a command; the command itself, without what no disk may hold, is needed with the first fact only.
+    Its environment stays sealed, and goes once the command is done."""
     if command is not None and command.create is not None:
         create = replace(command.create, registry_login=b"")
         done = replace(create, env={}, sealed_env=b"")
@@ -176,7 +176,7 @@ class Journal:
 
     @property
     def damaged(self) -> tuple[Damage, ...]:
-        """What could not be read at opening."""
+        """Damage that was found at opening."""
         return self._log.damaged
 
     def write(self, facts: Iterable[Fact]) -> None:
@@ -203,7 +203,8 @@ class Journal:
 
     @property
     def is_large(self) -> bool:
-        """Whether it should be compacted: it is above its size, and mostly of what is no longer wanted."""
+        """True if the journal should be compacted: it is above its size, and mostly of facts that are no longer
+        wanted."""
         return self._log.size_bytes > max(self._compact_bytes, 2 * self._rewritten_bytes)
 
     def compact(self) -> None:
@@ -249,7 +250,7 @@ class Journal:
                 del self.commands[key]
 
     def owes_final(self, workload_id: WorkloadId) -> bool:
-        """Whether this workload's final receipt is due and has not reached the spool."""
+        """True if this workload's final receipt is due and has not reached the spool."""
         entry = self.workloads.get(workload_id)
         return entry is not None and entry.state.is_final_sent and not entry.is_final_spooled
 

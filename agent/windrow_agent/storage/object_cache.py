@@ -32,7 +32,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Wiped:
-    """What a wipe did. files, size_bytes: of sealed objects removed; left: of those that could not be."""
+    """The result of a wipe. files, size_bytes: of sealed objects removed; left: of those that could not be."""
 
     files: int
     size_bytes: int
@@ -69,7 +69,7 @@ class Taking:
             view = view[self._file.write(view) :]
 
     def finish(self) -> Kept:
-        """It is whole."""
+        """Completes the object."""
         kept = Kept(self._path, self._size, self._digest.hexdigest())
         self._keep(kept)
         self._is_kept = True

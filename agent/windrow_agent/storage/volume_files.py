@@ -52,8 +52,8 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What a volume's folder holds at one moment. seen: the same as long as nothing in it was changed. left, torn: as
-    the Master is told."""
+    """The contents of a volume's folder at one moment. seen: the same as long as nothing in it was changed. left, torn:
+    as the Master is told."""
 
     root: Path
     pieces: tuple[Piece, ...]
@@ -86,7 +86,7 @@ class Tree:
             os.close(file)
 
     def is_torn(self, piece: Piece) -> bool:
-        """Whether its file was written to while it was read."""
+        """True if its file was written to while it was read."""
         return piece.name in self.torn
 
 
@@ -194,7 +194,7 @@ class _Look:
 
 
 def look(root: Path, *, takes_torn: bool = False) -> Tree:
-    """What is in this folder. Raises TooLarge where the names alone are too long."""
+    """Reads the contents of this folder. Raises TooLarge where the names alone are too long."""
     found = _Look()
     with opened(root, ()) as folder:
         found.walk(folder)

@@ -288,7 +288,7 @@ class ChannelServer:
         return ChannelClose()
 
     def _words(self, number: int, held: _Open) -> tuple[Callable[[], Awaitable[bytes | None]], Say]:
-        """How the Master is heard in a channel of messages, None at their end, and how it is told."""
+        """The functions by which the Master is heard in a channel of messages, None at their end, and is told."""
 
         async def hear() -> bytes | None:
             step = await self._next(number, held)

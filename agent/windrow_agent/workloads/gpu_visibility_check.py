@@ -84,7 +84,7 @@ class GpuVisibilityCheck:
 
 
 async def said(runtime: Runtime, workload_id: WorkloadId) -> tuple[int | None, str]:
-    """What the driver's program says inside a workload: its exit code, None if it did not end in time, and its words.
+    """Runs the driver's program inside a workload: its exit code, None if it did not end in time, and its output.
     Raises what Runtime.exec raises."""
     session = await runtime.exec(workload_id, gpu_visibility.COMMAND)
     words = bytearray()

@@ -26,7 +26,7 @@ LOOK_AGAIN_NS: Final = SECOND
 
 
 async def wipe_nothing(_state: WorkloadState) -> None:
-    """Where nothing is cached."""
+    """Does nothing: nothing is cached."""
 
 
 class LeaseExitCheck:

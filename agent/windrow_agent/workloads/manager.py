@@ -92,11 +92,11 @@ class WorkloadManager:
     # --- what others read -----------------------------------------------------------------------------------------
 
     def state(self, workload_id: WorkloadId) -> WorkloadState | None:
-        """What is known of one workload."""
+        """The known state of one workload."""
         return entry.state if (entry := self.journal.workloads.get(workload_id)) else None
 
     def awaits_files(self, workload_id: WorkloadId) -> bool:
-        """Whether it starts once its files have come."""
+        """True if it starts once its files have come."""
         state = self.state(workload_id)
         return state is not None and state.phase is WorkloadPhase.WAITING_FILES
 
@@ -109,7 +109,7 @@ class WorkloadManager:
         return observed_digest(self.observed())
 
     def running(self) -> int:
-        """How many run now."""
+        """The number of workloads that run now."""
         return sum(e.state.phase is WorkloadPhase.RUNNING for e in self.journal.workloads.values())
 
     def leased_gpus(self) -> dict[str, str]:
@@ -139,7 +139,7 @@ class WorkloadManager:
             raise
 
     async def give_up(self, spec: WorkloadSpec, why: str) -> None:
-        """It cannot be made: take away what was begun of it."""
+        """Removes the begun parts of a workload that cannot be made."""
         await self._apply(spec.workload_id, work.Broke(why))
         if (runtime := self.runtimes.get(spec.runtime)) is not None:
             with contextlib.suppress(WindrowError):
@@ -168,7 +168,7 @@ class WorkloadManager:
         return run.told()
 
     def _is_over(self, workload_id: WorkloadId) -> bool:
-        """Whether it was deleted, fenced or its time ran out, maybe while it was still being prepared."""
+        """True if it was deleted, fenced or its time ran out, maybe while it was still being prepared."""
         state = self.state(workload_id)
         ended = state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.GONE)
         return ended or workload_id in self.journal.tombstones or workload_id in self._halted
@@ -380,7 +380,7 @@ class WorkloadManager:
         return Kind.RECEIPT, encode_receipt(work.receipt(state, self._clock.wall_ns()))
 
     def _news(self, is_asked: bool = False) -> list[Message]:
-        """What runs here, if it differs from what was told last or somebody asks."""
+        """The workloads that run here, if they differ from what was told last or somebody asks."""
         digest = observed_digest(workloads := self.observed())
         if digest == self._told and not is_asked:
             return []
@@ -471,6 +471,6 @@ class WorkloadManager:
             await self.tell_observed()
 
     def _awaited(self, workload_id: WorkloadId) -> str:
-        """What it waits for, as a step of its creation; empty: nothing more."""
+        """The condition that it waits for, as a step of its creation; empty: nothing more."""
         state = self.state(workload_id)
         return "" if state is None or self._is_over(workload_id) else work.AWAITED.get(state.phase, "")

@@ -28,12 +28,12 @@ class MemberBarrier:
             await event.wait()
 
     def wake(self, workload_id: WorkloadId) -> None:
-        """It has changed."""
+        """Notes that the workload has changed."""
         if workload_id in self._events:
             self._events[workload_id].set()
 
     def forget(self, workload_id: WorkloadId) -> None:
-        """It is gone for good."""
+        """Forgets a workload that is gone for good."""
         self._events.pop(workload_id, None)
 
 

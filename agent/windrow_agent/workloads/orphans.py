@@ -21,7 +21,7 @@ ORPHANS_EVERY_NS: Final = MINUTE
 
 
 class Orphans:
-    """What the runtimes have beyond the journal, and since when each was seen."""
+    """Workloads that the runtimes have beyond the journal, and since when each was seen."""
 
     def __init__(self, journal: Journal, runtimes: Mapping[str, Runtime]) -> None:
         self.journal, self.runtimes = journal, runtimes

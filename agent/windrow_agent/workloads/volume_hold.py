@@ -60,7 +60,7 @@ class VolumeHold:
         held.is_settled = held.is_ended
 
     def forget(self, workload_id: WorkloadId) -> None:
-        """It is gone for good."""
+        """Forgets a workload that is gone for good."""
         self._held.pop(workload_id, None)
 
     def _of(self, workload_id: WorkloadId) -> _Held:
