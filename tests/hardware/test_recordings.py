@@ -31,7 +31,7 @@ NOT_RECORDED = {
 
 def replayed(recording: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[NvmlBackend, Replay]:
     stand_in = Replay(recording)
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", stand_in)  # the door imports it by this name at opening
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", stand_in)  # the adapter imports it by this name at opening
     monkeypatch.setattr("windrow_agent.gpu.nvml_card.address", lambda it: it + 1 if isinstance(it, int) else repr(it))
     backend = NvmlBackend(pci_devices=tmp_path)
     assert backend.open() is None

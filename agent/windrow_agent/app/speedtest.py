@@ -97,7 +97,7 @@ async def run(command: Sequence[str], given: Mapping[str, str] | None, deadline_
             status = await child.wait()
         is_whole = True
     except TimeoutError:
-        raise DeadlineExceeded(f"It took longer than {deadline_s:g} s and was ended.") from None
+        raise DeadlineExceeded(f"speedtest-cli took longer than {deadline_s:g} s and was ended.") from None
     finally:
         if not is_whole:
             kill()

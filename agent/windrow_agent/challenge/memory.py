@@ -33,7 +33,7 @@ class Memory:
         first, second = fill.key(challenge_id)
         key = (ctypes.c_uint64(first), ctypes.c_uint64(second), ctypes.c_uint64(FILL))
         generate, numbers = self._session.kernel("generate"), self._session.buffer(4 * CHUNK_LINES)
-        with suppress(ComputeFailed):  # there is no more room: what is written so far is the answer
+        with suppress(ComputeFailed):  # there is no more space: what is written so far is the answer
             while self._lines < fill.lines and self._now_s() < end_s:
                 count = min(CHUNK_LINES, fill.lines - self._lines)
                 chunk = self._session.buffer(count * LINE_BYTES)

@@ -98,7 +98,7 @@ class Prover:
     def answer(self, challenge: Challenge, selection: Selection) -> Answer:
         """Open every place, in order; raises ComputeFailed for a place that this challenge has not."""
         if selection.challenge_id != challenge.id or not all(place.is_of(challenge) for place in selection.places):
-            raise ComputeFailed("What is to be opened is not of the challenge that was answered.")
+            raise ComputeFailed("The rows to be opened are not of the challenge that was answered.")
         if len(self._seeds) != challenge.rounds:
             raise ComputeFailed("There is nothing to open before the commitment.")
         opened: dict[Place, Opening] = {}

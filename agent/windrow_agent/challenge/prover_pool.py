@@ -6,7 +6,7 @@
  fill     every child fills its card's memory, and says afterwards what blocks of it hold         │
 
 A card that fails, hangs or talks nonsense costs that card's outcome and nothing else; every phase has a deadline, and
-no child outlives the crew.
+no child outlives the pool.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Serves a channel for challenges: starts a prover for each card that is asked for, and sends the answers of the cards.
 
- plan ──▶ crew (a child a card) ──▶ ready or failure of each ──▶ challenge ──▶ commitment ──▶ selection ──▶ answer
+ plan ──▶ pool (a child a card) ──▶ ready or failure of each ──▶ challenge ──▶ commitment ──▶ selection ──▶ answer
  of a card whose answer was true ──▶ fill ──▶ filled ──▶ probe ──▶ values
 
 One at a time, bounded in time, and never with a card that a workload holds: what the Master knows of that may be old.

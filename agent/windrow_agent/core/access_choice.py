@@ -2,7 +2,7 @@
 every millisecond. Pure.
 
 An agent stays where it is unless another is at least 10 ms and a third nearer, or its own drains. Those that are about
-as near as each other come in an order of this host's own, by the room that each says it has, so that the hosts of a
+as near as each other come in an order of this host's own, by the free capacity that each tells, so that the hosts of a
 dead Access spread over the others in proportion to it; what was never measured comes last, in such an order, too.
 """
 
@@ -119,8 +119,8 @@ def _by_nearness(
 ) -> tuple[AccessPoint, ...]:
     """Those that drain last; otherwise groups of about the same round trip, the nearest first.
 
-    Within a group the host's own order, weighted by room. The least loaded for everybody would be wrong: the figures
-    are minutes old, and all hosts of a dead Access would go to the same one.
+    Within a group the host's own order, weighted by free capacity. The least loaded for everybody would be wrong: the
+    figures are minutes old, and all hosts of a dead Access would go to the same one.
     """
     near = sorted(points, key=lambda point: (_drains(point, measured), measured[point.address].rtt_ns))
     groups: list[list[AccessPoint]] = []
@@ -141,8 +141,8 @@ def _by_nearness(
 
 def _own_turn(host_id: HostId, point: AccessPoint, measured: Mapping[str, Measured]) -> float:
     """The place of this Access among equals, for this host."""
-    room = max(1, LOAD_FULL_PERMILLE - measured[point.address].load_permille)
-    return turn(f"{host_id}|{point.access_id}", room)
+    free = max(1, LOAD_FULL_PERMILLE - measured[point.address].load_permille)
+    return turn(f"{host_id}|{point.access_id}", free)
 
 
 def _drains(point: AccessPoint, measured: Mapping[str, Measured]) -> bool:

@@ -15,7 +15,7 @@ TELLING_EVERY_NS: Final = 30 * SECOND
 
 
 def next_ns(owed_until_ns: int, now_ns: int) -> int:
-    """When the next may go: now, or when there is room again. owed_until_ns: as `told` said of the last; 0 at first."""
+    """When the next may go: now, or when the pace allows it. owed_until_ns: as `told` said of the last; 0 at first."""
     return max(now_ns, owed_until_ns - (TELLINGS_MAX - 1) * TELLING_EVERY_NS)
 
 

@@ -84,7 +84,9 @@ def share_refusal(spec: WorkloadSpec, gpus: Collection[GpuFacts]) -> WindrowErro
     parts = [slot for slot in spec.slots if slot.gpu_uuid.startswith(MPS_PREFIX)]
     for slot in spec.slots:
         if slot.gpu_uuid in shared:
-            return Conflict("Its GPU is shared in parts by MPS; it cannot be had as a whole.", subject=slot.slot_id)
+            return Conflict(
+                f"GPU {slot.gpu_uuid} is shared in parts by MPS; it cannot be had as a whole.", subject=slot.slot_id
+            )
     for slot in parts:
         if slot.isolation is not Isolation.MPS:
             return Conflict("A part by MPS was granted as something better than it is.", subject=slot.slot_id)

@@ -235,7 +235,7 @@ def _equipped(state: WorkloadState, *told: Effect) -> Step:
 
 
 def _ready(state: WorkloadState, *told: Effect) -> Step:
-    """Nothing of its own is missing: it starts, or waits until its fellow members are as far."""
+    """Nothing of its own is missing: it starts, or waits until the other members are as far."""
     if state.await_members:
         return replace(state, phase=WorkloadPhase.WAITING_MEMBERS), (SendObserved(),)
     return state, (Start(), *told)

@@ -94,7 +94,7 @@ def _slice(ask: Ask, handle: Any) -> GpuSlice | None:
 
 
 class Cutter:
-    """One card under the knife. `again` gives its handle anew: a change of the mode makes the old one useless."""
+    """Partitions one card. `again` gives its handle anew: a change of the mode makes the old one useless."""
 
     def __init__(self, nvml: Any, handle: Any, raw_uuid: str) -> None:
         self._nvml, self._handle, self._raw_uuid = nvml, handle, raw_uuid

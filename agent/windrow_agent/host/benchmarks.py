@@ -103,7 +103,7 @@ def copy_rate(threads: int, span_s: float, size: int) -> float:
 
 
 def write_rate(folder: Path) -> float | None:
-    """Bytes per second written and made durable in `folder`; None where too little room is left."""
+    """Bytes per second written and made durable in `folder`; None where too little space is left."""
     space = os.statvfs(folder)
     if space.f_bavail * space.f_frsize < DISK_FREE_MIN:
         return None
@@ -140,12 +140,12 @@ def _rate(threads: int, span_s: float, works: list[Callable[[], int]]) -> float:
             done[place] += works[place]()
         ends[place] = time.perf_counter()
 
-    crew = [threading.Thread(target=work, args=(place,)) for place in range(threads)]
-    for one in crew:
+    workers = [threading.Thread(target=work, args=(place,)) for place in range(threads)]
+    for one in workers:
         one.start()
     gate.wait()
     began = time.perf_counter()
-    for one in crew:
+    for one in workers:
         one.join()
     return sum(done) / max(1e-9, max(ends) - began)
 

@@ -163,12 +163,12 @@ def _toolkit() -> str:
 
 def clock() -> dict[str, int | str | None]:
     """Reads from the kernel whether somebody sets its clock. The call needs no privilege."""
-    room = ctypes.create_string_buffer(_ADJTIMEX_BYTES)
+    buffer = ctypes.create_string_buffer(_ADJTIMEX_BYTES)
     try:
-        state = ctypes.CDLL(None).adjtimex(room)
+        state = ctypes.CDLL(None).adjtimex(buffer)
     except (OSError, AttributeError):
         return {}
     if state < 0 or ctypes.sizeof(ctypes.c_long) != 8:
         return {}
-    status = int.from_bytes(room.raw[40:44], "little")
+    status = int.from_bytes(buffer.raw[40:44], "little")
     return {"clock_synchronised": int(not status & _STA_UNSYNC)}

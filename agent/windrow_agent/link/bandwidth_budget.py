@@ -93,4 +93,4 @@ class BandwidthBudget:
         try:
             await self._runner.call(write)
         except OSError as error:
-            raise Unavailable(f"What was measured today cannot be written down: {error}") from error
+            raise Unavailable(f"Today's measurements of the line cannot be written down: {error}") from error

@@ -50,7 +50,7 @@ class Outbox:
         return self._windows[lane].holds(key)
 
     async def put_telemetry(self, body: bytes) -> None:
-        """Store a batch; a disk that has no room for it costs the batch, and that is counted, not the agent."""
+        """Store a batch; a disk that has no space for it costs the batch, and that is counted, not the agent."""
         try:
             await self.put(Lane.TELEMETRY, Kind.TELEMETRY, body)
         except StorageFailed as error:
@@ -165,6 +165,6 @@ class Outbox:
         window = self._windows[lane]
         for key in keys:
             if not window.offer(key, is_live):
-                self._unoffered[lane] = True  # full: the rest stays in the spool until there is room
+                self._unoffered[lane] = True  # full: the rest stays in the spool until there is space
                 break
         self.wake.set()

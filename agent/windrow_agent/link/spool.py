@@ -2,7 +2,7 @@
 
 Nothing is handed out for sending before it is on the disk. What is acknowledged goes; telemetry stays ten minutes or
 16 MiB longer, in case the Master loses what it acknowledged last. What a cap or damage forced out is told as a gap,
-never silently. Receipts and command results are never forced out: when no room can be made the write is refused.
+never silently. Receipts and command results are never forced out: when no space can be made the write is refused.
 Blocking: it has a thread of its own, and one caller.
 """
 
@@ -52,7 +52,7 @@ class SpoolCaps:
     ring_age_ns: int = 10 * MINUTE
     segment_bytes: int = 2 * MIB
     free_bytes_min: int = 32 * MIB
-    """Left free by telemetry, so that evidence and the journal still have room on a full disk."""
+    """Left free by telemetry, so that evidence and the journal still have space on a full disk."""
 
 
 @dataclass(slots=True)
@@ -166,13 +166,13 @@ class Spool:
     ) -> None:
         """Open it and read what earlier boots left. wall_ns: for ages; a wrong clock only shifts them.
 
-        reserved: the same disk for evidence, with room kept for it (ballast.py)."""
+        reserved: the same disk for evidence, with space kept for it (ballast.py)."""
         self.caps = caps or SpoolCaps()
         self._disk, self._directory, self._boot_id, self._wall_ns = disk, directory, boot_id, wall_ns
         self._cache: OrderedDict[tuple[Lane, RecordKey], Record] = OrderedDict()
         self._cache_bytes = 0
         self._owed: dict[BootId, Intervals] = {}
-        """Telemetry that made room for results and is not told yet: there was no room for that either."""
+        """Telemetry that made space for results and is not told yet: there was no space for that either."""
         self._told: list[RecordKey] = []
         """Gaps on disk that tell of such telemetry, until they are handed out with the telemetry that comes next."""
         self._lanes = {
@@ -197,7 +197,7 @@ class Spool:
     def append(self, lane: Lane, messages: Sequence[tuple[Kind, bytes]]) -> list[RecordKey]:
         """Store messages; returns their keys once they are on the disk, with those of gaps that had to be told.
 
-        Raises StorageFailed when there is no room for them and none can be made.
+        Raises StorageFailed when there is no space for them and none can be made.
         """
         store = self._lanes[lane]
         if store.log.is_broken:
@@ -374,7 +374,8 @@ class Spool:
         return self._tell_and_drop(store, gaps, boundary)
 
     def _tell_and_drop(self, store: LaneStore, gaps: dict[BootId, Intervals], boundary: int) -> list[RecordKey]:
-        """Delete the segments below `boundary`; what goes with them is told on disk before, unless there is no room."""
+        """Delete the segments below `boundary`; what goes with them is told on disk before, if there is
+        space."""
         try:
             keys = self._tell_gap(store, gaps, SPOOL_CAP)
         except StorageFailed:
@@ -409,7 +410,7 @@ class Spool:
         return has_room
 
     def _tell_owed(self) -> None:
-        """The Master asks for holes, but of a boot's last records it does not know. Where this has no room, too, it is
+        """The Master asks for holes, but of a boot's last records it does not know. Where this has no space, too, it is
         tried again with the next telemetry."""
         store = self._lanes[Lane.TELEMETRY]
         untold = {boot: lost.without(store.gapped.get(boot, Intervals())) for boot, lost in self._owed.items()}

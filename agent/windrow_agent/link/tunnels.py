@@ -125,7 +125,7 @@ async def _met(
                 raw.close()
                 raise
     except (OSError, TimeoutError) as error:
-        raise LinkClosed("Whoever came through the Access did not greet as a renter does.") from error
+        raise LinkClosed("The caller through the Access did not greet as a renter does.") from error
 
 
 async def _greeted(raw: socket.socket, own: TlsIdentity, digest: bytes) -> TunnelEnd:

@@ -1,7 +1,7 @@
 """The overlay networks of this host: made for a member, linked to its peers as the Master asks, removed with the
 member.
 
-A device lives no longer than this process. After a restart the Master asks for the cords again, which raises it again;
+A device lives no longer than this process. After a restart the Master asks for the links again, which makes it again;
 connections of the member that were open go on.
 """
 
@@ -41,11 +41,11 @@ from windrow_proto.units import SECOND, seconds
 log = structlog.get_logger()
 
 PEERS_MAX: Final = 15
-"""Fellows of one member: each is a cord of its own."""
+"""Peers of one member: each has a link of its own."""
 NETWORKS_MAX: Final = 32
 """Of one host."""
 JOIN_NS: Final = 60 * SECOND
-"""For the cords of a new member to its fellows: some of their hosts may have to be told first."""
+"""For the links of a new member to its peers: some of their hosts may have to be told first."""
 PEM_BYTES_MAX: Final = 4_096
 KEY_S: Final = 20.0
 """For the other end's key to come."""
@@ -55,7 +55,7 @@ MEET_S: Final = 30.0
 """For the other end to come there."""
 GREET_S: Final = 10.0
 TELL_NS: Final = 10 * SECOND
-"""Between two tellings of how much went through a cord."""
+"""Between two reports of the bytes that went through a link."""
 
 Hear = Callable[[], Awaitable[bytes | None]]
 Say = Callable[[bytes], Awaitable[None]]
@@ -131,7 +131,7 @@ class OverlayManager:
         return isinstance(runtime, ProcessRuntime) and runtime.has_own_networks
 
     async def join(self, spec: WorkloadSpec, progress: Progress) -> None:
-        """Return once there is a cord to every fellow; raises RuntimeUnavailable, or Unavailable naming the missing."""
+        """Return once there is a link to every peer; raises RuntimeUnavailable, or Unavailable naming the missing."""
         if not spec.peers:
             return
         network = await self._raised(spec.workload_id, spec.address)
@@ -143,8 +143,8 @@ class OverlayManager:
                     network.changed.clear()
                     await network.changed.wait()
         except TimeoutError:
-            said = "; ".join(f"{peer}: {why or 'it did not come'}" for peer, why in network.missing(spec.peers).items())
-            words = f"No connection to its fellow members within {JOIN_NS // SECOND} s ({said[:500]})"
+            said = "; ".join(f"{peer}: {why or 'did not come'}" for peer, why in network.missing(spec.peers).items())
+            words = f"No connection to the other members of its cluster within {JOIN_NS // SECOND} s ({said[:500]})"
             raise Unavailable(f"{words}.", subject=spec.workload_id) from None
 
     def leave(self, workload_id: WorkloadId) -> None:
@@ -165,8 +165,8 @@ class OverlayManager:
         return left
 
     async def serve(self, asked: ChannelOpen, identity: TlsIdentity, hear: Hear, say: Say, moved: Moved) -> None:
-        """One cord, from its key to its end. hear: the Master's next words, None at their end; say: to it; moved: to
-        be written when it is over.
+        """Serve one link, from its key to its end. hear: the Master's next words, None at their end; say: to it; moved:
+        to be written when the link is over.
 
         Raises LinkClosed at the end of what was up, and what was in the way of it: NotFound, RuntimeUnavailable,
         InvalidInput, Unavailable.
@@ -181,7 +181,7 @@ class OverlayManager:
             raise
         link = PeerLink(tls, network.taker(asked.cord_peer), self._clock)
         network.attach(asked.cord_peer, link)
-        log.info("cord_up", link=asked.tunnel_id, workload_id=asked.workload_id, peer=asked.cord_peer)
+        log.info("peer_link_up", link=asked.tunnel_id, workload_id=asked.workload_id, peer=asked.cord_peer)
         why = "the Master ended it"
         try:
             await say(UP)
@@ -194,7 +194,7 @@ class OverlayManager:
             tls.close()
             moved.received_bytes, moved.sent_bytes = link.received_bytes, link.sent_bytes
             counts = {"sent_bytes": link.sent_bytes, "received_bytes": link.received_bytes, "lost": link.lost}
-            log.info("cord_over", link=asked.tunnel_id, reason=why, **counts)
+            log.info("peer_link_over", link=asked.tunnel_id, reason=why, **counts)
 
     async def _tell(self, link: PeerLink, say: Say) -> None:
         while True:
@@ -216,7 +216,7 @@ class OverlayManager:
             async with asyncio.timeout(MEET_S):
                 raw = await tunnel_socket.joined(access)
         except (OSError, TimeoutError) as error:  # ssl.SSLError is one
-            words = f"It does not reach the Access for tunnels at {where}, or its other end does not: "
+            words = f"This host or its peer does not reach the Access for tunnels at {where}: "
             raise Unavailable(f"{words}{error or 'no answer'}.", subject=asked.tunnel_id) from error
         try:
             tls = TunnelTls(raw, context, None if is_server else HOST_NAME)
@@ -224,7 +224,9 @@ class OverlayManager:
                 await tls.greet()
         except (OSError, TimeoutError) as error:
             raw.close()
-            raise Unavailable("Whoever came to the Access is not its other end.", subject=asked.tunnel_id) from error
+            raise Unavailable(
+                "The caller at the Access is not the other end of this link.", subject=asked.tunnel_id
+            ) from error
         except BaseException:
             raw.close()
             raise
@@ -234,7 +236,7 @@ class OverlayManager:
         """Raises Conflict where it is being ended."""
         state = self._workloads().state(workload_id)
         if state is None or state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.FAILED):
-            raise Conflict("It is being ended.", subject=workload_id)
+            raise Conflict(f"Workload {workload_id} is being ended.", subject=workload_id)
 
     async def _raised(self, workload_id: WorkloadId, address: str) -> OverlayNetwork:
         """The network of a workload that is here, raised if it is not yet."""
@@ -252,7 +254,7 @@ class OverlayManager:
             owned = None
             if inside is None:
                 if not isinstance(runtime, ProcessRuntime):
-                    raise RuntimeUnavailable("It is in no private network.", subject=workload_id)
+                    raise RuntimeUnavailable(f"Workload {workload_id} is in no private network.", subject=workload_id)
                 owned = partial(runtime.sockets, workload_id)
             device = await to_its_end(partial(Device, address, inside))
             try:

@@ -1,7 +1,7 @@
 """One overlay network on this host: the device that its member uses, and a link to each peer.
 
-Only packets between the member and a fellow pass, each by the cord of that fellow, and only connections that the
-workload itself opens or takes.
+Only packets between the member and a peer pass, each by the link of that peer, and only connections that the workload
+itself opens or takes.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ PACKETS_AT_ONCE: Final = 32
 
 
 class OverlayNetwork:
-    """One workload's. `run` beside it; `close` ends the device."""
+    """The network of one workload. `run` beside it; `close` ends the device."""
 
     def __init__(self, address: str, owned: Owned | None, device: Device) -> None:
         """owned: the sockets that may speak here; None: all of them, where the workload is alone in a network. device:
@@ -27,25 +27,25 @@ class OverlayNetwork:
         self._own = packed(address)
         self._links: dict[bytes, PeerLink] = {}
         self._problems: dict[bytes, str] = {}
-        self._gate = Firewall(address, owned) if owned is not None else None
+        self._firewall = Firewall(address, owned) if owned is not None else None
         self._device = device
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._device.fd, self._outward)
 
     async def run(self) -> None:
         """Judge who opens connections, until cancelled."""
-        if self._gate is not None:
-            await self._gate.run()
+        if self._firewall is not None:
+            await self._firewall.run()
 
     def close(self) -> None:
-        """End the device, and every cord."""
+        """End the device, and every link."""
         self._loop.remove_reader(self._device.fd)
         for link in self._links.values():
             link.end("its member is gone")
         self._device.close()
 
     def attach(self, peer: str, link: PeerLink) -> None:
-        """There is a cord to this fellow, in the place of any before it."""
+        """Use this link to a peer, in the place of any before it."""
         before = self._links.get(packed(peer))
         self._links[packed(peer)] = link
         self._problems.pop(packed(peer), None)
@@ -54,17 +54,17 @@ class OverlayNetwork:
         self.changed.set()
 
     def detach(self, peer: str, link: PeerLink, why: str) -> None:
-        """This cord is over."""
+        """Drop a link that is over."""
         if self._links.get(packed(peer)) is link:
             del self._links[packed(peer)]
         self.failed(peer, why)
 
     def failed(self, peer: str, why: str) -> None:
-        """There is none to this fellow, for this reason."""
+        """Note why there is no link to this peer."""
         self._problems[packed(peer)] = why
 
     def missing(self, peers: tuple[str, ...]) -> dict[str, str]:
-        """To which of these fellows there is no cord, and why, as far as that is known."""
+        """The peers of these that have no link, and why, as far as that is known."""
         return {peer: self._problems.get(packed(peer), "") for peer in peers if packed(peer) not in self._links}
 
     def taker(self, peer: str) -> "Taker":
@@ -77,7 +77,7 @@ class OverlayNetwork:
             found = ends(packet)
             if found is None or found[0] != self._own or found[1] not in self._links:
                 self.stray += 1
-            elif self._gate is None or self._gate.pass_through(packet, True, self._send_one):
+            elif self._firewall is None or self._firewall.pass_through(packet, True, self._send_one):
                 link = touched[found[1]] = self._links[found[1]]
                 link.send(packet)
         for link in touched.values():
@@ -91,10 +91,10 @@ class OverlayNetwork:
             link.flush()
 
     def take(self, packet: memoryview, peer: bytes) -> None:
-        """A packet has come by the cord of this fellow."""
+        """Take a packet that has come by the link of this peer."""
         if ends(packet) != (peer, self._own):
             self.stray += 1
-        elif self._gate is None or self._gate.pass_through(packet, False, self._give_one):
+        elif self._firewall is None or self._firewall.pass_through(packet, False, self._give_one):
             self._device.write(packet)
 
     def _give_one(self, packet: bytes) -> None:
@@ -102,7 +102,7 @@ class OverlayNetwork:
 
 
 class Taker:
-    """Gives what comes by one cord to the network."""
+    """Gives the packets of one link to the network."""
 
     def __init__(self, network: OverlayNetwork, peer: bytes) -> None:
         self._network, self._peer = network, peer

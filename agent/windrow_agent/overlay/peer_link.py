@@ -29,7 +29,7 @@ class PeerLink:
         self.sent_bytes = self.received_bytes = self.lost = 0
         self._tls, self._take, self._clock = tls, take, clock
         self._reader = FrameReader()
-        self._room = memoryview(bytearray(ROOM_BYTES))
+        self._buffer = memoryview(bytearray(ROOM_BYTES))
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._heard_ns = clock.monotonic_ns()
@@ -107,10 +107,10 @@ class PeerLink:
     def _came(self) -> None:
         try:
             for _ in range(TURNS):
-                if not (count := self._tls.open_into(self._room)):
+                if not (count := self._tls.open_into(self._buffer)):
                     break
                 self._heard_ns = self._clock.monotonic_ns()
-                for packet in self._reader.feed(self._room[:count]):
+                for packet in self._reader.feed(self._buffer[:count]):
                     self.received_bytes += len(packet)
                     self._take(packet)
         except OSError:  # ssl.SSLError is one

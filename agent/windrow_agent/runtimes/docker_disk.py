@@ -89,15 +89,15 @@ class DiskWatch:
     def __init__(self, folder: Path, host_id: HostId, base_url: str, root: Callable[[], str]) -> None:
         self._folder, self._host_id, self._base_url, self._root = folder, host_id, base_url, root
         self._looked_ns: int | None = None
-        self._room: FreeSpace | None = None
+        self._free: FreeSpace | None = None
         self._is_looking = False
         self._hidden: set[str] = set()
 
     def is_due(self, clock: Clock) -> bool:
         """True if a look is due now; the caller that is told so does it."""
-        now_ns, before = clock.monotonic_ns(), self._room
+        now_ns, before = clock.monotonic_ns(), self._free
         if self._looked_ns is None:
-            self._looked_ns, self._room = now_ns, free_space(self._root())
+            self._looked_ns, self._free = now_ns, free_space(self._root())
             return False
         since_ns = now_ns - self._looked_ns
         if self._is_looking or since_ns < min(LOOK_AGAIN_NS, LOOK_EVERY_NS):
@@ -106,7 +106,7 @@ class DiskWatch:
         is_fast = now is not None and before is not None and now.is_much_less_than(before)
         if since_ns < LOOK_EVERY_NS and not is_fast:
             return False
-        self._looked_ns, self._room = now_ns, now
+        self._looked_ns, self._free = now_ns, now
         return True
 
     def look(self, api: Any, kill: Callable[[Any, str], None]) -> None:

@@ -86,7 +86,9 @@ class Pause:
         """The path of this workload's network namespace, which is made now if it has none. container: as inspected, if
         there is one. Raises RuntimeUnavailable."""
         if container is not None and not holder_of(container):
-            raise RuntimeUnavailable("Its container has a network of its own that nothing can be added to.")
+            raise RuntimeUnavailable(
+                f"The container of workload {workload_id} has a network of its own that nothing can be added to."
+            )
         holder = holder_of(container or {}) or self.take(workload_id).removeprefix(OF_CONTAINER)
         if not holder and (holder := self._made()):
             with self._state:

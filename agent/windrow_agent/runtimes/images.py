@@ -176,7 +176,7 @@ class Images:
         return self._pins[key]
 
     async def clear(self) -> None:
-        """Take away private images that nothing runs from any more, and those that take too much room."""
+        """Take away private images that nothing runs from any more, and those that take too much space."""
         if self._pulling:
             return
         private = [name for name, one in self._pulled.images.items() if one.is_private]
@@ -185,7 +185,7 @@ class Images:
         await self.collect()
 
     async def collect(self) -> None:
-        """Take away what this agent pulled and nobody used for longest, where images take more room than they may."""
+        """Take away what this agent pulled and nobody used for longest, where images take more space than they may."""
         if not any(one.is_ours for one in self._pulled.images.values()):
             return
         images = dict(self._pulled.images)

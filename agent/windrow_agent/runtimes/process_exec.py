@@ -114,7 +114,7 @@ class AttachedExec(asyncio.SubprocessProtocol):
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Its input has room again."""
+        """The command's input takes bytes again."""
         self._writable.set()
 
     def _set_reading(self, wanted: bool) -> None:

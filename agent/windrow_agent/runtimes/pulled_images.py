@@ -46,10 +46,10 @@ class Budget:
     def excess(self, root: str, used_bytes: int) -> int:
         """The bytes of images above the budget; root: the daemon's folder."""
         try:
-            room = os.statvfs(root)
+            disk = os.statvfs(root)
         except OSError:
             return used_bytes - self.least_bytes  # a daemon on another machine, or one that hides its folder
-        whole, free = room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize
+        whole, free = disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
         return max(used_bytes - max(self.least_bytes, whole // self.share), whole // self.free_share - free)
 
 

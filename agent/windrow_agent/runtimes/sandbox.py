@@ -321,7 +321,7 @@ def _base_prefix() -> tuple[Path, ...]:
 
 def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path, interface: str) -> dict[str, str]:
     """The whole environment of a workload: nothing is inherited; what the renter set wins, save the GPUs. interface: by
-    which it meets its fellow members, empty where it has none."""
+    which it meets the other members, empty where it has none."""
     given = devices.by_id(spec)
     threads = str(max(1, spec.cpu_milli // 1000)) if spec.cpu_milli else ""
     own: Mapping[str, str] = {

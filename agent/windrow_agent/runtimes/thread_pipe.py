@@ -25,14 +25,14 @@ class ThreadPipe(Generic[T]):
         self._produce = produce
         self._loop = asyncio.get_running_loop()
         self._arrived: asyncio.Queue[T | BaseException | None] = asyncio.Queue()
-        self._room = threading.Semaphore(DEPTH)
+        self._slots = threading.Semaphore(DEPTH)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def put(self, item: T) -> None:
         """From the thread: hand over one piece; waits while the reader is slow, raises PipeClosed when it is gone."""
-        while not self._room.acquire(timeout=LOOK_S):
+        while not self._slots.acquire(timeout=LOOK_S):
             if self._closed.is_set():
                 raise PipeClosed
         if self._closed.is_set():
@@ -45,7 +45,7 @@ class ThreadPipe(Generic[T]):
             while (item := await self._arrived.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
-                self._room.release()
+                self._slots.release()
                 yield item
         finally:
             self._closed.set()

@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 LOOK_EVERY_NS: Final = 5 * SECOND
 BALLAST_BYTES: Final = 4 * MIB
-"""Room for thousands of results, receipts and deletes on a disk that others have filled."""
+"""Space for thousands of results, receipts and deletes on a disk that others have filled."""
 DISK_FULL: Final = "agent.disk_full"
 STORAGE_FAILED: Final = "agent.storage_failed"
 STORAGE_DAMAGED: Final = "agent.storage_damaged"
@@ -44,13 +44,13 @@ class DiskSpace:
             self.faults.add(STORAGE_FAILED)
 
     async def look(self) -> bool:
-        """Lay the ballast down where there is room; returns whether the disk is full."""
+        """Lay the ballast down where there is space; returns whether the disk is full."""
         is_full = await self._runner.call(self._ballast.tend)
         (self.faults.add if is_full else self.faults.discard)(DISK_FULL)
         return is_full
 
     async def keep(self, changed: Callable[[], None]) -> None:
-        """Look now and then; `changed` is called when it became full or has room again. Until cancelled."""
+        """Look now and then; `changed` is called when it became full or has space again. Until cancelled."""
         was_full = False
         while True:
             is_full = await self.look()

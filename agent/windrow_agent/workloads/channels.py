@@ -41,7 +41,7 @@ CHANNELS_MAX: Final = 64
 TUNNELS_MAX: Final = 128
 """Of them: a page with its sockets takes some ten connections."""
 PEER_LINKS_MAX: Final = 128
-"""Beside them: cords to the fellows of this host's members."""
+"""Beside them: links to the peers of this host's members."""
 IDLE_S: Final = 600.0
 """Without a byte taken by the other side a channel is given up."""
 
@@ -54,7 +54,7 @@ class _Open:
 
     step: ChannelOpen
     credit: int
-    room: asyncio.Event = field(default_factory=asyncio.Event)
+    has_credit: asyncio.Event = field(default_factory=asyncio.Event)
     arrived: "deque[ChannelData | ChannelClose]" = field(default_factory=deque)
     arrived_bytes: int = 0
     came: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,8 +84,8 @@ class ChannelServer:
         overlays: OverlayManager | None = None,
     ) -> None:
         """credit_bytes: what each side may send at first, per channel and direction. identity: whom this host trusts
-        at the other end of a tunnel; None: it serves none. challenges, caches (for checkpoints), private (for cords):
-        likewise."""
+        at the other end of a tunnel; None: it serves none. challenges, caches (for checkpoints), overlays (for links of
+        peers): likewise."""
         self._workloads, self._send, self._credit_bytes, self._group = workloads, send, credit_bytes, group
         self._identity, self._challenges, self._caches = identity, challenges, caches
         self._overlays = overlays
@@ -106,7 +106,7 @@ class ChannelServer:
             return  # it ended here while this was on its way
         elif isinstance(step, ChannelCredit):
             held.credit += step.credit_bytes
-            held.room.set()
+            held.has_credit.set()
         elif isinstance(step, ChannelData) and held.arrived_bytes + len(step.data) > self._credit_bytes:
             await self._fail(number, held, InvalidInput("More was sent than there was credit for."))
         else:
@@ -347,9 +347,9 @@ class ChannelServer:
             chunk = data[start : start + CHANNEL_CHUNK_BYTES]
             while chunk:
                 while held.credit <= 0:
-                    held.room.clear()
+                    held.has_credit.clear()
                     async with asyncio.timeout(IDLE_S):
-                        await held.room.wait()
+                        await held.has_credit.wait()
                 piece, chunk = chunk[: held.credit], chunk[held.credit :]
                 held.credit -= len(piece)
                 await self._send(Channel(number, ChannelData(piece, stream)))

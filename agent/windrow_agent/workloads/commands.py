@@ -61,7 +61,7 @@ STORE_AGAIN_NS: Final = 5 * SECOND
 
 Measure = Callable[[BandwidthSpec], Awaitable[Mapping[str, str]]]
 Benchmark = Callable[[], Awaitable[Mapping[str, str]]]
-RAN: Final = "It was started, and nothing of it is there any more. It is not started a second time."
+RAN: Final = "The workload was started, and nothing of it is there any more. It is not started a second time."
 
 
 class CommandExecutor:
@@ -156,7 +156,9 @@ class CommandExecutor:
 
     def _create_refusal(self, spec: WorkloadSpec) -> WindrowError | None:
         if self._is_disk_full():
-            return Unavailable("The disk of this host is full (agent.disk_full); it starts nothing until it has room.")
+            return Unavailable(
+                "The disk of this host is full (agent.disk_full); the host starts nothing until space is free."
+            )
         if spec.workload_id in self._journal.tombstones:
             return Conflict(f"{spec.workload_id} was deleted; what is deleted never runs again.")
         fenced = leases.fence(self._journal.book, spec.workload_id, spec.slots)
@@ -171,7 +173,9 @@ class CommandExecutor:
         refusal = member_refusal(spec)
         if spec.peers:
             refusal = (
-                self._overlays.refusal(spec) if self._overlays else RuntimeUnavailable("It has no private networks.")
+                self._overlays.refusal(spec)
+                if self._overlays
+                else RuntimeUnavailable("This agent has no private networks.")
             )
         if refusal is not None:
             return refusal
@@ -316,7 +320,7 @@ class CommandExecutor:
         except asyncio.CancelledError:
             if command.create is None or command.create.workload_id not in self._journal.tombstones:
                 raise  # the agent stops; the next one goes on with it
-            broke = core.Broke(Conflict.code, "It was deleted before it was up.")
+            broke = core.Broke(Conflict.code, "The workload was deleted before it was up.")
             await self._settle(command_id, broke, command)
         except Exception as error:  # the task's top level: whoever asked hears of our own mistakes, too
             log.exception("command_crashed", command_id=command_id)
@@ -402,7 +406,7 @@ class CommandExecutor:
         creating.cancel()
         await asyncio.wait({creating}, timeout=30)
         # A task that is cancelled before its first step, or while it journals one, never gets to say so itself.
-        broke = core.Broke(Conflict.code, "It was deleted before it was up.")
+        broke = core.Broke(Conflict.code, "The workload was deleted before it was up.")
         await self._apply(command_id, broke, None)
 
     def _is_worth_saying(self, command_id: CommandId, step: str) -> bool:

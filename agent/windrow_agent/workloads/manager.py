@@ -155,7 +155,7 @@ class WorkloadManager:
         if work.Start() not in effects:
             await self._barrier.through(spec.workload_id, partial(self._awaited, spec.workload_id), progress)
         if self._is_over(spec.workload_id):
-            raise Conflict("It was ended before it started.", subject=spec.workload_id)
+            raise Conflict("The workload was ended before it started.", subject=spec.workload_id)
         progress("starting", 0)
         with worded("The start", "a minute"):
             async with asyncio.timeout(seconds(START_NS)):
@@ -163,7 +163,7 @@ class WorkloadManager:
         if self._is_over(spec.workload_id):
             # Its end found nothing to stop yet; nobody would look for it again before the orphans are.
             await runtime.stop(spec.workload_id, 0)
-            raise Conflict("It was ended while it started.", subject=spec.workload_id)
+            raise Conflict("The workload was ended while it started.", subject=spec.workload_id)
         await self._started(spec.workload_id, run)
         return run.told()
 
@@ -223,7 +223,7 @@ class WorkloadManager:
         it has run, RuntimeUnavailable."""
         state = self.state(workload_id)
         if state is None or state.phase not in (WorkloadPhase.RUNNING, WorkloadPhase.EXITED):
-            raise Conflict("It does not run here, so there is nothing to keep of it.", subject=workload_id)
+            raise Conflict("The workload does not run here, so there is nothing to keep of it.", subject=workload_id)
         if state.phase is WorkloadPhase.RUNNING:
             self._halted.setdefault(workload_id, DELETED)
             await self.runtime_of(workload_id).stop(workload_id, grace_ns)
@@ -256,7 +256,9 @@ class WorkloadManager:
             await runtime.remove(workload_id)
             if await runtime.observe(workload_id) is not None:
                 # With the word that it is gone its slots are free for the next one: only once nothing of it is left.
-                raise RuntimeUnavailable("It has ended, and its runtime has not cleared it away yet.")
+                raise RuntimeUnavailable(
+                    f"Workload {workload_id} has ended, and its runtime has not cleared it away yet."
+                )
         faults = await self._lease_exit.faults(self.state(workload_id) or state) if self._lease_exit else {}
         await self._apply(workload_id, work.Removed(faults))
         await self._writer.write([facts.lease_gone(workload_id)])

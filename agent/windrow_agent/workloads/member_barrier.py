@@ -38,7 +38,7 @@ class MemberBarrier:
 
 
 def member_refusal(spec: WorkloadSpec) -> WindrowError | None:
-    """Why this host cannot be met at the address and the ports that its fellow members are told; None: it can."""
+    """Why this host cannot be met at the address and the ports that the other members are told; None: it can."""
     if not spec.address or spec.peers:
         return None  # in a private network all ports are its own
     if spec.address not in addresses():

@@ -1,4 +1,4 @@
-"""What the NVML door promises, on the real nvidia-ml-py over the fake library: every case here is C answering."""
+"""The NVML adapter on the real nvidia-ml-py over the fake library: every case here is C answering."""
 
 import json
 import subprocess

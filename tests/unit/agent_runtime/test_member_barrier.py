@@ -1,4 +1,4 @@
-"""Whether a host can be met at the address and the ports that its fellow members are told."""
+"""A host refuses a member whose address or ports it does not have."""
 
 import socket
 from dataclasses import replace

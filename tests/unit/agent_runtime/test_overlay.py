@@ -44,17 +44,17 @@ def taking(came):
 
 @asynccontextmanager
 async def joined():
-    """Two ends of a cord that run, and what came to each."""
+    """Two ends of a link that run, and what came to each."""
     server, client = pair(lone_identity(HOST_NAME), lone_identity(HOST_NAME))
     await asyncio.gather(server.greet(), client.greet())
     came: tuple[list[bytes], list[bytes]] = ([], [])
     over: tuple[list[str], list[str]] = ([], [])
-    cords = [PeerLink(tls, taking(came[n]), SystemClock()) for n, tls in enumerate((server, client))]
+    links = [PeerLink(tls, taking(came[n]), SystemClock()) for n, tls in enumerate((server, client))]
     async with asyncio.TaskGroup() as group:
-        running = [group.create_task(ending(cord, said)) for cord, said in zip(cords, over, strict=True)]
+        running = [group.create_task(ending(link, said)) for link, said in zip(links, over, strict=True)]
         await asyncio.sleep(0)
         try:
-            yield cords, came, over
+            yield links, came, over
         finally:
             for task in running:
                 task.cancel()
@@ -62,40 +62,40 @@ async def joined():
             client.close()
 
 
-async def ending(cord, said):
+async def ending(link, said):
     """Run it to its end, and keep why that was."""
     try:
-        await cord.run()
+        await link.run()
     except LinkClosed as error:
         said.append(error.detail)
 
 
 async def test_packets_come_out_in_order_and_are_counted_both_ways():
-    async with joined() as (cords, came, _):
+    async with joined() as (links, came, _):
         sent = [bytes([n % 256]) * (1 + n * 37 % 32_000) for n in range(1, 400)]
         for packet in sent:
-            cords[0].send(packet)
-        cords[0].flush()
-        cords[1].send(b"back")
-        cords[1].flush()
+            links[0].send(packet)
+        links[0].flush()
+        links[1].send(b"back")
+        links[1].flush()
         await poll_async(lambda: len(came[1]) == len(sent) and came[0] == [b"back"])
         assert came[1] == sent
-        assert (cords[0].sent_bytes, cords[1].received_bytes, cords[0].lost) == (sum(map(len, sent)),) * 2 + (0,)
+        assert (links[0].sent_bytes, links[1].received_bytes, links[0].lost) == (sum(map(len, sent)),) * 2 + (0,)
 
 
 async def test_what_the_line_does_not_take_is_lost_beyond_the_limit():
-    async with joined() as (cords, _, _):
+    async with joined() as (links, _, _):
         for _ in range(QUEUE_BYTES_MAX // 32_000 + 10):
-            cords[0].send(bytes(32_000))
-        assert cords[0].lost >= 10
-        assert cords[0].sent_bytes <= QUEUE_BYTES_MAX
+            links[0].send(bytes(32_000))
+        assert links[0].lost >= 10
+        assert links[0].sent_bytes <= QUEUE_BYTES_MAX
 
 
 async def test_an_end_that_goes_ends_the_other_with_the_reason():
-    async with joined() as (cords, _, over):
-        cords[0].end("its member is gone")
+    async with joined() as (links, _, over):
+        links[0].end("its member is gone")
         await poll_async(lambda: over[0] == ["Its member is gone."])
-        cords[0]._tls.close()
+        links[0]._tls.close()
         await poll_async(lambda: over[1] == ["The line to it was cut."])
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.challenge.reference import CHALLENGE
-from windrow_agent.challenge import prover_pool as crews
+from windrow_agent.challenge import prover_pool
 from windrow_agent.challenge.prover_pool import ProverPool
 from windrow_agent.challenge.records import BODY_BYTES_MAX, FAILED, HEAD, read_head, record
 from windrow_agent.core.gpu_port import GPU_COUNT_MAX
@@ -33,8 +33,8 @@ CHILDREN = {
 }
 
 
-def crew(code: str, *uuids: str) -> ProverPool:
-    """A crew whose children run this instead of a prover."""
+def pool(code: str, *uuids: str) -> ProverPool:
+    """A pool whose children run this instead of a prover."""
     return ProverPool([GpuUuid(uuid) for uuid in uuids], 64, SystemClock(), (sys.executable, "-c", code))
 
 
@@ -55,12 +55,12 @@ async def test_a_child_that_fails_is_an_outcome_and_is_gone(code: str, failure: 
 async def test_a_child_that_is_silent_is_an_outcome_at_its_deadline_and_is_gone(
     code: str, deadline: str, failure: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crews, deadline, 0.5)
+    monkeypatch.setattr(prover_pool, deadline, 0.5)
     await _fails(code, failure)
 
 
 async def _fails(code: str, failure: str) -> None:
-    async with crew(code, CHALLENGE.gpu_uuid) as one:
+    async with pool(code, CHALLENGE.gpu_uuid) as one:
         (outcome,) = await one.commit({CHALLENGE.gpu_uuid: CHALLENGE})
         child = one._cards[0]._child
 
@@ -72,7 +72,7 @@ async def _fails(code: str, failure: str) -> None:
 
 async def test_no_child_outlives_its_crew_also_when_the_work_is_broken_off() -> None:
     with pytest.raises(RuntimeError, match="broken off"):
-        async with crew(READY + "time.sleep(600)", "GPU-1", "GPU-2") as both:
+        async with pool(READY + "time.sleep(600)", "GPU-1", "GPU-2") as both:
             children = [card._child for card in both._cards]
             raise RuntimeError("broken off")
 
@@ -92,7 +92,7 @@ async def test_a_program_that_cannot_start_is_an_outcome() -> None:
 async def test_a_card_of_which_nothing_was_asked_is_out() -> None:
     other = replace(CHALLENGE, gpu_uuid=GpuUuid("GPU-2"))
 
-    async with crew(READY + "time.sleep(600)", CHALLENGE.gpu_uuid) as one:
+    async with pool(READY + "time.sleep(600)", CHALLENGE.gpu_uuid) as one:
         (outcome,) = await one.commit({other.gpu_uuid: other})
 
     assert outcome.failure == "Nothing was asked of this card."
@@ -101,7 +101,7 @@ async def test_a_card_of_which_nothing_was_asked_is_out() -> None:
 @pytest.mark.parametrize("uuids", [[], ["GPU-1", "GPU-1"], [f"GPU-{n}" for n in range(GPU_COUNT_MAX + 1)]])
 def test_no_cards_one_card_twice_or_too_many_are_refused(uuids: list[str]) -> None:
     with pytest.raises(InvalidInput):
-        crew("", *uuids)
+        pool("", *uuids)
 
 
 @given(st.binary(max_size=200), st.booleans())
