@@ -91,7 +91,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def key(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
-    """How one call is filed: its name and its arguments without the handle."""
+    """The name under which a call is filed: its name and its arguments without the handle."""
     told = [repr(plain(one)) for one in arguments] + [f"{name}={value}" for name, value in sorted(named.items())]
     return f"{name}({', '.join(told)})"
 

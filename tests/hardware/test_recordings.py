@@ -1,4 +1,4 @@
-"""What real NVML answered once is read rightly for ever, and the fake library answers alike."""
+"""Recorded answers of real NVML are read rightly for ever, and the fake library answers alike."""
 
 import json
 import subprocess
@@ -39,7 +39,8 @@ def replayed(recording: dict[str, Any], tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def judge(backend: NvmlBackend, recording: dict[str, Any]) -> None:
-    """What must hold of any real card: it has a name, memory, a temperature, power, and a class to be found by."""
+    """Judges facts that must hold of any real card: it has a name, memory, a temperature, power, and a class to be
+    found by."""
     facts = backend.inventory().gpus
     values = backend.sample(with_processes=True)
     assert len(facts) + len([one for one in backend.conditions() if one.code == "gpu.duplicate_uuid"]) == len(

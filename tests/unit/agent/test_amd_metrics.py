@@ -1,4 +1,5 @@
-"""Why a card of AMD is slowed, from its driver's table of metrics; what a table does not say is absent."""
+"""Reasons for low clocks of an AMD card, from its driver's table of metrics; a reason that the table does not say is
+absent."""
 
 import struct
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""When a GPU may be offered, why not, and how long a reason lasts."""
+"""GPUs may be offered or not, each with its reason, and a reason lasts for its time."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the host's own measurements promise: named figures, from a child, in bounded time and space."""
+"""Benchmarks of a host: named figures, from a child process, in bounded time and space."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The agent may read the kernel's log; what it starts may not."""
+"""The agent may read the kernel's log; the programs that it starts may not."""
 
 import os
 import shutil

@@ -60,7 +60,7 @@ AMD = replace(
 
 
 def wrong(facts: MachineFacts) -> list[tuple[str, str]]:
-    """What is not well, as check and level; whatever is not well has a repair."""
+    """The failed checks, each with its level; every one of them has a repair."""
     found = [finding for finding in judge(facts) if finding.level is not Level.OK]
     assert all(finding.repair for finding in found)
     return [(finding.check, str(finding.level)) for finding in found]

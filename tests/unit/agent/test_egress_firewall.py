@@ -1,4 +1,5 @@
-"""Promises of the fence: what its rules say, who may set them, and what is said where they do not stand."""
+"""Rules that keep containers away from the host's network: their text, who may set them, and the words where they are
+missing."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""How raw facts become an inventory: cleaned, ordered, bounded, and with a hash that follows them."""
+"""Raw facts become an inventory: cleaned, ordered, bounded, and with a hash that follows them."""
 
 import dataclasses
 import unicodedata

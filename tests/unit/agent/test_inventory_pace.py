@@ -1,4 +1,4 @@
-"""How often an inventory is told: the first changes at once, a flapping sensor's gathered."""
+"""The pace of inventories: the first changes are sent at once, those of a flapping sensor together."""
 
 from itertools import pairwise
 

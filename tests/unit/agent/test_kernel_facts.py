@@ -1,4 +1,4 @@
-"""What a host says of its machine, disk, network and containers, from trees of files; what is not there is absent."""
+"""Facts of a host's machine, disk, network and containers, from trees of files; a fact without a file is absent."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a lease left on its card: every trace is a reason in words, and a card as it was found is none."""
+"""Traces that a lease left on its card: each is a reason in words, and a card as it was found has none."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What was only needed for a start is given back, and what is needed still works."""
+"""Memory that only a start needed is given back, and everything that is needed still works."""
 
 import asyncio
 import gc

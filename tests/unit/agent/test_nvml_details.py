@@ -1,4 +1,4 @@
-"""What an H100 tells beyond its first facts, on the real nvidia-ml-py over the fake library."""
+"""Further facts of an H100, on the real nvidia-ml-py over the fake library."""
 
 import ctypes
 

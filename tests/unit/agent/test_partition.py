@@ -1,4 +1,4 @@
-"""Cutting a card through the real nvidia-ml-py, on the fake driver: as asked, or as it was."""
+"""A card is partitioned through the real nvidia-ml-py, on the fake driver: as asked, or it stays as it was."""
 
 from collections.abc import Iterator
 from pathlib import Path

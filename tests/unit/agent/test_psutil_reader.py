@@ -1,4 +1,4 @@
-"""What is read of a host: this one really, others from a folder that looks like their root."""
+"""Facts of a host: this one really, others from a folder that looks like their root."""
 
 from dataclasses import replace
 from pathlib import Path

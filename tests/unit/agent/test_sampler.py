@@ -1,4 +1,4 @@
-"""What the sampler promises while real threads call the fake driver: fresh, bounded, and never in the loop's way."""
+"""The sampler while real threads call the fake driver: fresh, bounded, and never in the loop's way."""
 
 import asyncio
 import threading
@@ -46,7 +46,8 @@ def nvml(tmp_path: Path) -> NvmlBackend:
 
 
 def is_whole(sample: Sample | None, key: tuple[str, int], value: int | None) -> bool:
-    """Whether it has the host's part, and this of the GPUs': on a busy machine either may come too late for one."""
+    """True if the sample has the host's part, and this of the GPUs': on a busy machine either may come too late for
+    one."""
     return sample is not None and sample.values.get(("", 106)) is not None and sample.values.get(key, -1) == value
 
 

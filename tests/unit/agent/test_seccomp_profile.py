@@ -1,4 +1,4 @@
-"""The profile of system calls of containers, as it is judged by a kernel that reads it."""
+"""The seccomp profile of containers, as it is judged by a kernel that reads it."""
 
 import json
 from typing import Any

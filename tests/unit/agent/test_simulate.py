@@ -1,4 +1,4 @@
-"""What a simulated host promises: it repeats itself exactly, looks like a machine, and never passes for a real one."""
+"""A simulated host repeats itself exactly, looks like a machine, and never passes for a real one."""
 
 import asyncio
 from collections.abc import Callable

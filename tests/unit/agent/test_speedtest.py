@@ -1,4 +1,4 @@
-"""speedtest-cli as a child: what it is asked, what is made of its answer, and what ends one that hangs."""
+"""speedtest-cli as a child process: its arguments, the meaning of its answer, and the end of one that hangs."""
 
 import asyncio
 import json

@@ -48,7 +48,7 @@ def only(machine: Machine) -> GpuFacts:
 
 
 def swept(gpus: SysfsGpus, with_processes: bool = False) -> dict[int, int | None]:
-    """What one sweep reads of the only card."""
+    """The values that one sweep reads of the only card."""
     return {metric: value for (_, metric), value in gpus.sample(with_processes).items()}
 
 

@@ -1,4 +1,4 @@
-"""When a driver counts as hanging, when the GPUs are looked at again, and how often the same fault is told."""
+"""A driver that hangs is noticed, GPUs are looked at again in time, and the same fault is reported only so often."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

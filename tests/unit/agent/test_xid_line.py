@@ -1,4 +1,4 @@
-"""What is read of an XID in the kernel's log: lines as people posted them with their bug reports, and what is none."""
+"""XIDs in the kernel's log: lines as people posted them with their bug reports, and lines that are none."""
 
 import os
 from pathlib import Path

@@ -80,7 +80,7 @@ class Host:
         return self.machine.boxes.get(WorkloadId(work))
 
     def ran_ns(self, work: str = WORK) -> int:
-        """How long it ran, by the machine itself."""
+        """The time that it ran, by the machine itself."""
         box = self.box(work)
         return (box.stopped_ns or self.clock.monotonic_ns()) - box.started_ns
 

@@ -1,4 +1,4 @@
-"""Which Access a host takes."""
+"""The choice of an Access by a host."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A host whom an Access sends away leaves it alone for as long as it was told, and goes to another meanwhile."""
+"""A host that an Access sends away leaves it alone for as long as it was told, and goes to another meanwhile."""
 
 import asyncio
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What measurements may cost a host's owner: bytes of a day that no restart gives anew, and a ceiling."""
+"""Measurements are limited for a host's owner: bytes of a day that no restart gives anew, and a ceiling."""
 
 import pytest
 

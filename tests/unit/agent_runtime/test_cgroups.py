@@ -1,4 +1,4 @@
-"""Where control groups can be made and what they say, on trees of files as either version of the kernel shows them."""
+"""Control groups that can be made, and their figures, on trees of files as either version of the kernel shows them."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ UNIT = "system.slice/windrow-agent.service"
 
 
 def process(folder: Path, groups: str, *mounts: str) -> Path:
-    """What the kernel says of a process."""
+    """The kernel's files of a process."""
     folder.mkdir()
     (folder / "cgroup").write_text(groups)
     (folder / "mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda rw\n" + "".join(mounts))

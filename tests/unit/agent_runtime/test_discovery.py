@@ -1,4 +1,4 @@
-"""Where a host looks for an Access beyond its map."""
+"""A host looks for an Access beyond its map."""
 
 from collections import Counter
 

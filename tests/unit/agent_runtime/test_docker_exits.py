@@ -1,4 +1,4 @@
-"""Whose doing the end of a container was, by what its daemon remembers of it."""
+"""The end of a container is its own or its host's doing, by the daemon's memory of it."""
 
 import json
 import threading

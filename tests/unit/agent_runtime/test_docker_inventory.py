@@ -1,4 +1,4 @@
-"""How often a container daemon is asked for volumes, and what is told in between."""
+"""A container daemon is asked for volumes only so often, and the last answer is told in between."""
 
 import pytest
 
@@ -24,7 +24,7 @@ class Daemon:
 
 
 def looked(bare: BareVolumes, daemon: Daemon, clock: ManualClock, *known: str) -> list[str]:
-    """What a look of the runtime comes to."""
+    """The result of one look of the runtime."""
     if bare.is_due(clock):
         bare.look(daemon, clock)
     return [run.workload_id for run in bare.runs(list(known))]

@@ -1,4 +1,4 @@
-"""A disk that others have filled: an agent starts all the same, and what is owed is told once there is room."""
+"""A disk that others have filled: an agent starts all the same, and owed messages are sent once there is space."""
 
 from unittest import mock
 

@@ -1,4 +1,4 @@
-"""What images ask of a host's driver, and which hosts they are refused by: known before anything starts."""
+"""Images are refused by hosts whose driver they do not fit, before anything starts."""
 
 import pytest
 

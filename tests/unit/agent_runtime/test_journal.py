@@ -1,4 +1,4 @@
-"""The journal: what it says after every crash."""
+"""The journal after every crash."""
 
 import asyncio
 import errno

@@ -104,7 +104,7 @@ def _ran(*command: str) -> str:
 
 
 def found_on(image: Path, mount: Path) -> int:
-    """How often the marker is on the raw disk, once all of it was written there."""
+    """Counts the marker on the raw disk, once all of it was written there."""
     os.sync()
     assert _ran("umount", str(mount)) == ""
     return image.read_bytes().count(MARKER)

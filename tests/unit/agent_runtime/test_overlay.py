@@ -1,4 +1,4 @@
-"""Cords between two agents, over sockets of this process, and who may open a connection in a private network."""
+"""Links between two agents, over sockets of this process, and the firewall of an overlay network."""
 
 import asyncio
 import socket

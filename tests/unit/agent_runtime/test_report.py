@@ -1,4 +1,4 @@
-"""What a host tells of itself: changes of one moment are one inventory, a later one is another, none is told twice."""
+"""The report of a host: changes of one moment are one inventory, a later one is another, none is sent twice."""
 
 import asyncio
 from typing import Any
@@ -61,13 +61,13 @@ class Told:
 
 
 class SlowRuntime:
-    """It takes two seconds to see whether it can be used."""
+    """A runtime that takes two seconds to see whether it can be used."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
 
     async def facts(self) -> RuntimeFacts:
-        """It can."""
+        """Returns that the runtime can be used."""
         await self._clock.sleep_ns(2 * SECOND)
         return RuntimeFacts(True, "bubblewrap", "")
 
@@ -98,7 +98,7 @@ class UnusableRuntime:
     """Something is missing for it."""
 
     async def facts(self) -> RuntimeFacts:
-        """It cannot be used, and says by a condition why."""
+        """Returns that the runtime cannot be used, and a condition that says why."""
         return RuntimeFacts(False, "", "bubblewrap is missing", "process.no_sandbox")
 
 
@@ -120,7 +120,7 @@ class ContainedRuntime:
     """Its daemon knows whose users its containers have."""
 
     async def facts(self) -> RuntimeFacts:
-        """It can be used."""
+        """Returns that the runtime can be used."""
         return RuntimeFacts(True, "24", "", more={"container_own_users": 1})
 
 

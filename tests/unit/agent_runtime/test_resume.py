@@ -1,4 +1,4 @@
-"""What a second connection says when it takes the first one's place: everything at once, and the disk is not asked."""
+"""A second connection that takes the first one's place says everything at once, and the disk is not asked."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -53,7 +53,7 @@ class Two:
 
 
 def lived(served_ns):
-    """What befell the second connection, which serves for so long after the first has died in its second minute."""
+    """The fate of the second connection, which serves for so long after the first has died in its second minute."""
     noted = []
 
     async def history(loop: VirtualLoop) -> None:

@@ -1,4 +1,4 @@
-"""How often an agent speaks and how long it takes the Master's silence for patience; in virtual time."""
+"""The intervals at which an agent speaks, and its patience with the Master's silence; in virtual time."""
 
 import asyncio
 from dataclasses import replace
