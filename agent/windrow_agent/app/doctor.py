@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from windrow_agent.app import doctor_facts
 from windrow_agent.app.doctor_facts import DIAL_S
-from windrow_agent.core.discovery import Copy, Seed
+from windrow_agent.core.discovery import MapCopy, Seed
 from windrow_agent.core.doctor import Finding, Level, judge, judge_clock, judge_path, judge_speed
 from windrow_agent.link.membership import load_seeds
 from windrow_agent.link.resolver import Resolver
@@ -61,7 +61,7 @@ def examine(data_dir: Path, docker_url: str, is_speed_wanted: bool = False) -> I
     yield from _master(identity)
     yield from _accesses(identity, is_speed_wanted)
     for place in load_seeds(data_dir):
-        yield _copy(identity, place) if isinstance(place, Copy) else _seed(identity, place)
+        yield _copy(identity, place) if isinstance(place, MapCopy) else _seed(identity, place)
 
 
 def _folder(data_dir: Path) -> Finding:
@@ -134,7 +134,7 @@ def _seed(identity: Identity, seed: Seed) -> Finding:
     return Finding("seed", Level.FIX, f"{seed} names no Access", repair)
 
 
-def _copy(identity: Identity, copy: Copy) -> Finding:
+def _copy(identity: Identity, copy: MapCopy) -> Finding:
     try:
         body = fetch_regions(copy.url, identity.tls.ca_pem, identity.master_public, DIAL_S)
         return Finding("seed", Level.OK, f"{copy} has a map of {len(decode_region_map(body).points)} Accesses")

@@ -22,7 +22,7 @@ from windrow_agent.app.config import Config, parse, read_token, without_proxies
 from windrow_agent.app.logs import configure_log, faults
 from windrow_agent.app.service import AgentService, Parts
 from windrow_agent.core import egress
-from windrow_agent.core.discovery import Copy, Place, Seed
+from windrow_agent.core.discovery import MapCopy, Place, Seed
 from windrow_agent.core.doctor import Level
 from windrow_agent.core.image_requirements import driver_of
 from windrow_agent.core.sharing import share_of
@@ -167,7 +167,7 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
 def _places(places: Sequence[Place]) -> tuple[tuple[Seed, ...], tuple[str, ...]]:
     """Domains to ask DNS about, and URLs of copies of the map."""
     seeds = tuple(place for place in places if isinstance(place, Seed))
-    return seeds, tuple(place.url for place in places if isinstance(place, Copy))
+    return seeds, tuple(place.url for place in places if isinstance(place, MapCopy))
 
 
 def _look(host_id: HostId, rng: Rng, seeds: Sequence[Seed]) -> Look:

@@ -15,7 +15,7 @@ from windrow_agent.challenge.prover_pool import COMMAND as PROVER
 from windrow_agent.challenge.service import ChallengeService
 from windrow_agent.core.access_choice import to_tell
 from windrow_agent.core.layout import Layouts
-from windrow_agent.link.access_connector import AccessConnector, Ask, Look, Ready, ask_nobody, look_nowhere
+from windrow_agent.link.access_connector import AccessConnector, Ask, Look, PreparedConnection, ask_nobody, look_nowhere
 from windrow_agent.link.bandwidth_budget import BandwidthBudget, LineLimits
 from windrow_agent.link.bandwidth_probe import is_busy, measure
 from windrow_agent.link.connection import Connection, Greeting
@@ -286,11 +286,11 @@ class AgentService:
     async def _serve(self, link: FrameLink) -> None:
         await self._run(self._connected(link, self.session))
 
-    async def _prepare(self, link: DialledLink) -> Ready:
+    async def _prepare(self, link: DialledLink) -> PreparedConnection:
         """Greet over a second Access, which serves when the first one dies."""
         connection = self._connected(link, self.session.second())
         await connection.prepare(self._greeting())
-        return Ready(link, lambda: self._run(connection))
+        return PreparedConnection(link, lambda: self._run(connection))
 
     async def _run(self, connection: Connection) -> None:
         if connection.session.epoch < self.session.epoch:

@@ -12,7 +12,7 @@ from typing import Final
 from windrow_agent.core.gpu_port import GpuHealth
 from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
 from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.amd_metrics import TABLE_BYTES_MAX, Held, held_by
+from windrow_agent.gpu.amd_metrics import TABLE_BYTES_MAX, ClockReading, held_by
 from windrow_agent.gpu.amd_smi import AmdSmi
 from windrow_agent.gpu.sysfs_card import More, Place, SysfsCard, plain
 from windrow_proto.model import GpuFacts
@@ -45,7 +45,7 @@ class AmdCard(SysfsCard):
     def __init__(self, place: Place, index: int, smi: AmdSmi) -> None:
         self._smi = smi
         self._kfd = place.root / "sys/class/kfd/kfd"
-        self._held = Held()
+        self._held = ClockReading()
         super().__init__(place, index)
 
     def _unique(self) -> str:

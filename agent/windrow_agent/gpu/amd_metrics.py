@@ -34,7 +34,7 @@ _UNSAID: Final = (1 << 64) - 1, (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ClockReading:
     """The reading of one table. reasons: NVML's bits, None if nothing can be said yet or at all; counters: for the
     comparison with the next table."""
 
@@ -42,18 +42,18 @@ class Held:
     counters: tuple[int, ...] | None = None
 
 
-def held_by(table: bytes, before: Held = Held()) -> Held:
+def held_by(table: bytes, before: ClockReading = ClockReading()) -> ClockReading:
     """Reads the reasons for low clocks from this table. before: the reading of the table before it."""
     if len(table) < _HEAD.size:
-        return Held()
+        return ClockReading()
     size, table_format, revision = _HEAD.unpack_from(table)
     if table_format != 1 or size > len(table):
-        return Held()
+        return ClockReading()
     if revision == 3 and size >= _MASK_AT + 8:
-        return Held(_masked(struct.unpack_from("<Q", table, _MASK_AT)[0]))
+        return ClockReading(_masked(struct.unpack_from("<Q", table, _MASK_AT)[0]))
     if revision in _COUNTERS_AT and size >= _COUNTERS_AT[revision] + 20:
         return _counted(struct.unpack_from("<5I", table, _COUNTERS_AT[revision]), before)
-    return Held()
+    return ClockReading()
 
 
 def _masked(mask: int) -> int | None:
@@ -65,10 +65,10 @@ def _masked(mask: int) -> int | None:
     return found
 
 
-def _counted(now: tuple[int, ...], before: Held) -> Held:
+def _counted(now: tuple[int, ...], before: ClockReading) -> ClockReading:
     if before.counters is None:
-        return Held(None, now)
+        return ClockReading(None, now)
     found = 0
     for reason, count, earlier in zip(_COUNTERS, now, before.counters, strict=True):
         found |= reason if count != earlier and count not in _UNSAID else 0
-    return Held(found, now)
+    return ClockReading(found, now)

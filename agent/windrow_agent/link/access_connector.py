@@ -71,7 +71,7 @@ Serve = Callable[[FrameLink], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Ready:
+class PreparedConnection:
     """A connection by a second Access that the Master has greeted already: serve it, or close its link."""
 
     link: DialledLink
@@ -79,15 +79,15 @@ class Ready:
 
 
 @dataclass(slots=True)
-class Second:
+class WarmConnection:
     """The connection to a second Access. ready: greeted there, so that it can serve at once; None: not (any more)."""
 
     address: str
     warm: WarmLink
-    ready: Ready | None = None
+    ready: PreparedConnection | None = None
 
 
-Prepare = Callable[[DialledLink], Awaitable[Ready]]
+Prepare = Callable[[DialledLink], Awaitable[PreparedConnection]]
 Look = Callable[[], Awaitable[tuple[str, ...]]]
 """Finds addresses to try where no map helps; never raises, and may say anything."""
 Judge = Callable[[RegionMap], Awaitable[bool]]
@@ -170,7 +170,7 @@ class AccessConnector:
         self._distrust = Distrust()
         self._told: set[str] = set()
         """Accesses whose last word was when to come back: they are there, and a ping counts there as a call."""
-        self._warm: Second | None = None
+        self._warm: WarmConnection | None = None
         self._let_go: WarmLink | None = None
 
     @property
@@ -462,7 +462,7 @@ class AccessConnector:
                     await self.measure()
                 continue
             try:
-                self._warm = second = Second(address, await self._dialer.warm(address, DIAL_NS))
+                self._warm = second = WarmConnection(address, await self._dialer.warm(address, DIAL_NS))
                 if self._prepare is not None:
                     second.ready = await self._prepare(await second.warm.connect(DIAL_NS))
                 log.info("second_connection", address=address)
@@ -478,7 +478,7 @@ class AccessConnector:
         """Chooses the Access of the second connection, which is at `held` now."""
         return access_choice.second(self._host_id, self.regions, self._able(), self.address, held)
 
-    async def _ping_warm(self, second: Second) -> None:
+    async def _ping_warm(self, second: WarmConnection) -> None:
         """Until it ends or drains, or another is the better second one."""
         address, warm, ready = second.address, second.warm, second.ready
         due_ns, before = 0, None

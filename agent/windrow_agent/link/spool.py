@@ -56,7 +56,7 @@ class SpoolCaps:
 
 
 @dataclass(slots=True)
-class Held:
+class StoredRecord:
     """One record on disk: where, how long, what, from when, and (telemetry) when it was acknowledged."""
 
     position: Position
@@ -72,8 +72,8 @@ class LaneStore:
     def __init__(self, disk: Disk, directory: str, lane: Lane, segment_bytes: int, wall_ns: Callable[[], int]) -> None:
         self.lane, self.disk, self.directory = lane, disk, directory
         self.log = SegmentLog(disk, directory, segment_bytes, wall_ns)
-        self.held: OrderedDict[RecordKey, Held] = OrderedDict()
-        self.ring: OrderedDict[RecordKey, Held] = OrderedDict()
+        self.held: OrderedDict[RecordKey, StoredRecord] = OrderedDict()
+        self.ring: OrderedDict[RecordKey, StoredRecord] = OrderedDict()
         self.ring_bytes = 0
         self._per_segment: dict[int, int] = {}
         self.last: dict[BootId, int] = {}
@@ -86,9 +86,9 @@ class LaneStore:
                 self.lost_bytes += len(payload)
                 continue
             (stamp,) = STAMP.unpack_from(payload)
-            self.index(record, Held(position, len(payload), record.kind, stamp))
+            self.index(record, StoredRecord(position, len(payload), record.kind, stamp))
 
-    def index(self, record: Record, held: Held) -> RecordKey:
+    def index(self, record: Record, held: StoredRecord) -> RecordKey:
         key = RecordKey(record.origin_boot, record.origin_sequence)
         if key in self.held:
             self._count(self.held[key], -1)
@@ -127,13 +127,13 @@ class LaneStore:
         self.held[key].position = position
         self._count(self.held[key], 1)
 
-    def _count(self, held: Held, by: int) -> None:
+    def _count(self, held: StoredRecord, by: int) -> None:
         segment = held.position.segment
         self._per_segment[segment] = self._per_segment.get(segment, 0) + by
         if not self._per_segment[segment]:
             del self._per_segment[segment]
 
-    def read(self, held: Held) -> Record:
+    def read(self, held: StoredRecord) -> Record:
         path = segment_path(self.directory, held.position.segment)
         payload = self.disk.read(path, held.position.offset + RECORD_HEADER_BYTES, held.size)
         return decode_record(payload[STAMP.size :])
@@ -306,7 +306,7 @@ class Spool:
         store.log.sync()
         keys = []
         for record, payload, position in zip(records, payloads, positions, strict=True):
-            keys.append(store.index(record, Held(position, len(payload), record.kind, now_ns)))
+            keys.append(store.index(record, StoredRecord(position, len(payload), record.kind, now_ns)))
             self._remember(store.lane, keys[-1], record)
         return keys
 

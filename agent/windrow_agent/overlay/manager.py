@@ -63,7 +63,7 @@ Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
 
 @dataclass(slots=True)
-class Moved:
+class LinkTraffic:
     """Bytes of packets that went through a link."""
 
     received_bytes: int = 0
@@ -164,7 +164,7 @@ class OverlayManager:
 
         return left
 
-    async def serve(self, asked: ChannelOpen, identity: TlsIdentity, hear: Hear, say: Say, moved: Moved) -> None:
+    async def serve(self, asked: ChannelOpen, identity: TlsIdentity, hear: Hear, say: Say, moved: LinkTraffic) -> None:
         """Serve one link, from its key to its end. hear: the Master's next words, None at their end; say: to it; moved:
         to be written when the link is over.
 

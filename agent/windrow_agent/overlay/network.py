@@ -67,9 +67,9 @@ class OverlayNetwork:
         """The peers of these that have no link, and why, as far as that is known."""
         return {peer: self._problems.get(packed(peer), "") for peer in peers if packed(peer) not in self._links}
 
-    def taker(self, peer: str) -> "Taker":
+    def taker(self, peer: str) -> "PacketReceiver":
         """Returns the receiver of this peer's packets."""
-        return Taker(self, packed(peer))
+        return PacketReceiver(self, packed(peer))
 
     def _outward(self) -> None:
         touched: dict[bytes, PeerLink] = {}
@@ -101,7 +101,7 @@ class OverlayNetwork:
         self._device.write(memoryview(packet))
 
 
-class Taker:
+class PacketReceiver:
     """Gives the packets of one link to the network."""
 
     def __init__(self, network: OverlayNetwork, peer: bytes) -> None:

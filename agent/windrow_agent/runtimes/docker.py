@@ -111,7 +111,7 @@ class DockerRuntime:
         self._disk = docker_disk.DiskWatch(folder, host_id, base_url, self.images.root)
         self._bare = docker_inventory.BareVolumes(host_id)
         self._kind = docker_daemon.DaemonKind()
-        self.pause_containers = docker_pause.Pause(base_url, host_id)
+        self.pause_containers = docker_pause.PauseContainers(base_url, host_id)
 
     async def facts(self) -> RuntimeFacts:
         """Ask the daemon for its version, and have the fence stand."""

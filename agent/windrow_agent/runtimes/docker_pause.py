@@ -43,7 +43,7 @@ _AARCH64: Final = (183, struct.pack("<7I", *(0xD2800000 + n for n in range(4)), 
 PROGRAMS: Final = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 
-class Pause:
+class PauseContainers:
     """The networks that are held on one host. is_wanted: whether one is made ahead at all."""
 
     def __init__(self, base_url: str, host_id: HostId, *, is_wanted: bool = False) -> None:

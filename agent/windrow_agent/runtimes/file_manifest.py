@@ -16,7 +16,7 @@ PIECE_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class FileEntry:
     """One entry as it was sent. size: in bytes, or LINK, or FOLDER; digest: SHA-256 of the content in hex, or where the
     link leads; mtime_ns, ctime_ns: of the file on this disk, 0 where it is not this agent that keeps it."""
 
@@ -26,7 +26,7 @@ class Mark:
     ctime_ns: int = 0
 
 
-Manifest = Mapping[str, Mark]
+Manifest = Mapping[str, FileEntry]
 """Path below the folder to what came there."""
 
 
@@ -41,7 +41,7 @@ def load_manifest(path: Path) -> Manifest:
     """Read a manifest; empty if there is none that is whole: then everything counts as changed."""
     try:
         return {
-            name: Mark(int(size), str(digest), int(mtime), int(ctime))
+            name: FileEntry(int(size), str(digest), int(mtime), int(ctime))
             for name, (size, digest, mtime, ctime) in json.loads(path.read_text()).items()
         }
     except (OSError, ValueError, TypeError, AttributeError):

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, TypeVar
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import registries
 from windrow_agent.runtimes.port import Progress
-from windrow_agent.runtimes.pulled_images import Budget, Pulled, Record, to_collect
+from windrow_agent.runtimes.pulled_images import Budget, PulledImage, Record, to_collect
 from windrow_agent.runtimes.thread_pipe import ThreadPipe
 from windrow_proto import image_names
 from windrow_proto.errors import ImageUnavailable, NotFound, WindrowError
@@ -126,7 +126,7 @@ class Images:
 
     async def _pull(
         self, name: ImageName, login: RegistryLogin | None, progress: Progress, *, is_apart: bool
-    ) -> tuple[dict[str, Any], Pulled]:
+    ) -> tuple[dict[str, Any], PulledImage]:
         """is_apart: the names that the host's owner has given stay what they are."""
         wanted = image_names.parsed(name.whole)
         was = await self._local(wanted.asked)
@@ -150,7 +150,7 @@ class Images:
             back = functools.partial(_tag, image_id=was_id or "", name=wanted)
             await self._call(back, CALL_S)
         is_new = was is None
-        return found, Pulled(image_id, wanted.asked, login is not None, is_new, time.time_ns())
+        return found, PulledImage(image_id, wanted.asked, login is not None, is_new, time.time_ns())
 
     def _login(self, spec: WorkloadSpec) -> RegistryLogin | None:
         if not spec.registry_login:
@@ -209,7 +209,7 @@ def _sizes(api: Any, ids: set[str]) -> dict[str, int]:
     return {str(one["Id"]): int(one.get("Size") or 0) for one in api.images() if one["Id"] in ids}
 
 
-def _remove_unused(api: Any, images: dict[str, Pulled]) -> set[str]:
+def _remove_unused(api: Any, images: dict[str, PulledImage]) -> set[str]:
     """Those of these names that are gone now; a name that means another image by now is no name of ours."""
     import docker.errors
 

@@ -375,7 +375,7 @@ class ProcessRuntime:
         except FileNotFoundError:
             raise NotFound(f"{spec.workload_id} was removed meanwhile.", subject=spec.workload_id) from None
 
-    def _told(self, _folder: Path) -> sandbox.Told:
+    def _told(self, _folder: Path) -> sandbox.SandboxExtras:
         """The further environment of the workload of this folder for its GPU, and the parts of the hidden folder that
         it may see."""
         return sandbox.NOTHING_MORE

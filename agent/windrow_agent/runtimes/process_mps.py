@@ -79,13 +79,13 @@ class MpsProcessRuntime(ProcessRuntime):
         if share is not None:
             await self.daemons.end_unused()
 
-    def _told(self, folder: Path) -> sandbox.Told:
+    def _told(self, folder: Path) -> sandbox.SandboxExtras:
         share = _noted(folder)
         if share is None:
             return sandbox.NOTHING_MORE
         met = self.daemons.folders(share.card)
         env = dict(environment(share, str(met.pipe), str(met.log)))
-        return sandbox.Told(env, (met.pipe, met.log), shares_memory=True)  # the daemon meets its clients there
+        return sandbox.SandboxExtras(env, (met.pipe, met.log), shares_memory=True)  # the daemon meets its clients there
 
     def _used(self) -> frozenset[str]:
         notes = [path.parent for path in self._folder.glob(f"*/{NOTE}") if (path.parent / "spec.json").exists()]

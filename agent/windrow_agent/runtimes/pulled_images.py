@@ -19,7 +19,7 @@ NOTED_EVERY_NS: Final = 10 * MINUTE
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class PulledImage:
     """One image. name: by which it was pulled, and is removed; is_private: with a renter's login; is_ours: the daemon
     had nothing of this name before; used_ns: wall time."""
 
@@ -71,12 +71,12 @@ class Record:
         found = [one for one in self.images.values() if one.image_id == image_id]
         return any(one.is_ours for one in found) and all(one.is_private for one in found)
 
-    def open_one(self, whole: str) -> Pulled | None:
+    def open_one(self, whole: str) -> PulledImage | None:
         """Returns the image that everybody may run under this name."""
         found = self.images.get(whole)
         return None if found is None or found.is_private else found
 
-    def keep(self, whole: str, one: Pulled) -> None:
+    def keep(self, whole: str, one: PulledImage) -> None:
         """Write an image down. One that was not here before was gone for all that are written down of it."""
         before = [(name, known) for name, known in self.images.items() if known.name == one.name]
         if one.is_ours:
@@ -105,14 +105,14 @@ class Record:
         write_whole(str(self._path.parent), self._path.name, {n: asdict(one) for n, one in self.images.items()})
 
 
-def _read(path: Path) -> dict[str, Pulled]:
+def _read(path: Path) -> dict[str, PulledImage]:
     try:
-        return {str(name): Pulled(**one) for name, one in json.loads(path.read_bytes()).items()}
+        return {str(name): PulledImage(**one) for name, one in json.loads(path.read_bytes()).items()}
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
 
 
-def to_collect(images: Mapping[str, Pulled], sizes: Mapping[str, int], excess: int, before_ns: int) -> list[str]:
+def to_collect(images: Mapping[str, PulledImage], sizes: Mapping[str, int], excess: int, before_ns: int) -> list[str]:
     """The names to take away, the longest unused first, until so many bytes are gone. sizes: of each image's id.
     before_ns: what was used later stays."""
     chosen: list[str] = []

@@ -55,7 +55,7 @@ they find another one, or none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SandboxExtras:
     """Additions to a workload. env: wins over all else; seen: folders that stay visible to it; shares_memory: it meets
     processes of this host in /dev/shm."""
 
@@ -64,7 +64,7 @@ class Told:
     shares_memory: bool = False
 
 
-NOTHING_MORE: Final = Told()
+NOTHING_MORE: Final = SandboxExtras()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class SandboxContents:
     folder: Path
     interpreters: Path
     network: int
-    told: Told = NOTHING_MORE
+    told: SandboxExtras = NOTHING_MORE
     nodes: tuple[str, ...] = ()
     beside: int | None = None
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
 
-from windrow_agent.runtimes.file_manifest import FOLDER, LINK, Manifest, Mark, digest_of, is_own
+from windrow_agent.runtimes.file_manifest import FOLDER, LINK, FileEntry, Manifest, digest_of, is_own
 from windrow_agent.runtimes.port import CHUNK_BYTES, ByteStream
 from windrow_agent.runtimes.tar_unpack import DIRECTORY, mtime_ns, opened_below
 from windrow_agent.runtimes.thread_pipe import ThreadPipe
@@ -162,9 +162,9 @@ def _sift_file(out: TarOut, member: tarfile.TarInfo, content: IO[bytes] | None, 
             out.add(member, kept)
 
 
-def _mark(found: tarfile.TarInfo) -> Mark:
+def _mark(found: tarfile.TarInfo) -> FileEntry:
     """Of what is no file."""
-    return Mark(FOLDER) if found.isdir() else Mark(LINK, found.linkname)
+    return FileEntry(FOLDER) if found.isdir() else FileEntry(LINK, found.linkname)
 
 
 def _renamed(found: tarfile.TarInfo, name: str) -> tarfile.TarInfo:
@@ -264,9 +264,9 @@ def _counts(name: str, parent: int, facts: os.stat_result, known: Manifest) -> b
         return file is not None and digest_of(file) != before.digest
 
 
-def _is_same_link(parent: int, last: str, before: Mark) -> bool:
+def _is_same_link(parent: int, last: str, before: FileEntry) -> bool:
     try:
-        return before == Mark(LINK, os.readlink(last, dir_fd=parent))
+        return before == FileEntry(LINK, os.readlink(last, dir_fd=parent))
     except OSError:
         return False
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.runtimes.file_manifest import FOLDER, LINK, Manifest, Mark, digest_of
+from windrow_agent.runtimes.file_manifest import FOLDER, LINK, FileEntry, Manifest, digest_of
 from windrow_agent.runtimes.port import CHUNK_BYTES, FilesTaken
 from windrow_proto.errors import InvalidInput, TooLarge
 from windrow_proto.units import SECOND
@@ -58,16 +58,16 @@ _BEFORE: Final = (b"x", b"g", b"X", b"L", b"K")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Unpacked:
     """The size of an archive, and each entry as it was written, to find later changes."""
 
     files: FilesTaken
     manifest: Manifest
 
 
-def unpack(archive: Path, folder: Path, cap_bytes: int) -> Taken:
+def unpack(archive: Path, folder: Path, cap_bytes: int) -> Unpacked:
     """Unpack a plain tar file into an existing folder. Raises InvalidInput or TooLarge, naming the entry."""
-    manifest: dict[str, Mark] = {}
+    manifest: dict[str, FileEntry] = {}
     folders: dict[str, tarfile.TarInfo] = {}
     written = 0
     with _reading(archive), tarfile.open(archive, mode="r:", tarinfo=_Header) as tar, _opened(folder) as root:
@@ -76,7 +76,7 @@ def unpack(archive: Path, folder: Path, cap_bytes: int) -> Taken:
             if member.isdir():
                 folders[name] = member
                 with _parent(root, f"{name}/.", member):
-                    manifest[name] = Mark(FOLDER)
+                    manifest[name] = FileEntry(FOLDER)
                 continue
             with _parent(root, name, member) as parent:
                 manifest[name] = _unpack_one(tar, member, root, parent, name)
@@ -84,12 +84,12 @@ def unpack(archive: Path, folder: Path, cap_bytes: int) -> Taken:
             with _parent(root, f"{name}/.", member) as made:
                 os.fchmod(made, (member.mode & 0o777) | 0o700)
                 os.utime(made, ns=(mtime_ns(member), mtime_ns(member)))
-    return Taken(FilesTaken(sum(mark.size != FOLDER for mark in manifest.values()), written), manifest)
+    return Unpacked(FilesTaken(sum(mark.size != FOLDER for mark in manifest.values()), written), manifest)
 
 
-def check_archive(archive: Path, cap_bytes: int) -> Taken:
+def check_archive(archive: Path, cap_bytes: int) -> Unpacked:
     """The same checks without writing anything, for a runtime that unpacks by itself; with what the archive brings."""
-    manifest: dict[str, Mark] = {}
+    manifest: dict[str, FileEntry] = {}
     written = 0
     with _reading(archive), tarfile.open(archive, mode="r:", tarinfo=_Header) as tar:
         for name, member in _entries(tar, archive, cap_bytes):
@@ -97,14 +97,14 @@ def check_archive(archive: Path, cap_bytes: int) -> Taken:
                 raise InvalidInput(f"{member.name!r} passes through a link.")
             written += member.size if member.isreg() else 0
             if member.isdir():
-                manifest[name] = Mark(FOLDER)
+                manifest[name] = FileEntry(FOLDER)
             elif member.issym():
-                manifest[name] = Mark(LINK, member.linkname)
+                manifest[name] = FileEntry(LINK, member.linkname)
             elif member.islnk():
-                manifest[name] = manifest.get(os.path.normpath(member.linkname), Mark(0))
+                manifest[name] = manifest.get(os.path.normpath(member.linkname), FileEntry(0))
             elif (source := tar.extractfile(member)) is not None:
-                manifest[name] = Mark(member.size, digest_of(source))
-    return Taken(FilesTaken(sum(mark.size != FOLDER for mark in manifest.values()), written), manifest)
+                manifest[name] = FileEntry(member.size, digest_of(source))
+    return Unpacked(FilesTaken(sum(mark.size != FOLDER for mark in manifest.values()), written), manifest)
 
 
 async def receive(path: Path, chunks: AsyncIterator[bytes], cap_bytes: int) -> None:
@@ -233,7 +233,7 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent: int, name: str) -> Mark:
+def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent: int, name: str) -> FileEntry:
     last = os.path.basename(name)
     try:
         os.unlink(last, dir_fd=parent)
@@ -246,7 +246,7 @@ def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent
         if os.geteuid() == 0:
             owner = os.fstat(root)
             os.chown(last, owner.st_uid, owner.st_gid, dir_fd=parent, follow_symlinks=False)
-        return Mark(LINK, member.linkname)
+        return FileEntry(LINK, member.linkname)
     if member.islnk():
         other = os.path.normpath(member.linkname)
         with _parent(root, other, member) as source:
@@ -257,7 +257,7 @@ def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent
     return _copy(tar, member, root, parent, last)
 
 
-def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent: int, last: str) -> Mark:
+def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent: int, last: str) -> FileEntry:
     source = tar.extractfile(member)
     if source is None:
         raise InvalidInput(f"{member.name!r} has no content.")
@@ -274,5 +274,5 @@ def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, root: int, parent: int,
         return _mark(os.fstat(descriptor), digest.hexdigest())
 
 
-def _mark(facts: os.stat_result, digest: str) -> Mark:
-    return Mark(facts.st_size, digest, facts.st_mtime_ns, facts.st_ctime_ns)
+def _mark(facts: os.stat_result, digest: str) -> FileEntry:
+    return FileEntry(facts.st_size, digest, facts.st_mtime_ns, facts.st_ctime_ns)

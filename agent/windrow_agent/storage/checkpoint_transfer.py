@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from windrow_agent.storage import checkpoint_files, volume_files
-from windrow_agent.storage.object_cache import BLOCK_BYTES, Cache, Kept, Taking
+from windrow_agent.storage.object_cache import BLOCK_BYTES, Cache, ObjectWriter, StoredObject
 from windrow_proto.checkpoints import (
     BYTES_STREAM,
     CONTROL_STREAM,
@@ -192,7 +192,7 @@ async def _save(folder: Path, cache: Cache, talk: _Talk, order: SaveOrder) -> No
     log.info("checkpoint_sent", step=found.step, pieces=len(found.pieces), volume=order.volume)
 
 
-def _seal(cache: Cache, object_id: str, key: DataKey, source: Source, piece: Piece) -> Kept:
+def _seal(cache: Cache, object_id: str, key: DataKey, source: Source, piece: Piece) -> StoredObject:
     return cache.keep(object_id, key, source.read(piece, BLOCK_BYTES))
 
 
@@ -259,7 +259,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 # --- calls to a store, on threads -------------------------------------------------------------------------------------
 
 
-def _put(call: Call, kept: Kept) -> None:
+def _put(call: Call, kept: StoredObject) -> None:
     connection, path = _connection(call)
     try:
         with kept.path.open("rb") as file:
@@ -274,7 +274,7 @@ def _put(call: Call, kept: Kept) -> None:
         connection.close()
 
 
-def _get(call: Call, size: int, taking: Taking) -> None:
+def _get(call: Call, size: int, taking: ObjectWriter) -> None:
     connection, path = _connection(call)
     try:
         connection.request(call.method, path, headers=dict(call.headers))

@@ -22,7 +22,7 @@ BLOCK_BYTES: Final = 1 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredObject:
     """One sealed object: its bytes as they lie on the disk, and their SHA-256 in hexadecimal."""
 
     path: Path
@@ -31,7 +31,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Wiped:
+class WipeResult:
     """The result of a wipe. files, size_bytes: of sealed objects removed; left: of those that could not be."""
 
     files: int
@@ -51,10 +51,10 @@ class Wiped:
         }
 
 
-class Taking:
+class ObjectWriter:
     """An object on its way into a cache; closed unfinished it leaves nothing."""
 
-    def __init__(self, path: Path, keep: Callable[[Kept], None]) -> None:
+    def __init__(self, path: Path, keep: Callable[[StoredObject], None]) -> None:
         self._path, self._keep = path, keep
         self._digest, self._size, self._is_kept = hashlib.sha256(), 0, False
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,9 +68,9 @@ class Taking:
         while view:
             view = view[self._file.write(view) :]
 
-    def finish(self) -> Kept:
+    def finish(self) -> StoredObject:
         """Completes the object."""
-        kept = Kept(self._path, self._size, self._digest.hexdigest())
+        kept = StoredObject(self._path, self._size, self._digest.hexdigest())
         self._keep(kept)
         self._is_kept = True
         return kept
@@ -81,7 +81,7 @@ class Taking:
         if not self._is_kept:
             self._path.unlink(missing_ok=True)
 
-    def __enter__(self) -> "Taking":
+    def __enter__(self) -> "ObjectWriter":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,11 +94,11 @@ class Cache:
     def __init__(self, folder: Path) -> None:
         """folder: made at the first object. What an earlier process left there is taken away: its keys are gone."""
         self._folder = folder
-        self._keys: dict[str, tuple[DataKey, Kept]] = {}
+        self._keys: dict[str, tuple[DataKey, StoredObject]] = {}
         self._is_wiped = False
         self._left_before = self._remove()
 
-    def keep(self, object_id: str, key: DataKey, plain: Iterable[bytes]) -> Kept:
+    def keep(self, object_id: str, key: DataKey, plain: Iterable[bytes]) -> StoredObject:
         """Seal what comes. Raises Conflict after a wipe."""
         sealer = Sealer(key, object_id, os.urandom(SALT_BYTES))
 
@@ -109,27 +109,27 @@ class Cache:
 
         return self.take(object_id, key, sealed())
 
-    def take(self, object_id: str, key: DataKey, sealed: Iterable[bytes]) -> Kept:
+    def take(self, object_id: str, key: DataKey, sealed: Iterable[bytes]) -> StoredObject:
         """Keep what was sealed elsewhere under this key and id."""
         with self.taking(object_id, key) as coming:
             for block in sealed:
                 coming.write(block)
             return coming.finish()
 
-    def taking(self, object_id: str, key: DataKey) -> "Taking":
+    def taking(self, object_id: str, key: DataKey) -> "ObjectWriter":
         """The same, block by block. Raises Conflict after a wipe."""
         if self._is_wiped:
             raise Conflict("This lease's cache was wiped; nothing is kept any more.")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / hashlib.sha256(object_id.encode()).hexdigest()
 
-        def keep(kept: Kept) -> None:
+        def keep(kept: StoredObject) -> None:
             if self._is_wiped:
                 path.unlink(missing_ok=True)
                 raise Conflict("This lease's cache was wiped meanwhile.")
             self._keys[object_id] = key, kept
 
-        return Taking(path, keep)
+        return ObjectWriter(path, keep)
 
     def open(self, object_id: str) -> Iterator[bytes]:
         """The plain bytes. Raises NotFound for what is not kept or whose key is gone, BadProof for what was altered."""
@@ -150,20 +150,20 @@ class Cache:
         if held is not None:
             held[1].path.unlink(missing_ok=True)
 
-    def wipe(self) -> Wiped:
+    def wipe(self) -> WipeResult:
         """Forget all keys, then take all files away; safe to call twice. Nothing is kept afterwards."""
         self._is_wiped = True
         keys = len({key.raw for key, _ in self._keys.values()})
         self._keys.clear()
         before = self._left_before
         removed = self._remove()
-        self._left_before = Wiped(0, 0, 0, 0)
-        return Wiped(before.files + removed.files, before.size_bytes + removed.size_bytes, removed.left, keys)
+        self._left_before = WipeResult(0, 0, 0, 0)
+        return WipeResult(before.files + removed.files, before.size_bytes + removed.size_bytes, removed.left, keys)
 
-    def _remove(self) -> Wiped:
+    def _remove(self) -> WipeResult:
         files = size = left = 0
         if not self._folder.is_dir():
-            return Wiped(0, 0, 0, 0)
+            return WipeResult(0, 0, 0, 0)
         for path in sorted(self._folder.iterdir()):
             try:
                 size += path.lstat().st_size
@@ -178,7 +178,7 @@ class Cache:
             os.close(descriptor)
         if not left:
             self._folder.rmdir()
-        return Wiped(files, size, left, 0)
+        return WipeResult(files, size, left, 0)
 
 
 class Caches:
@@ -194,7 +194,7 @@ class Caches:
             self._caches[workload_id] = Cache(self._folder / workload_id)
         return self._caches[workload_id]
 
-    def wipe(self, workload_id: str) -> Wiped | None:
+    def wipe(self, workload_id: str) -> WipeResult | None:
         """At the end of its lease. None where there never was one."""
         cache = self._caches.pop(workload_id, None)
         if cache is None and not (self._folder / workload_id).is_dir():

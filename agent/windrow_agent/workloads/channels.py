@@ -18,7 +18,7 @@ from windrow_agent.challenge.service import ChallengeService
 from windrow_agent.core import workload as work
 from windrow_agent.link.tunnels import Tunnel
 from windrow_agent.overlay import reachability
-from windrow_agent.overlay.manager import Moved, OverlayManager, Say
+from windrow_agent.overlay.manager import LinkTraffic, OverlayManager, Say
 from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
 from windrow_agent.storage.cache_wipe import LeaseCaches
 from windrow_agent.workloads.manager import WorkloadManager
@@ -273,7 +273,7 @@ class ChannelServer:
     async def _peer_link(self, number: int, held: _Open, overlays: OverlayManager) -> ChannelClose:
         if self._identity is None:
             raise InvalidInput("This agent serves no tunnels.")
-        words, moved = self._words(number, held), Moved()
+        words, moved = self._words(number, held), LinkTraffic()
         code = detail = ""
         try:
             await self._until_closed(held, overlays.serve(held.step, self._identity(), *words, moved))

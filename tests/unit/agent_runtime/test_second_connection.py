@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from tests.master_support import SeededRng
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
-from windrow_agent.link.access_connector import AccessConnector, Ready
+from windrow_agent.link.access_connector import AccessConnector, PreparedConnection
 from windrow_proto.errors import LinkClosed
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
@@ -71,7 +71,7 @@ def lived(served_ns):
                 noted.append("it dies")
                 raise LinkClosed("It was killed, too.")
 
-            return Ready(link, serve_second)
+            return PreparedConnection(link, serve_second)
 
         regions = RegionMap(1, (AccessPoint("a", "eu", "near:1"), AccessPoint("b", "eu", "far:1")))
         connector = AccessConnector(HostId("host_1"), Two(noted), clock, SeededRng(3), regions, serve, prepare=prepare)
