@@ -39,7 +39,7 @@ async def test_a_memory_hog_ends_at_its_limit_and_says_so(place: Place) -> None:
     run = await until_ended(place, spec.workload_id)
     again = await place.again().observe(spec.workload_id)
     log = (place.folder / "process" / spec.workload_id / "log").read_bytes()[-400:]
-    assert (run.exit_code, run.detail) == (137, "it ran out of memory at its limit of 64 MiB"), log
+    assert (run.exit_code, run.detail) == (137, "the workload ran out of memory at its limit of 64 MiB"), log
     assert again == run
 
 
@@ -52,7 +52,7 @@ async def test_what_it_starts_counts_together_and_what_ends_by_itself_has_no_suc
         await _started(place, spec)
         run = await until_ended(place, spec.workload_id)
         ends.append((run.exit_code, run.detail))
-    assert ends == [(3, "it ran out of memory at its limit of 64 MiB"), (3, "")]
+    assert ends == [(3, "the workload ran out of memory at its limit of 64 MiB"), (3, "")]
 
 
 async def test_a_fork_bomb_stays_below_its_limit_and_goes_with_its_deletion(

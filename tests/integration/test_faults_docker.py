@@ -202,7 +202,10 @@ async def test_a_container_that_is_removed_by_hand_is_said_to_be(world: World, d
         final = await final_receipt(world, create)
         await deleted(world, create)
 
-    assert (ended.exit_code, ended.detail) == (None, "it was taken away on its host, by hand or by another program")
+    assert (ended.exit_code, ended.detail) == (
+        None,
+        "the workload was taken away on its host, by hand or by another program",
+    )
     assert (final.end_reason, final.final) == ("lost", True)
     assert left(daemon) == ([], [])
 
@@ -215,7 +218,7 @@ async def test_a_memory_hog_ends_at_its_limit_and_is_told_so(world: World, daemo
         ended = await until_seen(world, create, WorkloadPhase.EXITED)
         await deleted(world, create)
 
-    assert (ended.exit_code, ended.detail) == (137, "it ran out of memory at its limit of 64 MiB")
+    assert (ended.exit_code, ended.detail) == (137, "the workload ran out of memory at its limit of 64 MiB")
     assert left(daemon) == ([], [])
 
 

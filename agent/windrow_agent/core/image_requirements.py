@@ -54,7 +54,7 @@ def refusal(image: Mapping[str, object], given: Mapping[str, str], driver: Drive
         return ""
     for asked in _asked(environment, image):
         if not _holds(asked, driver):
-            return f"it asks for {asked[:SHOWN_MAX]}, and this host has {_words(driver)}"
+            return f"the image asks for {asked[:SHOWN_MAX]}, and this host has {_words(driver)}"
     return ""
 
 

@@ -27,7 +27,7 @@ AWAITED: Final = {
     WorkloadPhase.WAITING_MEMBERS: "waiting_members",
 }
 """The phases in which a prepared workload waits, and the step of its creation that says so."""
-TAKEN_AWAY: Final = "it was taken away on its host, by hand or by another program"
+TAKEN_AWAY: Final = "the workload was taken away on its host, by hand or by another program"
 """Why it ended where its runtime knows nothing of it any more."""
 _NOT_STARTED: Final = (WorkloadPhase.PREPARING, *AWAITED)
 

@@ -87,7 +87,7 @@ async def _try(
             finally:
                 await link.close()
     except (TimeoutError, LinkClosed) as error:
-        why = error.detail if isinstance(error, LinkClosed) else "it took too long"
+        why = error.detail if isinstance(error, LinkClosed) else "the measurement took too long"
         raise Unavailable(f"The bandwidth could not be measured at {address}: {why}") from error
 
 

@@ -41,7 +41,7 @@ class OverlayNetwork:
         """End the device, and every link."""
         self._loop.remove_reader(self._device.fd)
         for link in self._links.values():
-            link.end("its member is gone")
+            link.end("the member is gone")
         self._device.close()
 
     def attach(self, peer: str, link: PeerLink) -> None:
@@ -50,7 +50,7 @@ class OverlayNetwork:
         self._links[packed(peer)] = link
         self._problems.pop(packed(peer), None)
         if before is not None:
-            before.end("another one took its place")
+            before.end("another link took its place")
         self.changed.set()
 
     def detach(self, peer: str, link: PeerLink, why: str) -> None:

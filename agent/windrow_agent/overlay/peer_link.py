@@ -75,7 +75,7 @@ class PeerLink:
                 self.flush()
                 await self._until_over(HERE_NS)
                 if self._clock.monotonic_ns() - self._heard_ns >= SILENCE_NS:
-                    self.end("nothing was heard of it for a minute")
+                    self.end("nothing was heard of the peer for a minute")
         finally:
             self._over.set()
             self._loop.remove_reader(self._tls.raw)

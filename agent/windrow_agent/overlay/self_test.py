@@ -38,7 +38,7 @@ async def refusal() -> str:
             with socket.create_server((own, 0)) as listener:
                 return await _answered(device, begun(peer, own, _PORT, listener.getsockname()[1]))
         except OSError as error:
-            return f"its private address cannot be used: {error.strerror}"
+            return f"a private address cannot be used: {error.strerror}"
         finally:
             device.close()
 
@@ -57,7 +57,7 @@ async def _answered(device: Device, opening: bytes) -> str:
                         return ""
     finally:
         loop.remove_reader(device.fd)
-    return f"its own firewall drops what comes from devices named {NAME}*; let that in"
+    return f"the host's own firewall drops what comes from devices named {NAME}*; let that in"
 
 
 def _is_answer(packet: bytes) -> bool:

@@ -59,7 +59,7 @@ def memory_limit(asked_bytes: int, host_bytes: int) -> int:
 def out_of_memory(limit_bytes: int) -> str:
     """Why it ended, in words. limit_bytes: at which; 0: at none of its own."""
     limit = limit_bytes // MIB
-    return f"it ran out of memory at its limit of {limit} MiB" if limit else "the host ran out of memory"
+    return f"the workload ran out of memory at its limit of {limit} MiB" if limit else "the host ran out of memory"
 
 
 def find(own: Path = OWN) -> Parents:

@@ -216,11 +216,13 @@ def _why(limits: Limits, found: Used, volumes: int, *, is_hidden: bool) -> str:
     it."""
     where = facts_of.WORKSPACE + (" and its volumes" if volumes > 1 else "")
     if found.bytes > limits.bytes > 0:
-        return f"it filled its disk: {found.bytes // MIB} MiB in {where} where {limits.bytes // MIB} MiB may be"
+        return (
+            f"the workload filled its disk: {found.bytes // MIB} MiB in {where} where {limits.bytes // MIB} MiB may be"
+        )
     if found.files > limits.files > 0:
-        return f"it made too many files: more than {limits.files} in {where}"
+        return f"the workload made too many files: more than {limits.files} in {where}"
     if not found.is_whole or (is_hidden and not found.files):
-        return f"its disk cannot be measured: folders in {where} are nested too deep"
+        return f"the disk of the workload cannot be measured: folders in {where} are nested too deep"
     return ""
 
 

@@ -237,7 +237,7 @@ def _ask(api: Any, name: ImageName, login: RegistryLogin | None) -> str:
     found = _dict(api.inspect_distribution(name.asked, auth_config=_shown(login)))
     digest = str(_dict(found.get("Descriptor")).get("digest", ""))
     if image_names.DIGEST.fullmatch(digest) is None or name.digest not in ("", digest):
-        raise ImageUnavailable("its registry does not say which image it is")
+        raise ImageUnavailable("the registry does not say which image this is")
     return digest
 
 

@@ -25,7 +25,7 @@ FILES_CAP_BYTES: Final = 1 * GIB
 CHUNK_BYTES: Final = 64 * KIB
 """The largest piece of any stream: a channel's chunk."""
 
-ENDED_BY_HOST: Final = "it was ended on its host, which was shut down, or by its container daemon, or by hand"
+ENDED_BY_HOST: Final = "the workload was ended on its host, which was shut down, or by its container daemon, or by hand"
 """The end of a run whose command has not ended by itself; how it would have ended nobody knows."""
 
 

@@ -42,7 +42,7 @@ def cannot_own() -> str:
 def _unopened() -> str:
     if not os.path.exists(TUN):
         return f"there is no {TUN}"
-    return "" if os.access(TUN, os.R_OK | os.W_OK) else f"its agent may not open {TUN}"
+    return "" if os.access(TUN, os.R_OK | os.W_OK) else f"the host's agent may not open {TUN}"
 
 
 def cannot(*, in_container: bool = False) -> str:
@@ -55,7 +55,7 @@ def cannot(*, in_container: bool = False) -> str:
     found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
     needed = {"CAP_NET_ADMIN": CAP_NET_ADMIN} | (ENTERING if in_container else {})
     if lacks := [name for name, bit in needed.items() if found is None or not int(found[1], 16) >> bit & 1]:
-        return f"its agent lacks {' and '.join(lacks)}"
+        return f"the host's agent lacks {' and '.join(lacks)}"
     return _unopened()
 
 
@@ -79,7 +79,7 @@ class Device:
             else:
                 self.fd = process_network.device(pid, self.name, address, PREFIX_BITS, MTU)
         except OSError as error:
-            why = "another one has its name" if error.errno == errno.EBUSY else error.strerror
+            why = "another device has its name" if error.errno == errno.EBUSY else error.strerror
             raise RuntimeUnavailable(f"This host makes no device for a private network: {why}.") from error
 
     def packets(self, most: int) -> Iterator[bytes]:

@@ -220,7 +220,7 @@ class ChannelServer:
         try:
             taken = await runtime.put_files(workload_id, chunks(), FILES_CAP_BYTES)
         except _NotAwaited:
-            return ChannelClose(detail="it waits for no files; nothing was changed")
+            return ChannelClose(detail="the workload waits for no files; nothing was changed")
         if ended and ended[0].commit:
             await self._workloads.came(workload_id, work.FilesCame())
         return ChannelClose(detail=f"{taken.files} files, {taken.bytes} bytes", commit=bool(ended and ended[0].commit))

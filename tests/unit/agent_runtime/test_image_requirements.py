@@ -51,7 +51,7 @@ def test_an_image_is_refused_where_its_driver_is_not(env: list[str], driver: Dri
 
 def test_the_reason_names_what_is_asked_and_what_is_there() -> None:
     said = refusal({"Env": ["NVIDIA_REQUIRE_CUDA=cuda>=12.4"]}, {}, OLD)
-    assert said == "it asks for cuda>=12.4, and this host has driver 525.147.05 with CUDA 12.0"
+    assert said == "the image asks for cuda>=12.4, and this host has driver 525.147.05 with CUDA 12.0"
 
 
 def test_a_label_counts_where_the_environment_says_nothing() -> None:
@@ -85,5 +85,5 @@ def test_only_who_rents_a_card_is_refused() -> None:
 
     docker_facts.check_driver(spec(""), image, lambda uuids: OLD)
     docker_facts.check_driver(spec("GPU-1"), None, lambda uuids: OLD)
-    with pytest.raises(WorkloadFailed, match=r"'cuda:12\.4' does not fit this host: it asks for cuda>=12.4"):
+    with pytest.raises(WorkloadFailed, match=r"'cuda:12\.4' does not fit this host: the image asks for cuda>=12.4"):
         docker_facts.check_driver(spec("GPU-1"), image, lambda uuids: OLD)
