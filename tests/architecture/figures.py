@@ -58,11 +58,13 @@ def figures(root: Path) -> Iterator[tuple[str, str]]:
     for module in members(root):
         lines[module.where.split("/")[0]] += module.lines
     yield "product lines of Python", f"{sum(lines.values()):,} ({', '.join(f'{m} {lines[m]:,}' for m in MEMBERS)})"
-    upward = Counter(f"{here} -> {there}" for here, there, _ in rules.upward(root))
-    pairs = ", ".join(f"{pair} {count}" for pair, count in upward.most_common())
-    yield "imports that run up the floors", f"{sum(upward.values())} in {len(upward)} pairs: {pairs}"
-    found = circles("windrow_master")
-    yield "circles of packages in the Master", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
+    for package in rules.FLOORS_OF:
+        upward = Counter(f"{here} -> {there}" for here, there, _ in rules.upward(root, package))
+        pairs = ", ".join(f"{pair} {count}" for pair, count in upward.most_common())
+        said = f"{sum(upward.values())} in {len(upward)} pairs" + (f": {pairs}" if upward else "")
+        yield f"imports that run up the floors of {package}", said
+        found = circles(package)
+        yield f"circles of packages in {package}", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
     lone = lone_files(root)
     yield "folders with a lone file", f"{len(lone)}" + (f": {', '.join(lone)}" if lone else "")
     yield "assignments after construction in the wiring", str(len(late_assignments(root)))

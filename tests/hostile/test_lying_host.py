@@ -12,10 +12,10 @@ import pytest
 from tests.hostile import IS_LONG
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, World, world
 from tests.unit.security import test_permissions
-from windrow_agent.core import stripped
-from windrow_agent.gpu.port import GpuEventKind
-from windrow_agent.room import STORAGE_DAMAGED
+from windrow_agent.core import gpu_visibility
+from windrow_agent.core.gpu_port import GpuEventKind
 from windrow_agent.runtimes.port import RunState
+from windrow_agent.storage.disk_space import STORAGE_DAMAGED
 from windrow_master.api.gpu_shapes import gpu_page_json
 from windrow_master.fleet import mishaps, reliability, sanitise
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, SPOKEN, HostBudget, heard
@@ -76,7 +76,7 @@ def database_bytes(w: World, directory: Path) -> int:
 @pytest.mark.row("F9")
 def test_an_honest_agent_says_nothing_else_than_the_list_has() -> None:
     ends = {f"workload.{state.value}" for state in (RunState.EXITED, RunState.LOST)}
-    assert set(SPOKEN) == {STORAGE_DAMAGED, stripped.CODE, *ends, *(kind.value for kind in GpuEventKind)}
+    assert set(SPOKEN) == {STORAGE_DAMAGED, gpu_visibility.CODE, *ends, *(kind.value for kind in GpuEventKind)}
 
 
 @pytest.mark.row("F9")

@@ -16,8 +16,8 @@ import pytest
 from tests.hostile.two_renters import TwoRenters, two_renters
 from tests.master_support import SeededRng
 from windrow_agent.core.command import CommandState, Phase
-from windrow_agent.journal import command_fact
 from windrow_agent.runtimes import shim
+from windrow_agent.storage.journal import command_fact
 from windrow_master.app import wiring
 from windrow_master.app.wiring import Rooms
 from windrow_master.fleet.states import LinkEvent

@@ -11,7 +11,7 @@ from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.support.gpu_faults import FAULTS, SICK, heal
 from tests.support.health_world import HealthWorld, watched_host
 from tests.waiting import poll_async
-from windrow_agent.core import availability, pace
+from windrow_agent.core import availability, inventory_pace
 from windrow_agent.gpu import watch
 from windrow_proto.units import MILLISECOND, SECOND
 
@@ -116,8 +116,8 @@ async def test_what_was_faulted_waits_until_somebody_says_it_is_sound(world: Hea
 async def test_a_flapping_card_is_told_at_once_then_seldom_and_in_the_end_as_it_is(
     world: HealthWorld, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(pace, "TELLING_EVERY_NS", 5 * SECOND)
-    monkeypatch.setattr(pace, "TELLINGS_MAX", 2)
+    monkeypatch.setattr(inventory_pace, "TELLING_EVERY_NS", 5 * SECOND)
+    monkeypatch.setattr(inventory_pace, "TELLINGS_MAX", 2)
     before = await world.look()
     report = world.agent.report
     usual = report.conditions

@@ -11,8 +11,8 @@ from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.support.agent_world import HOST
 from tests.support.health_world import OWNER, HealthWorld, watched_host
 from tests.waiting import poll_async
-from windrow_agent import leaving
 from windrow_agent.core.layout import parse_layouts
+from windrow_agent.workloads import lease_exit_check
 from windrow_master.fleet.model import CommandRow
 from windrow_master.fleet.slices import CUT
 from windrow_master.fleet.states import AdminEvent, CommandState
@@ -29,7 +29,7 @@ LAYOUT = ("3g.40gb", "2g.20gb")
 
 @pytest.fixture
 async def world(fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HealthWorld]:
-    monkeypatch.setattr(leaving, "FREE_WITHIN_NS", SECOND)
+    monkeypatch.setattr(lease_exit_check, "FREE_WITHIN_NS", SECOND)
     async with watched_host(fake_nvml, tmp_path, parse_layouts([f"{CARD}={','.join(LAYOUT)}"])) as made:
         yield made
 
@@ -102,7 +102,7 @@ async def test_a_slice_is_rented_alone_and_a_stain_on_it_faults_it_and_no_other(
     await decide(world, AdminEvent.ACTIVATE)
     big, small = parts["3g.40gb"], parts["2g.20gb"]
     work = await world.rent(CARD, small)
-    assert world.agent.keeper.leased_gpus() == {small: work}
+    assert world.agent.workloads.leased_gpus() == {small: work}
     with pytest.raises(Conflict, match="cut into slices"):
         await world.rent(CARD)
     world.fake.state.gpu(CARD).slices[1].memory_used = 2 << 30
@@ -110,7 +110,7 @@ async def test_a_slice_is_rented_alone_and_a_stain_on_it_faults_it_and_no_other(
     with pytest.raises(Conflict, match="still in use"):
         await cut(world)
     await end(world, work, small)
-    found = world.agent.keeper.observed()[-1]
+    found = world.agent.workloads.observed()[-1]
     assert found.faults == {small: "2048 MiB of its memory are still in use"}
     assert (await world.look()).slots[big] == ("free", None)
 

@@ -21,11 +21,11 @@ from tests.simulation.witness import Read, TappedDialer
 from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
+from windrow_agent.app.service import AgentService, Parts
 from windrow_agent.gpu.simulated import SimulatedGpus
+from windrow_agent.host.simulated import SimulatedHost
+from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.simulated import SimulatedMachine
-from windrow_agent.sampler import Sampler
-from windrow_agent.service import AgentService, Parts
-from windrow_agent.simulate import SimulatedHost
 from windrow_agent.threads import InlineRunner
 from windrow_master.app import wiring
 from windrow_master.app.clock import SteadyClock

@@ -15,9 +15,9 @@ import structlog
 from tests.simulation.planted_links import channels_shed_unseen, missing_pieces_unseen
 from windrow_access.core.queues import BACKLOG, CHANNEL, EVIDENCE, LIVE, FairQueues
 from windrow_access.relay import Relay
-from windrow_agent.connection import Connection
-from windrow_agent.spool import Spool
-from windrow_agent.workloads import Keeper
+from windrow_agent.link.connection import Connection
+from windrow_agent.link.spool import Spool
+from windrow_agent.workloads.manager import WorkloadManager
 from windrow_master.clusters import environments
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.service import IdentityService
@@ -245,14 +245,14 @@ def environment_is_kept() -> Iterator[None]:
 @contextmanager
 def environment_is_told() -> Iterator[None]:
     """An agent says in an event what it starts, and with what."""
-    create = Keeper.create
+    create = WorkloadManager.create
 
-    async def telling(self: Keeper, spec: Any, progress: Any) -> Any:
+    async def telling(self: WorkloadManager, spec: Any, progress: Any) -> Any:
         event = Event("workload.begins", self._clock.wall_ns(), spec.workload_id, str(dict(spec.env)))
         await self._outbox.put(Lane.EVIDENCE, Kind.EVENT, encode_event(event))
         return await create(self, spec, progress)
 
-    with mock.patch.object(Keeper, "create", telling):
+    with mock.patch.object(WorkloadManager, "create", telling):
         yield
 
 

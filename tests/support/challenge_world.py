@@ -11,9 +11,9 @@ from tests.support.agent_world import HOST
 from tests.support.health_world import ACCESS_ADDRESS, OWNER, HealthWorld, agent_of, relay_of
 from tests.trunk_world import Master
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.gpu.none import NoGpus
-from windrow_agent.gpu.port import Condition, GpuHealth, GpuInventory
-from windrow_agent.service import AgentService
+from windrow_agent.app.service import AgentService
+from windrow_agent.core.gpu_port import Condition, GpuHealth, GpuInventory
+from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_master.fleet.bandwidth_schedule import MeasureDesk
 from windrow_master.fleet.model import Host, HostFacts, Verification, VerifyState
 from windrow_master.fleet.view import Entry

@@ -18,18 +18,18 @@ from tests.waiting import PATIENCE_S, poll_async
 from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
-from windrow_agent.challenge.crew import COMMAND as PROVER
+from windrow_agent.app.service import AgentService, Parts
+from windrow_agent.challenge.prover_pool import COMMAND as PROVER
+from windrow_agent.core.gpu_port import GpuBackend
 from windrow_agent.core.layout import Layouts
 from windrow_agent.core.sharing import Shares, share_of
+from windrow_agent.gpu.combined import CombinedGpus
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import GpuBackend
-from windrow_agent.gpu.several import SeveralGpus
-from windrow_agent.mps import MpsControl, NvidiaMps
+from windrow_agent.report.sampler import Sampler
+from windrow_agent.runtimes.mps import MpsControl, NvidiaMps
 from windrow_agent.runtimes.process import UNCONFINED, ProcessRuntime
-from windrow_agent.runtimes.shared import SharedRuntime
+from windrow_agent.runtimes.process_mps import MpsProcessRuntime
 from windrow_agent.runtimes.shim import boot_id
-from windrow_agent.sampler import Sampler
-from windrow_agent.service import AgentService, Parts
 from windrow_agent.threads import ThreadRunner
 from windrow_master.fleet.model import CommandState, HostFacts, Slot
 from windrow_master.fleet.slices import SHARED
@@ -176,7 +176,7 @@ def agent_of(
         kernel_boot=boot_id(),
         sampler=sampler,
         runtimes={
-            "process": SharedRuntime(
+            "process": MpsProcessRuntime(
                 *(folder / "process", folder, HOST, False, (), lambda: sampler.gpus.gpus),
                 share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
                 control=control or NvidiaMps(),
@@ -216,7 +216,7 @@ async def watched_host(
         master = Master(folder / "master", MemoryDisk(), network)
         await master.start(tasks)
         nvidia = NvmlBackend(pci_devices=folder / "agent" / "pci")
-        backend: GpuBackend = SeveralGpus((nvidia, others[0])) if others else nvidia
+        backend: GpuBackend = CombinedGpus((nvidia, others[0])) if others else nvidia
         agent = agent_of(network, folder / "agent", backend, layouts=layouts, shares=shares, control=control)
         relay = relay_of(network)
         master.facts[HOST] = HostFacts(agent.parts.signing.public, 1, False)

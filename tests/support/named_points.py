@@ -52,9 +52,9 @@ _RELAY: Final = ("windrow_access.relay", "Relay", "_offer")
 _QUEUES: Final = ("windrow_access.core.queues", "FairQueues", "take")
 _OUTBOX: Final = ("windrow_access.outbox", "Outbox", "put")
 _HANDED: Final = ("windrow_access.outbox", "Outbox", "get")
-_JOURNAL: Final = ("windrow_agent.journal", "Journal", "store")
-_SPOOL: Final = ("windrow_agent.spool", "Spool", "append")
-_FORGETS: Final = ("windrow_agent.spool", "Spool", "acknowledged")
+_JOURNAL: Final = ("windrow_agent.storage.journal", "Journal", "store")
+_SPOOL: Final = ("windrow_agent.link.spool", "Spool", "append")
+_FORGETS: Final = ("windrow_agent.link.spool", "Spool", "acknowledged")
 
 POINTS: Final[Mapping[str, Point]] = {
     "master-before-commit": _before(*_STORE),
