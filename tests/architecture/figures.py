@@ -1,6 +1,5 @@
 """Prints how the code base is built, in figures: `python -m tests.architecture.figures`, or `make architecture`."""
 
-import ast
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +7,7 @@ from pathlib import Path
 import grimp
 
 from tests.architecture import rules
-from tests.architecture.tree import MEMBERS, ROOT, dotted, members
-
-WIRING = "master/windrow_master/app/wiring"
+from tests.architecture.tree import MEMBERS, ROOT, members
 
 
 def lone_files(root: Path) -> list[str]:
@@ -39,19 +36,6 @@ def circles(package: str) -> list[tuple[str, ...]]:
     return [tuple(sorted(one.rpartition(".")[2] for one in left))] if left else []
 
 
-def late_assignments(root: Path) -> list[str]:
-    """What the wiring assigns to fields of objects after it has made them."""
-    return [
-        f"{module.where}:{node.lineno} {name}"
-        for module in members(root)
-        if module.where.startswith(WIRING)
-        for node in ast.walk(module.syntax)
-        if isinstance(node, ast.Assign)
-        for name in map(dotted, node.targets)
-        if "." in name and not name.startswith("self.")
-    ]
-
-
 def figures(root: Path) -> Iterator[tuple[str, str]]:
     """Each as what is counted, and the figure."""
     lines: Counter[str] = Counter()
@@ -65,7 +49,7 @@ def figures(root: Path) -> Iterator[tuple[str, str]]:
     yield "circles of packages in the Master", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
     lone = lone_files(root)
     yield "folders with a lone file", f"{len(lone)}" + (f": {', '.join(lone)}" if lone else "")
-    yield "assignments after construction in the wiring", str(len(late_assignments(root)))
+    yield "assignments after construction in the wiring", str(len(rules.late_assignments(root)))
 
 
 if __name__ == "__main__":

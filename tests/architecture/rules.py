@@ -8,7 +8,7 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tests.architecture.tree import Module, attributes, calls, imports, members, raised_in_groups
+from tests.architecture.tree import Module, attributes, calls, dotted, imports, members, raised_in_groups
 
 ADAPTERS: dict[str, tuple[str, ...]] = {
     "pynvml": ("agent/windrow_agent/gpu/nvml.py",),
@@ -78,6 +78,8 @@ EVER_PURE = (
     "master/windrow_master/placement/plan.py",
 )
 """Modules that may never lose the word."""
+
+WIRING = ("master/windrow_master/app/wiring*.py", "master/windrow_master/app/main.py")
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("loops", "proxies", "shares", "sift"),
@@ -203,6 +205,19 @@ def _package(name: str) -> str:
     """Of the Master; "" for its own attributes, as its version."""
     found = [*name.split("."), "", ""][1]
     return "" if found.startswith("__version") else found
+
+
+def late_assignments(root: Path) -> list[str]:
+    """What the wiring assigns to fields of objects after it has made them: it belongs to their constructors."""
+    return [
+        f"{module.where}:{node.lineno} assigns {name} after construction"
+        for module in members(root)
+        if _matches(module.where, WIRING)
+        for node in ast.walk(module.syntax)
+        if isinstance(node, ast.Assign)
+        for name in map(dotted, node.targets)
+        if "." in name and not name.startswith("self.")
+    ]
 
 
 def relative_imports(root: Path) -> list[str]:

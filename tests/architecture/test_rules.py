@@ -16,6 +16,7 @@ RULES: list[Rule] = [
     rules.impurities,
     rules.lost_promises,
     rules.upward_imports,
+    rules.late_assignments,
     rules.relative_imports,
     rules.grouped_raises,
 ]
@@ -61,6 +62,7 @@ BREACHES = [
     (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.market import prices"),
     (rules.upward_imports, "master/windrow_master/identity/service.py", "from windrow_master.audit import model"),
     (rules.upward_imports, "master/windrow_master/thoughts/service.py", "NEW = True"),
+    (rules.late_assignments, "master/windrow_master/app/main.py", "fleet.ports.on_ban = print"),
     (rules.relative_imports, "agent/windrow_agent/service.py", "from . import host"),
     (
         rules.grouped_raises,
@@ -87,6 +89,7 @@ PERMITTED = [
     (rules.upward_imports, "master/windrow_master/market/service.py", "from windrow_master.fleet.tiers import tier"),
     (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.store.unit import Store"),
     (rules.upward_imports, "master/windrow_master/api/app.py", "from windrow_master import __version__"),
+    (rules.late_assignments, "master/windrow_master/app/clock.py", "def set(self):\n    self.now = 1"),
     (
         rules.grouped_raises,
         "sdk/windrow/line.py",

@@ -30,6 +30,7 @@ from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState,
 from windrow_master.market.model import Ask
 from windrow_master.store.bandwidth_repository import KEPT_PER_HOST
 from windrow_master.store.benchmark_repository import KEPT_PER_FIGURE
+from windrow_master.store.messages import Messages
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.store.verification_repository import KEPT_PER_CARD
@@ -57,7 +58,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def unit(store: Store) -> Iterator[UnitOfWork]:
     """A transaction of the test's own on the writer."""
     with store._engines.writer.begin() as connection:
-        yield UnitOfWork(connection, START_NS, store.epoch, lambda count: b"\1" * count)
+        yield UnitOfWork(connection, START_NS, store.epoch, lambda count: b"\1" * count, Messages())
 
 
 def test_identity_comes_back_as_it_went_in(store: Store) -> None:

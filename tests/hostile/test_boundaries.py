@@ -152,7 +152,7 @@ async def test_a_host_whose_proof_or_challenge_cannot_begin_keeps_no_other_from_
     monkeypatch.setattr(fleet, "is_connected", lambda host_id: True)
     proofs, checks = pair.services.proofs, pair.services.verification
     assert isinstance(proofs, ProofService) and isinstance(checks, VerificationService)
-    proofs.is_automatic = True
+    monkeypatch.setattr(proofs, "is_automatic", True)
     for service, rules in ((proofs, "windrow_master.acceptance"), (checks, "windrow_master.verification")):
         with monkeypatch.context() as changed:
             due = Crashing(lambda host, *_: True, lambda host, *_: host.host_id == HOST)

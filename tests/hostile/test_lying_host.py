@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from tests.hostile import IS_LONG
+from tests.support.wired import answers
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, World, world
 from tests.unit.security import test_permissions
 from windrow_agent.core import stripped
@@ -19,6 +20,7 @@ from windrow_agent.runtimes.port import RunState
 from windrow_master.api.gpu_shapes import gpu_page_json
 from windrow_master.fleet import mishaps, reliability, sanitise
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, SPOKEN, HostBudget, heard
+from windrow_master.fleet.messages import HasHad, Holds
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.reliability import SLOT_NS
 from windrow_proto.ids import AccountId, CommandId, SlotId, WorkloadId
@@ -52,8 +54,8 @@ def w(tmp_path: Path) -> Iterator[World]:
         made.join(OTHER)
         made.equip(GPU_1)
         made.equip(GPU_2, host_id=OTHER)
-        made.fleet.ports.holds = lambda uow, host_id, workload_id: (host_id, workload_id) == (HOST, MINE)
-        made.fleet.ports.had = made.fleet.ports.holds
+        for question in (Holds, HasHad):
+            answers(made.store, question, lambda uow, it: (it.host_id, it.workload_id) == (HOST, MINE))
         yield made
 
 

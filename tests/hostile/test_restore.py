@@ -21,7 +21,7 @@ import pytest
 from tests.hostile import IS_LONG
 from tests.support.rental import Renter
 from tests.support.stack import WINDROW, stack, wait_for
-from windrow_master.app.wiring import KeysUnusable, Rooms, build
+from windrow_master.app.wiring import KeysUnusable, Master, build
 from windrow_master.audit.model import Wanted
 from windrow_master.recovery import command, manifest
 from windrow_master.recovery.restore import check_whole
@@ -106,7 +106,7 @@ ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0", "--hea
 
 
 @contextmanager
-def opened(data_dir: Path) -> Iterator[Rooms]:
+def opened(data_dir: Path) -> Iterator[Master]:
     """The rooms of a Master, as main opens them, in this process."""
     data_dir.mkdir(mode=0o700, exist_ok=True)
     rooms = build(data_dir, SystemClock(), SystemRng())

@@ -19,7 +19,7 @@ from windrow_agent.core.command import CommandState, Phase
 from windrow_agent.journal import command_fact
 from windrow_agent.runtimes import shim
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.model import Principal, Role
 from windrow_master.store import earlier
@@ -100,7 +100,7 @@ class Site:
             return [bytes(row[0]) for row in database.execute(f"SELECT {column} FROM {table}")]
 
 
-def outbox(opened: Rooms) -> tuple[CommandId, WorkloadSpec]:
+def outbox(opened: Master) -> tuple[CommandId, WorkloadSpec]:
     """The latest create command that waits for the host."""
     rows = opened.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
     command = decode_command([row.body for row in rows if row.kind is CommandKind.CREATE][-1])
@@ -119,7 +119,7 @@ def is_told(said: str | bytes) -> bool:
     return any(one.encode() in data or one.encode().hex().encode() in data.lower() for one in (CANARY, OWN_TOKEN))
 
 
-def joined(opened: Rooms) -> None:
+def joined(opened: Master) -> None:
     """A host joins and names its key, as its agent does."""
 
     owner = opened.services.identity.first_account()

@@ -26,7 +26,7 @@ from tests.support.stack import wait_for
 from tests.support.truth import ledger_flaws
 from tests.unit.clusters.world import HOST, Market, market_world, principal
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.audit import sealing
 from windrow_master.audit.sealing import files
 from windrow_master.audit.service import AuditService
@@ -260,7 +260,7 @@ class Audited:
 
     def __init__(self, folder: Path) -> None:
         self.clock, self.data_dir = ManualClock(), folder / "data"
-        self.opened: Rooms = wiring.build(
+        self.opened: Master = wiring.build(
             self.data_dir, self.clock, SeededRng(5), disk=OsDisk(), make_executor=InlineExecutor
         )
         self.opened.identity.first_account()

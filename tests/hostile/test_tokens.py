@@ -88,8 +88,7 @@ async def test_what_a_token_makes_ends_with_it_however_long_it_asks_for(api: Api
 
 @pytest.fixture
 async def limited(api: Api) -> AsyncIterator[tuple[Api, httpx2.AsyncClient]]:
-    api.services.limits = Limits()
-    transport = httpx2.ASGITransport(build_app(api.services, api.static), raise_app_exceptions=False)
+    transport = httpx2.ASGITransport(build_app(api.services, api.static, limits=Limits()), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://master") as client:
         yield api, client
 
@@ -133,8 +132,8 @@ async def _guess(client: httpx2.AsyncClient, text: str, **headers: str) -> int:
 
 
 def _served(api: Api, proxies: Sequence[str] = (), limits: Limits | None = None) -> Proxied:
-    api.services.limits = limits or Limits()
-    return Proxied(build_app(api.services, api.static), parse_networks(proxies, "--trusted-proxy"))
+    app = build_app(api.services, api.static, limits=limits or Limits())
+    return Proxied(app, parse_networks(proxies, "--trusted-proxy"))
 
 
 @asynccontextmanager

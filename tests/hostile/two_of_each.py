@@ -14,7 +14,7 @@ from tests.master_support import ManualClock, SeededRng
 from windrow_master.api.app import build_app
 from windrow_master.api.services import Services
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.clusters.model import ClusterRequest, Workload, WorkPhase
 from windrow_master.fleet.states import LinkEvent, VerifyState
 from windrow_master.identity.model import Principal
@@ -36,7 +36,7 @@ HOST, OTHER = HostId("host_1"), HostId("host_2")
 class Pair:
     """The Master, a client with the first account's token, and what a test does to its two hosts."""
 
-    opened: Rooms
+    opened: Master
     clock: ManualClock
     client: httpx2.AsyncClient
     owner: Principal

@@ -22,6 +22,7 @@ from sqlalchemy import Engine
 from tests.master_support import SeededRng
 from windrow_master.fleet.model import Host, Slot
 from windrow_master.store.engine import engines_of
+from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, HostId, SlotId
@@ -47,7 +48,7 @@ class Race:
 
 
 def unit(connection) -> UnitOfWork:
-    return UnitOfWork(connection, 0, 1, SeededRng().random_bytes)
+    return UnitOfWork(connection, 0, 1, SeededRng().random_bytes, Messages())
 
 
 def equip(engine: Engine) -> None:

@@ -6,6 +6,7 @@ from tests.trunk_support import FakeAgent
 from tests.trunk_world import ACCESS_KEY, HOST, MASTER, running
 from tests.waiting import poll_async
 from windrow_master.fleet.model import AdminState, CommandState, HostFacts, LinkState
+from windrow_master.link.hub import LATER_MASTER_SEEN
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
@@ -188,7 +189,7 @@ async def test_once_a_certificate_was_heard_older_ones_are_refused_and_it_is_wri
             raise refusals.pop()
         noted.append(dict(heard))
 
-    m.hub.ports.generations_used = generations_used
+    m.generations_used = generations_used
     m.facts[HOST] = m.agent.facts(generation=2)
     await greet(m, generation=2)
     await m.agent.beat()
@@ -214,7 +215,7 @@ async def test_after_a_restore_a_newer_certificate_than_is_known_counts_once_and
         found.append((host_id, generation))
         m.facts[host_id] = HostFacts(agent.signing.public, generation, is_banned=False)
 
-    m.hub.ports.generation_found = generation_found
+    m.generation_found = generation_found
     agent = FakeAgent(m.clock, HostId("host_2"))
     m.facts[agent.host_id] = HostFacts(agent.signing.public, 1, is_banned=False, may_jump=True)
     thief = FakeAgent(m.clock, HostId("host_2"), boot=b"t" * 16)
@@ -234,12 +235,11 @@ async def test_a_hello_under_another_key_is_refused(m):
     await poll_async(lambda: m.access.closed.get(stranger.number) == "bad_proof")
 
 
-async def test_a_master_that_is_not_the_newest_steps_down(m):
-    stale = []
-    m.hub.ports.on_stale = lambda: stale.append(True)
+async def test_a_host_that_obeys_a_later_master_is_refused_and_operators_are_told(m):
     await m.agent.connect(m.access, MASTER.public, epoch_seen=m.store.epoch + 1)
     await poll_async(lambda: m.access.closed.get(m.agent.number) == "fenced")
-    assert stale == [True]
+    ((code, detail, _),) = m.hub.conditions()
+    assert code == LATER_MASTER_SEEN and HOST in detail
 
 
 async def issue(m, kind=CommandKind.BENCHMARK):
@@ -319,8 +319,8 @@ async def test_a_bandwidth_counts_as_the_lower_of_both_if_it_was_asked_for_and_w
 
 async def test_each_round_is_kept_region_by_region_as_the_median_of_the_relays_of_that_region(m):
     regions = {"access_1": "north", "access_2": "north", "access_3": "south"}
-    m.fleet.ports.relay_regions = lambda: regions
-    m.fleet.ports.access_public = lambda uow, access_id: ACCESS_KEY.public if access_id in regions else None
+    m.fleet.relays.by_region = regions
+    m.keys.known = dict.fromkeys(regions, ACCESS_KEY.public)
     await greet(m)
 
     async def report(nonce, access_id, up, down):
@@ -352,7 +352,7 @@ async def test_watching_a_host_makes_it_send_each_second(m):
 
 async def test_a_channel_carries_data_both_ways_within_its_credit(m):
     await greet(m)
-    stream = await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.EXEC, argv=("ls",)))
+    stream = await m.routes.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.EXEC, argv=("ls",)))
     opening = decode_channel((await m.agent.next(Kind.CHANNEL)).body)
     assert opening.step == ChannelOpen(WorkloadId("work_1"), ChannelPurpose.EXEC, argv=("ls",))
     number = opening.channel_id
@@ -379,17 +379,16 @@ async def test_a_channel_carries_data_both_ways_within_its_credit(m):
 
 async def test_a_channel_breaks_with_its_trunk(m):
     await greet(m)
-    stream = await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
+    stream = await m.routes.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
     await m.access.link.close()
     with pytest.raises(LinkClosed):
         await stream.receive()
     with pytest.raises(HostUnreachable):
-        await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
+        await m.routes.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
 
 
 async def test_an_access_that_is_drained_is_told_and_so_are_its_agents_and_a_new_trunk_hears_it_again(m):
-    drained: set[str] = set()
-    m.hub.ports.is_drained = drained.__contains__
+    drained = m.drained
     await m.agent.greet(m.access, MASTER.public)
     await m.agent.beat()
 
@@ -438,7 +437,7 @@ async def test_leases_are_renewed_with_a_time_after_which_they_are_worth_nothing
         async def renewals():
             return {HOST: (renewal,)}
 
-        m.hub.ports.renewals = renewals
+        m.renewals = renewals
         await m.hub.down.renew_once()
         envelope = await m.agent.next(Kind.LEASES)
         assert decode_leases(envelope.body) == (renewal,)

@@ -333,7 +333,7 @@ def older_certificate_only_unanswered() -> Iterator[None]:
     beat = LinkHub._beat
 
     async def lax(self: Certificates, opening: Any) -> Any:
-        facts = await self._ports.host_facts(opening.host_id)
+        facts = await self._identities.host_facts(opening.host_id)
         if facts is None or facts.is_banned:
             raise Banned(subject=opening.host_id)
         self._generations[opening.host_id] = max(self._generations.get(opening.host_id, 0), facts.used_generation)

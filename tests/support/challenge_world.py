@@ -79,13 +79,13 @@ class ChallengeWorld(HealthWorld):
         master = self.master
         await master.start(self.tasks)
         # A line that is measured while its host dies would be what the test waits for.
-        self.master.fleet.measures = NoMeasures(master.fleet.hosts, master.fleet.commands)
+        self.master.fleet.measures = NoMeasures(master.fleet.hosts, master.fleet.commands, 0)
         master.facts[HOST] = HostFacts(self.key.public, 1, False)
         await master.store.write(
             lambda uow: master.fleet.enrol(uow, HOST, "box", OWNER, False, "account/account_1"), name="enrol"
         )
         self.verification = VerificationService(
-            *(master.store, master.clock, SeededRng(), master.fleet, master.hub, master.host_facts, "test", times)
+            *(master.store, master.clock, SeededRng(), master.fleet, master.routes, master.host_facts, "test", times)
         )
         relay = relay_of(self.network)
         await self.network.serve_agents(ACCESS_ADDRESS, relay)

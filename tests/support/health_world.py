@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.fake_nvml.build import FakeNvml
 from tests.master_support import SeededRng
 from tests.support.agent_world import HOST, PEER, Reader, new_id, no_benchmarks
+from tests.support.wired import answers
 from tests.trunk_world import ACCESS_KEY, ADDRESS, MASTER, Master
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_access.core.admission import Limits
@@ -31,6 +32,7 @@ from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
 from windrow_agent.service import AgentService, Parts
 from windrow_agent.threads import ThreadRunner
+from windrow_master.fleet.messages import Holds
 from windrow_master.fleet.model import CommandState, HostFacts, Slot
 from windrow_master.fleet.slices import SHARED
 from windrow_master.fleet.states import AdminEvent
@@ -67,6 +69,7 @@ class HealthWorld:
 
     def __init__(self, master: Master, fake: FakeNvml, agent: AgentService) -> None:
         self.master, self.fake, self.agent = master, fake, agent
+        self.rented = set[str]()
 
     def uuid(self, index: int) -> str:
         """The UUID of one card."""
@@ -129,8 +132,8 @@ class HealthWorld:
 
         await poll_async(state, what="the workload to run")
         await self.master.store.write(lambda uow: fleet.slots_running(uow, grants, "test", "runs"), name="runs")
-        others = fleet.ports.holds
-        fleet.ports.holds = lambda uow, host_id, held: held == workload_id or others(uow, host_id, held)
+        self.rented.add(workload_id)
+        answers(self.master.store, Holds, lambda uow, it: it.workload_id in self.rented)
         return workload_id
 
     async def inventories(self) -> int:

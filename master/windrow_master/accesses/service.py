@@ -15,12 +15,14 @@ class AccessService:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._drained: dict[str, Drained] = {}
-        self.on_change: Callable[[AccessId], None] = lambda access_id: None
+        self._drained: dict[str, Drained] = {
+            row.access_id: row for row in store.read_now(lambda uow: uow.drains.list_all())
+        }
+        self._listeners: list[Callable[[AccessId], None]] = []
 
-    def start(self) -> None:
-        """Read what was decided before; call once, before any Access is served."""
-        self._drained = {row.access_id: row for row in self._store.read_now(lambda uow: uow.drains.list_all())}
+    def on_change(self, listener: Callable[[AccessId], None]) -> None:
+        """Call `listener` on the loop whenever an Access was drained or serves again."""
+        self._listeners.append(listener)
 
     def is_drained(self, access_id: str) -> bool:
         """Whether people took this Access out of service."""
@@ -88,7 +90,8 @@ class AccessService:
             self._drained.pop(access_id, None)
         else:
             self._drained[access_id] = row
-        self.on_change(access_id)
+        for listener in self._listeners:
+            listener(access_id)
 
 
 def no_access(access_id: str) -> NotFound:

@@ -11,7 +11,6 @@ from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import accepted
 from windrow_master.fleet.model import Verification
 from windrow_master.verification import schedule
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text
 
@@ -42,8 +41,6 @@ async def verification(services: Serving, host_id: str) -> Any:
 async def verify(services: Serving, principal: Asking, host_id: str) -> Response:
     """Challenge every free GPU of it now; the operation ends with the verdict."""
     owned = own_host(services, principal, host_id)
-    if services.verification is None:
-        raise Unavailable("This Master verifies no hosts.", subject=owned)
     operation = await services.verification.ask(owned, principal.account_id, principal.actor)
     return accepted(operation, {"host_id": owned})
 

@@ -28,7 +28,7 @@ from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.retention_rules import KEPT_DAYS, KEPT_NS
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
-from windrow_proto.errors import Conflict, NotFound, TooMany, Unavailable, WindrowError
+from windrow_proto.errors import Conflict, NotFound, TooMany, WindrowError
 from windrow_proto.ids import AccountId, ClusterId, TokenId, WorkloadId
 from windrow_proto.ports import Clock
 from windrow_proto.units import GIB, MINUTE, SECOND
@@ -68,10 +68,10 @@ class ResultService:
         clock: Clock,
         clusters: ClusterService,
         artefacts: ArtefactService,
-        inside: Callable[[], WorkAccess | None],
+        inside: WorkAccess,
         terms: Terms | None = None,
     ) -> None:
-        """inside: the way into workloads, once there is a link to hosts."""
+        """inside: the way into workloads."""
         self._store, self._clock, self._clusters, self._artefacts = store, clock, clusters, artefacts
         self._inside, self._terms = inside, terms or Terms()
         self._busy: set[WorkloadId] = set()
@@ -142,7 +142,7 @@ class ResultService:
         found = await self._member(principal, cluster_id, rank)
         if found is None or found.results is None:
             try:
-                return await live(self.inside)
+                return await live(self._inside)
             except WindrowError:
                 found = await self._member(principal, cluster_id, rank)
                 if found is None or found.results is None:
@@ -166,14 +166,6 @@ class ResultService:
             said = f"What work printed and left is kept for {KEPT_DAYS} days, or until it is deleted."
             raise NotFound(said, subject=workload.cluster_id) from None
         return pieces
-
-    @property
-    def inside(self) -> WorkAccess:
-        """The way into workloads. Raises Unavailable."""
-        found = self._inside()
-        if found is None:
-            raise Unavailable("This Master has no link to hosts.")
-        return found
 
     # --- bringing in -------------------------------------------------------------------------------------------------
 
@@ -250,7 +242,7 @@ class ResultService:
 
     async def _take_log(self, workload: Workload, cluster: Cluster, results: Results) -> Results:
         principal = self._principal(cluster)
-        data, is_cut = await self.inside.log(principal, cluster.cluster_id, 0, workload.rank)
+        data, is_cut = await self._inside.log(principal, cluster.cluster_id, 0, workload.rank)
         if not data:
             return replace(results, log_bytes=0)
         room = await self._room(cluster)
@@ -263,7 +255,7 @@ class ResultService:
     async def _take_files(self, workload: Workload, cluster: Cluster, results: Results) -> Results:
         principal = self._principal(cluster)
         sieve, size = TarSieve(await self._room(cluster)), 0
-        fetched = self.inside.fetch_files(principal, cluster.cluster_id, changed_only=True, rank=workload.rank)
+        fetched = self._inside.fetch_files(principal, cluster.cluster_id, changed_only=True, rank=workload.rank)
         async with aclosing(await fetched) as pieces:
             head = bytearray()
             async for piece in pieces:

@@ -71,33 +71,33 @@ _RENEWED: Final = frozenset(
 class ClusterService:
     """Clusters of all accounts. Methods that take a `uow` run inside the caller's unit of work."""
 
-    def __init__(self, store: Store, fleet: FleetService, market: MarketService, seal_key: SealKey) -> None:
-        """seal_key: the Master's own, for the values of environments."""
+    def __init__(
+        self,
+        store: Store,
+        fleet: FleetService,
+        market: MarketService,
+        seal_key: SealKey,
+        *,
+        proofs: Proofs,
+        sight: Sight,
+        cords: Callable[[ClusterId], Sequence[Cord]],
+        service_place: Callable[[HostId], str],
+    ) -> None:
+        """seal_key: the Master's own, for the values of environments. proofs: test rentals, which end where a renter's
+        request finds no room because of them. sight: which hosts see each other. cords: the connections of a cluster's
+        private network. service_place: DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host;
+        empty: there is none."""
         self._store, self._fleet, self._market, self._seal_key = store, fleet, market, seal_key
+        self._proofs, self._sight, self._cords, self._service_place = proofs, sight, cords, service_place
         self._placer = Placer(market)
         self._listeners: list[Callable[[ClusterId], None]] = []
-        self.service_place: Callable[[HostId], str] = lambda host_id: ""
-        """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
-        self.proofs: Proofs | None = None
-        """What only tries hosts, and ends where a renter's request finds no room because of it."""
-        self.cords: Callable[[ClusterId], Sequence[Cord]] = lambda cluster_id: ()
-        """The cords of a cluster's private network."""
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key)
-        self._meeter = Meeter(self._placer)
+        self._meeter = Meeter(self._placer, sight)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.life = LifeDesk(fleet, market, self._changed)
         self._mender = Mender(market, self._meeter, self._launcher, self.life)
         self._resizer = Resizer(market, self._meeter, self._launcher, self.life)
-
-    @property
-    def sight(self) -> Sight | None:
-        """Which hosts see each other."""
-        return self._meeter.sight
-
-    @sight.setter
-    def sight(self, sight: Sight | None) -> None:
-        self._meeter.sight = sight
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
@@ -151,7 +151,7 @@ class ClusterService:
         try:
             return await self._seeing(ask)
         except ProofsInTheWay as first:
-            if self.proofs is None or not await self.proofs.give_way(first.hosts):
+            if not await self._proofs.give_way(first.hosts):
                 raise first.refused from None
         try:
             return await self._seeing(ask)
@@ -164,8 +164,7 @@ class ClusterService:
             try:
                 return await ask()
             except Unsighted as unseen:
-                assert self.sight is not None, "nobody else says so"
-                await self.sight.look(unseen.hosts)
+                await self._sight.look(unseen.hosts)
         raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
 
     async def resize(
@@ -429,10 +428,9 @@ class ClusterService:
 
         if await self._store.read(is_needed):
             lacking = await self._store.write(judge, name="cluster.tick")
-            if self.proofs is not None:
-                self.proofs.end_on([host_id for one in lacking for host_id in one.proofs_on])
-            if self.sight is not None:  # within some ten seconds; the next tick knows what they saw
-                await asyncio.gather(*(self.sight.look(one.unseen) for one in lacking if one.unseen))
+            self._proofs.end_on([host_id for one in lacking for host_id in one.proofs_on])
+            # Within some ten seconds; the next tick knows what they saw.
+            await asyncio.gather(*(self._sight.look(one.unseen) for one in lacking if one.unseen))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -493,13 +491,13 @@ class ClusterService:
             )
             view = replace(view, ends_at_ns=end_limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
-            cords = self.cords(cluster.cluster_id)
+            cords = self._cords(cluster.cluster_id)
             problem = next((one.problem for one in cords if one.problem), "")
             up = tuple(one.is_up for one in cords)
             return replace(view, traffic=uow.traffic.get(cluster.cluster_id), cords=up, cord_problem=problem)
         if cluster.kind is not ClusterKind.SERVICE:
             return view
-        place = self.service_place(workloads[0].host_id if workloads else HostId(""))
+        place = self._service_place(workloads[0].host_id if workloads else HostId(""))
         ports = public_ports(cluster) if place and cluster.phase not in stopping.RESTS else ()
         urls = {port: service_url(cluster.cluster_id, port, place) for port in ports}
         return replace(view, urls=urls, traffic=uow.traffic.get(cluster.cluster_id))

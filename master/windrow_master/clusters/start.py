@@ -36,7 +36,7 @@ class Starter:
     ) -> Placement | Refusal:
         """Where it would run: on hosts that see each other, or else on others, if a network can be made for them."""
         found = self._placer.place(uow, request, account_id, is_proof)
-        if isinstance(found, Placement) or self._meeter.sight is None or request.hosts == 1:
+        if isinstance(found, Placement) or request.hosts == 1:
             return found
         private = self._placer.place(uow, request, account_id, is_proof, is_private=True)
         is_better = isinstance(private, Placement) or (found.without_proofs is None and bool(private.without_proofs))

@@ -39,10 +39,10 @@ class MeasureDesk:
     cap_bytes: that a measurement of a real host may move each way.
     """
 
-    def __init__(self, hosts: HostDesk, commands: CommandDesk) -> None:
+    def __init__(self, hosts: HostDesk, commands: CommandDesk, cap_bytes: int) -> None:
         self._hosts, self._commands = hosts, commands
         self._benchmarked: dict[HostId, int] = {}
-        self.cap_bytes = MEASURE_CAP_BYTES
+        self.cap_bytes = cap_bytes
 
     def due(
         self, entries: Iterable[Entry], is_connected: Callable[[HostId], bool], now_ns: int

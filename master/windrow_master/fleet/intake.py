@@ -15,8 +15,8 @@ from windrow_master.fleet import bandwidth
 from windrow_master.fleet.commands import CommandDesk
 from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe
 from windrow_master.fleet.hosts import HostDesk, gpu_ids
+from windrow_master.fleet.messages import ClusterOf, Holds, ReceiptTaken, SlotsLost, WorkloadReported
 from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
-from windrow_master.fleet.ports import FleetPorts
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto import wipes
 from windrow_proto.bandwidth import BandwidthClaim
@@ -45,6 +45,7 @@ REGION_CHARS_MAX: Final = 128
 """As far as the store keeps it: a host's own word."""
 KEPT_KINDS: Final = frozenset({Kind.BANDWIDTH, Kind.INVENTORY, Kind.COMMAND_STATUS})
 """Kept sealed here; receipts are kept by the market, with what they paid for."""
+AccessKey = Callable[[UnitOfWork, str], bytes | None]
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +70,8 @@ class EvidenceFigures:
 
 
 class EvidenceDesk:
-    """The intake. `observed` is called on the loop after the commit of each report of workloads.
+    """The intake. On the loop, after the commit, `observed` is called for each report of workloads, and `missing` for
+    each gap in the samples.
 
     relay_regions: where each relay is; of one that is not in it a host's own word counts.
     """
@@ -78,13 +80,14 @@ class EvidenceDesk:
         self,
         hosts: HostDesk,
         commands: CommandDesk,
-        ports: FleetPorts,
+        access_key: AccessKey,
         observed: Callable[[HostId, Observed], None],
+        missing: Callable[[HostId, Gap], None],
     ) -> None:
         self._hosts = hosts
         self._commands = commands
-        self._ports = ports
-        self._observed = observed
+        self._access_key = access_key
+        self._observed, self._missing = observed, missing
         self.relay_regions: Mapping[str, str] = {}
         self.figures = EvidenceFigures()
 
@@ -183,7 +186,7 @@ class EvidenceDesk:
             case Kind.COMMAND_STATUS:
                 self._commands.on_status(uow, host_id, decode_status(body))
             case Kind.RECEIPT:
-                self._ports.on_receipt(uow, host_id, decode_receipt(body), item.sealed)
+                uow.publish(ReceiptTaken(host_id, decode_receipt(body), item.sealed))
             case Kind.OBSERVED:
                 self._take_observed(uow, host_id, decode_observed(body))
             case Kind.EVENT:
@@ -201,9 +204,9 @@ class EvidenceDesk:
         """An event in the host's own words, as far as it may say it."""
         own = gpu_ids(self._hosts.load(uow, host_id))
         if said.code == wipes.CODE:
-            event = heard_wipe(said, host_id, lambda workload_id: self._ports.cluster_of(uow, host_id, workload_id))
+            event = heard_wipe(said, host_id, lambda workload_id: uow.ask(ClusterOf(host_id, workload_id)))
         else:
-            event = heard(said, own, lambda workload_id: self._ports.holds(uow, host_id, workload_id))
+            event = heard(said, own, lambda workload_id: uow.ask(Holds(host_id, workload_id)))
         if event is None:
             self._hosts.budget.refuse(host_id, uow.now_wall_ns)
             self._hosts.tell_excess(uow, host_id, REFUSED)
@@ -214,18 +217,18 @@ class EvidenceDesk:
 
     def _take_observed(self, uow: UnitOfWork, host_id: HostId, observed: Observed) -> None:
         for workload in observed.workloads:
-            self._ports.on_workload(uow, host_id, workload)
+            uow.publish(WorkloadReported(host_id, workload))
         uow.after_commit(lambda: self._observed(host_id, observed))
 
     def _lose(self, uow: UnitOfWork, host_id: HostId, lost: tuple[object, ...]) -> None:
         if lost:
-            self._ports.on_slots_lost(uow, host_id, tuple(map(str, lost)), "the GPU is out of order")
+            uow.publish(SlotsLost(host_id, tuple(map(str, lost)), "the GPU is out of order"))
 
     def _measure(self, uow: UnitOfWork, host_id: HostId, body: bytes) -> None:
         """A bandwidth counts as the lower of both ends' counts, and only with the relay's own signature and as the
         answer of that relay to a command; the same answer once more changes nothing."""
         result = decode_bandwidth(body)
-        public = self._ports.access_public(uow, result.access_id)
+        public = self._access_key(uow, result.access_id)
         if public is None:
             raise BadProof(f"The relay {result.access_id} is not known here, so its claim cannot be checked.")
         verify_signature(public, DOMAIN_CLAIM, result.access_signed, result.access_signature)
@@ -273,7 +276,7 @@ class EvidenceDesk:
     def _count_gap(self, uow: UnitOfWork, host_id: HostId, gap: Gap) -> None:
         self.figures.gaps += Intervals.of(gap.ranges).count
         if gap.lane is Lane.TELEMETRY:
-            uow.after_commit(lambda: self._ports.on_telemetry_gap(host_id, gap))
+            uow.after_commit(lambda: self._missing(host_id, gap))
 
 
 def _row(uow: UnitOfWork, item: EvidenceItem) -> EvidenceRow:

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, assert_never
 
 from windrow_master.identity import decide
 from windrow_master.identity.authority import Authority
+from windrow_master.identity.messages import AccountMade, CloneFound, HostJoined, StandingChanged
 from windrow_master.identity.model import (
     ALL_ROLES,
     Account,
@@ -57,23 +58,19 @@ CA_HASH_HEX: Final = 32
 """As windrow_proto.enrol reads it."""
 
 
-@dataclass(slots=True)
-class Hooks:
-    """What identity tells other rooms and asks of them; wired in main. Those with `uow` run in the same transaction."""
-
-    on_host_joined: Callable[[UnitOfWork, Member], None] = lambda uow, member: None
-    on_clone: Callable[[UnitOfWork, Member, str], None] = lambda uow, member, reason: None
-    on_account: Callable[[UnitOfWork, AccountId], None] = lambda uow, account_id: None
-    on_standing: Callable[[str], None] = lambda member_id: None
-    """After the commit, on the loop: a member's standing has changed (push a new ban list)."""
-    access_points: Callable[[], tuple[AccessPoint, ...]] = tuple
-    trunk_addresses: Callable[[], tuple[str, ...]] = tuple
-
-
 class IdentityService:
     """Accounts, tokens and members."""
 
-    def __init__(self, store: Store, authority: Authority, clock: Clock, rng: Rng) -> None:
+    def __init__(
+        self,
+        store: Store,
+        authority: Authority,
+        clock: Clock,
+        rng: Rng,
+        access_points: Callable[[], tuple[AccessPoint, ...]],
+        trunk_addresses: tuple[str, ...],
+    ) -> None:
+        """access_points: how agents find each Access now. trunk_addresses: HOST:PORT of this Master for Accesses."""
         self._store = store
         self._authority = authority
         self.seal_key: Final = SealKey.of(authority.signing)
@@ -82,7 +79,7 @@ class IdentityService:
         self._rng = rng
         self._backup_at_ns = store.read_now(lambda uow: uow.terms.backup_at_ns())
         self.asking = Asking(store, clock)
-        self.hooks = Hooks()
+        self._access_points, self._trunk_addresses = access_points, trunk_addresses
 
     # --- the authority ---------------------------------------------------------------------------
 
@@ -104,7 +101,7 @@ class IdentityService:
     def signed_regions(self) -> SignedRegions:
         """The map of Accesses as it is now; its version is the time in milliseconds, so it grows."""
         version = self._clock.wall_ns() // MILLISECOND
-        signed = encode_region_map(RegionMap(version, self.hooks.access_points()))
+        signed = encode_region_map(RegionMap(version, self._access_points()))
         return SignedRegions(signed, self._authority.signing.sign(DOMAIN_REGIONS, signed))
 
     # --- joining and renewal ---------------------------------------------------------------------
@@ -172,7 +169,7 @@ class IdentityService:
             {"generation": str(generation)},
         )
         if request.role is MemberRole.HOST:
-            self.hooks.on_host_joined(uow, member)
+            uow.publish(HostJoined(member))
         return member
 
     async def renew(self, request: RenewRequest) -> JoinAnswer:
@@ -202,7 +199,7 @@ class IdentityService:
             case decide.Clone(reason):
                 # Returned, not raised: the quarantine must stay.
                 self.set_standing(uow, member.id, Standing.QUARANTINED, "master", reason)
-                self.hooks.on_clone(uow, member, reason)
+                uow.publish(CloneFound(member, reason))
                 return Banned(f"Quarantined: {reason}. Ask the operator of this Master.", subject=member.id)
             case decide.Issue(generation):
                 issued = self._authority.issue_member(
@@ -231,7 +228,7 @@ class IdentityService:
             master_public=self.master_public,
             regions=self.signed_regions(),
             not_after_ns=member.not_after_ns,
-            trunk_addresses=self.hooks.trunk_addresses(),
+            trunk_addresses=self._trunk_addresses,
         )
 
     # --- members, for the link and fleet ---------------------------------------------------------
@@ -272,6 +269,11 @@ class IdentityService:
         """The end of a sentence to who is not known here, with the way out."""
         return decide.forgetting(self._backup_at_ns)
 
+    def access_key(self, uow: UnitOfWork, access_id: str) -> bytes | None:
+        """The Ed25519 key that an Access signs with; None if the Access is not one of this market."""
+        member = uow.members.get(access_id)
+        return member.sign_public if member is not None and member.role is MemberRole.ACCESS else None
+
     def host_public_key(self, uow: UnitOfWork, host_id: str) -> bytes | None:
         """The Ed25519 key a host signs with; None when it is not known or not in good standing."""
         member = uow.members.get(host_id)
@@ -288,7 +290,7 @@ class IdentityService:
             return
         uow.members.save(replace(member, standing=standing, reason=reason))
         uow.audit(actor, f"{member.role}.{standing}", member_id, reason)
-        uow.after_commit(lambda: self.hooks.on_standing(member_id))
+        uow.publish(StandingChanged(member_id))
 
     # --- who is asking ---------------------------------------------------------------------------
 
@@ -442,7 +444,7 @@ class IdentityService:
                 account = Account(AccountId(uow.mint("account")), name, ALL_ROLES, uow.now_wall_ns)
                 uow.accounts.add(account)
                 uow.audit("master", "account.make", account.id, fields={"name": name})
-                self.hooks.on_account(uow, account.id)
+                uow.publish(AccountMade(account.id))
             return account
 
         return self._store.write_now(ensure, name="account.first")

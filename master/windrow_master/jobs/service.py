@@ -3,7 +3,7 @@
 Submitting is one unit of work; the folder comes after it and is kept by the Master, so that whoever submitted may go.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -14,6 +14,7 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins, moving
+from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
 from windrow_master.jobs.controller import LOOK_NS, JobCourse
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
@@ -69,12 +70,24 @@ class JobService:
         files: JobFiles,
         seal_key: SealKey,
         uploads: Uploads,
+        mover: Mover,
+        free_slots: Callable[[], int],
     ) -> None:
-        """seal_key: the Master's own, for the logins of jobs that wait."""
+        """seal_key: the Master's own, for the logins of jobs that wait. mover: saves and restores checkpoints.
+        free_slots: that could be rented now."""
         self._uploads = uploads
         self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
         self._desk, self._seal_key = JobDesk(clusters), seal_key
-        self.course = JobCourse(store, clock, clusters, files, self._desk, seal_key)
+        self.course = JobCourse(
+            store,
+            clock,
+            clusters,
+            files,
+            self._desk,
+            seal_key,
+            JobCheckpoints(store, self._desk, mover),
+            free_slots,
+        )
         self.on_change = self._desk.on_change
         """Call a listener on the loop whenever a job has changed."""
 

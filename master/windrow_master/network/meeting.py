@@ -16,12 +16,10 @@ from windrow_proto.units import Microcents
 
 
 class Meeter:
-    """sight: which hosts see each other; without it those of one network are taken to, and others are not put
-    together."""
+    """sight: which hosts see each other."""
 
-    def __init__(self, placer: Placer) -> None:
-        self._placer = placer
-        self.sight: Sight | None = None
+    def __init__(self, placer: Placer, sight: Sight) -> None:
+        self._placer, self._sight = placer, sight
 
     def network(self, uow: UnitOfWork, runtimes: Mapping[HostId, Runtime]) -> Network:
         """How members on these hosts meet. Raises NoCapacity where they cannot, Unsighted where the hosts have to
@@ -29,10 +27,8 @@ class Meeter:
         hosts = [host for host_id in runtimes if (host := uow.hosts.get(host_id)) is not None]
         if len(runtimes) == 1 or any(host.simulated for host in hosts):
             return Network()
-        if self.sight is None:
-            return Network(NetworkMode.DIRECT, "their hosts are in one network")
         meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in hosts)
-        network = self.sight.decide(meetings)
+        network = self._sight.decide(meetings)
         if network is None:
             raise Unsighted(meetings)
         return network

@@ -84,6 +84,14 @@ class CordState:
     problem: str = ""
 
 
+class CordStates(dict[tuple[WorkloadId, WorkloadId], CordState]):
+    """How far each cord of this Master is."""
+
+    def of(self, cluster_id: ClusterId) -> tuple[CordState, ...]:
+        """The cords of one cluster. Safe to call from any thread."""
+        return tuple(state for state in tuple(self.values()) if state.cluster_id == cluster_id)
+
+
 def pairs_of(cluster: Cluster, workloads: Sequence[Workload]) -> tuple[Pair, ...]:
     """Who of this cluster is to be joined. A member that has ended by itself still is: what it said last may be under
     way."""
@@ -105,11 +113,12 @@ class CordService:
         addresses: Addresses,
         signing: SigningKey,
         clock: Clock,
+        states: CordStates,
     ) -> None:
         self._store, self._broker, self._addresses = store, broker, addresses
         self._signing, self._clock = signing, clock
         self._changed = clusters.touch
-        self._states: dict[tuple[WorkloadId, WorkloadId], CordState] = {}
+        self._states = states
         self._tasks: dict[tuple[WorkloadId, WorkloadId], asyncio.Task[None]] = {}
         self._shares: dict[tuple[WorkloadId, WorkloadId], Share] = {}
         self._cords = Shares("cords", "They are joined when others have ended.", CORDS)
@@ -117,16 +126,11 @@ class CordService:
         self._faults = Boundary("cords", DATABASE_FAULTS)
         self._tally = Tally()
         clusters.on_change(lambda cluster_id: self._wake.set())
-        clusters.cords = self.of
 
     @property
     def count(self) -> int:
         """Cords that are up."""
         return sum(state.is_up for state in self._states.values())
-
-    def of(self, cluster_id: ClusterId) -> tuple[CordState, ...]:
-        """The cords of one cluster."""
-        return tuple(state for state in tuple(self._states.values()) if state.cluster_id == cluster_id)
 
     async def run(self) -> None:
         """Join what is to be joined, until cancelled; then their hosts are told to end them."""

@@ -56,7 +56,7 @@ Owns = Callable[[Principal, str], Awaitable[AccountId]]
 
 
 class ArtefactService:
-    """Artefacts, for routes and for the rooms that make some. Other kinds of owners are added to `owners`."""
+    """Artefacts, for routes and for the rooms that make some. Other kinds of owners are added by `add_owner`."""
 
     def __init__(
         self,
@@ -79,7 +79,11 @@ class ArtefactService:
                 raise NotFound("An account's artefacts are its own.", subject=owner_id)
             return principal.account_id
 
-        self.owners: dict[str, Owns] = {"cluster": of_cluster, "account": of_account}
+        self._owners: dict[str, Owns] = {"cluster": of_cluster, "account": of_account}
+
+    def add_owner(self, kind: str, owns: Owns) -> None:
+        """Let another kind of thing have artefacts."""
+        self._owners[kind] = owns
 
     @classmethod
     def open(
@@ -258,9 +262,9 @@ class ArtefactService:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     async def _owner(self, principal: Principal, owner: tuple[str, str]) -> AccountId:
-        owns = self.owners.get(owner[0])
+        owns = self._owners.get(owner[0])
         if owns is None:
-            raise InvalidInput(f"Artefacts are of {', '.join(sorted(self.owners))}.", subject=owner[0][:64])
+            raise InvalidInput(f"Artefacts are of {', '.join(sorted(self._owners))}.", subject=owner[0][:64])
         return await owns(principal, owner[1])
 
     def _room_for(self, used: tuple[int, int], size_bytes: int) -> int:

@@ -16,6 +16,7 @@ from windrow_master.config import with_password
 from windrow_master.store.core_repository import TermRepository
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.leadership import is_led
+from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import revision_of, upgrade
 from windrow_master.store.open_errors import explained
 from windrow_master.store.unit import UnitOfWork
@@ -162,7 +163,7 @@ def make_current(url: str, *, at_least: int, now_ns: int, version: str, backup_a
     with _opened(url) as engines:
         upgrade(engines.writer)
         with engines.writer.connect() as connection, connection.begin():
-            uow = UnitOfWork(connection, now_ns, 0, os.urandom)
+            uow = UnitOfWork(connection, now_ns, 0, os.urandom, Messages())
             uow.epoch = uow.terms.begin_restored(at_least, now_ns, version, backup_at_ns)
             uow.members.restored(now_ns)
             fields = {"epoch": str(uow.epoch), "backup_at_ns": str(backup_at_ns)}
@@ -173,4 +174,4 @@ def make_current(url: str, *, at_least: int, now_ns: int, version: str, backup_a
 def read_of(url: str, read: Callable[[UnitOfWork], T]) -> T:
     """Run a function that only reads, without beginning a term. Raises StorageFailed."""
     with _opened(url) as engines, engines.reader.begin() as connection:
-        return read(UnitOfWork(connection, 0, 0, os.urandom))
+        return read(UnitOfWork(connection, 0, 0, os.urandom, Messages()))

@@ -24,6 +24,7 @@ from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.leadership import Claim
 from windrow_master.store.lock import DirectoryLock
+from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.model import EventRow
 from windrow_master.store.open_errors import explained, is_damage
@@ -115,6 +116,8 @@ class Store:
         self._guard = threading.Lock()
         self._listeners: list[Callable[[EventRow], None]] = []
         self._chain = ChainHead()
+        self.messages = Messages()
+        """Between packages; whoever puts the Master together registers the handlers."""
         self.figures = StoreFigures()
         self.epoch = 0
         self.epoch = self.write_now(lambda uow: self._begin_term(uow, version, claim), name="begin_term")
@@ -324,12 +327,16 @@ class Store:
     # --- on the writer and reader threads --------------------------------------------------------
 
     def _unit(self, connection: Connection) -> UnitOfWork:
-        return UnitOfWork(connection, self._clock.wall_ns(), self.epoch, self._rng.random_bytes, self._chain)
+        return self._made(connection, self._chain)
+
+    def _made(self, connection: Connection, chain: ChainHead | None) -> UnitOfWork:
+        now_ns, random_bytes = self._clock.wall_ns(), self._rng.random_bytes
+        return UnitOfWork(connection, now_ns, self.epoch, random_bytes, self.messages, chain)
 
     def _read(self, fn: Callable[[UnitOfWork], T]) -> T:
         try:
             with self._engines.reader.begin() as connection:
-                return fn(UnitOfWork(connection, self._clock.wall_ns(), self.epoch, self._rng.random_bytes))
+                return fn(self._made(connection, None))
         except (OperationalError, InternalError) as error:
             raise StorageFailed(f"The database could not be read: {_reason(error)}.") from error
         except DatabaseError as error:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, PendingRollbackError
@@ -43,6 +43,7 @@ from windrow_master.store.market_repository import (
     ReceiptRepository,
     RentalRepository,
 )
+from windrow_master.store.messages import Fact, Messages, Question
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
 from windrow_master.store.prepared import say
 from windrow_master.store.proof_repository import ProofRepository
@@ -54,6 +55,7 @@ from windrow_master.store.volume_repository import VolumeRepository
 from windrow_proto.errors import StorageFailed
 from windrow_proto.ids import AccountId, EventId, OperationId, mint
 
+T = TypeVar("T")
 MINT_BYTES = 10
 """What an id needs of randomness (windrow_proto.ids)."""
 
@@ -101,12 +103,14 @@ class UnitOfWork:
         now_wall_ns: int,
         epoch: int,
         random_bytes: Callable[[int], bytes],
+        messages: Messages,
         chain: ChainHead | None = None,
     ) -> None:
         self.connection = connection
         self.now_wall_ns = now_wall_ns
         self.epoch = epoch
         self.random_bytes = random_bytes
+        self._messages = messages
         self.chain = chain or ChainHead()
         self.callbacks: list[Callable[[], None]] = []
         self.told: list[EventRow] = []
@@ -115,6 +119,14 @@ class UnitOfWork:
     def mint(self, prefix: str) -> str:
         """A new id of this kind."""
         return mint(prefix, self.now_wall_ns, self.random_bytes(MINT_BYTES))
+
+    def publish(self, fact: Fact) -> None:
+        """Tell the packages above in this transaction that something has happened."""
+        self._messages.publish(self, fact)
+
+    def ask(self, question: Question[T]) -> T:
+        """What a package above knows, in this transaction."""
+        return self._messages.ask(self, question)
 
     def after_commit(self, callback: Callable[[], None]) -> None:
         """Call this on the loop once the transaction is on disk; never if it fails."""

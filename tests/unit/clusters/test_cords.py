@@ -10,7 +10,7 @@ from tests.unit.clusters.test_over_hosts import by_rank, gang, m, prepared
 from tests.unit.clusters.world import principal
 from tests.waiting import poll_async
 from windrow_master.network import overlay
-from windrow_master.network.overlay import CordService
+from windrow_master.network.overlay import CordService, CordStates
 from windrow_master.network.tunnels import TunnelAddresses
 from windrow_proto.errors import HostUnreachable, LinkClosed
 from windrow_proto.keys import SigningKey
@@ -67,7 +67,8 @@ async def joining(m, places=None):
     """The service, running on such hosts."""
     broker, signing = Broker(), SigningKey.generate()
     of = (lambda host_id: PLACES) if places is None else places.get
-    service = CordService(m.store, m.clusters, broker, of, signing, m.clock)
+    service = CordService(m.store, m.clusters, broker, of, signing, m.clock, states := CordStates())
+    m.rented.cords = states.of
     async with asyncio.TaskGroup() as group:
         running = group.create_task(service.run())
         try:
@@ -78,7 +79,7 @@ async def joining(m, places=None):
 
 @pytest.fixture
 async def view(m):
-    m.clusters.sight = Said(TUNNELS)
+    m.eyes.sight = Said(TUNNELS)
     return await gang(m)
 
 

@@ -26,7 +26,7 @@ class Proofs:
 
     def __init__(self, m):
         self.m, self.ended = m, []
-        m.clusters.proofs = self
+        m.tests.proofs = self
 
     async def begin(self, host_id):
         """Rent it, as the Master does."""
@@ -80,7 +80,7 @@ async def test_a_gang_for_which_there_are_too_few_hosts_ends_none(m, proofs):
 async def test_a_gang_of_hosts_that_do_not_see_each_other_has_a_proof_end_as_well(m, proofs):
     translated(m, OTHER, "93.184.216.34")
     translated(m, THIRD, "93.184.216.35")
-    m.clusters.sight = Said(TUNNELS)
+    m.eyes.sight = Said(TUNNELS)
     await proofs.begin(THIRD)
     view = await gang(m, 3)
     assert (proofs.ended, len(view.workloads)) == ([THIRD], 3)
@@ -108,7 +108,7 @@ async def test_what_lacks_a_member_has_a_proof_end_and_takes_its_host_with_the_n
 
 
 async def test_without_proofs_a_refusal_is_one(m, proofs):
-    m.clusters.proofs = None
+    m.tests.proofs = None
     await proofs.begin(HOST)
     with pytest.raises(NoCapacity) as refused:
         await m.create(principal(OWNER), host_id=HOST)

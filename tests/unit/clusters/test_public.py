@@ -177,7 +177,7 @@ async def test_the_public_has_its_numbers_and_they_are_not_the_renters(served, n
 
 async def test_addresses_are_of_the_access_that_is_nearest_and_of_a_service_only(served):
     places = {HOST: "svc.example.org:443"}
-    served.rooms.clusters.service_place = lambda host_id: places.get(host_id, "")
+    served.rooms.clusters._service_place = lambda host_id: places.get(host_id, "")
     first = await served.client.get(f"/api/v1/clusters/{served.cluster_id}")
     digits = served.cluster_id.removeprefix("cluster_")
     assert first.json()["urls"] == {str(port): f"https://p{port}-{digits}.svc.example.org/" for port in (80, 8080)}

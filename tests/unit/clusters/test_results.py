@@ -36,7 +36,7 @@ def said(*pieces: bytes) -> ScriptedStream:
 def terms(site, **given: int) -> ResultService:
     services = site.rooms.services
     services.results = ResultService(
-        *(site.rooms.store, site.clock, site.rooms.clusters, services.artefacts, lambda: services.inside),
+        *(site.rooms.store, site.clock, site.rooms.clusters, services.artefacts, services.inside),
         Terms(**given),
     )
     return services.results

@@ -16,10 +16,10 @@ from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master.api import market_routes, out_clusters
 from windrow_master.api.app import build_app
+from windrow_master.api.event_tail import EventTail
 from windrow_master.api.out import Page
 from windrow_master.app import wiring as rooms
 from windrow_master.fleet.states import LinkEvent
-from windrow_master.network.workload_io import WorkAccess
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.verification import schedule
 from windrow_proto.disk_memory import MemoryDisk
@@ -78,7 +78,7 @@ class ScriptedBroker:
 @dataclass
 class Site:
     client: httpx2.AsyncClient
-    rooms: rooms.Rooms
+    rooms: rooms.Master
     broker: ScriptedBroker
     clock: ManualClock
 
@@ -139,7 +139,9 @@ async def site(tmp_path):
         owner = identity.first_account()
         token = identity.local_token(owner, None)
         broker = ScriptedBroker()
-        opened.services.inside = WorkAccess(opened.clusters, broker)
+        opened.hub._routes.open = broker.open  # type: ignore[method-assign,assignment]
+        services = opened.services
+        EventTail(services.store, services.bus, services.broadcaster)
 
         def join(uow):
             inventory = Inventory(hostname="a", cpu_count=4, memory_bytes=16 * GIB, runtimes=("process",))

@@ -9,12 +9,10 @@ from pathlib import Path
 
 from tests.master_support import START_NS, ManualClock, SeededRng, opened_store
 from tests.support.personas import DRIVER, uuid
+from tests.support.wired import Rented, fleet_on
 from windrow_master.clusters import environments
 from windrow_master.clusters.model import Cluster, ClusterRequest
-from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import ClusterView
-from windrow_master.fleet.ports import FleetPorts
-from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.identity.model import ALL_ROLES, Principal, Role
 from windrow_master.market.service import MarketService
@@ -76,18 +74,10 @@ class Market:
     def wired(self, store: Store, clock: ManualClock) -> None:
         """A Master on this store, whatever is in it."""
         self.store, self.clock = store, clock
-        self.fleet = FleetService(store, clock, SeededRng())
+        self.fleet = fleet_on(store, clock, SeededRng())
         self.market = MarketService(store)
-        self.clusters = ClusterService(store, self.fleet, self.market, KEY)
-        life = self.clusters.life
-        self.fleet.ports = self.fleet.evidence._ports = FleetPorts(
-            on_workload=life.on_workload,
-            on_command=life.on_command,
-            on_receipt=life.on_receipt,
-            on_host_link=life.on_host_link,
-            on_slots_lost=life.on_slots_lost,
-            desired=self.clusters.desired,
-        )
+        self.rented = Rented(store, self.fleet, self.market, KEY)
+        self.clusters, self.eyes, self.tests = self.rented.clusters, self.rented.eyes, self.rented.tests
 
     def write(self, change):
         return self.store.write_now(change, name="test")

@@ -29,9 +29,16 @@ def w(tmp_path):
         yield made
 
 
+class Everybodys(dict):
+    """All Accesses have one key."""
+
+    def get(self, access_id, default=None):
+        return KEY.public
+
+
 def _open(w):
     """Its host is connected by HOME, and all Accesses sign with one key."""
-    w.fleet.ports.access_public = lambda uow, access_id: KEY.public
+    w.keys.known = Everybodys()
     w.connect(access=HOME)
 
 
@@ -154,6 +161,6 @@ def test_more_bytes_than_were_asked_for_do_not_count(w):
 def test_what_was_asked_before_a_restart_of_the_master_is_answered_after_it(w):
     spec = asked(w)
     after = World(w.store, w.clock)
-    after.fleet.ports.access_public = lambda uow, access_id: KEY.public
+    after.keys.known = Everybodys()
     tell(after, signed(spec.nonce))
     assert (counted(after), refused(after)) == ([HOME], 0)

@@ -1,5 +1,7 @@
 """A command that its host never saw comes to an end, whoever looks at the clock first."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.unit.fleet.world import HOST, world
@@ -60,7 +62,7 @@ def test_a_command_whose_fate_is_unknown_is_asked_for_until_it_is_known(w):
     judge(w, command_id)
     assert state(w, command_id) is CommandState.UNKNOWN
     woken: list[str] = []
-    w.fleet.ports.on_wake = woken.append
+    w.fleet.attach(SimpleNamespace(wake=woken.append))
 
     judge(w, command_id)
     judge(w, command_id)

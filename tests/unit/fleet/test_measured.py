@@ -78,7 +78,7 @@ def test_what_several_relays_found_is_kept(w):
 async def test_relays_that_serve_are_asked_when_a_measurement_is_due(w):
     w.equip()
     w.connect()
-    w.fleet.ports.relays = lambda: ("access_1", "access_2", "access_3")
+    w.fleet.relays.ids = ("access_1", "access_2", "access_3")
     await w.fleet.refresh()
     await w.fleet._measure_due()
     rows = [row for row in w.read(lambda uow: uow.commands.list()) if row.kind is CommandKind.MEASURE_BANDWIDTH]

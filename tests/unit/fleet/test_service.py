@@ -2,9 +2,11 @@
 
 import pytest
 
+from tests.support.wired import answers
 from tests.unit.fleet.world import BOOT, GPU_1, HOST, OTHER, world
 from windrow_master.audit.model import Wanted
 from windrow_master.fleet.bandwidth_schedule import MeasureDesk
+from windrow_master.fleet.messages import CommandChanged, DesiredOn, LinkChanged, WorkloadReported
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_proto.errors import Conflict
@@ -23,7 +25,7 @@ from windrow_proto.model import (
     SlotGrant,
     WorkloadPhase,
 )
-from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.units import GIB, MINUTE, SECOND
 from windrow_proto.wire_command import decode_command, encode_status
 from windrow_proto.wire_host import encode_observed
 from windrow_proto.wire_link import encode_gap
@@ -66,7 +68,7 @@ async def bring_online(w):
 
 async def test_a_host_goes_from_unseen_to_online_suspect_lost_and_back(w):
     told = []
-    w.fleet.ports.on_host_link = lambda uow, host, link: told.append(link)
+    w.store.messages.on(LinkChanged, lambda uow, it: told.append(it.state))
     await bring_online(w)
     assert w.host().is_settled(w.clock.wall_ns())
     await settle(w, 16)
@@ -111,7 +113,7 @@ async def test_a_condition_is_written_down_when_it_comes_and_when_it_goes(w):
 
 def test_a_command_runs_from_queued_to_its_result(w):
     changes = []
-    w.fleet.ports.on_command = lambda uow, row: changes.append((str(row.state), row.progress_permille))
+    w.store.messages.on(CommandChanged, lambda uow, it: changes.append((str(it.row.state), it.row.progress_permille)))
     command_id = issue(w)
     assert decode_command(command(w, command_id).body).command_id == command_id
     w.write(lambda uow: w.fleet.commands.sent(uow, (command_id,)))
@@ -198,7 +200,9 @@ async def test_bandwidth_is_measured_at_joining_and_the_real_hosts_come_first(w)
     for host in (OTHER, HOST):
         w.connect(host)
         w.beat(host)
-    due, _ = MeasureDesk(w.fleet.hosts, w.fleet.commands).due(w.fleet.view, lambda host_id: True, w.clock.wall_ns())
+    due, _ = MeasureDesk(w.fleet.hosts, w.fleet.commands, GIB).due(
+        w.fleet.view, lambda host_id: True, w.clock.wall_ns()
+    )
     assert [host.host_id for host in due] == [HOST, OTHER]
     await settle(w, 1, 5)
     rows = [row for row in w.read(lambda uow: uow.commands.list()) if row.kind is CommandKind.MEASURE_BANDWIDTH]
@@ -227,9 +231,9 @@ async def test_who_joins_between_two_rounds_of_measuring_does_not_wait_for_the_n
 
 async def test_an_orphan_is_ended_and_a_lost_workload_is_told(w):
     seen = []
-    w.fleet.ports.on_workload = lambda uow, host, workload: seen.append((workload.workload_id, workload.phase))
+    w.store.messages.on(WorkloadReported, lambda uow, it: seen.append((it.workload.workload_id, it.workload.phase)))
     lost = DesiredWorkload(WorkloadId("work_2"), (SlotGrant(SlotId(GPU_1), 1),), should_run=True)
-    w.fleet.ports.desired = lambda uow, host: (lost,)
+    answers(w.store, DesiredOn, lambda uow, it: (lost,))
     await bring_online(w)
     report = Observed((ObservedWorkload(WORK, WorkloadPhase.RUNNING),), b"\0" * 32, 1)
     w.take(w.record(Kind.OBSERVED, encode_observed(report)))
@@ -273,11 +277,11 @@ def test_marks_and_effects_are_committed_together_or_not_at_all(w):
 async def test_a_host_that_is_back_is_compared_at_once_and_not_half_a_minute_later(w):
     looks = []
 
-    def desired(uow, host_id):
-        looks.append(host_id)
+    def desired(uow, it):
+        looks.append(it.host_id)
         return ()
 
-    w.fleet.ports.desired = desired
+    answers(w.store, DesiredOn, desired)
     report = Observed((ObservedWorkload(WORK, WorkloadPhase.RUNNING),), b"\1" * 32, 1)
     w.connect()
     w.beat(digest=report.digest)

@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, world
+from windrow_master.fleet.messages import SlotsLost
 from windrow_master.fleet.states import SlotState
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, SlotId, cpu_slot
@@ -113,7 +114,7 @@ def test_an_unknown_slot_is_not_found(w):
 
 def test_one_lost_gpu_faults_its_slot_and_leaves_its_neighbours_on_offer(w):
     lost = []
-    w.fleet.ports.on_slots_lost = lambda uow, host, slots, reason: lost.append((host, slots))
+    w.store.messages.on(SlotsLost, lambda uow, it: lost.append((it.host_id, it.slot_ids)))
     grant(w, [G1])
     w.equip(GPU_1, GPU_2, conditions=(f"gpu.lost:{GPU_1}",))
     slots = w.slots()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.master_support import ManualClock, SeededRng, opened_store
 from tests.support.personas import card, host, uuid
+from tests.support.wired import AccessKeys, fleet_on, forget_messages
 from windrow_master.fleet.intake import EvidenceItem
 from windrow_master.fleet.presence import Route
-from windrow_master.fleet.service import FleetService
 from windrow_master.store.store import Store
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
@@ -32,7 +32,9 @@ class World:
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         self.store, self.clock = store, clock
-        self.fleet = FleetService(store, clock, SeededRng())
+        forget_messages(store)
+        self.keys = AccessKeys()
+        self.fleet = fleet_on(store, clock, SeededRng(), self.keys)
         self._sequence = 0
 
     def write(self, change):

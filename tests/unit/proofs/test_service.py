@@ -48,7 +48,7 @@ async def test_a_host_that_was_listed_is_rented_and_the_rental_is_paid_from_test
 
 
 async def test_a_proof_asks_for_a_measurement_by_two_relays_and_says_who_measured(m):
-    m.fleet.ports.relays = lambda: ("access_1", "access_2")
+    m.fleet.relays.ids = ("access_1", "access_2")
     async with proving(m) as proofs:
         spec = await started(m)
         await commanded(m, CommandKind.MEASURE_BANDWIDTH)
@@ -64,7 +64,7 @@ async def test_a_proof_asks_for_a_measurement_by_two_relays_and_says_who_measure
 
 async def test_a_proof_says_how_many_measured_where_the_second_did_not_come_in_time(m, monkeypatch):
     monkeypatch.setattr(service, "MEASURED_NS", 0)
-    m.fleet.ports.relays = lambda: ("access_1", "access_2")
+    m.fleet.relays.ids = ("access_1", "access_2")
     line = bandwidth.after(None, "access_1", "north", 941_000_000, 900_000_000, m.clock.wall_ns())
     m.write(lambda uow: m.fleet.hosts.measured(uow, HOST, line, m.clock.wall_ns() + HOUR))
     async with proving(m) as proofs:

@@ -10,6 +10,7 @@ from tests.unit.clusters.world import HOST
 from tests.waiting import poll_async
 from windrow_master.acceptance import rental, schedule
 from windrow_master.acceptance.service import ProofService
+from windrow_master.acceptance.under_way import UnderWay
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import SECOND
 
@@ -52,9 +53,10 @@ class Greeting:
 
 def service(m, is_automatic=True):
     ways = rental.Ways(m.inside, m.tunnels)
-    made = ProofService(m.store, m.clock, SeededRng(), m.fleet, m.market, m.clusters, lambda: ways)
-    made.is_automatic = is_automatic
-    return made
+    m.tests.proofs = under_way = UnderWay(m.store, m.clock)
+    return ProofService(
+        m.store, m.clock, SeededRng(), m.fleet, m.market, m.clusters, ways, under_way, is_automatic=is_automatic
+    )
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from windrow_master.api.auth import RULES, V1
 from windrow_master.api.permissions import OBJECTS, Reach, document
 from windrow_master.api.routers import ROUTERS
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.decide import GRANTS, Permission
@@ -62,7 +62,7 @@ class World:
     """A Master on which one account owns one of everything, with tokens of that account and of others."""
 
     app: Any
-    opened: Rooms
+    opened: Master
     tokens: dict[str, str]
     ids: dict[str, str]
 
@@ -138,7 +138,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield World(app, opened, tokens, ids)
 
 
-async def _accounts(opened: Rooms, clock: ManualClock) -> dict[str, str]:
+async def _accounts(opened: Master, clock: ManualClock) -> dict[str, str]:
     identity = opened.identity
     identity.first_account()
     made = {}
@@ -155,7 +155,7 @@ async def _accounts(opened: Rooms, clock: ManualClock) -> dict[str, str]:
     return made
 
 
-async def _objects(opened: Rooms, token: str) -> dict[str, str]:
+async def _objects(opened: Master, token: str) -> dict[str, str]:
     identity = opened.identity
     owner = await identity.authenticate(token)
 
