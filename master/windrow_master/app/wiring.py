@@ -23,9 +23,11 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet.model import HostFacts
 from windrow_master.fleet.ports import FleetPorts
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import Member, MemberRole, Standing
+from windrow_master.identity.repository import AccountRepository, MemberRepository
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.service import JobService
@@ -38,6 +40,7 @@ from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import Keeping
 from windrow_master.records.service import RecordService
 from windrow_master.storage.artefacts import ARTEFACTS_KEY, ArtefactService
@@ -183,7 +186,7 @@ def _furnished(
 ) -> Rooms:
     authority = _authority(store, data_dir, clock.wall_ns())
     identity = IdentityService(store, authority, clock, rng)
-    store.seal_earlier(identity.seal_key)
+    seal_earlier(store, identity.seal_key)
     fleet = FleetService(store, clock, rng, FleetPorts())
     clusters = ClusterService(store, fleet, market := MarketService(store), identity.seal_key)
     executors = (make_executor(),)
@@ -233,7 +236,7 @@ def _furnished(
 def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
     """The market's keys, made at its first start and never again: members trust these and no others."""
     folder = data_dir / "identity"
-    if store.read_now(lambda uow: uow.accounts.first()) is None:
+    if store.read_now(lambda uow: uow[AccountRepository].first()) is None:
         return Authority.make(folder, now_ns)
     try:
         if not (folder / ARTEFACTS_KEY).exists():
@@ -268,13 +271,13 @@ def _introduce(rooms: Rooms, data_dir: Path) -> None:
             fleet.quarantine(uow, HostId(member.id), reason, "master")
 
     def banned(uow: UnitOfWork, host_id: HostId, is_banned: bool) -> None:
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         retired = host is not None and host.admin_state.value == Standing.RETIRED.value
         worse = Standing.RETIRED if retired else Standing.QUARANTINED
         identity.set_standing(uow, host_id, worse if is_banned else Standing.GOOD, "master", "as the host's state says")
 
     def access_public(uow: UnitOfWork, access_id: str) -> bytes | None:
-        member = uow.members.get(access_id)
+        member = uow[MemberRepository].get(access_id)
         return member.sign_public if member is not None and member.role is MemberRole.ACCESS else None
 
     async def balance(account_id: AccountId) -> dict[str, str]:

@@ -16,6 +16,7 @@ from windrow_master.clusters.model import (
     Step,
     Workload,
 )
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.states import noted
 from windrow_master.market.service import MarketService
 from windrow_master.network.meeting import Meeter
@@ -47,7 +48,7 @@ class Mender:
         happen first."""
         if cluster.kind not in OVER_HOSTS:
             return Lacking()
-        workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
         found = multi_host.mending(cluster, workloads)
         if found.leaving:
             self._let_go(uow, cluster, found.leaving)
@@ -86,7 +87,7 @@ class Mender:
             addresses.insert(rank, "")
         launched = self._launcher.launch(uow, cluster, places, "master", addresses)
         for workload in launched.workloads:
-            uow.workloads.add(workload)
+            uow[WorkloadRepository].add(workload)
         self._market.add_lines(uow, launched.lines)
         said = ", ".join(f"rank {rank} on {place.host_name}" for rank, place in places.items())
         self._life.keep(uow, noted(cluster, Step(uow.now_wall_ns, "placed", None, said)))

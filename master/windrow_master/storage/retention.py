@@ -14,12 +14,15 @@ from typing import Final
 import structlog
 
 from windrow_master.clusters import states
+from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.jobs.files import ROOT as JOBS
 from windrow_master.jobs.model import JobId
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import again, ends_alone
 from windrow_master.storage import checkpoints, volume_rules
 from windrow_master.storage.artefacts import SWEEP_NS, ArtefactService
 from windrow_master.storage.retention_rules import KEPT_NS, Stay, is_past, of_ended
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId
@@ -30,16 +33,16 @@ log = structlog.get_logger(__name__)
 
 def _of_volume(owner: str, uow: UnitOfWork) -> Stay | None:
     """Nothing of one that is deleted but what may be of a save under way, or of a database restored from yesterday."""
-    return Stay(0 if uow.volumes.by_id(owner) is None else volume_rules.KEEP)
+    return Stay(0 if uow[VolumeRepository].by_id(owner) is None else volume_rules.KEEP)
 
 
 def _of_job(owner: str, uow: UnitOfWork) -> Stay | None:
-    job = uow.jobs.get(JobId(owner))
+    job = uow[JobRepository].get(JobId(owner))
     return Stay(0, KEPT_NS) if job is None else of_ended(job.ended_at_ns, uow.now_wall_ns)
 
 
 def _of_cluster(owner: str, uow: UnitOfWork) -> Stay | None:
-    cluster = uow.clusters.get(ClusterId(owner))
+    cluster = uow[ClusterRepository].get(ClusterId(owner))
     if cluster is None:
         return Stay(0, KEPT_NS)
     return of_ended(cluster.ended_at_ns if cluster.phase in states.FINAL else None, uow.now_wall_ns)
@@ -47,7 +50,7 @@ def _of_cluster(owner: str, uow: UnitOfWork) -> Stay | None:
 
 def _is_job_past(owner: str, uow: UnitOfWork) -> bool:
     """Neither it nor, of its folder, any job that was submitted with it or run again from it is wanted any more."""
-    jobs = [uow.jobs.get(JobId(owner)), *uow.jobs.of_group(owner)]
+    jobs = [uow[JobRepository].get(JobId(owner)), *uow[JobRepository].of_group(owner)]
     return all(job is None or is_past(job.ended_at_ns, uow.now_wall_ns) for job in jobs)
 
 

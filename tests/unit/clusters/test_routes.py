@@ -18,6 +18,7 @@ from windrow_master.api import market_routes, out_clusters
 from windrow_master.api.app import build_app
 from windrow_master.api.out import Page
 from windrow_master.app import wiring as rooms
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.store.executors import InlineExecutor
@@ -105,7 +106,7 @@ class Site:
         return self.rooms.store.write_now(change, name="test")
 
     def spec(self, kind):
-        rows = self.rooms.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
+        rows = self.rooms.store.read_now(lambda uow: uow[CommandRepository].open_of_host(HOST))
         return [decode_command(row.body) for row in rows if row.kind is kind][-1]
 
     def receipt(self, spec, number, seconds, final=False):

@@ -17,6 +17,7 @@ from windrow_master.api.volume_routes import VolumeOut, VolumesOut
 from windrow_master.clusters.model import ClusterPhase, Use, Volume, WorkPhase
 from windrow_master.storage import checkpoints, volume_rules, volumes
 from windrow_master.storage.model import LIST_MAX, ObjectKey, Part
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.storage.volume_rules import Due, due, is_over
 from windrow_master.storage.volume_sync import VolumeCourse
 from windrow_proto.errors import InvalidInput, Unavailable
@@ -254,10 +255,10 @@ async def test_who_had_a_volume_is_forgotten_once_it_is_over(m):
     uses = [Use("volume_1", halted, True), Use("volume_1", runs, False)]
 
     def write(uow):
-        uow.volumes.add(Volume("volume_1", OWNER, "data", 1000, 0))
+        uow[VolumeRepository].add(Volume("volume_1", OWNER, "data", 1000, 0))
         for use in uses:
-            uow.volumes.use(use)
+            uow[VolumeRepository].use(use)
 
     m.write(write)
     await VolumeCourse(m.store, m.clock, m.clusters, cast("Any", None)).tick()
-    assert m.read(lambda uow: uow.volumes.uses()) == uses[1:]
+    assert m.read(lambda uow: uow[VolumeRepository].uses()) == uses[1:]
