@@ -110,7 +110,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
-        ("fleet", "verification"),
         ("clusters", "jobs"),
         ("clusters", "network"),
         ("clusters", "storage"),

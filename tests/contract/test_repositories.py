@@ -30,6 +30,7 @@ from windrow_master.fleet.model import (
     VerifyOutcome,
 )
 from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
+from windrow_master.fleet.verification_repository import KEPT_PER_CARD, VerificationRepository
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
 from windrow_master.identity.repository import AccountRepository, JoinTokenRepository, MemberRepository, TokenRepository
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
@@ -38,7 +39,6 @@ from windrow_master.market.model import Ask
 from windrow_master.market.repository import AskRepository, RentalRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.verification.repository import KEPT_PER_CARD, VerificationRepository
 from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, TokenId
 from windrow_proto.model import Benchmark, CommandKind, Kind, Lane

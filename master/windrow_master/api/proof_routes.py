@@ -11,7 +11,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_routes import own_host
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import accepted, time_or_none
-from windrow_master.verification.repository import VerificationRepository
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text

@@ -12,11 +12,11 @@ from windrow_master.fleet import reliability_counts
 from windrow_master.fleet.model import AdminState, Slot, Verification
 from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.states import VerifyState
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.market import unrented
 from windrow_master.market.offers import PriceBook
 from windrow_master.verification import schedule
-from windrow_master.verification.repository import VerificationRepository
 from windrow_proto.ids import GpuUuid, HostId
 from windrow_proto.units import DAY, Microcents
 

@@ -10,8 +10,8 @@ from windrow_master.api.fleet_routes import own_host
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import accepted
 from windrow_master.fleet.model import Verification
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.verification import schedule
-from windrow_master.verification.repository import VerificationRepository
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text

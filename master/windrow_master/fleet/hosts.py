@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from windrow_master.fleet import sanitise, tiers
+from windrow_master.fleet import sanitise, tiers, verdicts
 from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.benchmarks import RUNS, counted
+from windrow_master.fleet.claims import register
+from windrow_master.fleet.claims.consistency import check
+from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.flaps import SETTLED_NS, flapped
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, REFUSED, HostBudget
 from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
@@ -26,11 +29,8 @@ from windrow_master.fleet.states import (
     step_link,
     step_verify,
 )
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.verification import schedule, service
-from windrow_master.verification.consistency import check
-from windrow_master.verification.repository import VerificationRepository
-from windrow_master.verification.uniqueness import FLEET_CODES
 from windrow_proto import image_names
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, HostId, SlotId
@@ -266,7 +266,7 @@ class HostDesk:
         after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions == host.conditions:
             return ()
-        if schedule.is_fault_over(host, after):
+        if verdicts.is_fault_over(host, after):
             after = replace(after, verify_due_ns=None, verify_tries=None)
         self._tell_conditions(uow, host, after)
         after = self.save(uow, after)
@@ -298,9 +298,9 @@ class HostDesk:
         """Take in an inventory: slots, tiers, and the first one makes the host active."""
         host = self.load(uow, host_id)
         kept, notes = sanitise.inventory(claimed)
-        rivals = service.write_claims(uow, host_id, kept)
-        found = {finding.condition: finding.words for finding in check(claimed)} | service.found_in_fleet(uow, host)
-        found |= schedule.standing(host, kept, uow[VerificationRepository].verdicts(host_id))
+        rivals = register.write_claims(uow, host_id, kept)
+        found = {finding.condition: finding.words for finding in check(claimed)} | register.found_in_fleet(uow, host)
+        found |= verdicts.standing(host, kept, uow[VerificationRepository].verdicts(host_id))
         masters = [c.code for c in host.conditions if c.code in sanitise.MASTERS_CODES]
         after = replace(
             host,
@@ -343,7 +343,7 @@ class HostDesk:
         codes = [condition.code for condition in host.conditions]
         own = sanitise.own(host.conditions)
         found = {code: words for code, words in own.items() if not code.startswith(FLEET_CODES)}
-        found |= service.found_in_fleet(uow, host)
+        found |= register.found_in_fleet(uow, host)
         after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions != host.conditions:
             self._tell_conditions(uow, host, after)

@@ -12,6 +12,7 @@ import structlog
 
 from windrow_master.fleet import reconcile
 from windrow_master.fleet.bandwidth_schedule import MeasureDesk
+from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.commands import CommandDesk, is_under_way
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.hosts import HostDesk
@@ -30,7 +31,6 @@ from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.loops import Boundary, again, each_alone, ends_alone
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
-from windrow_master.verification.uniqueness import FLEET_CODES
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
 from windrow_proto.model import Command, CommandKind, Kind, Observed, ObservedWorkload, SlotGrant, WorkloadPhase

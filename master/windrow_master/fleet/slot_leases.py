@@ -8,13 +8,13 @@ after a restore, which begins a term above all that were, a host has seen none t
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from windrow_master.fleet.claims.register import may_move
 from windrow_master.fleet.model import Host, LinkState, Slot, SlotState
 from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.sanitise import CHALLENGE_RUNS, is_faulted, split_condition, unavailable_reason
 from windrow_master.fleet.slices import Part, parts
 from windrow_master.fleet.states import Answer, SlotEvent, step_slot
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.verification.service import may_move
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, HostId, SlotId
 from windrow_proto.model import SlotGrant

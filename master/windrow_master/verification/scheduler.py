@@ -14,18 +14,18 @@ from typing import Final
 
 import structlog
 
-from windrow_master.fleet import sanitise
+from windrow_master.fleet import sanitise, verdicts
 from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
 from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.states import VerifyEvent, VerifyOutcome, VerifyState, step_verify
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_master.verification import schedule
 from windrow_master.verification.conversation import Conversation, Lines, Outcome
-from windrow_master.verification.repository import VerificationRepository
 from windrow_master.verification.times import TIMES, Timing, Work, timing
 from windrow_master.verification.verdict import ALONE, side_by_side, verification
 from windrow_proto.errors import Conflict, HostUnreachable, Unavailable, WindrowError
@@ -178,7 +178,7 @@ class VerificationService:
         state = step_verify(host.verify_state, VerifyEvent.BEGIN).state
         due_ns = now_ns + schedule.back_off_ns(tries)
         host = replace(host, verify_state=state, verify_tries=tries, verify_due_ns=due_ns)
-        standing = schedule.standing(host, inventory, uow[VerificationRepository].verdicts(host_id))
+        standing = verdicts.standing(host, inventory, uow[VerificationRepository].verdicts(host_id))
         host = self._fleet.hosts.challenged(uow, host, standing | schedule.running(cards))
         verification_id = uow.mint("verification")
         fields = {"cards": str(len(cards)), "verification": verification_id, "try": str(tries)}
@@ -272,7 +272,7 @@ class VerificationService:
         event = schedule.conclude(host, uow[VerificationRepository].latest(host_id), failed)
         outcomes = {row.outcome for row in rows.values()} or {VerifyOutcome.UNFINISHED}
         tries = host.verify_tries or 1
-        is_apart = any(schedule.is_apart(row) for row in rows.values())
+        is_apart = any(verdicts.is_apart(row) for row in rows.values())
         due_ns = schedule.next_due_ns(event, outcomes, tries, uow.now_wall_ns, apart=is_apart)
         after = replace(
             host,
@@ -282,7 +282,7 @@ class VerificationService:
             verify_due_ns=None if host.verify_due_ns is None else due_ns,
         )
         standing = (
-            schedule.standing(host, inventory, uow[VerificationRepository].verdicts(host_id)) if inventory else {}
+            verdicts.standing(host, inventory, uow[VerificationRepository].verdicts(host_id)) if inventory else {}
         )
         found = {code: words for code, words in standing.items() if not code.startswith(sanitise.CHALLENGE_RUNS)}
         after = self._fleet.hosts.challenged(uow, after, found)

@@ -10,7 +10,7 @@ from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.bandwidth_schedule import MEASURE_DAY_BYTES
 from windrow_master.fleet.model import MeasuredRound
 from windrow_master.fleet.presence import Route
-from windrow_master.verification.repository import VerificationRepository
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
 from windrow_proto.model import FrameClass, GpuFacts, Inventory, Kind

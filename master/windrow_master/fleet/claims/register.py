@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from windrow_master.fleet.claims.consistency import comparable_serial
+from windrow_master.fleet.claims.uniqueness import LISTED_ELSEWHERE, counts, shared
 from windrow_master.fleet.model import Claim, Host, Slot
 from windrow_master.fleet.repository import ClaimRepository, HostRepository, SlotRepository
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.verification.consistency import comparable_serial
-from windrow_master.verification.uniqueness import LISTED_ELSEWHERE, counts, shared
 from windrow_proto.ids import HostId, SlotId
 from windrow_proto.model import Inventory
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 from sqlalchemy import bindparam, delete, func, insert, or_, select
 
 from windrow_master.fleet.model import Verification, VerifyOutcome
+from windrow_master.fleet.tables import gpu_verifications as table
 from windrow_master.store.prepared import Found, Made
 from windrow_master.store.repository import Repository
-from windrow_master.verification.tables import gpu_verifications as table
 from windrow_proto.ids import GpuUuid, HostId
 
 KEPT_PER_CARD: Final = 64
