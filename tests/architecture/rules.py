@@ -111,7 +111,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
         ("clusters", "jobs"),
-        ("clusters", "network"),
         ("clusters", "storage"),
         ("storage", "jobs"),
         ("up", "app"),

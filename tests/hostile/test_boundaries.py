@@ -13,7 +13,6 @@ from tests.hostile.two_of_each import pair as pair
 from windrow_master.acceptance.service import ProofService
 from windrow_master.clusters.model import WorkPhase
 from windrow_master.clusters.repository import WorkloadRepository
-from windrow_master.clusters.results import ResultService
 from windrow_master.fleet.presence import Change
 from windrow_master.fleet.reliability_counts import _counted
 from windrow_master.fleet.reliability_repository import ReliabilityRepository
@@ -21,6 +20,7 @@ from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.states import LinkEvent, VerifyState
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import CRASHES_MAX, GIVEN_UP_CODE
+from windrow_master.storage.results import ResultService
 from windrow_master.storage.volume_sync import VolumeCourse
 from windrow_master.store import prepared
 from windrow_master.store.unit import UnitOfWork

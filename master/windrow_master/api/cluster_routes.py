@@ -22,12 +22,12 @@ from windrow_master.api.names import host_of
 from windrow_master.api.paging import Cursor, Json, Limit, accepted, page, read_cursor, tagged
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
 from windrow_master.clusters.request import HOSTS_MAX
-from windrow_master.clusters.results import ResultService
 from windrow_master.clusters.views import ClusterView
 from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.model import Principal
 from windrow_master.network.nearest_access import LISTED_MAX, Wish
 from windrow_master.network.workload_io import WorkAccess
+from windrow_master.storage.results import ResultService
 from windrow_proto.errors import InvalidInput, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.messages import ChannelClose, ChannelData

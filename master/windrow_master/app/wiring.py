@@ -18,7 +18,6 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.app import wiring_history
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
-from windrow_master.clusters.results import ResultService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet.model import HostFacts
@@ -44,6 +43,7 @@ from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import Keeping
 from windrow_master.records.service import RecordService
 from windrow_master.storage.artefacts import ARTEFACTS_KEY, ArtefactService
+from windrow_master.storage.results import ResultService
 from windrow_master.storage.retention import RetentionService
 from windrow_master.storage.s3_store import S3Settings
 from windrow_master.storage.transfer import CheckpointService

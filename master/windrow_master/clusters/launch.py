@@ -14,12 +14,12 @@ from windrow_master.clusters.kinds import box, engines
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, NetworkMode, Workload
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.request import Membership, workload_spec
+from windrow_master.clusters.topology import Meeting
 from windrow_master.fleet.model import Host
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.model import RentalLine
 from windrow_master.market.service import HOLD_NS, LEASE_NS
-from windrow_master.network.topology import Meeting
 from windrow_master.placement.model import Chosen, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NoCapacity

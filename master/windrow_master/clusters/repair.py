@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import (
     OVER_HOSTS,
     Cluster,
@@ -18,9 +19,8 @@ from windrow_master.clusters.model import (
 )
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.states import noted
+from windrow_master.clusters.topology import Meeting, Unsighted
 from windrow_master.market.service import MarketService
-from windrow_master.network.meeting import Meeter
-from windrow_master.network.topology import Meeting, Unsighted
 from windrow_master.placement.model import Placement, Refusal
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NoCapacity

@@ -1,7 +1,7 @@
 """The clusters' shell: plan, create, delete, read; leases for the hosts, desired state for reconcile, and the clock.
 
 Creating is one unit of work: the key of the request, the plan, the hold, the slots, the rows and the command commit
-together or not at all. What happens afterwards is life/service.py's, reaching into a workload access/service.py's.
+together or not at all. What happens afterwards is controller.py's, reaching into a workload network/workload_io.py's.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from windrow_master.clusters import end_limits, environments, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
 from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -29,7 +30,8 @@ from windrow_master.clusters.resize import Resizer
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import HOLDING
-from windrow_master.clusters.views import ClusterView, Preview
+from windrow_master.clusters.topology import Cord, Sight, Unsighted
+from windrow_master.clusters.views import ClusterView, Preview, public_ports
 from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
@@ -39,9 +41,6 @@ from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market.model import Offer
 from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
-from windrow_master.network.meeting import Meeter
-from windrow_master.network.public_ports import public_ports
-from windrow_master.network.topology import Cord, Sight, Unsighted
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
 from windrow_master.storage import volume_attachments

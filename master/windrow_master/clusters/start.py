@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.snapshot import Placer
@@ -16,7 +17,6 @@ from windrow_master.clusters.states import ClusterEvent, answer, noted
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
-from windrow_master.network.meeting import Meeter
 from windrow_master.placement.model import Chosen, Placement, Refusal
 from windrow_master.placement.service import record_bytes
 from windrow_master.store.unit import UnitOfWork

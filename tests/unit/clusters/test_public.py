@@ -10,7 +10,8 @@ from tests.unit.clusters.test_tunnels import HeldStream, rows, tunnelling
 from tests.waiting import poll_async
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, Traffic, WorkPhase
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
-from windrow_master.network.public_ports import Tally, Unknown, judge, public_ports
+from windrow_master.clusters.views import public_ports
+from windrow_master.network.public_ports import Tally, Unknown, judge
 from windrow_master.shares import ShareLimits
 from windrow_proto.errors import Conflict, HostUnreachable, NotFound, TooMany
 from windrow_proto.ids import ClusterId, mint

@@ -7,9 +7,9 @@ import tarfile
 import pytest
 
 from tests.unit.clusters.test_routes import HOST, ScriptedStream
-from windrow_master.clusters.results import ResultService, Terms
 from windrow_master.fleet.repository import CommandRepository
 from windrow_master.network.tar import TarSieve
+from windrow_master.storage.results import ResultService, Terms
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.model import CommandKind, ObservedWorkload, WorkloadPhase
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND

@@ -7,8 +7,8 @@ from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import meeting_of
 from windrow_master.clusters.model import Cluster, Network, NetworkMode, Workload
 from windrow_master.clusters.snapshot import Placer
+from windrow_master.clusters.topology import Sight, Unsighted
 from windrow_master.fleet.repository import HostRepository
-from windrow_master.network.topology import Sight, Unsighted
 from windrow_master.placement.model import Placement, Refusal, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NoCapacity
