@@ -28,6 +28,7 @@ from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import Member, MemberRole, Standing
 from windrow_master.identity.repository import AccountRepository, MemberRepository
 from windrow_master.identity.service import IdentityService
+from windrow_master.jobs import retention as job_retention
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.service import JobService
 from windrow_master.link.hub import LinkHub
@@ -216,7 +217,7 @@ def _furnished(
         clusters=clusters,
         templates=TemplateService(store, identity.seal_key),
         artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts, room)),
-        retention=RetentionService(store, kept, clock),
+        retention=RetentionService(store, kept, clock, {"job": job_retention.stays}, [job_retention.FOLDER]),
         records=RecordService(store, audit, clock, keeping),
         volumes=VolumeService(store, kept),
         inside=WorkAccess(clusters, hub),

@@ -11,6 +11,7 @@ from tests.unit.clusters.test_stopping import stopped
 from tests.unit.clusters.test_volumes import saved
 from tests.unit.clusters.world import OWNER
 from tests.unit.jobs.test_decide import job
+from windrow_master.jobs import retention as job_retention
 from windrow_master.jobs.model import JobId, JobState
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.storage import checkpoints
@@ -51,7 +52,8 @@ def objects(m):
 
 @pytest.fixture
 def retention(m, objects):
-    return RetentionService(m.store, cast(ArtefactService, Kept(objects)), m.clock)
+    kept = cast(ArtefactService, Kept(objects))
+    return RetentionService(m.store, kept, m.clock, {"job": job_retention.stays}, [job_retention.FOLDER])
 
 
 def owners(objects):
