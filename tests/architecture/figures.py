@@ -52,6 +52,20 @@ def late_assignments(root: Path) -> list[str]:
     ]
 
 
+def foreign_repositories(root: Path) -> Counter[str]:
+    """Uses of a repository by another package than its own, `uow[Repository]` each, as pairs of packages."""
+    found: Counter[str] = Counter()
+    for module in members(root):
+        here, own = module.name.split(".")[1:2], dict[str, str]()
+        for node in ast.walk(module.syntax):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("repository"):
+                own |= {alias.asname or alias.name: str(node.module).split(".")[1] for alias in node.names}
+        for node in ast.walk(module.syntax):
+            if isinstance(node, ast.Subscript) and dotted(node.slice) in own and [own[dotted(node.slice)]] != here:
+                found[f"{here[0]} -> {own[dotted(node.slice)]}"] += 1
+    return found
+
+
 def figures(root: Path) -> Iterator[tuple[str, str]]:
     """Each as what is counted, and the figure."""
     lines: Counter[str] = Counter()
@@ -63,6 +77,9 @@ def figures(root: Path) -> Iterator[tuple[str, str]]:
     yield "imports that run up the floors", f"{sum(upward.values())} in {len(upward)} pairs: {pairs}"
     found = circles("windrow_master")
     yield "circles of packages in the Master", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
+    foreign = foreign_repositories(root)
+    uses = ", ".join(f"{pair} {count}" for pair, count in foreign.most_common())
+    yield "uses of another package's repository", f"{sum(foreign.values())}: {uses}"
     lone = lone_files(root)
     yield "folders with a lone file", f"{len(lone)}" + (f": {', '.join(lone)}" if lone else "")
     yield "assignments after construction in the wiring", str(len(late_assignments(root)))
