@@ -1,5 +1,6 @@
 """Prints how the code base is built, in figures: `python -m tests.architecture.figures`, or `make architecture`."""
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import grimp
 
 from tests.architecture import rules
-from tests.architecture.tree import MEMBERS, ROOT, members
+from tests.architecture.tree import MEMBERS, ROOT, dotted, members
 
 
 def lone_files(root: Path) -> list[str]:
@@ -36,6 +37,20 @@ def circles(package: str) -> list[tuple[str, ...]]:
     return [tuple(sorted(one.rpartition(".")[2] for one in left))] if left else []
 
 
+def foreign_repositories(root: Path) -> Counter[str]:
+    """Uses of a repository by another package than its own, `uow[Repository]` each, as pairs of packages."""
+    found: Counter[str] = Counter()
+    for module in members(root):
+        here, own = module.name.split(".")[1:2], dict[str, str]()
+        for node in ast.walk(module.syntax):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("repository"):
+                own |= {alias.asname or alias.name: str(node.module).split(".")[1] for alias in node.names}
+        for node in ast.walk(module.syntax):
+            if isinstance(node, ast.Subscript) and dotted(node.slice) in own and [own[dotted(node.slice)]] != here:
+                found[f"{here[0]} -> {own[dotted(node.slice)]}"] += 1
+    return found
+
+
 def figures(root: Path) -> Iterator[tuple[str, str]]:
     """Each as what is counted, and the figure."""
     lines: Counter[str] = Counter()
@@ -47,6 +62,9 @@ def figures(root: Path) -> Iterator[tuple[str, str]]:
     yield "imports that run up the floors", f"{sum(upward.values())} in {len(upward)} pairs: {pairs}"
     found = circles("windrow_master")
     yield "circles of packages in the Master", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
+    foreign = foreign_repositories(root)
+    uses = ", ".join(f"{pair} {count}" for pair, count in foreign.most_common())
+    yield "uses of another package's repository", f"{sum(foreign.values())}: {uses}"
     lone = lone_files(root)
     yield "folders with a lone file", f"{len(lone)}" + (f": {', '.join(lone)}" if lone else "")
     yield "assignments after construction in the wiring", str(len(rules.late_assignments(root)))

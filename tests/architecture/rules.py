@@ -15,7 +15,11 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
     "psutil": ("agent/windrow_agent/host.py",),
     "docker": ("agent/windrow_agent/runtimes/docker.py", "agent/windrow_agent/runtimes/images.py"),
     "duckdb": ("master/windrow_master/telemetry/duckdb_view.py", "master/windrow_master/telemetry/parquet.py"),
-    "sqlalchemy": ("master/windrow_master/store/*",),
+    "sqlalchemy": (
+        "master/windrow_master/store/*",
+        "master/windrow_master/*/tables.py",
+        "master/windrow_master/*/*repository.py",
+    ),
     "redis": ("master/windrow_master/store/bus_redis.py",),
     "alembic": ("master/windrow_master/store/*",),
     "fastapi": ("master/windrow_master/api/*",),
@@ -108,11 +112,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
-        # store knows the rows of all packages until each owns its tables and its repository
-        *(("store", owner) for owner in ("accesses", "acceptance", "audit", "clusters", "fleet", "identity", "jobs")),
-        *(("store", owner) for owner in ("config", "market", "records")),
-        ("fleet", "verification"),
-        ("clusters", "network"),
+        ("clusters", "jobs"),
         ("clusters", "storage"),
         ("storage", "jobs"),
         ("up", "app"),

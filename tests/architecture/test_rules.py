@@ -81,7 +81,7 @@ def test_a_planted_breach_is_caught(rule: Rule, where: str, code: str, tmp_path:
 
 PERMITTED = [
     (rules.adapters, "agent/windrow_agent/gpu/nvml.py", "import pynvml"),
-    (rules.adapters, "master/windrow_master/store/tables_fleet.py", "from sqlalchemy import Table"),
+    (rules.adapters, "master/windrow_master/fleet/tables.py", "from sqlalchemy import Table"),
     (rules.environment_readers, "agent/windrow_agent/config.py", "import os\nHOME = os.environ['HOME']"),
     (rules.impurities, "agent/windrow_agent/service.py", "import asyncio"),
     (rules.impurities, "master/windrow_master/fleet/service.py", "import asyncio"),

@@ -15,7 +15,9 @@ from tests.unit.master_api.conftest import api as api
 from windrow_master.api.app import build_app
 from windrow_master.api.proxied import Proxied
 from windrow_master.api.rate_limits import SIGN_IN, Limits
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.proxies import parse_networks
+from windrow_master.storage.artefact_repository import ArtefactRepository
 from windrow_master.store.bus import Limit
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId
@@ -284,7 +286,7 @@ async def test_an_upload_ends_with_the_right_to_it_and_nothing_of_it_is_kept(api
         answer = await sending
 
     assert answer.status_code == 401, answer.text
-    assert await api.services.store.read(lambda uow: uow.artefacts.used(AccountId(account))) == (0, 0)
+    assert await api.services.store.read(lambda uow: uow[ArtefactRepository].used(AccountId(account))) == (0, 0)
 
 
 @pytest.mark.row("F8")
@@ -300,7 +302,7 @@ async def test_a_tunnel_ends_with_the_right_to_it(site: Site, way: str) -> None:
     session, secret, _ = await identity.asking.sign_in(child, "browser")
 
     def suspend(uow: UnitOfWork) -> None:
-        uow.accounts.suspend(principal.account_id, uow.now_wall_ns)
+        uow[AccountRepository].suspend(principal.account_id, uow.now_wall_ns)
         uow.after_commit(identity.asking.forget)
 
     async with asyncio.timeout(30), tunnelling(site) as tunnels:

@@ -19,6 +19,7 @@ from windrow_agent.connection import Connection
 from windrow_agent.spool import Spool
 from windrow_agent.workloads import Keeper
 from windrow_master.clusters import environments
+from windrow_master.clusters import repository as clusters_repository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.service import IdentityService
 from windrow_master.link.certificates import Certificates
@@ -27,7 +28,6 @@ from windrow_master.link.hub import LinkHub
 from windrow_master.link.pumps import Pump
 from windrow_master.link.route import HostRoute
 from windrow_master.link.wire import Trunk, _size
-from windrow_master.store import clusters_repository
 from windrow_master.store.store import Store, _Job
 from windrow_proto import keys
 from windrow_proto.errors import Banned

@@ -37,6 +37,7 @@ from windrow_master.app.wiring import Master
 from windrow_master.clusters import launch
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.identity.model import Account, JoinRequest, MemberRole, Principal, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.market import ledger
 from windrow_master.market import service as market_service
 from windrow_master.store.unit import UnitOfWork
@@ -267,7 +268,7 @@ def principal(account: Account) -> Principal:
 
 def _account(uow: UnitOfWork, rooms: Master, number: int) -> Account:
     account = Account(AccountId(uow.mint("account")), f"renter {number}", frozenset({Role.RENTER}), uow.now_wall_ns)
-    uow.accounts.add(account)
+    uow[AccountRepository].add(account)
     rooms.market.open_account(uow, account.id)
     return account
 

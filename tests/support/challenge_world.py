@@ -16,6 +16,7 @@ from windrow_agent.gpu.port import Condition, GpuHealth, GpuInventory
 from windrow_agent.service import AgentService
 from windrow_master.fleet.bandwidth_schedule import MeasureDesk
 from windrow_master.fleet.model import Host, HostFacts, Verification, VerifyState
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.verification.scheduler import VerificationService
 from windrow_master.verification.times import TIMES, Timing, Work
@@ -105,7 +106,7 @@ class ChallengeWorld(HealthWorld):
 
     async def host(self) -> Host:
         """The host's row."""
-        found = await self.master.store.read(lambda uow: uow.hosts.get(HOST))
+        found = await self.master.store.read(lambda uow: uow[HostRepository].get(HOST))
         assert found is not None
         return found
 

@@ -32,8 +32,10 @@ from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
 from windrow_agent.service import AgentService, Parts
 from windrow_agent.threads import ThreadRunner
+from windrow_master.fleet.evidence_repository import EvidenceRepository
 from windrow_master.fleet.messages import Holds
 from windrow_master.fleet.model import CommandState, HostFacts, Slot
+from windrow_master.fleet.repository import CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.slices import SHARED
 from windrow_master.fleet.states import AdminEvent
 from windrow_proto.clock import SystemClock, SystemRng
@@ -79,7 +81,7 @@ class HealthWorld:
         """The store's rows as they are now."""
 
         def read(uow) -> Seen:
-            host, slots = uow.hosts.get(HOST), tuple(uow.slots.of_host(HOST))
+            host, slots = uow[HostRepository].get(HOST), tuple(uow[SlotRepository].of_host(HOST))
             return Seen(
                 {slot.slot_id: (str(slot.state), slot.unavailable) for slot in slots},
                 frozenset(condition.code for condition in host.conditions) - {UNCONFINED},
@@ -125,7 +127,7 @@ class HealthWorld:
         command_id, grants = await self.master.store.write(start, name="rent")
 
         async def state() -> bool:
-            row = await self.master.store.read(lambda uow: uow.commands.get(command_id))
+            row = await self.master.store.read(lambda uow: uow[CommandRepository].get(command_id))
             assert row is not None
             assert row.state is not CommandState.FAILED, row.error_detail
             return row.state is CommandState.SUCCEEDED
@@ -138,7 +140,7 @@ class HealthWorld:
 
     async def inventories(self) -> int:
         """How many this host's agent has told."""
-        return len(await self.master.store.read(lambda uow: uow.evidence.list(HOST, (Kind.INVENTORY,))))
+        return len(await self.master.store.read(lambda uow: uow[EvidenceRepository].list(HOST, (Kind.INVENTORY,))))
 
     async def verify(self, reason: str) -> None:
         """Let an operator say that this host's GPUs are sound."""
@@ -146,7 +148,7 @@ class HealthWorld:
 
     async def slot(self, index: int) -> Slot:
         """One card's slot."""
-        found = await self.master.store.read(lambda uow: uow.slots.get(SlotId(self.uuid(index))))
+        found = await self.master.store.read(lambda uow: uow[SlotRepository].get(SlotId(self.uuid(index))))
         assert found is not None
         return found
 

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from windrow_master.clusters.model import Network, NetworkMode
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.topology import Meeting, Sight
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
 from windrow_master.market.service import MarketService
-from windrow_master.network.topology import Meeting, Sight
 from windrow_master.store.messages import Fact, Messages, Question
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork

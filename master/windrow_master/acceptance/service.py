@@ -18,13 +18,18 @@ import structlog
 from windrow_master.acceptance import schedule, words
 from windrow_master.acceptance.model import Proof, ProofStep
 from windrow_master.acceptance.rental import Rental, Ways
+from windrow_master.acceptance.repository import ProofRepository
 from windrow_master.acceptance.under_way import UnderWay, Walk
 from windrow_master.clusters.model import Cluster
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING
+from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Account, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService
@@ -90,7 +95,7 @@ class ProofService:
         self._fleet.entry(host_id)
 
         def begin(uow: UnitOfWork) -> tuple[Walk, Operation]:
-            latest = next(iter(uow.proofs.of_host(host_id, 1)), None)
+            latest = next(iter(uow[ProofRepository].of_host(host_id, 1)), None)
             if latest is not None and latest.ended_at_ns is None:
                 raise Conflict("This host is being proved already.", subject=host_id)
             if latest is not None and (age_ns := uow.now_wall_ns - latest.at_ns) < schedule.ASKED_EVERY_NS:
@@ -110,7 +115,7 @@ class ProofService:
 
     async def of_host(self, host_id: HostId) -> tuple[Proof, ...]:
         """What was found, the newest first; one that runs has the steps that it came to."""
-        found = await self._store.read(lambda uow: uow.proofs.of_host(host_id))
+        found = await self._store.read(lambda uow: uow[ProofRepository].of_host(host_id))
         walk = self._walks.get(host_id)
         steps: dict[str, tuple[ProofStep, ...]] = {walk.proof.proof_id: tuple(walk.rental.steps)} if walk else {}
         return tuple(replace(one, steps=steps.get(one.proof_id, one.steps)) for one in found)
@@ -170,7 +175,7 @@ class ProofService:
                 self._list_one(uow, host_id)
 
     def _list_one(self, uow: UnitOfWork, host_id: HostId) -> None:
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         if host is None or host.listed_at_ns is not None:
             return
         self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
@@ -180,11 +185,11 @@ class ProofService:
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """End what a Master before this one had rented."""
-        if uow.accounts.get(PROOF_ACCOUNT) is None:
-            uow.accounts.add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
-        for proof in uow.proofs.open_all():
+        if uow[AccountRepository].get(PROOF_ACCOUNT) is None:
+            uow[AccountRepository].add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        for proof in uow[ProofRepository].open_all():
             with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
-                known = uow.clusters.by_key(PROOF_ACCOUNT, proof.proof_id)
+                known = uow[ClusterRepository].by_key(PROOF_ACCOUNT, proof.proof_id)
                 if known is not None:
                     self._clusters.life.end(uow, known[0], RESTARTED, "master")
                 self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
@@ -198,21 +203,21 @@ class ProofService:
 
     def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> "Walk | str":
         """Write down that it begins; or why it cannot."""
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         if host is None:
             return "there is no such host"
-        slots = uow.slots.of_host(host_id)
+        slots = uow[SlotRepository].of_host(host_id)
         hindrance = schedule.hindrance(host, slots, uow.now_wall_ns)
         if hindrance is not None:
             return hindrance
-        if any(one.ended_at_ns is None for one in uow.proofs.of_host(host_id, 1)):
+        if any(one.ended_at_ns is None for one in uow[ProofRepository].of_host(host_id, 1)):
             return "it is being proved already"
         self._market.keep_funded(uow, PROOF_ACCOUNT)
         tries = (host.proof_tries or 0) + 1
         due_ns = uow.now_wall_ns + back_off_ns(tries)
         host = self._fleet.hosts.save(uow, replace(host, proof_tries=tries, proof_due_ns=due_ns))
         proof = Proof(uow.mint("proof"), host_id, uow.now_wall_ns, actor)
-        uow.proofs.add(proof)
+        uow[ProofRepository].add(proof)
         uow.audit(actor, OPERATION, host_id, "it was due" if actor == "master" else "it was asked for")
         uow.event("host.proving", (host_id,), f"{host.name} is rented for a moment to try it", actor=actor)
         wanted, kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
@@ -318,17 +323,17 @@ class ProofService:
         chance: int,
     ) -> None:
         """figures: of its cards, to be graded by from now on."""
-        host = uow.hosts.get(proof.host_id)
+        host = uow[HostRepository].get(proof.host_id)
         if host is None:
             return
         for figure in figures:
-            uow.benchmarks.add(host.host_id, proof.proof_id, figure)
+            uow[BenchmarkRepository].add(host.host_id, proof.proof_id, figure)
         if figures:
             host = self._fleet.hosts.grade(uow, host)
         outcome = words.verdict(proof.steps, unfinished)
         suggested = self._market.suggested(host.tier) if host.tier else None
         text = words.sentence(host, proof.steps, unfinished, suggested)
-        uow.proofs.save(replace(proof, ended_at_ns=uow.now_wall_ns, outcome=outcome, words=text))
+        uow[ProofRepository].save(replace(proof, ended_at_ns=uow.now_wall_ns, outcome=outcome, words=text))
         is_told = outcome is not ProofOutcome.UNFINISHED
         due_ns = schedule.next_due_ns(outcome, host.proof_tries or 1, gave_way, chance, uow.now_wall_ns)
         after = replace(
@@ -352,10 +357,10 @@ class ProofService:
 def _left(uow: UnitOfWork) -> list[Cluster]:
     """What is meant to run for proofs whose rows have ended: the row of one that is under way is open until its walk
     has ended what it rented, as far as it could."""
-    held = {one.cluster_id for one in uow.workloads.held_of(PROOF_ACCOUNT)}
+    held = {one.cluster_id for one in uow[WorkloadRepository].held_of(PROOF_ACCOUNT)}
     if not held:
         return []
-    walked = (uow.clusters.by_key(PROOF_ACCOUNT, one.proof_id) for one in uow.proofs.open_all())
+    walked = (uow[ClusterRepository].by_key(PROOF_ACCOUNT, one.proof_id) for one in uow[ProofRepository].open_all())
     held -= {known[0].cluster_id for known in walked if known is not None}
-    found = (uow.clusters.get(cluster_id) for cluster_id in sorted(held))
+    found = (uow[ClusterRepository].get(cluster_id) for cluster_id in sorted(held))
     return [one for one in found if one is not None and one.phase in HOLDING]

@@ -11,6 +11,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.fleet_routes import own_host
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.paging import accepted, time_or_none
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text
 
@@ -23,7 +24,7 @@ async def proof(services: Serving, host_id: str) -> Any:
     entry = services.fleet.entry(HostId(host_id))
     host, slots = entry.host, entry.slots
     found = await services.proofs.of_host(host.host_id)
-    latest = await services.store.read(lambda uow: uow.verifications.latest(host.host_id))
+    latest = await services.store.read(lambda uow: uow[VerificationRepository].latest(host.host_id))
     now_ns = services.clock.wall_ns()
     return {
         "host_id": host.host_id,

@@ -11,7 +11,6 @@ from windrow_master.accounts import AccountService
 from windrow_master.api.sharing import RequestShares
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
-from windrow_master.clusters.results import ResultService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet.service import FleetService
@@ -25,6 +24,7 @@ from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.records.service import RecordService
 from windrow_master.storage.artefacts import ArtefactService
+from windrow_master.storage.results import ResultService
 from windrow_master.storage.retention import RetentionService
 from windrow_master.storage.transfer import CheckpointService
 from windrow_master.storage.volume_sync import VolumeCourse

@@ -26,16 +26,18 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.app import wiring_history
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
-from windrow_master.clusters.results import ResultService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import MemberRole, Standing
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.identity.service import IdentityService
+from windrow_master.jobs import retention as job_retention
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.service import JobService
 from windrow_master.link.accesses import Accesses
@@ -50,9 +52,11 @@ from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import Keeping
 from windrow_master.records.service import RecordService
 from windrow_master.storage.artefacts import ARTEFACTS_KEY, ArtefactService
+from windrow_master.storage.results import ResultService
 from windrow_master.storage.retention import RetentionService
 from windrow_master.storage.s3_store import S3Settings
 from windrow_master.storage.transfer import CheckpointService
@@ -212,7 +216,7 @@ def build(
     )
     try:
         parts = _Parts(settings, store, data_dir, clock, rng, disk or OsDisk(), make_executor, claim)
-        store.seal_earlier(parts.identity.seal_key)
+        seal_earlier(store, parts.identity.seal_key)
         services = parts.services()
         _register(parts)
         if missing := ", ".join(store.messages.missing()):
@@ -490,7 +494,9 @@ class _Parts:
             checkpoints=self.checkpoints,
             volumes=VolumeService(self.store, self.artefacts),
             volume_course=VolumeCourse(self.store, self.clock, clusters, self.checkpoints),
-            retention=RetentionService(self.store, self.artefacts, self.clock),
+            retention=RetentionService(
+                self.store, self.artefacts, self.clock, {"job": job_retention.stays}, [job_retention.FOLDER]
+            ),
             records=RecordService(self.store, self.audit, self.clock, self.settings.keeping),
             inside=self.inside,
             tunnels=self.tunnels,
@@ -521,7 +527,7 @@ def _register(parts: _Parts) -> None:
         uow.after_commit(lambda: hub.ban(HostId(fact.member_id)))
 
     def host_banned(uow: UnitOfWork, fact: fleet_says.HostBanned) -> None:
-        host = uow.hosts.get(fact.host_id)
+        host = uow[HostRepository].get(fact.host_id)
         retired = host is not None and host.admin_state.value == Standing.RETIRED.value
         worse = Standing.RETIRED if retired else Standing.QUARANTINED
         standing = worse if fact.is_banned else Standing.GOOD
@@ -548,7 +554,7 @@ def _register(parts: _Parts) -> None:
 def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
     """The market's keys, made at its first start and never again: members trust these and no others."""
     folder = data_dir / "identity"
-    if store.read_now(lambda uow: uow.accounts.first()) is None:
+    if store.read_now(lambda uow: uow[AccountRepository].first()) is None:
         return Authority.make(folder, now_ns)
     try:
         if not (folder / ARTEFACTS_KEY).exists():

@@ -12,7 +12,9 @@ import structlog
 
 from windrow_master.fleet import reconcile
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, MeasureDesk
+from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.commands import CommandDesk, is_under_way
+from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.hosts import HostDesk
 from windrow_master.fleet.intake import AccessKey, EvidenceDesk, EvidenceItem
 from windrow_master.fleet.messages import (
@@ -31,13 +33,13 @@ from windrow_master.fleet.presence import Change, PresenceBook
 from windrow_master.fleet.reconcile import Findings
 from windrow_master.fleet.reliability import SLOT_NS
 from windrow_master.fleet.reliability_counts import ReliabilityDesk
+from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.slot_leases import SlotDesk, is_back_soon
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.loops import Boundary, again, each_alone, ends_alone
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
-from windrow_master.verification.uniqueness import FLEET_CODES
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
 from windrow_proto.messages import Gap
@@ -217,11 +219,11 @@ class FleetService:
     async def outbox(self, host_ids: Iterable[HostId]) -> Mapping[HostId, Sequence[CommandRow]]:
         """The open commands of these hosts, oldest first."""
         wanted = tuple(host_ids)
-        return await self._store.read(lambda uow: {h: uow.commands.open_of_host(h) for h in wanted})
+        return await self._store.read(lambda uow: {h: uow[CommandRepository].open_of_host(h) for h in wanted})
 
     async def evidence_marks(self, host_id: HostId) -> Mapping[BootId, tuple[tuple[int, int], ...]]:
         """What was committed of a host's evidence, per boot of origin."""
-        return await self._store.read(lambda uow: uow.marks.of_host(host_id))
+        return await self._store.read(lambda uow: uow[MarkRepository].of_host(host_id))
 
     async def quarantine_now(self, host_id: HostId, reason: str, actor: str) -> None:
         """The same as `quarantine`, in a unit of work of its own; a retired host stays retired."""
@@ -323,7 +325,7 @@ class FleetService:
 
     def _write_change(self, uow: UnitOfWork, change: Change, *, is_ours: bool) -> None:
         host_id = change.host_id
-        if uow.hosts.get(host_id) is None:
+        if uow[HostRepository].get(host_id) is None:
             return
         if change.route is not None:
             route = change.route
@@ -346,7 +348,7 @@ class FleetService:
 
     async def _time_out(self) -> None:
         def look(uow: UnitOfWork) -> tuple[Sequence[CommandRow], Sequence[Slot]]:
-            return uow.commands.open_all(), uow.slots.expired(uow.now_wall_ns)
+            return uow[CommandRepository].open_all(), uow[SlotRepository].expired(uow.now_wall_ns)
 
         def judge(uow: UnitOfWork) -> None:
             rows, slots = look(uow)
@@ -364,7 +366,7 @@ class FleetService:
             await self._store.write(judge, name="fleet.timeouts")
 
     async def _judge_claims(self) -> None:
-        rivals = set(await self._store.read(lambda uow: uow.claims.rivals()))
+        rivals = set(await self._store.read(lambda uow: uow[ClaimRepository].rivals()))
         rivals |= {e.host.host_id for e in self.view if any(c.code.startswith(FLEET_CODES) for c in e.host.conditions)}
 
         def judge(uow: UnitOfWork) -> None:
@@ -410,7 +412,7 @@ class FleetService:
         found = {}
         for host_id, observed in reports.items():
             with self._faults.around(host_id, "compare"):
-                under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
+                under_way = {row.subject for row in uow[CommandRepository].open_of_host(host_id) if is_under_way(row)}
                 desired = uow.ask(DesiredOn(host_id))
                 found[host_id] = reconcile.compare(
                     desired,
@@ -427,7 +429,7 @@ class FleetService:
                 self._act_on(uow, host_id, found)
 
     def _act_on(self, uow: UnitOfWork, host_id: HostId, found: Findings) -> None:
-        under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
+        under_way = {row.subject for row in uow[CommandRepository].open_of_host(host_id) if is_under_way(row)}
         for workload in found.lost:
             why = "the host does not have it any more"
             gone = ObservedWorkload(workload.workload_id, WorkloadPhase.GONE, workload.slots, detail=why)
@@ -520,26 +522,28 @@ class FleetService:
 
 def _everything(uow: UnitOfWork) -> list[tuple[Host, list[Slot]]]:
     slots: dict[HostId, list[Slot]] = {}
-    for slot in uow.slots.list_all():
+    for slot in uow[SlotRepository].list_all():
         slots.setdefault(slot.host_id, []).append(slot)
-    return [(host, slots.get(host.host_id, [])) for host in uow.hosts.list_all()]
+    return [(host, slots.get(host.host_id, [])) for host in uow[HostRepository].list_all()]
 
 
 def _some(uow: UnitOfWork, host_ids: Iterable[HostId]) -> list[tuple[Host, list[Slot]]]:
     found = each_alone(
-        "host_view", sorted(host_ids), lambda host_id: (uow.hosts.get(host_id), list(uow.slots.of_host(host_id)))
+        "host_view",
+        sorted(host_ids),
+        lambda host_id: (uow[HostRepository].get(host_id), list(uow[SlotRepository].of_host(host_id))),
     )
     return [(host, slots) for host, slots in found if host is not None]
 
 
 def _forget(uow: UnitOfWork) -> None:
-    uow.evidence.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
-    uow.marks.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
+    uow[EvidenceRepository].forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
+    uow[MarkRepository].forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
 
 
 def _begin_unheard(uow: UnitOfWork) -> None:
     """The links that an earlier Master wrote down are not believed; said once for all hosts."""
-    count = uow.hosts.not_heard(uow.now_wall_ns)
+    count = uow[HostRepository].not_heard(uow.now_wall_ns)
     if count:
         said, fields = "the Master started and has heard no host yet", {"hosts": str(count)}
         uow.audit("master", "fleet.start", "", said, fields)

@@ -17,12 +17,14 @@ from typing import Any, Final
 import structlog
 
 from windrow_master.clusters.model import WorkPhase
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins
 from windrow_master.jobs.checkpoints import JobCheckpoints
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import Attempt, Job, JobId, JobState, Verdict
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key, cluster_request
 from windrow_master.jobs.states import PLACEABLE, JobEvent
 from windrow_master.jobs.transitions import JobDesk, known_image, seen
@@ -123,7 +125,7 @@ class JobCourse:
 
     def _unanswered(self, uow: UnitOfWork) -> Sequence[Job] | None:
         """All that have not ended, where none of them has a step to take; else None."""
-        jobs = uow.jobs.living()
+        jobs = uow[JobRepository].living()
         for job in jobs:
             has_step = True  # also of one that crashes: the write counts it
             with suppress(Exception):
@@ -134,13 +136,13 @@ class JobCourse:
 
     def _steps(self, uow: UnitOfWork) -> Sequence[Job]:
         """Let every job take the step that follows from what is known; returns those that have not ended."""
-        for job in uow.jobs.living():
+        for job in uow[JobRepository].living():
             is_spent = self._faults.is_spent(job.job_id)
             with self._faults.around(job.job_id), uow.attempt():
                 found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)
                 if found is not None:
                     self._desk.step(uow, job, found, "master")
-        return uow.jobs.living()
+        return uow[JobRepository].living()
 
     def _has_shape(self, job: Job) -> bool:
         with self._faults.around(job.job_id, "shape"):
@@ -179,7 +181,7 @@ class JobCourse:
                 return error
 
             def place(uow: UnitOfWork) -> None:
-                now = uow.jobs.get(job.job_id)
+                now = uow[JobRepository].get(job.job_id)
                 if now is not None and now.state in PLACEABLE:
                     attempt = Attempt(made.cluster.cluster_id, uow.now_wall_ns)
                     now = replace(now, attempts=(*now.attempts, attempt))
@@ -189,14 +191,14 @@ class JobCourse:
             return None
 
     def _impossible(self, uow: UnitOfWork, job: Job, refused: WindrowError) -> None:
-        now = uow.jobs.get(job.job_id)
+        now = uow[JobRepository].get(job.job_id)
         if now is not None and now.state in PLACEABLE:
             self._desk.step(uow, now, decide.Answer(JobEvent.FAIL, refused.detail or refused.code), "master")
 
     def _waits(self, uow: UnitOfWork, job_ids: Sequence[JobId], said: str) -> None:
         """Say why jobs of one shape wait."""
         for job_id in job_ids:
-            now = uow.jobs.get(job_id)
+            now = uow[JobRepository].get(job_id)
             if now is not None and now.state in PLACEABLE and now.reason != said:
                 self._desk.keep(uow, replace(now, reason=said))
 
@@ -212,7 +214,7 @@ class JobCourse:
             cluster_id = job.attempts[-1].cluster_id
             if cluster_id in self._sent:
                 return  # its host has the folder, and the word that it runs is on its way
-            held = await self._store.read(lambda uow: uow.workloads.of_cluster(cluster_id))
+            held = await self._store.read(lambda uow: uow[WorkloadRepository].of_cluster(cluster_id))
             if any(one.phase is WorkPhase.WAITING_FILES for one in held):
                 if len(job.attempts) > 1 and cluster_id not in self._restored:
                     self._move(job, self._restore(job))
@@ -325,7 +327,7 @@ class JobCourse:
         await self._store.write(lambda uow: self._collected(uow, job.job_id, attempt, why), name="job.collected")
 
     def _collected(self, uow: UnitOfWork, job_id: JobId, attempt: Attempt, why: str) -> None:
-        job = uow.jobs.get(job_id)
+        job = uow[JobRepository].get(job_id)
         if job is None or job.state is not JobState.CHECKPOINTING or job.verdict is None:
             return
         event = _ENDS[job.verdict]
@@ -335,7 +337,7 @@ class JobCourse:
 
 
 def _answer(uow: UnitOfWork, job: Job) -> decide.Answer | None:
-    return decide.decide(job, uow.jobs.all_of(job.request.after), seen(uow, job), uow.now_wall_ns)
+    return decide.decide(job, uow[JobRepository].all_of(job.request.after), seen(uow, job), uow.now_wall_ns)
 
 
 def _room_bytes(uow: UnitOfWork, job: Job) -> int:

@@ -16,9 +16,6 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
-from windrow_master.audit.model import Wanted
-from windrow_master.store import earlier
-from windrow_master.store.core_repository import AuditRepository, ChainHead, TermRepository
 from windrow_master.store.disk_space import Room
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
@@ -26,8 +23,9 @@ from windrow_master.store.leadership import Claim
 from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
-from windrow_master.store.model import EventRow
+from windrow_master.store.model import AuditQuery, EventRow
 from windrow_master.store.open_errors import explained, is_damage
+from windrow_master.store.repository import AuditRepository, ChainHead, TermRepository
 from windrow_master.store.unit import ORIGIN, Part, UnitOfWork
 from windrow_proto.errors import (
     DeadlineExceeded,
@@ -39,7 +37,6 @@ from windrow_proto.errors import (
     WindrowError,
 )
 from windrow_proto.ports import Clock, Rng
-from windrow_proto.sealed import SealKey
 from windrow_proto.units import SECOND, seconds
 
 T = TypeVar("T")
@@ -179,7 +176,7 @@ class Store:
         uow.audit("master", "term.begin", f"term/{epoch}", fields={"version": version})
         return epoch
 
-    # --- what rooms use --------------------------------------------------------------------------
+    # --- what packages use --------------------------------------------------------------------------
 
     async def write(self, fn: Callable[[UnitOfWork], T], *, name: str, deadline_ns: int = WRITE_DEADLINE_NS) -> T:
         """Run `fn` in the next transaction; returns after COMMIT. What `fn` raises is raised here, and nothing stays.
@@ -235,11 +232,8 @@ class Store:
         """The same as `read` in the calling thread."""
         return self._read(fn)
 
-    def seal_earlier(self, key: SealKey) -> None:
-        """Seal what a version before kept in clear, and leave nothing of it in the files. Before the loop."""
-        if not self.read_now(lambda uow: earlier.is_any(uow.connection)):
-            return
-        self.write_now(lambda uow: earlier.seal(uow.connection, key), name="seal_earlier")
+    def rewrite(self) -> None:
+        """Leave nothing of what was changed or deleted in the database's files. Before the loop."""
         try:
             rewrite(self._engines)
         except DatabaseError as error:
@@ -444,7 +438,7 @@ class Store:
 
 def _last_ns(engines: Engines) -> int | None:
     with engines.reader.begin() as connection:
-        entries = AuditRepository(connection, ChainHead()).newest(Wanted(), None, 1)
+        entries = AuditRepository(connection, ChainHead()).newest(AuditQuery(), None, 1)
     return entries[0].at_ns if entries else None
 
 

@@ -9,6 +9,7 @@ from tests.unit.clusters.test_networks import TUNNELS, Said
 from tests.unit.clusters.test_over_hosts import by_rank, gang, m, prepared
 from tests.unit.clusters.world import principal
 from tests.waiting import poll_async
+from windrow_master.clusters.repository import TrafficRepository
 from windrow_master.network import overlay
 from windrow_master.network.overlay import CordService, CordStates
 from windrow_master.network.tunnels import TunnelAddresses
@@ -131,7 +132,7 @@ async def test_a_cord_that_breaks_is_made_again_and_what_it_carried_is_counted(m
         assert [end.closed for end in broker.ends] == [True, True, False, False]
 
         def carried():
-            return m.read(lambda uow: uow.traffic.get(view.cluster.cluster_id))
+            return m.read(lambda uow: uow[TrafficRepository].get(view.cluster.cluster_id))
 
         await poll_async(lambda: carried().connections == 2)
         assert (carried().bytes_in, carried().bytes_out) == (70, 9)

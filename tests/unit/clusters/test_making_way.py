@@ -12,6 +12,7 @@ from windrow_master.clusters import yielding
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Workload
 from windrow_master.fleet.model import Slot, SlotState
 from windrow_master.identity.model import Account, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_proto.errors import NoCapacity
 from windrow_proto.ids import ClusterId, SlotId, WorkloadId
@@ -54,7 +55,7 @@ class Proofs:
 @pytest.fixture
 def proofs(m):
     def open_account(uow):
-        uow.accounts.add(Account(PROOF_ACCOUNT, "proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        uow[AccountRepository].add(Account(PROOF_ACCOUNT, "proof", frozenset({Role.RENTER}), uow.now_wall_ns))
         m.market.keep_funded(uow, PROOF_ACCOUNT)
 
     m.write(open_account)

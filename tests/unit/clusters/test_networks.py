@@ -18,9 +18,10 @@ from tests.unit.clusters.test_over_hosts import (
 from tests.unit.clusters.test_routes import ScriptedStream
 from tests.unit.clusters.world import HOST, OTHER
 from windrow_master.clusters.model import ClusterKind, Network, NetworkMode, WorkPhase
+from windrow_master.clusters.topology import PRIVATE_HOSTS_MAX, Found, Meeting, Sighted, decide, is_known
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.network.overlay import pairs_of
 from windrow_master.network.reachability import BLIND_KEPT_NS, SightService
-from windrow_master.network.topology import PRIVATE_HOSTS_MAX, Found, Meeting, Sighted, decide, is_known
 from windrow_proto.errors import HostUnreachable, InvalidInput, NoCapacity, Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.messages import ChannelData
@@ -169,7 +170,7 @@ def translated(m, host_id, address):
     """It is seen at an address that is not its own."""
 
     def change(uow):
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         m.fleet.hosts.inventory(uow, host_id, replace(host.inventory, addresses=("192.168.0.2",)))
 
     m.write(change)

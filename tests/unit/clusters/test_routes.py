@@ -19,6 +19,7 @@ from windrow_master.api.app import build_app
 from windrow_master.api.event_tail import EventTail
 from windrow_master.api.out import Page
 from windrow_master.app import wiring as rooms
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.verification import schedule
@@ -105,7 +106,7 @@ class Site:
         return self.rooms.store.write_now(change, name="test")
 
     def spec(self, kind):
-        rows = self.rooms.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
+        rows = self.rooms.store.read_now(lambda uow: uow[CommandRepository].open_of_host(HOST))
         return [decode_command(row.body) for row in rows if row.kind is kind][-1]
 
     def receipt(self, spec, number, seconds, final=False):
@@ -139,7 +140,7 @@ async def site(tmp_path):
         owner = identity.first_account()
         token = identity.local_token(owner, None)
         broker = ScriptedBroker()
-        opened.hub._routes.open = broker.open  # type: ignore[method-assign,assignment]
+        opened.hub._routes.open = broker.open  # type: ignore[method-assign]
         services = opened.services
         EventTail(services.store, services.bus, services.broadcaster)
 

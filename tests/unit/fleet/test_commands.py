@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.fleet.world import HOST, world
 from windrow_master.fleet.model import CommandState
+from windrow_master.fleet.repository import CommandRepository
 from windrow_proto.ids import CommandId, WorkloadId
 from windrow_proto.model import Command, CommandKind, CommandPhase, CommandStatus, DeleteSpec
 from windrow_proto.units import MINUTE, SECOND
@@ -31,11 +32,11 @@ def never_seen(w, command_id):
 
 
 def state(w, command_id):
-    return w.read(lambda uow: uow.commands.get(command_id)).state
+    return w.read(lambda uow: uow[CommandRepository].get(command_id)).state
 
 
 def judge(w, command_id):
-    w.write(lambda uow: w.fleet.commands.judge(uow, uow.commands.get(command_id)))
+    w.write(lambda uow: w.fleet.commands.judge(uow, uow[CommandRepository].get(command_id)))
 
 
 def test_a_host_that_says_it_never_saw_a_command_ends_it_once_its_time_is_over(w):

@@ -5,6 +5,7 @@ from sqlalchemy import text
 
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, world
 from windrow_master.fleet.messages import SlotsLost
+from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.states import SlotState
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, SlotId, cpu_slot
@@ -102,7 +103,7 @@ def test_a_hold_is_granted_to_its_cluster_only_and_expires(w):
     assert given.token == 1
     w.write(lambda uow: w.fleet.hold(uow, [G2], A, until, "account/a"))
     w.clock.advance(61 * SECOND)
-    w.write(lambda uow: [w.fleet.slots.expire_hold(uow, one) for one in uow.slots.expired(uow.now_wall_ns)])
+    w.write(lambda uow: [w.fleet.slots.expire_hold(uow, one) for one in uow[SlotRepository].expired(uow.now_wall_ns)])
     assert w.slots()[G2].is_offered
     assert w.slots()[G1].holder == A
 

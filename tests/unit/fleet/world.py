@@ -9,6 +9,7 @@ from tests.support.personas import card, host, uuid
 from tests.support.wired import AccessKeys, fleet_on, forget_messages
 from windrow_master.fleet.intake import EvidenceItem
 from windrow_master.fleet.presence import Route
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.store.store import Store
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
@@ -71,10 +72,10 @@ class World:
         self.fleet.presence.heard(host_id, Heartbeat(self.clock.wall_ns(), 1, "", digest, conditions))
 
     def host(self, host_id=HOST):
-        return self.read(lambda uow: uow.hosts.get(host_id))
+        return self.read(lambda uow: uow[HostRepository].get(host_id))
 
     def slots(self, host_id=HOST):
-        return {slot.slot_id: slot for slot in self.read(lambda uow: uow.slots.of_host(host_id))}
+        return {slot.slot_id: slot for slot in self.read(lambda uow: uow[SlotRepository].of_host(host_id))}
 
     def events(self, subject=HOST):
         rows = self.read(lambda uow: uow.events.newest(subject))

@@ -8,6 +8,7 @@ import pytest
 from tests.master_support import ManualClock, SeededRng, opened_store
 from windrow_master.app import wiring
 from windrow_master.store.messages import Fact, Messages, Question
+from windrow_master.store.unit import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,13 @@ def test_what_a_handler_raises_undoes_what_the_sender_wrote(tmp_path: Path) -> N
         def refuse(uow: object, it: Said) -> None:
             raise ValueError(it.text)
 
+        def say(uow: UnitOfWork) -> None:
+            uow.event("x.y", (), "text")
+            uow.publish(Said("no"))
+
         store.messages.on(Said, refuse)
         with pytest.raises(ValueError, match="no"):
-            store.write_now(lambda uow: (uow.event("x.y", (), "text"), uow.publish(Said("no"))), name="test")
+            store.write_now(say, name="test")
         assert store.read_now(lambda uow: list(uow.events.newest(limit=10))) == []
 
 

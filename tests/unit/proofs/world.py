@@ -11,6 +11,7 @@ from tests.waiting import poll_async
 from windrow_master.acceptance import rental, schedule
 from windrow_master.acceptance.service import ProofService
 from windrow_master.acceptance.under_way import UnderWay
+from windrow_master.fleet.repository import HostRepository
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import SECOND
 
@@ -85,7 +86,7 @@ async def listed(m):
 
 
 def host(m):
-    return m.read(lambda uow: uow.hosts.get(HOST))
+    return m.read(lambda uow: uow[HostRepository].get(HOST))
 
 
 async def commanded(m, kind):

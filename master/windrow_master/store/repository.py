@@ -1,4 +1,7 @@
-"""Reads and writes the tables that belong to no single room; rows go in and out as values of `model.py`."""
+"""Reads and writes the store's own tables, and is the base of what reads and writes those of the packages.
+
+Rows go in and out as values of `model.py`.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -7,17 +10,17 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, func, insert, select, update
 
-from windrow_master.audit.model import Wanted
 from windrow_master.store.model import (
     CHAIN_START,
     AuditEntry,
+    AuditQuery,
     EventRow,
     Operation,
     OperationState,
     RememberedAnswer,
 )
 from windrow_master.store.prepared import Found, Made, flat, page
-from windrow_master.store.tables_core import audit, event_subjects, events, idempotency, leader, operations, terms
+from windrow_master.store.tables import audit, event_subjects, events, idempotency, leader, operations, terms
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, OperationId
 from windrow_proto.units import SECOND
@@ -51,11 +54,15 @@ _ADD_EVENT: Final = Made(insert(events), ("id", "at_ns", "kind", "actor", "text"
 _ADD_SUBJECT: Final = Made(insert(event_subjects), ("subject", "event_number"))
 
 
-class TermRepository:
-    """The Master's terms, one row per start, numbered by the epoch; and the leader's row, which says whose is now."""
+class Repository:
+    """Reads and writes some tables in one transaction; `uow[ClusterRepository]` makes one."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+
+class TermRepository(Repository):
+    """The Master's terms, one row per start, numbered by the epoch; and the leader's row, which says whose is now."""
 
     def latest(self) -> int:
         """The epoch of whoever leads or led last; 0 before the first start."""
@@ -114,11 +121,11 @@ class ChainHead:
         self.value: bytes | None = None
 
 
-class AuditRepository:
+class AuditRepository(Repository):
     """The audit log: appended to, read, verified; never changed, but for old entries that leave it for a file."""
 
     def __init__(self, connection: Connection, head: ChainHead) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._head = head
 
     def append(self, entry: AuditEntry) -> None:
@@ -147,7 +154,7 @@ class AuditRepository:
             query = query.where(audit.c.subject == subject)
         return [AuditEntry(**row._mapping) for row in self._connection.execute(query)]
 
-    def newest(self, wanted: Wanted, before: int | None, limit: int) -> Sequence[AuditEntry]:
+    def newest(self, wanted: AuditQuery, before: int | None, limit: int) -> Sequence[AuditEntry]:
         """The latest entries first, from below number `before`."""
         query = select(audit).order_by(audit.c.number.desc()).limit(limit)
         if before is not None:
@@ -192,11 +199,8 @@ class AuditRepository:
         return None
 
 
-class EventRepository:
+class EventRepository(Repository):
     """The events of all resources, each with the subjects it concerns."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def append(self, event: EventRow) -> EventRow:
         """Add one event; returns it with its number."""
@@ -246,11 +250,8 @@ def _event(row: RowMapping, subjects: tuple[str, ...]) -> EventRow:
     return EventRow(subjects=subjects, **row)
 
 
-class OperationRepository:
+class OperationRepository(Repository):
     """Long actions, from 202 to their end."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, operation: Operation) -> None:
         """Add one; `uow.operation(...)` mints and adds."""
@@ -290,11 +291,8 @@ def _operation(row: Mapping[Any, Any]) -> Operation:
     return Operation(**dict(row) | {"state": OperationState(row["state"])})
 
 
-class IdempotencyRepository:
+class IdempotencyRepository(Repository):
     """Answers remembered by account and Idempotency-Key."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def get(self, account_id: AccountId, key: str) -> RememberedAnswer | None:
         """What is remembered, or None."""

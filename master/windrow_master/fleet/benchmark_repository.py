@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
 from windrow_master.fleet.model import CardBenchmark
+from windrow_master.fleet.tables import gpu_benchmarks as table
 from windrow_master.store.prepared import Found
-from windrow_master.store.tables_fleet import gpu_benchmarks as table
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import HostId
 from windrow_proto.model import Benchmark
 
@@ -29,11 +30,8 @@ _NEWEST: Final = Found(
 )
 
 
-class BenchmarkRepository:
+class BenchmarkRepository(Repository):
     """What test rentals measured."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, host_id: HostId, proof_id: str, figure: Benchmark) -> None:
         """Add one; of its card's figure only the newest KEPT_PER_FIGURE stay."""

@@ -18,12 +18,15 @@ import structlog
 
 from windrow_master.clusters.model import Cluster, ClusterPhase, Results, Workload, WorkPhase
 from windrow_master.clusters.reports import has_results, is_given_up
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import GIVEN_UP, Boundary, again
 from windrow_master.network.tar import TarSieve
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.shares import Share, ShareLimits, Shares
+from windrow_master.storage.artefact_repository import ArtefactRepository
 from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.retention_rules import KEPT_DAYS, KEPT_NS
 from windrow_master.store.store import Store
@@ -273,7 +276,7 @@ class ResultService:
 
     async def _room(self, cluster: Cluster) -> int:
         """For one log or folder: half of what is left, so that no single host fills an account's quota."""
-        used = await self._store.read(lambda uow: uow.artefacts.used_below(cluster.account_id, f"{ROOT}/"))
+        used = await self._store.read(lambda uow: uow[ArtefactRepository].used_below(cluster.account_id, f"{ROOT}/"))
         return max(0, self._terms.quota_bytes - used) // 2
 
     async def _keep(self, workload: Workload, results: Results) -> None:
@@ -291,13 +294,13 @@ class ResultService:
 
 def _due(uow: UnitOfWork) -> Sequence[tuple[Workload, Cluster]]:
     """What has ended and is not a job's, of clusters that are over or are ending."""
-    ended = uow.workloads.with_results()
+    ended = uow[WorkloadRepository].with_results()
     if not ended:
         return ()
-    of_jobs = {attempt.cluster_id for job in uow.jobs.living() for attempt in job.attempts}
+    of_jobs = {attempt.cluster_id for job in uow[JobRepository].living() for attempt in job.attempts}
     found = []
     for workload in ended:
-        cluster = uow.clusters.get(workload.cluster_id)
+        cluster = uow[ClusterRepository].get(workload.cluster_id)
         is_over = cluster is not None and (cluster.ended_at_ns is not None or cluster.phase is ClusterPhase.DELETING)
         if cluster is not None and is_over and cluster.cluster_id not in of_jobs:
             found.append((workload, cluster))

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import bindparam, delete, select
 
 from windrow_master.fleet.model import MeasuredRound
+from windrow_master.fleet.tables import bandwidth_rounds as table
 from windrow_master.store.prepared import Found, Upsert, flat
-from windrow_master.store.tables_fleet import bandwidth_rounds as table
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import HostId
 
 KEPT_PER_HOST: Final = 1_024
@@ -19,11 +20,8 @@ _GET: Final = Found(
 )
 
 
-class BandwidthRepository:
+class BandwidthRepository(Repository):
     """One row for each round and region."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def get(self, host_id: HostId, nonce: str, region: str) -> MeasuredRound | None:
         """What the relays of one region found in one round so far."""

@@ -3,18 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import delete, insert, select
 
 from windrow_master.accesses.model import Drained
-from windrow_master.store.tables_accesses import access_drains
+from windrow_master.accesses.tables import access_drains
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccessId
 
 
-class DrainRepository:
+class DrainRepository(Repository):
     """The Accesses that are drained."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def list_all(self) -> Sequence[Drained]:
         """All of them, by id."""

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from windrow_master.fleet.model import EvidenceRow, GapRow
+from windrow_master.fleet.tables import dead_letters, evidence, gaps, marks
 from windrow_master.store.prepared import Made, Upsert
-from windrow_master.store.tables_fleet import dead_letters, evidence, gaps, marks
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.model import Kind, Lane
 
@@ -19,11 +20,8 @@ _PUT_MARKS: Final = Upsert(marks, ["host_id", "origin_boot"], ["ranges", "update
 _KEEP: Final = Made(insert(evidence), ("host_id", "origin_boot", "origin_sequence", "kind", "sealed", "at_ns"))
 
 
-class MarkRepository:
+class MarkRepository(Repository):
     """Which records of the evidence lane were committed, per host and boot of origin."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def of_host(self, host_id: HostId) -> Mapping[BootId, Ranges]:
         """Sorted inclusive ranges per boot of origin."""
@@ -42,11 +40,8 @@ class MarkRepository:
         return self._connection.execute(delete(marks).where(marks.c.updated_at_ns < at_ns)).rowcount
 
 
-class EvidenceRepository:
+class EvidenceRepository(Repository):
     """Sealed messages, gaps and what could not be taken in."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def keep(self, row: EvidenceRow) -> None:
         """Keep one sealed message."""

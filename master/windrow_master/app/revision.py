@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from windrow_master.app.tables import whole_schema
 from windrow_master.store.engine import sqlite_engines
 from windrow_master.store.migrate import MIGRATIONS, upgrade, write_revision
 
@@ -19,7 +20,7 @@ def make(name: str) -> Path:
         engines = sqlite_engines(Path(directory) / "empty.sqlite3")
         try:
             upgrade(engines.writer)
-            path = write_revision(engines.writer, name, number)
+            path = write_revision(engines.writer, whole_schema(), name, number)
         finally:
             engines.dispose()
     for verb in (["check", "--fix", "--quiet", "--select", "F401,I"], ["format", "--quiet"]):

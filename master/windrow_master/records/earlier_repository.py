@@ -10,11 +10,13 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Connection, Table, delete, select, update
 
 from windrow_master.clusters.model import MEMBERS_SECRET, ClusterPhase, names_of, sealed_for, template_owner
+from windrow_master.clusters.tables import clusters, templates
+from windrow_master.fleet.tables import commands, hosts
+from windrow_master.jobs.tables import jobs
 from windrow_master.store.prepared import readable
-from windrow_master.store.tables_clusters import clusters, templates
-from windrow_master.store.tables_core import idempotency
-from windrow_master.store.tables_fleet import commands, hosts
-from windrow_master.store.tables_jobs import jobs
+from windrow_master.store.repository import Repository
+from windrow_master.store.store import Store
+from windrow_master.store.tables import idempotency
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId
 from windrow_proto.model import CommandKind
@@ -29,33 +31,43 @@ _SHOWS_VALUES: Final = re.compile(rb'"env":\s*\{\s*"')
 _ENDED: Final = frozenset({ClusterPhase.DELETED.value, ClusterPhase.FINISHED.value, ClusterPhase.FAILED.value})
 
 
-def is_any(connection: Connection) -> bool:
-    """Whether a row is left whose values a version before wrote."""
-    plain = (
-        select(clusters.c.cluster_id).where(clusters.c.sealed.is_(None)),
-        select(jobs.c.job_id).where(jobs.c.sealed_env.is_(None)),
-        select(templates.c.name).where(templates.c.sealed.is_(None)),
-    )
-    return any(connection.execute(query.limit(1)).first() is not None for query in plain)
+def seal_earlier(store: Store, key: SealKey) -> None:
+    """Seal what a version before kept in clear, and leave nothing of it in the files. Before the loop."""
+    if store.read_now(lambda uow: uow[EarlierRepository].is_any()):
+        store.write_now(lambda uow: uow[EarlierRepository].seal(key), name="seal_earlier")
+        store.rewrite()
 
 
-def seal(connection: Connection, key: SealKey) -> None:
-    """Seal the values of what goes on, and forget those of what has ended. A row that cannot be read stays as it is,
-    and operators are told."""
-    _each(connection, clusters, "cluster_id", clusters.c.sealed.is_(None), lambda row: _cluster(key, row))
-    _each(connection, jobs, "job_id", jobs.c.sealed_env.is_(None), lambda row: _job(key, row))
-    plain = select(templates).where(templates.c.sealed.is_(None))
-    for row, changed in readable(connection, plain, lambda row: (row, _template(key, row))):
-        own = (templates.c.account_id == row["account_id"]) & (templates.c.name == row["name"])
-        connection.execute(update(templates).where(own).values(**changed))
-    for column in (clusters.c.sealed, jobs.c.sealed_env, templates.c.sealed):
-        connection.execute(update(column.table).where(column.is_(None)).values({column: b""}))
-    keys = {
-        row.host_id: _key_of(row.inventory) for row in connection.execute(select(hosts.c.host_id, hosts.c.inventory))
-    }
-    creates = commands.c.kind == int(CommandKind.CREATE)
-    _each(connection, commands, "command_id", creates, lambda row: _command(row, keys.get(row["host_id"])))
-    _answers(connection, key)
+class EarlierRepository(Repository):
+    """What a version before wrote in clear."""
+
+    def is_any(self) -> bool:
+        """Whether a row of it is left."""
+        plain = (
+            select(clusters.c.cluster_id).where(clusters.c.sealed.is_(None)),
+            select(jobs.c.job_id).where(jobs.c.sealed_env.is_(None)),
+            select(templates.c.name).where(templates.c.sealed.is_(None)),
+        )
+        return any(self._connection.execute(query.limit(1)).first() is not None for query in plain)
+
+    def seal(self, key: SealKey) -> None:
+        """Seal the values of what goes on, and forget those of what has ended. A row that cannot be read stays as it
+        is, and operators are told."""
+        _each(self._connection, clusters, "cluster_id", clusters.c.sealed.is_(None), lambda row: _cluster(key, row))
+        _each(self._connection, jobs, "job_id", jobs.c.sealed_env.is_(None), lambda row: _job(key, row))
+        plain = select(templates).where(templates.c.sealed.is_(None))
+        for row, changed in readable(self._connection, plain, lambda row: (row, _template(key, row))):
+            own = (templates.c.account_id == row["account_id"]) & (templates.c.name == row["name"])
+            self._connection.execute(update(templates).where(own).values(**changed))
+        for column in (clusters.c.sealed, jobs.c.sealed_env, templates.c.sealed):
+            self._connection.execute(update(column.table).where(column.is_(None)).values({column: b""}))
+        keys = {
+            row.host_id: _key_of(row.inventory)
+            for row in self._connection.execute(select(hosts.c.host_id, hosts.c.inventory))
+        }
+        creates = commands.c.kind == int(CommandKind.CREATE)
+        _each(self._connection, commands, "command_id", creates, lambda row: _command(row, keys.get(row["host_id"])))
+        _answers(self._connection, key)
 
 
 def _each(

@@ -3,20 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import delete, insert, select
 
 from windrow_master.clusters.model import Template
-from windrow_master.store.clusters_repository import request_of, request_values
+from windrow_master.clusters.repository import request_of, request_values
+from windrow_master.clusters.tables import templates
 from windrow_master.store.prepared import readable
-from windrow_master.store.tables_clusters import templates
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId
 
 
-class TemplateRepository:
+class TemplateRepository(Repository):
     """The templates."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def save(self, template: Template) -> None:
         """Write one, in place of one of the same account and name."""

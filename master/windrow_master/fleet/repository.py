@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from windrow_master.fleet.model import (
@@ -26,8 +26,9 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
+from windrow_master.fleet.tables import commands, gpu_claims, grants, hosts, slots
 from windrow_master.store.prepared import Found, Made, flat, page, settable
-from windrow_master.store.tables_fleet import commands, gpu_claims, grants, hosts, slots
+from windrow_master.store.repository import Repository
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
 from windrow_proto.model import CommandKind, Inventory, Isolation
@@ -118,11 +119,8 @@ def _inventory(data: bytes) -> Inventory:
     return decode_inventory(data)
 
 
-class HostRepository:
+class HostRepository(Repository):
     """The hosts."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, host: Host) -> None:
         """Add a host; its id must be new."""
@@ -194,15 +192,12 @@ def _proof(kept: Mapping[str, Any]) -> ProofMark:
     return ProofMark(kept["at_ns"], ProofOutcome(kept["outcome"]), kept["words"])
 
 
-class SlotRepository:
+class SlotRepository(Repository):
     """The slots. Holders change only by compare-and-set: the row is written only if it still is what was read.
 
     Each holding is a row of `grants`, too, whose keys are the database's own guard: one open holding per slot, and no
     token twice.
     """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, slot: Slot) -> None:
         """Add a slot; its id must be new."""
@@ -282,11 +277,8 @@ def _slot(row: Mapping[Any, Any]) -> Slot:
     return Slot(**values)
 
 
-class ClaimRepository:
+class ClaimRepository(Repository):
     """Which cards each host claims to have."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def of_host(self, host_id: HostId) -> Sequence[Claim]:
         """What one host claims."""
@@ -314,11 +306,8 @@ class ClaimRepository:
         return frozenset(found)
 
 
-class CommandRepository:
+class CommandRepository(Repository):
     """The commands; the open ones are the outbox."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, command: CommandRow) -> None:
         """Add a command; its id must be new."""

@@ -1,4 +1,4 @@
-"""Whether what one host claims of its GPUs can be true, by its own words and the model table. Pure.
+"""Finds contradictions in what one host claims of its GPUs, by its own words and the model table. Pure.
 
 A finding is a contradiction between two figures, and names both. What is absent is compared with nothing. None of this
 proves a card: whoever makes up every figure well is found out by what the card does, not by what it says.

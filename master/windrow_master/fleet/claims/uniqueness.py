@@ -1,4 +1,4 @@
-"""Whether two hosts claim one card at the same time. Pure: facts in, findings out.
+"""Finds cards that two hosts claim at the same time. Pure.
 
         claims it        claims it too
   A ───────●───────────────────────────────▶   both are flagged while both claim it and neither is gone, and only A,
@@ -12,8 +12,8 @@ A host that was Lost and is back counts again once it is settled: by then it has
 from collections.abc import Iterable
 from typing import Final
 
+from windrow_master.fleet.claims.consistency import Finding
 from windrow_master.fleet.model import AdminState, Claim, Host, LinkState
-from windrow_master.verification.consistency import Finding
 from windrow_proto.ids import HostId
 from windrow_proto.units import time_text
 

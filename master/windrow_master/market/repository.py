@@ -5,7 +5,7 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, insert, literal_column, or_, select, update
+from sqlalchemy import bindparam, func, insert, literal_column, or_, select, update
 
 from windrow_master.market.model import (
     Ask,
@@ -19,8 +19,9 @@ from windrow_master.market.model import (
     TransferKind,
     may_be_negative,
 )
+from windrow_master.market.tables import asks, balances, receipts, rental_lines, rentals, transfers
 from windrow_master.store.prepared import Found, Made, Upsert, flat, page, settable
-from windrow_master.store.tables_market import asks, balances, receipts, rental_lines, rentals, transfers
+from windrow_master.store.repository import Repository
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
@@ -72,11 +73,8 @@ _MOVE_BALANCE: Final = Made(
 )
 
 
-class AskRepository:
+class AskRepository(Repository):
     """What owners, and the operator for all others, want for a tier."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def list_all(self) -> Sequence[Ask]:
         """Every ask."""
@@ -94,11 +92,8 @@ class AskRepository:
         _PUT_ASK.run(self._connection, values)
 
 
-class RentalRepository:
+class RentalRepository(Repository):
     """Rentals and their lines."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, rental: Rental) -> None:
         """Add a rental; its id must be new."""
@@ -163,11 +158,8 @@ class RentalRepository:
         return [_line(row._mapping) for row in self._connection.execute(query)]
 
 
-class ReceiptRepository:
+class ReceiptRepository(Repository):
     """Signed receipts, one for each number of each workload; never changed."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def get(self, workload_id: WorkloadId, number: int) -> ReceiptRow | None:
         """One receipt."""
@@ -184,11 +176,8 @@ class ReceiptRepository:
         return [_receipt(row._mapping) for row in self._connection.execute(query)]
 
 
-class LedgerRepository:
+class LedgerRepository(Repository):
     """The transfers, appended and never changed, and the balances they fold to."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def post(self, transfer: Transfer) -> bool:
         """Append a transfer, once for each id; returns whether it was new.

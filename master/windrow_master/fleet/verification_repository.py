@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
+from sqlalchemy import bindparam, delete, func, insert, or_, select
 
 from windrow_master.fleet.model import Verification, VerifyOutcome
+from windrow_master.fleet.tables import gpu_verifications as table
 from windrow_master.store.prepared import Found, Made
-from windrow_master.store.tables_fleet import gpu_verifications as table
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import GpuUuid, HostId
 
 KEPT_PER_CARD: Final = 64
@@ -32,11 +33,8 @@ _VERDICTS: Final = Found(
 )
 
 
-class VerificationRepository:
+class VerificationRepository(Repository):
     """What challenges came to."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, verification: Verification) -> None:
         """Add one; of its card only the newest KEPT_PER_CARD stay, and the last verdict."""

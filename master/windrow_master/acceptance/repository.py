@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from windrow_master.acceptance.model import Proof, ProofStep, StepName, StepState
+from windrow_master.acceptance.tables import host_proofs as table
 from windrow_master.fleet.model import ProofOutcome
-from windrow_master.store.tables_fleet import host_proofs as table
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import HostId
 
 KEPT_PER_HOST: Final = 64
@@ -16,11 +17,8 @@ KEPT_PER_HOST: Final = 64
 _COLUMNS: Final = tuple(column.name for column in table.c if column.name != "number")
 
 
-class ProofRepository:
+class ProofRepository(Repository):
     """What test rentals came to."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, proof: Proof) -> None:
         """Add one that begins; of its host only the newest KEPT_PER_HOST stay."""

@@ -1,4 +1,4 @@
-"""Finds and removes old records of every room, as the table of records/rules.py says."""
+"""Finds and removes old records of every package, as the table of records/rules.py says."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Any, Final
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Connection,
     Select,
     Table,
     and_,
@@ -19,13 +18,14 @@ from sqlalchemy import (
     update,
 )
 
+from windrow_master.clusters.tables import clusters, workloads
+from windrow_master.fleet.tables import commands, dead_letters, gaps
+from windrow_master.identity.tables import api_tokens, join_tokens, sessions, sign_in_links
+from windrow_master.market.tables import balances, receipts, rental_lines, rentals
 from windrow_master.records.rules import Record
 from windrow_master.store.prepared import Made
-from windrow_master.store.tables_clusters import clusters, workloads
-from windrow_master.store.tables_core import events, operations
-from windrow_master.store.tables_fleet import commands, dead_letters, gaps
-from windrow_master.store.tables_identity import api_tokens, join_tokens, sessions, sign_in_links
-from windrow_master.store.tables_market import balances, receipts, rental_lines, rentals
+from windrow_master.store.repository import Repository
+from windrow_master.store.tables import events, operations
 from windrow_proto.ids import mint
 
 _BEFORE: Final = bindparam("before_ns", type_=BigInteger)
@@ -33,7 +33,7 @@ _NO_MINT: Final = bytes(10)
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _Kind:
     """How one kind is found, by its keys, and removed by them."""
 
     find: Select[Any]
@@ -44,9 +44,9 @@ def _is_it(table: Table) -> ColumnElement[bool]:
     return and_(*(column == bindparam(f"was_{column.key}") for column in table.primary_key.columns))
 
 
-def _door(table: Table, is_past: ColumnElement[bool]) -> _Door:
+def _kind(table: Table, is_past: ColumnElement[bool]) -> _Kind:
     find = select(*table.primary_key.columns).where(is_past)
-    return _Door(find, Made(delete(table).where(_is_it(table))))
+    return _Kind(find, Made(delete(table).where(_is_it(table))))
 
 
 def _done(table: Table, key: ColumnElement[str]) -> ColumnElement[bool]:
@@ -54,7 +54,7 @@ def _done(table: Table, key: ColumnElement[str]) -> ColumnElement[bool]:
     return and_(key < bindparam("before_id"), table.c.done_at_ns < _BEFORE)
 
 
-def _events() -> _Door:
+def _events() -> _Kind:
     """The oldest of all, since their numbers follow the time. The newest one stays, for SQLite gives the next one its
     number and 1: whoever follows events by their numbers would never hear of those that begin at 1 again."""
     oldest = select(events.c.number, events.c.at_ns).order_by(events.c.number).limit(bindparam("most")).subquery()
@@ -62,7 +62,7 @@ def _events() -> _Door:
     is_past = and_(
         or_(oldest.c.at_ns < _BEFORE, oldest.c.number <= newest - bindparam("keep")), oldest.c.number < newest
     )
-    return _Door(select(oldest.c.number).where(is_past), Made(delete(events).where(_is_it(events))))
+    return _Kind(select(oldest.c.number).where(is_past), Made(delete(events).where(_is_it(events))))
 
 
 _ENDED_WORTH: Final = or_(api_tokens.c.expires_at_ns < _BEFORE, api_tokens.c.revoked_at_ns < _BEFORE)
@@ -88,26 +88,26 @@ _BELOW: Final = and_(
 close long after its end, with what its host says when it comes back."""
 _DECIDED: Final = and_(clusters.c.ended_at_ns < _BEFORE, func.length(clusters.c.decision) > 0)
 
-_DOORS: Final[Mapping[Record, _Door]] = {
+_KINDS: Final[Mapping[Record, _Kind]] = {
     Record.EVENTS: _events(),
-    Record.SESSIONS: _door(sessions, or_(sessions.c.expires_at_ns < _BEFORE, sessions.c.revoked_at_ns < _BEFORE)),
-    Record.SIGN_IN_LINKS: _door(
+    Record.SESSIONS: _kind(sessions, or_(sessions.c.expires_at_ns < _BEFORE, sessions.c.revoked_at_ns < _BEFORE)),
+    Record.SIGN_IN_LINKS: _kind(
         sign_in_links, or_(sign_in_links.c.expires_at_ns < _BEFORE, sign_in_links.c.used_at_ns < _BEFORE)
     ),
-    Record.JOIN_TOKENS: _door(join_tokens, join_tokens.c.expires_at_ns < _BEFORE),
-    Record.TOKENS: _door(api_tokens, and_(_ENDED_WORTH, *(api_tokens.c.id.not_in(some) for some in _ASKED_FOR))),
-    Record.OPERATIONS: _door(operations, _done(operations, operations.c.id)),
-    Record.COMMANDS: _door(
+    Record.JOIN_TOKENS: _kind(join_tokens, join_tokens.c.expires_at_ns < _BEFORE),
+    Record.TOKENS: _kind(api_tokens, and_(_ENDED_WORTH, *(api_tokens.c.id.not_in(some) for some in _ASKED_FOR))),
+    Record.OPERATIONS: _kind(operations, _done(operations, operations.c.id)),
+    Record.COMMANDS: _kind(
         commands, and_(_done(commands, commands.c.command_id), commands.c.command_id.not_in(_ORDERED_END))
     ),
-    Record.RECEIPTS: _door(receipts, _BELOW),
-    Record.DECISIONS: _Door(
+    Record.RECEIPTS: _kind(receipts, _BELOW),
+    Record.DECISIONS: _Kind(
         select(clusters.c.cluster_id).where(clusters.c.cluster_id < bindparam("before_id"), _DECIDED),
         Made(update(clusters).where(_is_it(clusters), clusters.c.ended_at_ns.is_not(None)).values(decision=b"")),
     ),
-    Record.GAPS: _door(gaps, gaps.c.at_ns < _BEFORE),
-    Record.DEAD_LETTERS: _door(dead_letters, dead_letters.c.at_ns < _BEFORE),
-    Record.EMPTY_HOLDS: _Door(
+    Record.GAPS: _kind(gaps, gaps.c.at_ns < _BEFORE),
+    Record.DEAD_LETTERS: _kind(dead_letters, dead_letters.c.at_ns < _BEFORE),
+    Record.EMPTY_HOLDS: _Kind(
         select(balances.c.account).where(balances.c.balance == 0, balances.c.account.startswith("hold:")),
         Made(delete(balances).where(_is_it(balances), balances.c.balance == 0)),  # it may be filled again meanwhile
     ),
@@ -121,11 +121,8 @@ _PREFIXES: Final = {
 """How the ids begin that are looked at."""
 
 
-class RecordRepository:
+class RecordRepository(Repository):
     """Old records."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def past(self, what: Record, before_ns: int, most: int, keep: int) -> Sequence[Mapping[str, Any]]:
         """The keys of at most so many that ended before this time. keep: of events, so many of the newest stay at most,
@@ -133,11 +130,11 @@ class RecordRepository:
         given: dict[str, Any] = {"before_ns": before_ns, "most": most, "keep": keep}
         if (prefix := _PREFIXES.get(what)) is not None:
             given["before_id"] = mint(prefix, max(0, before_ns), _NO_MINT)
-        find = _DOORS[what].find.limit(most)
+        find = _KINDS[what].find.limit(most)
         names = find.compile().params
         rows = self._connection.execute(find, {name: value for name, value in given.items() if name in names})
         return [{f"was_{name}": value for name, value in row._mapping.items()} for row in rows]
 
     def let_go(self, what: Record, keys: Sequence[Mapping[str, Any]]) -> None:
         """Remove these; of clusters only the record of why they ran where they ran."""
-        _DOORS[what].forget.run_all(self._connection, keys)
+        _KINDS[what].forget.run_all(self._connection, keys)

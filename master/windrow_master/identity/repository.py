@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from windrow_master.identity.model import (
     Account,
@@ -18,8 +18,7 @@ from windrow_master.identity.model import (
     SignInLink,
     Standing,
 )
-from windrow_master.store.prepared import Found, page
-from windrow_master.store.tables_identity import (
+from windrow_master.identity.tables import (
     accounts,
     api_tokens,
     join_tokens,
@@ -27,6 +26,8 @@ from windrow_master.store.tables_identity import (
     sessions,
     sign_in_links,
 )
+from windrow_master.store.prepared import Found, page
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, TokenId
 
 # Made once: every host that connects is looked up.
@@ -37,11 +38,8 @@ def _roles(names: Sequence[str]) -> frozenset[Role]:
     return frozenset(Role(name) for name in names)
 
 
-class AccountRepository:
+class AccountRepository(Repository):
     """Accounts."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, account: Account) -> None:
         """Add one."""
@@ -78,11 +76,8 @@ def _account(row: Mapping[Any, Any]) -> Account:
     return Account(**dict(row) | {"roles": _roles(row["roles"])})
 
 
-class SignInLinkRepository:
+class SignInLinkRepository(Repository):
     """Single-use ways into accounts, by hash."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, link: SignInLink) -> None:
         """Add one."""
@@ -115,11 +110,8 @@ class SignInLinkRepository:
         self._connection.execute(delete(sign_in_links).where(is_open))
 
 
-class TokenRepository:
+class TokenRepository(Repository):
     """API tokens, by hash."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, token: ApiToken) -> None:
         """Add one."""
@@ -176,11 +168,8 @@ def _token(row: Mapping[Any, Any]) -> ApiToken:
     return ApiToken(**dict(row) | {"roles": _roles(row["roles"]), "sha256": bytes(row["sha256"])})
 
 
-class SessionRepository:
+class SessionRepository(Repository):
     """Sessions of browsers, by hash."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, session: Session) -> None:
         """Add one."""
@@ -244,11 +233,8 @@ def _session(row: Mapping[Any, Any]) -> Session:
     return Session(**dict(row) | {"sha256": bytes(row["sha256"])})
 
 
-class JoinTokenRepository:
+class JoinTokenRepository(Repository):
     """Join tokens, by hash."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, token: JoinToken) -> None:
         """Add one."""
@@ -312,11 +298,8 @@ def _join_token(row: Mapping[Any, Any]) -> JoinToken:
     return JoinToken(**dict(row) | {"role": MemberRole(row["role"]), "sha256": bytes(row["sha256"])})
 
 
-class MemberRepository:
+class MemberRepository(Repository):
     """Hosts and Accesses: keys, certificates, standing."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def save(self, member: Member) -> None:
         """Add or replace one."""

@@ -1,15 +1,16 @@
-"""Reads and writes jobs; rows go in and out as values of the room."""
+"""Reads and writes jobs; rows go in and out as values of the package."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
 from windrow_master.clusters.model import names_of
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.tables import jobs
 from windrow_master.store.prepared import Found, Made, page
-from windrow_master.store.tables_jobs import jobs
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId
 from windrow_proto.volumes import Mount
 
@@ -21,11 +22,8 @@ _GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), la
 _LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
 
 
-class JobRepository:
+class JobRepository(Repository):
     """The jobs."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, job: Job, request_key: str | None, request_sha256: bytes) -> None:
         """Add a job; its id, and its key and index within the account, must be new."""

@@ -1,4 +1,4 @@
-"""Tables that belong to no single room: terms, audit, events, operations, remembered answers."""
+"""The store's own tables: terms, audit, events, operations, remembered answers."""
 
 from sqlalchemy import JSON, CheckConstraint, Column, ForeignKey, Index, LargeBinary, String, Table, Text
 

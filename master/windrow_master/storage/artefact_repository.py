@@ -3,21 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from windrow_master.clusters.model import Artefact, ObjectKey
+from windrow_master.storage.tables import artefacts as table
 from windrow_master.store.prepared import page
-from windrow_master.store.tables_clusters import artefacts as table
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId
 
 _COLUMNS: Final = tuple(column.name for column in table.c)
 
 
-class ArtefactRepository:
+class ArtefactRepository(Repository):
     """The artefacts."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, artefact: Artefact) -> None:
         """Add one; its owner must have none of its name."""

@@ -3,22 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from windrow_master.clusters.model import Use, Volume
+from windrow_master.clusters.tables import volume_uses as uses
+from windrow_master.storage.tables import volumes as table
 from windrow_master.store.prepared import readable
-from windrow_master.store.tables_clusters import volume_uses as uses
-from windrow_master.store.tables_clusters import volumes as table
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId
 
 _COLUMNS: Final = tuple(column.name for column in table.c)
 
 
-class VolumeRepository:
+class VolumeRepository(Repository):
     """The volumes."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, volume: Volume) -> None:
         """Add one; its name must be new in its account."""

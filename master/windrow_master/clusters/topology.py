@@ -33,7 +33,7 @@ class Meeting:
 
 
 class Sight(Protocol):
-    """Which hosts see each other; sight/service.py is one."""
+    """Which hosts see each other; network/reachability.py is one."""
 
     def decide(self, hosts: Sequence[Meeting]) -> Network | None:
         """How they meet; None: they have to look first. Raises NoCapacity."""

@@ -3,12 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
 from windrow_master.fleet.model import HostRecord, Mishap, Record
+from windrow_master.fleet.tables import host_reliability as table
 from windrow_master.store.prepared import Found, Upsert
-from windrow_master.store.tables_core import event_subjects, events
-from windrow_master.store.tables_fleet import host_reliability as table
+from windrow_master.store.repository import Repository
+from windrow_master.store.tables import event_subjects, events
 from windrow_proto.ids import HostId
 
 MISHAPS_MAX: Final = 10_000
@@ -18,11 +19,8 @@ _PUT: Final = Upsert(table, ["host_id"], [column.name for column in table.c if c
 _OF_HOST: Final = Found(select(table).where(table.c.host_id == bindparam("wanted")), lambda row: _held(row))
 
 
-class ReliabilityRepository:
+class ReliabilityRepository(Repository):
     """One row a host."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def all(self) -> dict[HostId, HostRecord]:
         """Of every host that was ever counted."""

@@ -1,11 +1,11 @@
-"""Reads and writes clusters and workloads; rows go in and out as values of the room."""
+"""Reads and writes clusters and workloads; rows go in and out as values of the package."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import bindparam, func, insert, or_, select, update
 
 from windrow_master.clusters.model import (
     Cluster,
@@ -20,8 +20,9 @@ from windrow_master.clusters.model import (
     WorkPhase,
     names_of,
 )
+from windrow_master.clusters.tables import clusters, service_traffic, volume_uses, workloads
 from windrow_master.store.prepared import Found, Made, flat, page, settable
-from windrow_master.store.tables_clusters import clusters, service_traffic, volume_uses, workloads
+from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
@@ -130,11 +131,8 @@ class Committed:
     memory_bytes: Bytes
 
 
-class ClusterRepository:
+class ClusterRepository(Repository):
     """The clusters."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, cluster: Cluster, request_key: str | None, request_sha256: bytes) -> None:
         """Add a cluster; its id, and its key within the account, must be new."""
@@ -180,11 +178,8 @@ class ClusterRepository:
         return int(row["number"])
 
 
-class TrafficRepository:
+class TrafficRepository(Repository):
     """What came to services over HTTPS and back."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def get(self, cluster_id: ClusterId) -> Traffic:
         """Of one cluster, as far as it is written; nothing of one that nobody came to."""
@@ -199,11 +194,8 @@ class TrafficRepository:
             self._connection.execute(insert(service_traffic).values(cluster_id=cluster_id, **values))
 
 
-class WorkloadRepository:
+class WorkloadRepository(Repository):
     """What runs where."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, workload: Workload) -> None:
         """Add a workload; its id must be new."""
