@@ -8,14 +8,18 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tests.architecture.tree import Module, attributes, calls, imports, members, raised_in_groups
+from tests.architecture.tree import Module, attributes, calls, dotted, imports, members, raised_in_groups
 
 ADAPTERS: dict[str, tuple[str, ...]] = {
     "pynvml": ("agent/windrow_agent/gpu/nvml.py",),
     "psutil": ("agent/windrow_agent/host/psutil_reader.py",),
     "docker": ("agent/windrow_agent/runtimes/docker.py", "agent/windrow_agent/runtimes/images.py"),
     "duckdb": ("master/windrow_master/telemetry/duckdb_view.py", "master/windrow_master/telemetry/parquet.py"),
-    "sqlalchemy": ("master/windrow_master/store/*",),
+    "sqlalchemy": (
+        "master/windrow_master/store/*",
+        "master/windrow_master/*/tables.py",
+        "master/windrow_master/*/*repository.py",
+    ),
     "redis": ("master/windrow_master/store/bus_redis.py",),
     "alembic": ("master/windrow_master/store/*",),
     "fastapi": ("master/windrow_master/api/*",),
@@ -79,6 +83,8 @@ EVER_PURE = (
 )
 """Modules that may never lose the word."""
 
+WIRING = ("master/windrow_master/app/wiring*.py", "master/windrow_master/app/main.py")
+
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("loops", "proxies", "shares", "sift"),
     ("store",),
@@ -106,11 +112,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
-        # store knows the rows of all packages until each owns its tables and its repository
-        *(("store", owner) for owner in ("accesses", "acceptance", "audit", "clusters", "fleet", "identity", "jobs")),
-        *(("store", owner) for owner in ("config", "market", "records")),
-        ("fleet", "verification"),
-        ("clusters", "network"),
+        ("clusters", "jobs"),
         ("clusters", "storage"),
         ("storage", "jobs"),
         ("up", "app"),
@@ -228,6 +230,19 @@ def _package(name: str) -> str:
     """The package below a distribution's own; "" for attributes of that, as its version."""
     found = [*name.split("."), "", ""][1]
     return "" if found.startswith("__version") else found
+
+
+def late_assignments(root: Path) -> list[str]:
+    """What the wiring assigns to fields of objects after it has made them: it belongs to their constructors."""
+    return [
+        f"{module.where}:{node.lineno} assigns {name} after construction"
+        for module in members(root)
+        if _matches(module.where, WIRING)
+        for node in ast.walk(module.syntax)
+        if isinstance(node, ast.Assign)
+        for name in map(dotted, node.targets)
+        if "." in name and not name.startswith("self.")
+    ]
 
 
 def relative_imports(root: Path) -> list[str]:

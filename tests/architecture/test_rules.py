@@ -16,6 +16,7 @@ RULES: list[Rule] = [
     rules.impurities,
     rules.lost_promises,
     rules.upward_imports,
+    rules.late_assignments,
     rules.relative_imports,
     rules.grouped_raises,
 ]
@@ -62,6 +63,7 @@ BREACHES = [
     (rules.upward_imports, "master/windrow_master/identity/service.py", "from windrow_master.audit import model"),
     (rules.upward_imports, "master/windrow_master/thoughts/service.py", "NEW = True"),
     (rules.upward_imports, "agent/windrow_agent/link/outbox.py", "from windrow_agent.workloads import manager"),
+    (rules.late_assignments, "master/windrow_master/app/main.py", "fleet.ports.on_ban = print"),
     (rules.relative_imports, "agent/windrow_agent/app/service.py", "from . import host"),
     (
         rules.grouped_raises,
@@ -80,7 +82,7 @@ def test_a_planted_breach_is_caught(rule: Rule, where: str, code: str, tmp_path:
 
 PERMITTED = [
     (rules.adapters, "agent/windrow_agent/gpu/nvml.py", "import pynvml"),
-    (rules.adapters, "master/windrow_master/store/tables_fleet.py", "from sqlalchemy import Table"),
+    (rules.adapters, "master/windrow_master/fleet/tables.py", "from sqlalchemy import Table"),
     (rules.environment_readers, "agent/windrow_agent/app/config.py", "import os\nHOME = os.environ['HOME']"),
     (rules.impurities, "agent/windrow_agent/app/service.py", "import asyncio"),
     (rules.impurities, "master/windrow_master/fleet/service.py", "import asyncio"),
@@ -89,6 +91,7 @@ PERMITTED = [
     (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.store.unit import Store"),
     (rules.upward_imports, "master/windrow_master/api/app.py", "from windrow_master import __version__"),
     (rules.upward_imports, "agent/windrow_agent/link/tunnels.py", "from windrow_agent.runtimes.port import Runtime"),
+    (rules.late_assignments, "master/windrow_master/app/clock.py", "def set(self):\n    self.now = 1"),
     (
         rules.grouped_raises,
         "sdk/windrow/line.py",

@@ -32,7 +32,7 @@ async def m(tmp_path):
 
 
 async def test_the_master_ends_the_route_and_its_channels_and_tells_it_of_the_access(m):
-    stream = await m.hub.open(HOST, LOGS)
+    stream = await m.routes.open(HOST, LOGS)
     number = decode_channel((await m.agent.next(Kind.CHANNEL)).body).channel_id
     pieces = [encode_channel(Channel(number, ChannelData(piece))) for piece in (b"one", b"two", b"three")]
 

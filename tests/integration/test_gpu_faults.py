@@ -13,6 +13,7 @@ from tests.support.health_world import HealthWorld, watched_host
 from tests.waiting import poll_async
 from windrow_agent.core import availability, inventory_pace
 from windrow_agent.gpu import watch
+from windrow_master.fleet.messages import SlotsLost
 from windrow_proto.units import MILLISECOND, SECOND
 
 pytestmark = pytest.mark.proves("ten GPU faults from the driver to the right slot, on a fake driver")
@@ -76,7 +77,7 @@ async def test_the_same_xid_without_a_lease_is_recorded_and_put_down_to_nobody(w
 async def test_a_fault_of_the_host_under_a_lease_faults_the_slot_and_leaves_the_holder_to_be_told(world: HealthWorld):
     workload_id = await world.rent(SICK)
     lost: list[tuple[str, ...]] = []
-    world.master.fleet.ports.on_slots_lost = lambda uow, host_id, slots, reason: lost.append(slots)
+    world.master.store.messages.on(SlotsLost, lambda uow, it: lost.append(it.slot_ids))
     world.fake.state.xid(SICK, 79)
     _, fields = await told(world, "gpu.xid")
     assert (fields["blame"], fields["workload"]) == ("host", workload_id)

@@ -22,6 +22,7 @@ from windrow_agent.runtimes import mps
 from windrow_agent.runtimes.mps import NvidiaMps
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.runtimes.process_mps import MpsProcessRuntime
+from windrow_master.fleet.repository import SlotRepository
 from windrow_proto.errors import Conflict, RuntimeUnavailable
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant, WorkloadSpec
@@ -178,7 +179,7 @@ async def test_a_shared_card_is_rented_in_parts_beside_one_another_and_shows_no_
 ):
     control = NvidiaMps(str(installed(tmp_path / "program")))
     async with watched_host(fake_nvml, tmp_path, None, parse_shares(["2=50,25"]), control) as world:
-        slots = await world.master.store.read(lambda uow: uow.slots.of_host(HOST))
+        slots = await world.master.store.read(lambda uow: uow[SlotRepository].of_host(HOST))
         parts = {slot.profile: slot for slot in slots if slot.profile}
         assert {slot.isolation for slot in parts.values()} == {Isolation.MPS}
         assert {slot.card for slot in parts.values()} == {world.uuid(2)}

@@ -14,6 +14,7 @@ from tests.waiting import poll_async
 from windrow_agent.core.layout import parse_layouts
 from windrow_agent.workloads import lease_exit_check
 from windrow_master.fleet.model import CommandRow
+from windrow_master.fleet.repository import CommandRepository, SlotRepository
 from windrow_master.fleet.slices import CUT
 from windrow_master.fleet.states import AdminEvent, CommandState
 from windrow_proto.errors import Conflict
@@ -48,7 +49,7 @@ async def cut(world: HealthWorld, whole: bool = False) -> tuple[CommandState, st
     found: list[CommandRow] = []
 
     async def done() -> bool:
-        row = await world.master.store.read(lambda uow: uow.commands.get(CommandId(operation.subject)))
+        row = await world.master.store.read(lambda uow: uow[CommandRepository].get(CommandId(operation.subject)))
         assert row is not None
         found[:] = [row]
         return row.is_done
@@ -63,7 +64,7 @@ async def slices(world: HealthWorld) -> dict[str, SlotId]:
         lambda seen: [s for slot, s in seen.slots.items() if slot.startswith("MIG-")] == [("free", None)] * 2,
         "two slices on offer",
     )
-    slots = await world.master.store.read(lambda uow: uow.slots.of_host(HOST))
+    slots = await world.master.store.read(lambda uow: uow[SlotRepository].of_host(HOST))
     assert {slot.isolation for slot in slots if slot.profile} == {Isolation.MIG}
     return {slot.profile: slot.slot_id for slot in slots if slot.profile}
 
@@ -165,14 +166,14 @@ async def end(world: HealthWorld, work: WorkloadId, slot_id: SlotId) -> None:
     fleet = world.master.fleet
 
     def delete(uow) -> CommandId:
-        grants = (uow.slots.get(slot_id).as_grant(),)
+        grants = (uow[SlotRepository].get(slot_id).as_grant(),)
         spec = DeleteSpec(work, grants, 0)
         return fleet.issue(uow, HOST, Command(CommandId(""), CommandKind.DELETE, delete=spec))
 
     command_id = await world.master.store.write(delete, name="end")
 
     async def done() -> bool:
-        row = await world.master.store.read(lambda uow: uow.commands.get(command_id))
+        row = await world.master.store.read(lambda uow: uow[CommandRepository].get(command_id))
         return row is not None and row.is_done
 
     await poll_async(done, what="the workload to be gone")

@@ -19,6 +19,7 @@ from windrow_agent.link.connection import Connection
 from windrow_agent.link.spool import Spool
 from windrow_agent.workloads.manager import WorkloadManager
 from windrow_master.clusters import environments
+from windrow_master.clusters import repository as clusters_repository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.service import IdentityService
 from windrow_master.link.certificates import Certificates
@@ -27,7 +28,6 @@ from windrow_master.link.hub import LinkHub
 from windrow_master.link.pumps import Pump
 from windrow_master.link.route import HostRoute
 from windrow_master.link.wire import Trunk, _size
-from windrow_master.store import clusters_repository
 from windrow_master.store.store import Store, _Job
 from windrow_proto import keys
 from windrow_proto.errors import Banned
@@ -333,7 +333,7 @@ def older_certificate_only_unanswered() -> Iterator[None]:
     beat = LinkHub._beat
 
     async def lax(self: Certificates, opening: Any) -> Any:
-        facts = await self._ports.host_facts(opening.host_id)
+        facts = await self._identities.host_facts(opening.host_id)
         if facts is None or facts.is_banned:
             raise Banned(subject=opening.host_id)
         self._generations[opening.host_id] = max(self._generations.get(opening.host_id, 0), facts.used_generation)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import Header, Request
 from pydantic import Field
 
-from windrow_master.accounts import AccountService, AccountView, MadeLink
+from windrow_master.accounts import AccountView, MadeLink
 from windrow_master.api import out_accounts
 from windrow_master.api.cluster_routes import money_of
 from windrow_master.api.deps import Asking, Services, Serving
@@ -13,7 +13,6 @@ from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body, token_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.identity.model import Role
-from windrow_proto.errors import Unavailable
 from windrow_proto.units import CURRENCY_TEST, money_text, time_text
 
 router = make_router("accounts")
@@ -51,31 +50,24 @@ class LinkBody(Body):
     secret: Annotated[str, Field(max_length=200)]
 
 
-def accounts_of(services: Services) -> AccountService:
-    """The accounts; Unavailable while the Master starts."""
-    if services.accounts is None:
-        raise Unavailable("This Master has no accounts yet; it is starting.")
-    return services.accounts
-
-
 @router.get("/accounts", responses=out_accounts.ACCOUNTS)
 async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """All accounts, the oldest first, with what each can spend."""
-    found = await accounts_of(services).list(read_cursor(cursor), limit + 1)
+    found = await services.accounts.list(read_cursor(cursor), limit + 1)
     return page(found, limit, _account_json, lambda view: view.account.id)
 
 
 @router.post("/accounts", status_code=201, responses=out_accounts.ACCOUNT_MADE)
 async def add_account(request: Request, services: Serving, principal: Asking, body: AccountBody) -> Any:
     """A new account, and the link by which its person signs in: shown this once, good for three days, works once."""
-    made = await accounts_of(services).add(principal, body.name, frozenset(body.roles), money_of("credit", body.credit))
+    made = await services.accounts.add(principal, body.name, frozenset(body.roles), money_of("credit", body.credit))
     return _made_json(request, services, *made)
 
 
 @router.get("/accounts/{account_id}", responses=out_accounts.ACCOUNT)
 async def account(services: Serving, account_id: str) -> Any:
     """One account, by its id or name."""
-    return _account_json(await accounts_of(services).get(account_id))
+    return _account_json(await services.accounts.get(account_id))
 
 
 @router.post("/accounts/{account_id}/credit", responses=out_accounts.ACCOUNT)
@@ -88,31 +80,31 @@ async def credit_account(
 ) -> Any:
     """Grant test credits; with an Idempotency-Key once, however often it is asked for."""
     amount = money_of("amount", body.amount)
-    return _account_json(await accounts_of(services).credit(principal, account_id, amount, idempotency_key))
+    return _account_json(await services.accounts.credit(principal, account_id, amount, idempotency_key))
 
 
 @router.post("/accounts/{account_id}/link", status_code=201, responses=out_accounts.ACCOUNT_MADE)
 async def new_link(request: Request, services: Serving, principal: Asking, account_id: str) -> Any:
     """Another sign-in link for an account; those before it open nothing any more."""
-    return _made_json(request, services, *await accounts_of(services).new_link(principal, account_id))
+    return _made_json(request, services, *await services.accounts.new_link(principal, account_id))
 
 
 @router.post("/accounts/{account_id}/suspend", responses=out_accounts.ACCOUNT)
 async def suspend_account(services: Serving, principal: Asking, account_id: str, body: SuspendBody) -> Any:
     """Stop an account: its tokens and links end, its clusters and jobs end, its hosts take nothing new."""
-    return _account_json(await accounts_of(services).suspend(principal, account_id, body.reason))
+    return _account_json(await services.accounts.suspend(principal, account_id, body.reason))
 
 
 @router.post("/accounts/{account_id}/resume", responses=out_accounts.ACCOUNT)
 async def resume_account(services: Serving, principal: Asking, account_id: str) -> Any:
     """Let a suspended account sign in again."""
-    return _account_json(await accounts_of(services).resume(principal, account_id))
+    return _account_json(await services.accounts.resume(principal, account_id))
 
 
 @router.post("/sign-in", status_code=201, responses=out_accounts.LINK_REDEEMED)
 async def redeem_link(services: Serving, body: LinkBody) -> Any:
     """A token of the account that a sign-in link opens; the link works once. Browsers go on with `POST /session`."""
-    account, token, text = await accounts_of(services).redeem(body.secret)
+    account, token, text = await services.accounts.redeem(body.secret)
     return {
         "account": {"id": account.id, "name": account.name},
         "roles": sorted(token.roles),

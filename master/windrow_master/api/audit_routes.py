@@ -10,8 +10,8 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.paging import Cursor, Limit, page, read_number
-from windrow_master.audit.model import Head, Verdict, Wanted
-from windrow_master.store.model import AuditEntry
+from windrow_master.audit.model import Head, Verdict
+from windrow_master.store.model import AuditEntry, AuditQuery
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import parse_time, time_text
 
@@ -38,7 +38,7 @@ async def audit(
     """Who did what to which subject and why, the latest first. `action` may be a beginning: `host.`."""
     before = read_number(cursor)
     word = action.removesuffix("*") if action is not None else None
-    wanted = Wanted(subject, actor, word or None, _moment("since", since), _moment("until", until))
+    wanted = AuditQuery(subject, actor, word or None, _moment("since", since), _moment("until", until))
     found = await services.audit.list(wanted, before, limit + 1)
     return page(found, limit, _entry_json, lambda entry: str(entry.number))
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from windrow_master.api.deps import Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.out import Out, Time, described
+from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.model import MeasuredRound
 from windrow_proto.ids import HostId
 from windrow_proto.units import time_text
@@ -43,7 +44,7 @@ async def bandwidth(services: Serving, host_id: str, limit: Annotated[int, Query
     """What relays found of a host's line: a row for each round and region, the newest first. The newest round's median
     over all regions is the host's `bandwidth`, which its tier counts."""
     entry = services.fleet.entry(HostId(host_id))
-    found = await services.store.read(lambda uow: uow.bandwidths.of_host(entry.host.host_id, limit))
+    found = await services.store.read(lambda uow: uow[BandwidthRepository].of_host(entry.host.host_id, limit))
     return {"host_id": entry.host.host_id, "rounds": [_round_json(one) for one in found]}
 
 

@@ -6,13 +6,11 @@ from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api import out
-from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.out import Out, Page, Time
 from windrow_master.storage.model import Manifest
-from windrow_master.storage.transfer import CheckpointService
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import time_text
 
@@ -73,26 +71,20 @@ async def checkpoints(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
 ) -> Any:
     """The checkpoints that exist, the newest first: there are never more than a page."""
-    found = await _mover(services).list_cluster(principal, ClusterId(cluster_id))
+    found = await services.checkpoints.list_cluster(principal, ClusterId(cluster_id))
     return {"items": [checkpoint_json(one) for one in found[:limit]], "next_cursor": None}
 
 
 @router.post("/clusters/{cluster_id}/checkpoints", responses=out.described(SavedOut))
 async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save the newest whole checkpoint of running work; the answer comes when it exists."""
-    saved = await _mover(services).save_cluster(principal, ClusterId(cluster_id))
+    saved = await services.checkpoints.save_cluster(principal, ClusterId(cluster_id))
     return {"checkpoint": None if saved is None else checkpoint_json(saved)}
 
 
 @router.post("/clusters/{cluster_id}/checkpoints/restore", responses=out.described(RestoredOut))
 async def restore_checkpoint(services: Serving, principal: Asking, cluster_id: str, body: RestoreBody) -> Any:
     """Put the newest whole checkpoint of the cluster `source` into CKPT_DIR of this one's work."""
-    outcome = await _mover(services).restore_cluster(principal, ClusterId(cluster_id), ClusterId(body.source))
+    outcome = await services.checkpoints.restore_cluster(principal, ClusterId(cluster_id), ClusterId(body.source))
     passed = [{"step": one.step, "reason": one.reason} for one in outcome.passed]
     return {"step": outcome.step, "passed": passed}
-
-
-def _mover(services: Services) -> CheckpointService:
-    if services.checkpoints is None:
-        raise Unavailable("This Master has no link to hosts.")
-    return services.checkpoints

@@ -13,7 +13,6 @@ from windrow_master.api.paging import time_or_none
 from windrow_master.clusters.model import Volume
 from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX, VOLUMES_MAX
 from windrow_master.storage.volumes import VolumeView
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import time_text
 
@@ -127,7 +126,5 @@ async def delete_volume(services: Serving, principal: Asking, name: Name) -> Res
 @router.post("/clusters/{cluster_id}/volumes/save", responses=out.described(SavedVolumesOut))
 async def save_volumes(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save now what has changed in the volumes that this cluster writes; the answer comes when it is stored."""
-    if services.volume_course is None:
-        raise Unavailable("This Master has no link to hosts.")
     saved = await services.volume_course.save_now(principal, ClusterId(cluster_id))
     return {"volumes": [_kept_json(one) for one in saved]}

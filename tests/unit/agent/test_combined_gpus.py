@@ -15,7 +15,7 @@ from windrow_agent.gpu.combined import CombinedGpus
 from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.sysfs import SysfsGpus
-from windrow_master.verification import consistency
+from windrow_master.fleet.claims import consistency
 from windrow_proto.model import Inventory
 
 AMDS = "GPU-3b6f2c1d90a4e857"
