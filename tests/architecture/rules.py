@@ -112,9 +112,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
-        ("clusters", "jobs"),
-        ("clusters", "storage"),
-        ("storage", "jobs"),
         ("up", "app"),
     }
 )

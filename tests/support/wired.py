@@ -4,13 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.model import Network, NetworkMode
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.topology import Meeting, Sight
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
+from windrow_master.jobs import answers as job_answers
 from windrow_master.market.service import MarketService
+from windrow_master.storage import messages as storage_says
+from windrow_master.storage import volume_attachments
 from windrow_master.store.messages import Fact, Messages, Question
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -19,6 +23,8 @@ from windrow_proto.ports import Clock, Rng
 from windrow_proto.sealed import SealKey
 
 FACTS: Final[tuple[type[Fact], ...]] = (
+    cluster_says.VolumesAsked,
+    cluster_says.VolumesTaken,
     fleet_says.WorkloadReported,
     fleet_says.CommandChanged,
     fleet_says.ReceiptTaken,
@@ -35,6 +41,8 @@ NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     fleet_says.HasHad: False,
     fleet_says.Holds: False,
     fleet_says.ClusterOf: "",
+    cluster_says.IsOfJob: False,
+    storage_says.KeptByJobs: 0,
 }
 
 EVERY_HOST: Final = Network(NetworkMode.DIRECT, "their hosts are in one network")
@@ -118,7 +126,7 @@ class TestRentals:
 
 
 def hear(store: Store, clusters: ClusterService) -> None:
-    """Let clusters hear the fleet, as app/wiring.py has it."""
+    """Let clusters hear the fleet, and volumes and jobs the clusters, as app/wiring.py has it."""
     life, on = clusters.life, store.messages.on
     on(fleet_says.WorkloadReported, lambda uow, it: life.on_workload(uow, it.host_id, it.workload))
     on(fleet_says.CommandChanged, lambda uow, it: life.on_command(uow, it.row))
@@ -126,6 +134,10 @@ def hear(store: Store, clusters: ClusterService) -> None:
     on(fleet_says.LinkChanged, lambda uow, it: life.on_host_link(uow, it.host_id, it.state))
     on(fleet_says.SlotsLost, lambda uow, it: life.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
     answers(store, fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
+    on(cluster_says.VolumesAsked, volume_attachments.on_asked)
+    on(cluster_says.VolumesTaken, volume_attachments.on_taken)
+    answers(store, cluster_says.IsOfJob, job_answers.is_of_job)
+    answers(store, storage_says.KeptByJobs, job_answers.kept_bytes)
 
 
 class Rented:

@@ -26,6 +26,7 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.app import wiring_history
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
+from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet import messages as fleet_says
@@ -37,6 +38,7 @@ from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import MemberRole, Standing
 from windrow_master.identity.repository import AccountRepository
 from windrow_master.identity.service import IdentityService
+from windrow_master.jobs import answers as job_answers
 from windrow_master.jobs import retention as job_retention
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.service import JobService
@@ -55,6 +57,8 @@ from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import Keeping
 from windrow_master.records.service import RecordService
+from windrow_master.storage import messages as storage_says
+from windrow_master.storage import volume_attachments
 from windrow_master.storage.artefacts import ARTEFACTS_KEY, ArtefactService
 from windrow_master.storage.results import ResultService
 from windrow_master.storage.retention import RetentionService
@@ -547,6 +551,10 @@ def _register(parts: _Parts) -> None:
     messages.answer(fleet_says.HasHad, lambda uow, it: life.had(uow, it.host_id, it.workload_id))
     messages.answer(fleet_says.Holds, lambda uow, it: life.holds(uow, it.host_id, it.workload_id))
     messages.answer(fleet_says.ClusterOf, lambda uow, it: life.cluster_of(uow, it.host_id, it.workload_id))
+    messages.on(cluster_says.VolumesAsked, volume_attachments.on_asked)
+    messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
+    messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
+    messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
     wiring_history.introduce(parts.telemetry, parts.store)
 

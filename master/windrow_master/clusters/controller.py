@@ -11,13 +11,13 @@ from typing import Final
 
 from windrow_master.clusters import end_limits, images, reports
 from windrow_master.clusters.kinds import multi_host
+from windrow_master.clusters.messages import IsOfJob
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Results, Step, Workload, WorkPhase
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.states import HOLDING, ClusterEvent, Effect, noted, step
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
 from windrow_master.fleet.repository import CommandRepository, HostRepository
 from windrow_master.fleet.service import FleetService
-from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
@@ -366,7 +366,7 @@ class LifeDesk:
     def _order_rest(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
         """Order the end of what runs of a workload, whose log and files are brought in before the rest is cleared."""
         is_asked = workload.phase is WorkPhase.RUNNING and self._is_online(uow, workload.host_id)
-        if is_asked and not _is_of_job(uow, workload.cluster_id):  # which reads all jobs: asked last
+        if is_asked and not uow.ask(IsOfJob(workload.cluster_id)):  # which reads all jobs: asked last
             if workload.delete_command is None:
                 spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)
                 command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
@@ -412,11 +412,6 @@ class LifeDesk:
     def _subjects(self, uow: UnitOfWork, cluster: Cluster) -> tuple[str, ...]:
         hosts = tuple(workload.host_id for workload in uow[WorkloadRepository].of_cluster(cluster.cluster_id))
         return (cluster.cluster_id, cluster.account_id, *hosts)
-
-
-def _is_of_job(uow: UnitOfWork, cluster_id: ClusterId) -> bool:
-    """Whether a job brings in itself what this leaves."""
-    return any(attempt.cluster_id == cluster_id for job in uow[JobRepository].living() for attempt in job.attempts)
 
 
 def _why(row: CommandRow) -> str:

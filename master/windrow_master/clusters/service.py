@@ -13,6 +13,7 @@ from windrow_master.clusters import end_limits, environments, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
+from windrow_master.clusters.messages import IsOfJob, VolumesAsked, VolumesTaken
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -36,14 +37,12 @@ from windrow_master.fleet.model import DesiredWorkload, LinkState
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
-from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market.model import Offer
 from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
-from windrow_master.storage import volume_attachments
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
@@ -117,7 +116,7 @@ class ClusterService:
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
-            volume_attachments.check(uow, principal.account_id, request.volumes)
+            uow.publish(VolumesAsked(principal.account_id, request.volumes))
             answer = self._starter.placed(uow, principal.account_id, request)
             balance = self._market.balance(uow, principal.account_id)
             proofs_on: tuple[HostId, ...] = ()
@@ -202,7 +201,7 @@ class ClusterService:
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
             self._check_waited(uow, principal, asked)
-            volume_attachments.claim(uow, principal.account_id, asked.volumes, cluster_id)
+            uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
             found = self._starter.placed(uow, principal.account_id, asked, is_proof)
             if isinstance(found, Refusal):
                 raise _refused(found)
@@ -241,7 +240,7 @@ class ClusterService:
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             stopping.check_stop(cluster)
-            if any(attempt.cluster_id == cluster_id for job in uow[JobRepository].living() for attempt in job.attempts):
+            if uow.ask(IsOfJob(cluster_id)):
                 raise Conflict("It is a job's, which ends with it: cancel the job instead.", subject=cluster_id)
             operation = self._asked(uow, principal, cluster_id, STOP_KIND)
             after = self.life.stop(uow, cluster, principal.actor)
@@ -271,7 +270,7 @@ class ClusterService:
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
             self._check_waited(uow, principal, asked)
-            volume_attachments.claim(uow, cluster.account_id, asked.volumes, cluster_id)
+            uow.publish(VolumesTaken(cluster.account_id, asked.volumes, cluster_id))
             found = self._starter.placed(uow, cluster.account_id, asked)
             if isinstance(found, Refusal):
                 raise _refused(found)

@@ -11,7 +11,7 @@ from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState,
 from windrow_master.jobs.tables import jobs
 from windrow_master.store.prepared import Found, Made, page
 from windrow_master.store.repository import Repository
-from windrow_proto.ids import AccountId
+from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.volumes import Mount
 
 _APART: Final = ("request_key", "request_sha256", "kept_bytes")
@@ -61,6 +61,10 @@ class JobRepository(Repository):
         if before is not None:
             query = query.where(jobs.c.job_id < before)
         return page(self._connection, query, _job, limit)
+
+    def living_of_cluster(self, cluster_id: ClusterId) -> Job | None:
+        """The job that has not ended and made this cluster for one of its attempts; None: there is none."""
+        return next((job for job in self.living() if any(one.cluster_id == cluster_id for one in job.attempts)), None)
 
     def living(self) -> Sequence[Job]:
         """Whatever has not ended, the oldest first."""

@@ -17,13 +17,12 @@ import structlog
 
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
-from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import again, ends_alone
 from windrow_master.storage.artefact_repository import ArtefactRepository
 from windrow_master.storage.folder_store import FolderStore
+from windrow_master.storage.messages import KeptByJobs
 from windrow_master.storage.model import ARTEFACT_BYTES_MAX, Artefact, ObjectKey, Usage, object_key
 from windrow_master.storage.object_store import ObjectStore, capped
-from windrow_master.storage.retention_rules import KEPT_NS
 from windrow_master.storage.s3_store import S3Settings, S3Store
 from windrow_master.storage.sealing import Tally, opened, sealed
 from windrow_master.storage.uploads import QUOTA_BYTES, Uploads
@@ -306,8 +305,7 @@ def taken(uow: UnitOfWork, account_id: AccountId) -> tuple[int, int]:
     """How many artefacts an account has, and what counts against its quota: their bytes, those of its volumes, and
     those of the folders, logs and files that its jobs keep."""
     count, size = uow[ArtefactRepository].used(account_id)
-    of_jobs = uow[JobRepository].kept_bytes(account_id, uow.now_wall_ns - KEPT_NS)
-    return count, size + uow[VolumeRepository].used(account_id) + of_jobs
+    return count, size + uow[VolumeRepository].used(account_id) + uow.ask(KeptByJobs(account_id))
 
 
 def _known(keys: Sequence[ObjectKey], uow: UnitOfWork) -> frozenset[ObjectKey]:

@@ -16,12 +16,12 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from windrow_master.clusters.messages import IsOfJob
 from windrow_master.clusters.model import Cluster, ClusterPhase, Results, Workload, WorkPhase
 from windrow_master.clusters.reports import has_results, is_given_up
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
-from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import GIVEN_UP, Boundary, again
 from windrow_master.network.tar import TarSieve
 from windrow_master.network.workload_io import WorkAccess
@@ -297,12 +297,11 @@ def _due(uow: UnitOfWork) -> Sequence[tuple[Workload, Cluster]]:
     ended = uow[WorkloadRepository].with_results()
     if not ended:
         return ()
-    of_jobs = {attempt.cluster_id for job in uow[JobRepository].living() for attempt in job.attempts}
     found = []
     for workload in ended:
         cluster = uow[ClusterRepository].get(workload.cluster_id)
         is_over = cluster is not None and (cluster.ended_at_ns is not None or cluster.phase is ClusterPhase.DELETING)
-        if cluster is not None and is_over and cluster.cluster_id not in of_jobs:
+        if cluster is not None and is_over and not uow.ask(IsOfJob(cluster.cluster_id)):
             found.append((workload, cluster))
     return found
 
