@@ -195,7 +195,7 @@ class LoadAgent:
 
     async def telemetry(self, batches: Iterable[int], together: int = TOGETHER) -> None:
         """Send these of the batches as credits allow, at most so many in a message; those that go together are a
-        backlog and say so, as the agent's (windrow_agent/outbox.py: what was not sent when it was born is not live)."""
+        backlog and say so, as the agent's outbox does: what was not sent when it was born is not live."""
         self._together = together
         for batch in batches:
             number = self._offer(Lane.TELEMETRY, Kind.TELEMETRY, self._bodies[batch], is_live=together == 1)

@@ -12,13 +12,13 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from windrow_master.app import logs, serving, wiring
 from windrow_master.app.main import open_doors, serve, write_cli
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.config import Config, from_process
+from windrow_master.fleet.messages import CommandChanged
 from windrow_master.fleet.model import CommandRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.clock import SystemClock, SystemRng
@@ -31,15 +31,13 @@ ANSWER_S = 30.0
 class Issuer:
     """Issues commands and waits for what becomes of them."""
 
-    def __init__(self, opened: Rooms) -> None:
+    def __init__(self, opened: Master) -> None:
         self._opened = opened
         self._ended: dict[CommandId, float] = {}
         self._waiting: dict[CommandId, asyncio.Future[float]] = {}
-        told = opened.fleet.ports.on_command
-        opened.fleet.ports.on_command = lambda uow, row: self._on_command(told, uow, row)
+        opened.store.messages.on(CommandChanged, lambda uow, it: self._on_command(uow, it.row))
 
-    def _on_command(self, told: Callable[[UnitOfWork, CommandRow], None], uow: UnitOfWork, row: CommandRow) -> None:
-        told(uow, row)
+    def _on_command(self, uow: UnitOfWork, row: CommandRow) -> None:
         if row.is_done:
             uow.after_commit(lambda: self._end(row.command_id))
 
@@ -99,7 +97,7 @@ class Issuer:
         return {"done": len(times), **took, "call_ms": [call for call, _ in times]}
 
 
-async def _serve(config: Config, opened: Rooms, doors: Any) -> None:
+async def _serve(config: Config, opened: Master, doors: Any) -> None:
     issuer = Issuer(opened)
 
     async def obey() -> None:

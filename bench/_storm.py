@@ -1,7 +1,7 @@
 """The hosts of `relay`'s cold storm: all want in at the same moment, by the agent's own dialling, from own addresses.
 
 Nothing of an agent but how it finds and keeps its Access: what is told there is one frame, and its echo. Whom to dial,
-how long to wait, and when to come back is the shipped agent's (`Home`); what dials for it is either the shipped
+how long to wait, and when to come back is the agent's (`AccessConnector`); what dials for it is either the shipped
 dialler, or one that costs a fraction of it and shows an Access the same (bench/_dialer.py).
 
 `python -m bench._storm FOLDER` obeys lines of JSON on its standard input and answers each with one:
@@ -22,7 +22,7 @@ import structlog
 
 from bench._dialer import LeanDialer
 from bench._streams import frame_of, identity_of
-from windrow_agent.dialling import Home
+from windrow_agent.link.access_connector import AccessConnector
 from windrow_proto import link_grpc
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.ids import AccessId, HostId
@@ -84,7 +84,9 @@ class Storm:
                     self.held -= 1
 
             counted = Counted(dialer, self)
-            await Home(HostId(f"host_{number:032x}"), counted, clock, rng, RegionMap(1, (point,)), serve).run()
+            await AccessConnector(
+                HostId(f"host_{number:032x}"), counted, clock, rng, RegionMap(1, (point,)), serve
+            ).run()
 
         for number, dialer in enumerate(self._dialers, 1):
             tasks.create_task(one(number - 1, dialer))

@@ -33,7 +33,7 @@ from bench._wire import Traffic, Wire
 from tests.provision import daemon_answers
 from tests.support.rental import Renter, local_image
 from tests.support.stack import Stack, stack, wait_for
-from windrow_agent.spool import SpoolCaps
+from windrow_agent.link.spool import SpoolCaps
 from windrow_proto.units import SECOND
 
 SECONDS, SECONDS_MIN = 600.0, 40.0

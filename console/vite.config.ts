@@ -1,4 +1,4 @@
-// How the console is built: one page, hashed assets, nothing inline, so that the Master's strict CSP holds.
+// The build: one page, hashed assets, nothing inline, as the Master's strict CSP wants it.
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
@@ -10,13 +10,19 @@ const named: Plugin = {
     order: "post",
     handler: (_, { bundle }) => {
       const files = Object.values(bundle ?? {});
-      const first = files.flatMap((file) => (file.type === "chunk" && (file.name === "libraries" || file.name === "main") ? [file.fileName] : []));
-      return first.map((file) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: `/${file}` }, injectTo: "head" as const }));
+      const first = files.flatMap((file) =>
+        file.type === "chunk" && (file.name === "libraries" || file.name === "main") ? [file.fileName] : [],
+      );
+      return first.map((file) => ({
+        tag: "link",
+        attrs: { rel: "modulepreload", crossorigin: true, href: `/${file}` },
+        injectTo: "head" as const,
+      }));
     },
   },
 };
 
-const master = process.env["WINDROW_URL"] ?? "http://127.0.0.1:8000";
+const master = process.env.WINDROW_URL ?? "http://127.0.0.1:8000";
 
 export default defineConfig({
   plugins: [react(), named],
@@ -28,7 +34,8 @@ export default defineConfig({
     rollupOptions: {
       output: {
         // Libraries change more seldom than our own pages: a browser keeps them across upgrades.
-        manualChunks: (id: string) => (id.includes("/node_modules/") ? (id.includes("uplot") ? "charts" : "libraries") : undefined),
+        manualChunks: (id: string) =>
+          id.includes("/node_modules/") ? (id.includes("uplot") ? "charts" : "libraries") : undefined,
       },
     },
   },

@@ -83,7 +83,9 @@ def _build(root: Path) -> bool:
 
 
 def _check(root: Path) -> bool:
-    return _try(root, "types", ["node", "node_modules/typescript/bin/tsc", "--noEmit"])
+    lint = ["node", "node_modules/@biomejs/biome/bin/biome", "ci", "--error-on-warnings", "."]
+    types = ["node", "node_modules/typescript/bin/tsc", "--noEmit"]
+    return _try(root, "format and lint", lint) and _try(root, "types", types)
 
 
 def _test(root: Path) -> bool:

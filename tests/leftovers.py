@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from windrow_agent.core import egress
-from windrow_agent.runtimes import limits
+from windrow_agent.runtimes import cgroups
 
 ASK_S: Final = 20
 PATIENCE_S: Final = 20.0
@@ -86,7 +86,7 @@ def here() -> Found:
     ):
         with contextlib.suppress(OSError):
             found |= {(kind, f"{folder}/{name}") for name in os.listdir(folder) if kind != "file" or _is_ours(name)}
-    for parent in limits.find().folders.values():
+    for parent in cgroups.find().folders.values():
         found |= {("control group", str(path)) for path in parent.glob("windrow-work*")}
     found |= {("container", one) for one in _said("docker", "ps", "--all", "--format={{.Names}}")}
     found |= {("volume", one) for one in _said("docker", "volume", "ls", "--format={{.Name}}")}

@@ -4,14 +4,18 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from tests.master_support import SeededRng
+from tests.support.wired import AccessKeys, fleet_on, forget_messages
 from tests.trunk_support import FakeAccess, FakeAgent
-from windrow_master.fleet.service import FleetService
-from windrow_master.link.hub import HubPorts, LinkHub
+from windrow_master.fleet.messages import ReceiptTaken
+from windrow_master.link.accesses import Accesses
+from windrow_master.link.hub import LinkHub
+from windrow_master.link.routes import Routes
 from windrow_master.store.executors import InlineExecutor, ThreadExecutor
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.clock import SystemClock
 from windrow_proto.disk_memory import MemoryDisk
+from windrow_proto.errors import Unavailable
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.keys import SigningKey
 from windrow_proto.link_memory import MemoryNetwork, Weather
@@ -21,6 +25,10 @@ HOST = HostId("host_1")
 MASTER = SigningKey.generate()
 ACCESS_KEY = SigningKey.generate()
 ADDRESS = "master:7444"
+
+
+async def no_service(cluster_id, port):
+    raise Unavailable("This Master has no services.")
 
 
 class Master:
@@ -38,9 +46,10 @@ class Master:
 
     async def start(self, tasks):
         self.store = Store.open(self.directory, self.clock, SeededRng(), executor=ThreadExecutor())
-        self.fleet = FleetService(self.store, self.clock, SeededRng())
-        self.fleet.ports.access_public = lambda uow, access_id: ACCESS_KEY.public if access_id == "access_1" else None
-        self.fleet.ports.on_receipt = lambda uow, host, receipt, sealed: self.receipts.append(receipt)
+        forget_messages(self.store)
+        self.keys = AccessKeys(access_1=ACCESS_KEY.public)
+        self.fleet = fleet_on(self.store, self.clock, SeededRng(), self.keys)
+        self.store.messages.on(ReceiptTaken, lambda uow, it: self.receipts.append(it.receipt))
         self.fleet.start()
         self.telemetry = TelemetryService(
             self.disk,
@@ -50,13 +59,37 @@ class Master:
             log_executor=ThreadExecutor(1),
             view_executor=InlineExecutor(),
         )
-        ports = HubPorts(host_facts=self.host_facts)
-        self.hub = LinkHub(self.fleet, self.telemetry, self.clock, epoch=self.store.epoch, signing=MASTER, ports=ports)
+        self.routes, self.drained = Routes(self.fleet.presence), set[str]()
+        self.hub = LinkHub(
+            self.fleet,
+            self.telemetry,
+            self.clock,
+            epoch=self.store.epoch,
+            signing=MASTER,
+            accesses=Accesses({}, self.clock, lambda access_id: access_id in self.drained),
+            routes=self.routes,
+            identities=self,
+            renewals=lambda: self.renewals(),
+            open_service=no_service,
+            on_welcome=lambda *welcomed: None,
+        )
         self.server = await self.network.serve_trunk(ADDRESS, self.hub)
         self.tasks = [tasks.create_task(self.hub.run()), tasks.create_task(self.fleet.run())]
 
     async def host_facts(self, host_id):
         return self.facts.get(host_id)
+
+    async def generations_used(self, heard):
+        """Nobody writes them down."""
+
+    async def generation_found(self, host_id, generation, not_after_ns):
+        """Nobody writes it down."""
+
+    def forgetting(self):
+        return ": join again."
+
+    async def renewals(self):
+        return {}
 
     async def join(self, agent, **facts):
         self.facts[agent.host_id] = agent.facts(**facts)

@@ -1,4 +1,4 @@
-"""`windrow-agent`, and `python -m windrow_agent`: loads the Agent and runs it."""
+"""`windrow-agent`, and `python -m windrow_agent`: loads the agent and runs it."""
 
 import sys
 
@@ -8,7 +8,7 @@ from windrow_proto.endure import loading
 def main() -> None:
     """The daemon's entry point; exits with its status."""
     with loading():
-        from windrow_agent.main import main as run
+        from windrow_agent.app.main import main as run
     sys.exit(run())
 
 

@@ -1,4 +1,4 @@
-"""Where calls that may block are made: one owned daemon thread, or right here for what is simulated.
+"""Makes calls that may block: on one owned daemon thread, or right here for what is simulated.
 
 A thread stuck in a driver cannot be stopped; being a daemon it does not keep the process alive either.
 `to_its_end` is for the other kind of call, which makes something that somebody must be able to take away again.
@@ -73,7 +73,7 @@ class ThreadRunner:
         return await future
 
     def at_once(self, work: Callable[[], T]) -> "asyncio.Future[T] | None":
-        """It takes a thread."""
+        """None: a call needs the thread."""
         return None
 
     def close(self) -> None:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.clusters.service import ClusterService
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.identity import decide
 from windrow_master.identity.model import Account, AccountState, ApiToken, Principal, Role, SignInLink
+from windrow_master.identity.repository import AccountRepository, SignInLinkRepository
 from windrow_master.identity.service import CA_HASH_HEX, IdentityService
 from windrow_master.identity.sessions import SECRET_CHARS_MAX, TOKEN_LIFE_NS_MAX, new_secret
 from windrow_master.jobs.service import JobService
@@ -75,11 +77,11 @@ class AccountService:
             raise InvalidInput("roles: an account has at least one role.")
 
         def add(uow: UnitOfWork) -> tuple[AccountView, MadeLink]:
-            if uow.accounts.by_name(name) is not None:
+            if uow[AccountRepository].by_name(name) is not None:
                 said = f"There is an account {name} already. Take another name, or make a new link for this one."
                 raise Conflict(said, subject=name)
             account = Account(AccountId(uow.mint("account")), name, roles, uow.now_wall_ns)
-            uow.accounts.add(account)
+            uow[AccountRepository].add(account)
             fields = {"name": name, "roles": ",".join(sorted(roles))}
             uow.audit(principal.actor, "account.make", account.id, fields=fields)
             uow.event("account.made", (account.id,), f"The account {name} was added", fields, principal.actor)
@@ -94,7 +96,7 @@ class AccountService:
 
         def read(uow: UnitOfWork) -> list[AccountView]:
             def rows(last: Account | None, size: int) -> Sequence[Account]:
-                found = uow.accounts.list(after if last is None else last.id, size + 1)
+                found = uow[AccountRepository].list(after if last is None else last.id, size + 1)
                 return [account for account in found if account.id != PROOF_ACCOUNT][:size]
 
             return page_alone("account_view", rows, lambda account: self._view(uow, account), limit)
@@ -122,7 +124,7 @@ class AccountService:
 
         def make(uow: UnitOfWork) -> tuple[AccountView, MadeLink]:
             account = _load(uow, wanted)
-            first = uow.accounts.first()
+            first = uow[AccountRepository].first()
             decide.check_opens(principal, account, is_first=first is not None and account.id == first.id)
             if account.state is AccountState.SUSPENDED:
                 raise Conflict(f"The account {account.name} is suspended. Resume it first.", subject=account.id)
@@ -137,13 +139,13 @@ class AccountService:
         digest = hashlib.sha256(secret.encode()).digest()
 
         def redeem(uow: UnitOfWork) -> tuple[Account, ApiToken, str]:
-            link = uow.sign_in_links.by_hash(digest)
-            account = uow.accounts.get(link.account_id) if link is not None else None
+            link = uow[SignInLinkRepository].by_hash(digest)
+            account = uow[AccountRepository].get(link.account_id) if link is not None else None
             if link is None or account is None or link.used_at_ns is not None or uow.now_wall_ns >= link.expires_at_ns:
                 raise Unauthenticated(_REFUSED)
             if account.state is AccountState.SUSPENDED:
                 raise Forbidden(f"The account {account.name} is suspended. Ask an operator of this market.")
-            uow.sign_in_links.use(link.id, uow.now_wall_ns)
+            uow[SignInLinkRepository].use(link.id, uow.now_wall_ns)
             actor = f"account/{account.id}"
             uow.audit(actor, "account.sign_in", account.id, fields={"link": link.id})
             token, text = self._identity.issue_token(
@@ -160,15 +162,15 @@ class AccountService:
 
         def stop(uow: UnitOfWork) -> AccountView:
             account = _load(uow, wanted)
-            first = uow.accounts.first()
+            first = uow[AccountRepository].first()
             if account.id == principal.account_id or (first is not None and account.id == first.id):
                 raise Conflict("Your own account and the first one cannot be suspended.", subject=account.id)
             if account.state is AccountState.SUSPENDED:
                 return self._view(uow, account)
             account = replace(account, suspended_at_ns=uow.now_wall_ns)
-            uow.accounts.suspend(account.id, account.suspended_at_ns)
-            uow.sign_in_links.forget(account.id)
-            uow.sign_in_links.forget_made_by(account.id)
+            uow[AccountRepository].suspend(account.id, account.suspended_at_ns)
+            uow[SignInLinkRepository].forget(account.id)
+            uow[SignInLinkRepository].forget_made_by(account.id)
             uow.audit(principal.actor, "account.suspend", account.id, reason)
             said = f"The account {account.name} was suspended" + (f": {reason}" if reason else "")
             uow.event("account.suspended", (account.id,), said, actor=principal.actor)
@@ -186,7 +188,7 @@ class AccountService:
             account = _load(uow, wanted)
             if account.state is AccountState.SUSPENDED:
                 account = replace(account, suspended_at_ns=None)
-                uow.accounts.suspend(account.id, None)
+                uow[AccountRepository].suspend(account.id, None)
                 uow.audit(principal.actor, "account.resume", account.id)
                 said = f"The account {account.name} may sign in again"
                 uow.event("account.resumed", (account.id,), said, actor=principal.actor)
@@ -201,7 +203,7 @@ class AccountService:
         reason = "its account was suspended"
         self._jobs.end_all(uow, account.id, reason, actor)
         self._clusters.end_all(uow, account.id, reason, actor)
-        for host in uow.hosts.of_owner(account.id):
+        for host in uow[HostRepository].of_owner(account.id):
             with suppress(Conflict):  # it is quarantined or retired, which is less already
                 self._fleet.hosts.decide(uow, host.host_id, AdminEvent.DRAIN, actor, "its owner's account is suspended")
 
@@ -209,9 +211,9 @@ class AccountService:
         secret = f"{LINK_PREFIX}{new_secret(uow)}.{self._identity.ca_sha256[:CA_HASH_HEX]}"
         digest = hashlib.sha256(secret.encode()).digest()
         until = min(uow.now_wall_ns + LINK_LIFE_NS, principal.expires_at_ns)
-        uow.sign_in_links.forget(account.id)
+        uow[SignInLinkRepository].forget(account.id)
         link = SignInLink(uow.mint("link"), account.id, digest, uow.now_wall_ns, until, made_by=principal.token_id)
-        uow.sign_in_links.add(link)
+        uow[SignInLinkRepository].add(link)
         uow.audit(principal.actor, "account.link", account.id, fields={"link": link.id})
         return MadeLink(secret, until)
 
@@ -220,7 +222,7 @@ class AccountService:
 
 
 def _load(uow: UnitOfWork, wanted: str) -> Account:
-    account = uow.accounts.get(AccountId(wanted)) or uow.accounts.by_name(wanted)
+    account = uow[AccountRepository].get(AccountId(wanted)) or uow[AccountRepository].by_name(wanted)
     if account is None or account.id == PROOF_ACCOUNT:
         raise NotFound("There is no such account. `windrow account ls` lists them.", subject=wanted[:64])
     return account

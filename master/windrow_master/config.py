@@ -183,11 +183,6 @@ def is_database_shared(environment: Mapping[str, str]) -> bool:
     return (_secret("WINDROW_DATABASE_URL", environment) or "").startswith(POSTGRESQL_PREFIX)
 
 
-def with_password(password: str) -> dict[str, str]:
-    """What a program of PostgreSQL gets of this process's environment, and the password where there is one."""
-    return {**os.environ, **({"PGPASSWORD": password} if password else {})}
-
-
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """What a daemon that is no Master gets of a Master's environment."""
     return {name: value for name, value in environment.items() if name not in SECRETS}

@@ -10,8 +10,6 @@ import grimp
 from tests.architecture import rules
 from tests.architecture.tree import MEMBERS, ROOT, dotted, members
 
-WIRING = "master/windrow_master/app/wiring"
-
 
 def lone_files(root: Path) -> list[str]:
     """Folders of code that hold one module and nothing below: the module could stand one floor up."""
@@ -39,17 +37,18 @@ def circles(package: str) -> list[tuple[str, ...]]:
     return [tuple(sorted(one.rpartition(".")[2] for one in left))] if left else []
 
 
-def late_assignments(root: Path) -> list[str]:
-    """What the wiring assigns to fields of objects after it has made them."""
-    return [
-        f"{module.where}:{node.lineno} {name}"
-        for module in members(root)
-        if module.where.startswith(WIRING)
-        for node in ast.walk(module.syntax)
-        if isinstance(node, ast.Assign)
-        for name in map(dotted, node.targets)
-        if "." in name and not name.startswith("self.")
-    ]
+def foreign_repositories(root: Path) -> Counter[str]:
+    """Uses of a repository by another package than its own, `uow[Repository]` each, as pairs of packages."""
+    found: Counter[str] = Counter()
+    for module in members(root):
+        here, own = module.name.split(".")[1:2], dict[str, str]()
+        for node in ast.walk(module.syntax):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("repository"):
+                own |= {alias.asname or alias.name: str(node.module).split(".")[1] for alias in node.names}
+        for node in ast.walk(module.syntax):
+            if isinstance(node, ast.Subscript) and dotted(node.slice) in own and [own[dotted(node.slice)]] != here:
+                found[f"{here[0]} -> {own[dotted(node.slice)]}"] += 1
+    return found
 
 
 def figures(root: Path) -> Iterator[tuple[str, str]]:
@@ -58,14 +57,19 @@ def figures(root: Path) -> Iterator[tuple[str, str]]:
     for module in members(root):
         lines[module.where.split("/")[0]] += module.lines
     yield "product lines of Python", f"{sum(lines.values()):,} ({', '.join(f'{m} {lines[m]:,}' for m in MEMBERS)})"
-    upward = Counter(f"{here} -> {there}" for here, there, _ in rules.upward(root))
-    pairs = ", ".join(f"{pair} {count}" for pair, count in upward.most_common())
-    yield "imports that run up the floors", f"{sum(upward.values())} in {len(upward)} pairs: {pairs}"
-    found = circles("windrow_master")
-    yield "circles of packages in the Master", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
+    for package in rules.FLOORS_OF:
+        upward = Counter(f"{here} -> {there}" for here, there, _ in rules.upward(root, package))
+        pairs = ", ".join(f"{pair} {count}" for pair, count in upward.most_common())
+        said = f"{sum(upward.values())} in {len(upward)} pairs" + (f": {pairs}" if upward else "")
+        yield f"imports that run up the floors of {package}", said
+        found = circles(package)
+        yield f"circles of packages in {package}", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
+    foreign = foreign_repositories(root)
+    uses = ", ".join(f"{pair} {count}" for pair, count in foreign.most_common())
+    yield "uses of another package's repository", f"{sum(foreign.values())}: {uses}"
     lone = lone_files(root)
     yield "folders with a lone file", f"{len(lone)}" + (f": {', '.join(lone)}" if lone else "")
-    yield "assignments after construction in the wiring", str(len(late_assignments(root)))
+    yield "assignments after construction in the wiring", str(len(rules.late_assignments(root)))
 
 
 if __name__ == "__main__":

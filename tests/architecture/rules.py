@@ -8,14 +8,18 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tests.architecture.tree import Module, attributes, calls, imports, members, raised_in_groups
+from tests.architecture.tree import Module, attributes, calls, dotted, imports, members, raised_in_groups
 
 ADAPTERS: dict[str, tuple[str, ...]] = {
     "pynvml": ("agent/windrow_agent/gpu/nvml.py",),
-    "psutil": ("agent/windrow_agent/host.py",),
+    "psutil": ("agent/windrow_agent/host/psutil_reader.py",),
     "docker": ("agent/windrow_agent/runtimes/docker.py", "agent/windrow_agent/runtimes/images.py"),
     "duckdb": ("master/windrow_master/telemetry/duckdb_view.py", "master/windrow_master/telemetry/parquet.py"),
-    "sqlalchemy": ("master/windrow_master/store/*",),
+    "sqlalchemy": (
+        "master/windrow_master/store/*",
+        "master/windrow_master/*/tables.py",
+        "master/windrow_master/*/*repository.py",
+    ),
     "redis": ("master/windrow_master/store/bus_redis.py",),
     "alembic": ("master/windrow_master/store/*",),
     "fastapi": ("master/windrow_master/api/*",),
@@ -33,7 +37,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
         "proto/windrow_proto/sealed.py",
         "proto/windrow_proto/tunnel_seal.py",
         "master/windrow_master/identity/authority.py",
-        "agent/windrow_agent/onboard.py",
+        "agent/windrow_agent/app/doctor.py",
         "sdk/windrow/link.py",
         "sdk/windrow/seal.py",
     ),
@@ -79,6 +83,8 @@ EVER_PURE = (
 )
 """Modules that may never lose the word."""
 
+WIRING = ("master/windrow_master/app/wiring*.py", "master/windrow_master/app/main.py")
+
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("loops", "proxies", "shares", "sift"),
     ("store",),
@@ -106,17 +112,29 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
-        # store knows the rows of all packages until each owns its tables and its repository
-        *(("store", owner) for owner in ("accesses", "acceptance", "audit", "clusters", "fleet", "identity", "jobs")),
-        *(("store", owner) for owner in ("config", "market", "records")),
-        ("fleet", "verification"),
-        ("clusters", "network"),
-        ("clusters", "storage"),
-        ("storage", "jobs"),
         ("up", "app"),
     }
 )
 """Imports that run up the floors and are still to be turned around; one that is gone has to go from here, too."""
+
+AGENT_FLOORS: tuple[tuple[str, ...], ...] = (
+    ("loops", "release", "threads"),
+    ("core",),
+    ("gpu",),
+    ("challenge", "host"),
+    ("runtimes",),
+    ("link", "overlay"),
+    ("report", "storage"),
+    ("workloads",),
+    ("app",),
+    ("__main__",),
+)
+"""Likewise of the agent."""
+
+AGENT_UPWARD: frozenset[tuple[str, str]] = frozenset()
+
+FLOORS_OF = {"windrow_master": (FLOORS, UPWARD), "windrow_agent": (AGENT_FLOORS, AGENT_UPWARD)}
+"""The floors of each distribution that has declared them, and its imports that still run up."""
 
 
 def adapters(root: Path) -> list[str]:
@@ -173,26 +191,32 @@ def lost_promises(root: Path) -> list[str]:
 
 
 def upward_imports(root: Path) -> list[str]:
-    """Imports of the Master that run up the floors, and packages that stand on none."""
-    return [said for here, there, said in upward(root) if (here, there) not in UPWARD]
+    """Imports that run up the floors of their distribution, and packages that stand on none."""
+    return [
+        said
+        for package, (_, known) in FLOORS_OF.items()
+        for here, there, said in upward(root, package)
+        if (here, there) not in known
+    ]
 
 
-def upward(root: Path) -> list[tuple[str, str, str]]:
-    """All of them, each as importing package, imported package and a sentence."""
-    floor = {name: number for number, names in enumerate(FLOORS) for name in names}
+def upward(root: Path, package: str) -> list[tuple[str, str, str]]:
+    """All such imports of one distribution, each as importing package, imported package and a sentence."""
+    floors = FLOORS_OF[package][0]
+    floor = {name: number for number, names in enumerate(floors) for name in names}
     found = list[tuple[str, str, str]]()
     for module in members(root):
         here = _package(module.name)
-        if not module.name.startswith("windrow_master.") or not here:
+        if not module.name.startswith(f"{package}.") or not here:
             continue
         if here not in floor:
             found.append((here, "", f"{module.where} is in {here}, which stands on no floor"))
             continue
         for item in imports(module):
             there = _package(item.name)
-            if not item.is_of("windrow_master") or there in {"", here}:
+            if not item.is_of(package) or there in {"", here}:
                 continue
-            if floor.get(there, len(FLOORS)) >= floor[here]:
+            if floor.get(there, len(floors)) >= floor[here]:
                 found.append(
                     (here, there, f"{module.where}:{item.line} imports {item.name}, which is not below {here}")
                 )
@@ -200,9 +224,22 @@ def upward(root: Path) -> list[tuple[str, str, str]]:
 
 
 def _package(name: str) -> str:
-    """Of the Master; "" for its own attributes, as its version."""
+    """The package below a distribution's own; "" for attributes of that, as its version."""
     found = [*name.split("."), "", ""][1]
     return "" if found.startswith("__version") else found
+
+
+def late_assignments(root: Path) -> list[str]:
+    """What the wiring assigns to fields of objects after it has made them: it belongs to their constructors."""
+    return [
+        f"{module.where}:{node.lineno} assigns {name} after construction"
+        for module in members(root)
+        if _matches(module.where, WIRING)
+        for node in ast.walk(module.syntax)
+        if isinstance(node, ast.Assign)
+        for name in map(dotted, node.targets)
+        if "." in name and not name.startswith("self.")
+    ]
 
 
 def relative_imports(root: Path) -> list[str]:

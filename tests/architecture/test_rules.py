@@ -16,6 +16,7 @@ RULES: list[Rule] = [
     rules.impurities,
     rules.lost_promises,
     rules.upward_imports,
+    rules.late_assignments,
     rules.relative_imports,
     rules.grouped_raises,
 ]
@@ -32,12 +33,12 @@ def pure(code: str) -> str:
 
 
 BREACHES = [
-    (rules.adapters, "agent/windrow_agent/service.py", "import pynvml"),
+    (rules.adapters, "agent/windrow_agent/app/service.py", "import pynvml"),
     (rules.adapters, "agent/windrow_agent/core/sampling.py", "def read():\n    from psutil import cpu_percent"),
     (rules.adapters, "master/windrow_master/fleet/service.py", "import sqlalchemy.orm"),
     (rules.adapters, "master/windrow_master/telemetry/service.py", "import duckdb"),
     (rules.adapters, "sdk/windrow/cli/main.py", "import httpx2"),
-    (rules.environment_readers, "agent/windrow_agent/service.py", "import os\nHOME = os.environ['HOME']"),
+    (rules.environment_readers, "agent/windrow_agent/app/service.py", "import os\nHOME = os.environ['HOME']"),
     (rules.environment_readers, "sdk/windrow/cli/main.py", "from os import environ"),
     (rules.environment_readers, "access/windrow_access/main.py", "import os\nos.getenv('PORT')"),
     (rules.impurities, "proto/windrow_proto/session.py", pure("import time")),
@@ -61,7 +62,9 @@ BREACHES = [
     (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.market import prices"),
     (rules.upward_imports, "master/windrow_master/identity/service.py", "from windrow_master.audit import model"),
     (rules.upward_imports, "master/windrow_master/thoughts/service.py", "NEW = True"),
-    (rules.relative_imports, "agent/windrow_agent/service.py", "from . import host"),
+    (rules.upward_imports, "agent/windrow_agent/link/outbox.py", "from windrow_agent.workloads import manager"),
+    (rules.late_assignments, "master/windrow_master/app/main.py", "fleet.ports.on_ban = print"),
+    (rules.relative_imports, "agent/windrow_agent/app/service.py", "from . import host"),
     (
         rules.grouped_raises,
         "sdk/windrow/line.py",
@@ -79,14 +82,16 @@ def test_a_planted_breach_is_caught(rule: Rule, where: str, code: str, tmp_path:
 
 PERMITTED = [
     (rules.adapters, "agent/windrow_agent/gpu/nvml.py", "import pynvml"),
-    (rules.adapters, "master/windrow_master/store/tables_fleet.py", "from sqlalchemy import Table"),
-    (rules.environment_readers, "agent/windrow_agent/config.py", "import os\nHOME = os.environ['HOME']"),
-    (rules.impurities, "agent/windrow_agent/service.py", "import asyncio"),
+    (rules.adapters, "master/windrow_master/fleet/tables.py", "from sqlalchemy import Table"),
+    (rules.environment_readers, "agent/windrow_agent/app/config.py", "import os\nHOME = os.environ['HOME']"),
+    (rules.impurities, "agent/windrow_agent/app/service.py", "import asyncio"),
     (rules.impurities, "master/windrow_master/fleet/service.py", "import asyncio"),
     (rules.impurities, "master/windrow_master/fleet/tiers.py", pure("from datetime import timedelta")),
     (rules.upward_imports, "master/windrow_master/market/service.py", "from windrow_master.fleet.tiers import tier"),
     (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.store.unit import Store"),
     (rules.upward_imports, "master/windrow_master/api/app.py", "from windrow_master import __version__"),
+    (rules.upward_imports, "agent/windrow_agent/link/tunnels.py", "from windrow_agent.runtimes.port import Runtime"),
+    (rules.late_assignments, "master/windrow_master/app/clock.py", "def set(self):\n    self.now = 1"),
     (
         rules.grouped_raises,
         "sdk/windrow/line.py",
@@ -101,8 +106,9 @@ def test_what_is_permitted_is_left_alone(rule: Rule, where: str, code: str, tmp_
     assert rule(tmp_path) == []
 
 
-def test_the_list_of_imports_to_turn_around_names_only_such_as_are_there() -> None:
-    assert {(here, there) for here, there, _ in rules.upward(ROOT)} == rules.UPWARD
+@pytest.mark.parametrize("package", rules.FLOORS_OF)
+def test_the_list_of_imports_to_turn_around_names_only_such_as_are_there(package: str) -> None:
+    assert {(here, there) for here, there, _ in rules.upward(ROOT, package)} == rules.FLOORS_OF[package][1]
 
 
 def plant(root: Path, where: str, code: str) -> None:

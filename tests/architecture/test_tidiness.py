@@ -24,6 +24,10 @@ def test_every_file_is_short() -> None:
     assert tidiness.long_files(ROOT) == []
 
 
+def test_every_line_of_the_console_fits_a_screen() -> None:
+    assert tidiness.long_lines(ROOT) == []
+
+
 def test_every_function_fits_a_screen() -> None:
     assert tidiness.long_functions(ROOT) == []
 
@@ -42,6 +46,7 @@ BREACHES = [
     (tidiness.unfinished, "console/src/App.tsx", "// FIX" + "ME\n"),
     (tidiness.registry_hosts, "a.lock", "--index-url https://pypi" + ".org/simple\n"),
     (tidiness.long_files, "a.py", '"""A."""\n' + "x = 1\n" * 800),
+    (tidiness.long_lines, "console/src/App.tsx", f'const a = "{"x" * 120}";\n'),
     (tidiness.long_functions, "a.py", '"""A."""\ndef f():\n' + "    x = 1\n" * 60),
     (tidiness.silent_modules, "a.py", "x = 1\n"),
 ]

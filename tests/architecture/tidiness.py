@@ -8,6 +8,7 @@ from tests.architecture.tree import files, modules
 
 FILE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 60
+LINE_CHARACTERS_MAX = 120
 CODE = (".py", ".ts", ".tsx", ".c", ".h", ".sh", ".proto", ".css")
 TEXT = (*CODE, ".md", ".toml", ".json", ".lock", ".yaml", ".yml", ".html", ".service", ".txt", ".npmrc")
 MEASURED = (".py", ".ts", ".tsx", ".c", ".sh", ".proto")
@@ -53,6 +54,17 @@ def long_files(root: Path) -> list[str]:
         f"{path.relative_to(root)} has {count} lines, at most {FILE_LINES_MAX}"
         for path in files(root, *MEASURED)
         if not any(path.match(pattern) for pattern in UNMEASURED) and (count := len(_lines(path))) > FILE_LINES_MAX
+    ]
+
+
+def long_lines(root: Path) -> list[str]:
+    """Lines of the console that no screen shows whole: ruff knows those of Python."""
+    return [
+        f"{path.relative_to(root)}:{number} has {len(line)} characters, at most {LINE_CHARACTERS_MAX}"
+        for path in files(root, ".ts", ".tsx", ".css")
+        if not any(path.match(pattern) for pattern in UNMEASURED)
+        for number, line in enumerate(_lines(path), 1)
+        if len(line) > LINE_CHARACTERS_MAX
     ]
 
 

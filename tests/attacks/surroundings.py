@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.namespaces import Namespace, namespace
-from windrow_agent.core.system_calls import AARCH64, REFUSED
+from windrow_agent.core.seccomp_filter import AARCH64, REFUSED
 
 PROBES_MIN = 120
 HOME = "10.77.0.1"

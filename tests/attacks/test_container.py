@@ -38,9 +38,9 @@ from tests.support.places import new_id, no_progress
 from tests.support.rootless import rootless_docker, rootless_podman
 from tests.waiting import poll_async
 from windrow_agent.core import egress
-from windrow_agent.fence import CALLS
 from windrow_agent.runtimes.docker import UNFENCED, DockerRuntime
 from windrow_agent.runtimes.docker_facts import container_name as named
+from windrow_agent.runtimes.egress_firewall import CALLS
 from windrow_agent.runtimes.port import RunState
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, HostId, SlotId

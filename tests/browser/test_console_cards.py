@@ -37,4 +37,4 @@ async def test_every_row_of_the_table_of_eight_cards_is_on_their_pages(page: Pag
             )
             assert sorted(name for name, _ in shown) == sorted(one.name for one in GPU_FIELDS)
             assert [name for name, text in shown if not text.strip()] == []
-            await expect(page.get_by_role("region", name="Verification")).to_contain_text("What it proved")
+            await expect(page.get_by_role("region", name="Verification")).to_contain_text("Verified")

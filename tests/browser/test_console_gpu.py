@@ -40,7 +40,7 @@ async def test_a_gpu_has_a_page_with_every_field_where_absent_is_a_dash(page: Pa
     assert (values["bar1_bytes"], values["vbios"], values["gpu_fan_ratio"]) == ("128 GiB", "–", "–")
     assert values["remapped_uncorrected"] == "–"
 
-    health = page.get_by_role("region", name="Health over time").get_by_role("row")
+    health = page.get_by_role("region", name="Table of conditions").get_by_role("row")
     await expect(health.nth(1)).to_contain_text("now")
     await expect(health.filter(has_text="throttled")).to_contain_text("It was throttled.")
     xid = page.get_by_role("region", name="Table of XIDs").get_by_role("row").nth(1)

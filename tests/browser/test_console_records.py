@@ -50,7 +50,7 @@ async def test_without_any_access_the_overview_and_health_say_that_nothing_is_he
 async def test_the_audit_log_is_filtered_by_its_address_and_verified(page: Page, pretend: Pretend) -> None:
     served = pretend()
     await signed_in(page, served, "/audit")
-    rows = page.get_by_role("region", name="Table of entries").locator("tbody tr")
+    rows = page.get_by_role("region", name="Table of audit entries").locator("tbody tr")
     await expect(rows).to_have_count(3)
     form = page.get_by_role("search", name="Entries")
     await form.get_by_label("Action").fill("host.")
@@ -126,8 +126,8 @@ async def test_every_table_is_kept_as_csv(page: Page, pretend: Pretend) -> None:
     for key, tables in {
         "f": ["the fleet"],
         "v": ["the tiers", "revenue"],
-        "e": ["events"],
-        "m": ["commands"],
+        "e": ["the events"],
+        "m": ["the commands"],
         "a": ["the audit entries"],
         "c": ["the clusters"],
         "r": ["the receipts"],
@@ -138,8 +138,8 @@ async def test_every_table_is_kept_as_csv(page: Page, pretend: Pretend) -> None:
     assert {row["id"] for row in rows["the fleet"]} == {HOST, *world.gpu_rows}
     assert [row["tier"] for row in rows["the tiers"]] == [row["tier"] for row in rows["the offers"]]
     assert [row["amount_CRD"] for row in rows["revenue"]] == list(DAYS)
-    assert [row["id"] for row in rows["events"]] == [event["id"] for event in world.events]
-    assert {row["id"] for row in rows["commands"]} == set(world.commands)
+    assert [row["id"] for row in rows["the events"]] == [event["id"] for event in world.events]
+    assert {row["id"] for row in rows["the commands"]} == set(world.commands)
     assert [row["number"] for row in rows["the audit entries"]] == ["3", "2", "1"]
     assert [(row["id"], row["name"]) for row in rows["the clusters"]] == [(one, "'=mine") for one in world.clusters]
     assert {row["id"] for row in rows["the receipts"]} == set(world.receipts)

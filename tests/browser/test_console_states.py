@@ -147,10 +147,10 @@ async def test_filter_and_order_live_in_the_address_and_survive_loading_it_again
     await page.get_by_role("menuitemcheckbox", name=re.compile("north")).click()
     await page.keyboard.press("Escape")
     await page.get_by_role("columnheader", name="Temp").get_by_role("button").click()
-    await expect(page.get_by_test_id("shown")).to_have_text("16 of 33")
+    await expect(page.get_by_test_id("shown")).to_have_text("16 of 33 shown")
     await expect(page).to_have_url(re.compile(r"/fleet\?q=sim\+temp%3E%3D0&region=north&sort=-temperature$"))
     await page.reload()
-    await expect(page.get_by_test_id("shown")).to_have_text("16 of 33")
+    await expect(page.get_by_test_id("shown")).to_have_text("16 of 33 shown")
     await expect(page.get_by_role("columnheader", name="Temp")).to_have_attribute("aria-sort", "descending")
     await expect(page.get_by_label("Filter", exact=True)).to_have_value("sim temp>=0")
 

@@ -12,7 +12,7 @@ from tests.waiting import poll_async
 from windrow_master.api.headers import NONCE_PLACE
 
 Pretend = Callable[..., Served]
-ROUTER = Path(__file__).parents[2] / "console" / "src" / "router.tsx"
+PAGES = Path(__file__).parents[2] / "console" / "src" / "app" / "pages.ts"
 NOTE = """
 window.violations = [];
 document.addEventListener('securitypolicyviolation', (e) =>
@@ -22,8 +22,8 @@ IDS = {"$hostId": "host_1", "$clusterId": "cluster_1", "$receiptId": "receipt_1"
 
 
 def _screens() -> list[str]:
-    """Every path of the console's router, with ids in place of parameters."""
-    paths = re.findall(r'path: "([^"]+)"', ROUTER.read_text())
+    """Every path of the console's pages, with ids in place of parameters."""
+    paths = re.findall(r'path: "([^"]+)"', PAGES.read_text())
     return ["/".join(IDS.get(part, part) for part in path.split("/")) for path in paths]
 
 

@@ -11,7 +11,7 @@ from tests.fake_nvml.build import installed
 from tests.fake_nvml.state import H100, RTX_4090, FakeState
 from windrow_agent.core.inventory import HostFacts, build_inventory
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_master.verification.consistency import check
+from windrow_master.fleet.claims.consistency import check
 from windrow_proto.model import Inventory
 from windrow_proto.wire_host import decode_inventory, encode_inventory
 

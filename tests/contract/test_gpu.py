@@ -9,10 +9,10 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
-from windrow_agent.gpu.none import NoGpus
+from windrow_agent.core.gpu_port import ConditionCode, CutRefusedError, GpuBackend, GpuEvent, GpuEventKind
+from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import ConditionCode, CutRefusedError, GpuBackend, GpuEvent, GpuEventKind
-from windrow_agent.simulate import SimulatedHost
+from windrow_agent.host.simulated import SimulatedHost
 from windrow_proto.clock import SystemClock
 from windrow_proto.metrics import METRICS, SLOW, Scope
 

@@ -7,8 +7,9 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, World, world
+from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.states import SlotState
-from windrow_master.store.tables_fleet import grants
+from windrow_master.fleet.tables import grants
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, SlotId
 from windrow_proto.units import SECOND
@@ -31,7 +32,7 @@ def grant(w: World, *slots: SlotId, cluster: ClusterId = A):
 
 
 def holdings(w: World, slot: SlotId = G1) -> list[tuple[int, str, bool]]:
-    rows = w.read(lambda uow: uow.slots.grants(slot))
+    rows = w.read(lambda uow: uow[SlotRepository].grants(slot))
     return [(row.token, row.holder, row.ended_at_ns is None) for row in rows]
 
 
@@ -51,7 +52,7 @@ def test_a_hold_is_a_holding_confirmed_under_the_same_token_or_ended_when_it_exp
     (confirmed,) = grant(w, G1)
     assert (confirmed.token, w.slots()[G1].state) == (1, SlotState.STARTING)
     w.clock.advance(61 * SECOND)
-    for slot in w.read(lambda uow: uow.slots.expired(w.clock.wall_ns())):
+    for slot in w.read(lambda uow: uow[SlotRepository].expired(w.clock.wall_ns())):
         w.write(lambda uow, slot=slot: w.fleet.slots.expire_hold(uow, slot))
     assert holdings(w, G1) == [(1, A, True)]
     assert holdings(w, G2) == [(1, A, False)]

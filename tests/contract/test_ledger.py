@@ -22,7 +22,9 @@ from windrow_master.market.model import (
     account_of,
     hold_of,
 )
+from windrow_master.market.repository import LedgerRepository, ReceiptRepository, RentalRepository
 from windrow_master.market.service import CLOSE_GRACE_NS, LEASE_NS, MarketService
+from windrow_master.records.repository import RecordRepository
 from windrow_master.records.rules import Record
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import HostId, TransferId, WorkloadId
@@ -65,17 +67,17 @@ class Books:
         self.write(lambda uow: self.market.end_rental(uow, RENTAL, "deleted"))
 
     def balance(self, account):
-        return self.read(lambda uow: uow.ledger.balance(account))
+        return self.read(lambda uow: uow[LedgerRepository].balance(account))
 
     def rental(self):
-        return self.read(lambda uow: uow.rentals.get(RENTAL))
+        return self.read(lambda uow: uow[RentalRepository].get(RENTAL))
 
     def kinds(self):
-        return [transfer.kind for transfer in self.read(lambda uow: uow.ledger.of_rental(RENTAL))]
+        return [transfer.kind for transfer in self.read(lambda uow: uow[LedgerRepository].of_rental(RENTAL))]
 
     def check(self):
         assert self.read(self.market.verify) == ()
-        kept = self.read(lambda uow: uow.ledger.balances())
+        kept = self.read(lambda uow: uow[LedgerRepository].balances())
         assert all(amount >= 0 for account, amount in kept.items() if account != MINT)
 
 
@@ -123,8 +125,8 @@ def test_no_account_falls_below_zero_and_nothing_of_a_refused_transfer_stays(boo
         TransferKind.CHARGE, None, 0, "",
     )  # fmt: skip
     with pytest.raises(InsufficientFunds):
-        books.write(lambda uow: uow.ledger.post(greedy))
-    assert books.read(lambda uow: uow.ledger.get(TransferId("transfer_x"))) is None
+        books.write(lambda uow: uow[LedgerRepository].post(greedy))
+    assert books.read(lambda uow: uow[LedgerRepository].get(TransferId("transfer_x"))) is None
 
 
 @pytest.mark.parametrize("amount", [0, -5])
@@ -133,7 +135,7 @@ def test_a_transfer_moves_more_than_nothing(books, amount):
         TransferId("transfer_x"), MINT, account_of(RENTER), Microcents(amount), TransferKind.MINT, None, 0, ""
     )
     with pytest.raises(IntegrityError):
-        books.write(lambda uow: uow.ledger.post(wrong))
+        books.write(lambda uow: uow[LedgerRepository].post(wrong))
 
 
 def test_the_database_itself_refuses_a_balance_below_zero(books):
@@ -178,11 +180,11 @@ def test_without_a_last_receipt_it_ends_with_the_lease_and_charges_only_what_was
     books.bring(receipt(1, MINUTE))
     books.end()
     books.clock.advance(LEASE_NS - MINUTE)
-    for rental in books.read(lambda uow: uow.rentals.live()):
+    for rental in books.read(lambda uow: uow[RentalRepository].live()):
         books.write(lambda uow, rental=rental: books.market.judge(uow, rental))
     assert books.rental().state is RentalState.ENDING
     books.clock.advance(CLOSE_GRACE_NS)
-    for rental in books.read(lambda uow: uow.rentals.live()):
+    for rental in books.read(lambda uow: uow[RentalRepository].live()):
         books.write(lambda uow, rental=rental: books.market.judge(uow, rental))
     assert (books.rental().state, books.rental().charged) == (RentalState.CLOSED, charge(PRICE, MINUTE))
     assert books.bring(receipt(2, 2 * MINUTE)) is not None
@@ -273,14 +275,16 @@ def test_everything_survives_a_restart(tmp_path):
         books.begin()
         clock.advance(MINUTE)
         books.bring(receipt(1, MINUTE))
-        before = books.read(lambda uow: uow.ledger.balances())
+        before = books.read(lambda uow: uow[LedgerRepository].balances())
     with opened_store(tmp_path, clock) as store:
         books = Books(store, clock)
-        assert books.read(lambda uow: uow.ledger.balances()) == before
+        assert books.read(lambda uow: uow[LedgerRepository].balances()) == before
         assert books.bring(receipt(1, MINUTE)) is not None
         assert books.rental().charged == charge(PRICE, MINUTE)
-        assert [row.running_ns for row in books.read(lambda uow: uow.receipts.of_workload(WORKLOAD))] == [MINUTE]
-        assert books.read(lambda uow: uow.rentals.of_cluster(CLUSTER))[-1].rental_id == RENTAL
+        assert [row.running_ns for row in books.read(lambda uow: uow[ReceiptRepository].of_workload(WORKLOAD))] == [
+            MINUTE
+        ]
+        assert books.read(lambda uow: uow[RentalRepository].of_cluster(CLUSTER))[-1].rental_id == RENTAL
         books.check()
 
 
@@ -294,13 +298,13 @@ def test_a_hold_that_is_filled_again_while_empty_ones_are_removed_keeps_what_it_
     def move(number, debit, credit):
         at_ns, one = books.clock.wall_ns(), Microcents(1)
         transfer = Transfer(TransferId(f"transfer_{number}"), debit, credit, one, TransferKind.HOLD, None, at_ns, "x")
-        books.write(lambda uow: uow.ledger.post(transfer))
+        books.write(lambda uow: uow[LedgerRepository].post(transfer))
 
     move(1, renter, hold)
     move(2, hold, renter)
-    found = books.read(lambda uow: uow.records.past(Record.EMPTY_HOLDS, 0, 10, 0))
+    found = books.read(lambda uow: uow[RecordRepository].past(Record.EMPTY_HOLDS, 0, 10, 0))
     move(3, renter, hold)
-    books.write(lambda uow: uow.records.let_go(Record.EMPTY_HOLDS, found))
+    books.write(lambda uow: uow[RecordRepository].let_go(Record.EMPTY_HOLDS, found))
 
     assert [row["was_account"] for row in found] == [hold]
     assert books.balance(hold) == 1

@@ -12,6 +12,10 @@ from tests.master_support import START_NS, opened_store
 from tests.unit.clusters import made
 from tests.unit.market.rentals import line, rental
 from windrow_master.clusters.model import ClusterPhase
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
+from windrow_master.fleet.bandwidth_repository import KEPT_PER_HOST, BandwidthRepository
+from windrow_master.fleet.benchmark_repository import KEPT_PER_FIGURE, BenchmarkRepository
+from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.model import (
     CardBenchmark,
     Claim,
@@ -25,14 +29,17 @@ from windrow_master.fleet.model import (
     Verification,
     VerifyOutcome,
 )
+from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
+from windrow_master.fleet.verification_repository import KEPT_PER_CARD, VerificationRepository
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
+from windrow_master.identity.repository import AccountRepository, JoinTokenRepository, MemberRepository, TokenRepository
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import Ask
-from windrow_master.store.bandwidth_repository import KEPT_PER_HOST
-from windrow_master.store.benchmark_repository import KEPT_PER_FIGURE
+from windrow_master.market.repository import AskRepository, RentalRepository
+from windrow_master.store.messages import Messages
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.store.verification_repository import KEPT_PER_CARD
 from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, TokenId
 from windrow_proto.model import Benchmark, CommandKind, Kind, Lane
@@ -57,7 +64,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def unit(store: Store) -> Iterator[UnitOfWork]:
     """A transaction of the test's own on the writer."""
     with store._engines.writer.begin() as connection:
-        yield UnitOfWork(connection, START_NS, store.epoch, lambda count: b"\1" * count)
+        yield UnitOfWork(connection, START_NS, store.epoch, lambda count: b"\1" * count, Messages())
 
 
 def test_identity_comes_back_as_it_went_in(store: Store) -> None:
@@ -69,53 +76,58 @@ def test_identity_comes_back_as_it_went_in(store: Store) -> None:
         *(Standing.GOOD, "", ("10.0.0.1", "a.example"), 1),
     )
     with unit(store) as uow:
-        uow.accounts.add(account)
-        uow.tokens.add(token)
-        uow.join_tokens.add(joining)
-        uow.members.save(member)
-        uow.members.save(replace(member, generation=2, standing=Standing.QUARANTINED))
-        uow.join_tokens.use(joining.id, "host_1", 5)
-        uow.join_tokens.use(joining.id, "host_2", 6)
+        uow[AccountRepository].add(account)
+        uow[TokenRepository].add(token)
+        uow[JoinTokenRepository].add(joining)
+        uow[MemberRepository].save(member)
+        uow[MemberRepository].save(replace(member, generation=2, standing=Standing.QUARANTINED))
+        uow[JoinTokenRepository].use(joining.id, "host_1", 5)
+        uow[JoinTokenRepository].use(joining.id, "host_2", 6)
     with unit(store) as uow:
-        assert uow.accounts.get(ACCOUNT) == uow.accounts.first() == uow.accounts.by_name(TEXT) == account
-        assert uow.tokens.by_hash(BYTES[:32]) == token
-        used = uow.join_tokens.get(joining.id)
+        assert (
+            uow[AccountRepository].get(ACCOUNT)
+            == uow[AccountRepository].first()
+            == uow[AccountRepository].by_name(TEXT)
+            == account
+        )
+        assert uow[TokenRepository].by_hash(BYTES[:32]) == token
+        used = uow[JoinTokenRepository].get(joining.id)
         assert used is not None
         assert (used.used_by, used.used_at_ns) == ("host_1", 5)
-        assert uow.members.by_key(BYTES[:32]) == replace(member, generation=2, standing=Standing.QUARANTINED)
-        assert uow.members.banned() == ["host_1"]
+        assert uow[MemberRepository].by_key(BYTES[:32]) == replace(member, generation=2, standing=Standing.QUARANTINED)
+        assert uow[MemberRepository].banned() == ["host_1"]
 
 
 def test_hosts_are_saved_only_over_what_was_read(store: Store) -> None:
     with unit(store) as uow:
-        uow.hosts.add(HOST)
-        assert uow.hosts.get(HOST.host_id) == HOST
+        uow[HostRepository].add(HOST)
+        assert uow[HostRepository].get(HOST.host_id) == HOST
         newer = replace(HOST, version=2, boot_id=BootId(BYTES[:16]), tier_reasons=(TEXT,))
-        assert uow.hosts.save(newer)
-        assert not uow.hosts.save(replace(newer, admin_reason="late"))
-        assert uow.hosts.get(HOST.host_id) == newer
+        assert uow[HostRepository].save(newer)
+        assert not uow[HostRepository].save(replace(newer, admin_reason="late"))
+        assert uow[HostRepository].get(HOST.host_id) == newer
 
 
 def test_slots_have_one_holder_and_no_token_twice(store: Store) -> None:
     free = Slot(SlotId("slot_1"), HOST.host_id, "gpu", None)
     held = replace(free, state=SlotState.RESERVED, token=1, holder=ClusterId("cluster_1"), hold_expires_ns=LARGE)
     with unit(store) as uow:
-        uow.hosts.add(HOST)
-        uow.slots.add(free)
-        assert uow.slots.swap(free, held)
-        assert not uow.slots.swap(free, replace(held, holder=ClusterId("cluster_2")))
-        assert uow.slots.get(free.slot_id) == held
-        assert uow.slots.expired(LARGE) == [held]
-        assert uow.slots.swap(held, replace(free, token=1))
+        uow[HostRepository].add(HOST)
+        uow[SlotRepository].add(free)
+        assert uow[SlotRepository].swap(free, held)
+        assert not uow[SlotRepository].swap(free, replace(held, holder=ClusterId("cluster_2")))
+        assert uow[SlotRepository].get(free.slot_id) == held
+        assert uow[SlotRepository].expired(LARGE) == [held]
+        assert uow[SlotRepository].swap(held, replace(free, token=1))
 
     def again(uow: UnitOfWork) -> None:
-        uow.slots.swap(replace(free, token=1), replace(held, holder=ClusterId("cluster_2")))
+        uow[SlotRepository].swap(replace(free, token=1), replace(held, holder=ClusterId("cluster_2")))
 
     with pytest.raises(Conflict):
         store.write_now(again, name="again")
     with unit(store) as uow:
-        assert uow.slots.get(free.slot_id) == replace(free, token=1)
-        assert [grant.holder for grant in uow.slots.grants(free.slot_id)] == ["cluster_1"]
+        assert uow[SlotRepository].get(free.slot_id) == replace(free, token=1)
+        assert [grant.holder for grant in uow[SlotRepository].grants(free.slot_id)] == ["cluster_1"]
 
 
 def test_who_claims_a_card_is_found_by_its_uuid_and_by_its_serial_number(store: Store) -> None:
@@ -124,18 +136,18 @@ def test_who_claims_a_card_is_found_by_its_uuid_and_by_its_serial_number(store: 
     theirs, same = Claim(other.host_id, GpuUuid("GPU-c"), "77", 2), Claim(other.host_id, GpuUuid("GPU-b"), None, 3)
     with unit(store) as uow:
         for host in (HOST, other):
-            uow.hosts.add(host)
+            uow[HostRepository].add(host)
         for claim in (mine, silent, theirs):
-            uow.claims.add(claim)
-        assert uow.claims.of_host(HOST.host_id) == [mine, silent]
-        assert uow.claims.of_card(mine.uuid, "77") == [mine, theirs]
-        assert uow.claims.of_card(mine.uuid, None) == [mine]
-        assert uow.claims.rivals() == {HOST.host_id, other.host_id}
-        uow.claims.drop(theirs)
-        assert uow.claims.rivals() == frozenset(), "no serial number is nobody's"
-        uow.claims.add(same)
-        assert uow.claims.of_card(silent.uuid, None) == [silent, same]
-        assert uow.claims.rivals() == {HOST.host_id, other.host_id}
+            uow[ClaimRepository].add(claim)
+        assert uow[ClaimRepository].of_host(HOST.host_id) == [mine, silent]
+        assert uow[ClaimRepository].of_card(mine.uuid, "77") == [mine, theirs]
+        assert uow[ClaimRepository].of_card(mine.uuid, None) == [mine]
+        assert uow[ClaimRepository].rivals() == {HOST.host_id, other.host_id}
+        uow[ClaimRepository].drop(theirs)
+        assert uow[ClaimRepository].rivals() == frozenset(), "no serial number is nobody's"
+        uow[ClaimRepository].add(same)
+        assert uow[ClaimRepository].of_card(silent.uuid, None) == [silent, same]
+        assert uow[ClaimRepository].rivals() == {HOST.host_id, other.host_id}
 
 
 def test_commands_are_open_until_they_are_done(store: Store) -> None:
@@ -143,12 +155,12 @@ def test_commands_are_open_until_they_are_done(store: Store) -> None:
         *(CommandId("command_1"), HOST.host_id, CommandKind(1), BYTES, TEXT, LARGE, 2, 3), result={"a": TEXT}
     )
     with unit(store) as uow:
-        uow.hosts.add(HOST)
-        uow.commands.add(command)
-        assert uow.commands.open_all() == uow.commands.open_of_host(HOST.host_id) == [command]
-        uow.commands.save(replace(command, done_at_ns=9))
-        assert uow.commands.open_all() == []
-        assert uow.commands.list(HOST.host_id) == [replace(command, done_at_ns=9)]
+        uow[HostRepository].add(HOST)
+        uow[CommandRepository].add(command)
+        assert uow[CommandRepository].open_all() == uow[CommandRepository].open_of_host(HOST.host_id) == [command]
+        uow[CommandRepository].save(replace(command, done_at_ns=9))
+        assert uow[CommandRepository].open_all() == []
+        assert uow[CommandRepository].list(HOST.host_id) == [replace(command, done_at_ns=9)]
 
 
 def test_marks_are_put_in_place_of_earlier_ones_and_evidence_is_kept_once(store: Store) -> None:
@@ -156,47 +168,49 @@ def test_marks_are_put_in_place_of_earlier_ones_and_evidence_is_kept_once(store:
     row = EvidenceRow(HOST.host_id, boot, LARGE, Kind.RECEIPT, BYTES, 7)
     gap = GapRow(HOST.host_id, Lane(1), boot, ((1, 2), (4, LARGE)), TEXT, 8)
     with unit(store) as uow:
-        uow.marks.put(HOST.host_id, boot, ((1, 5),), 1)
-        uow.marks.put(HOST.host_id, boot, ((1, 5), (7, LARGE)), 2)
-        uow.evidence.keep(row)
-        uow.evidence.add_gap(gap)
-        uow.evidence.bury(row, TEXT)
+        uow[MarkRepository].put(HOST.host_id, boot, ((1, 5),), 1)
+        uow[MarkRepository].put(HOST.host_id, boot, ((1, 5), (7, LARGE)), 2)
+        uow[EvidenceRepository].keep(row)
+        uow[EvidenceRepository].add_gap(gap)
+        uow[EvidenceRepository].bury(row, TEXT)
     with unit(store) as uow:
-        assert uow.marks.of_host(HOST.host_id) == {boot: ((1, 5), (7, LARGE))}
-        assert uow.evidence.list(HOST.host_id, [Kind.RECEIPT]) == [row]
-        assert uow.evidence.gaps_of_host(HOST.host_id) == [gap]
-        assert uow.evidence.buried(HOST.host_id) == 1
-        assert uow.marks.forget_before(3) == 1
+        assert uow[MarkRepository].of_host(HOST.host_id) == {boot: ((1, 5), (7, LARGE))}
+        assert uow[EvidenceRepository].list(HOST.host_id, [Kind.RECEIPT]) == [row]
+        assert uow[EvidenceRepository].gaps_of_host(HOST.host_id) == [gap]
+        assert uow[EvidenceRepository].buried(HOST.host_id) == 1
+        assert uow[MarkRepository].forget_before(3) == 1
 
 
 def test_clusters_and_what_their_work_asks_of_hosts(store: Store) -> None:
     cluster, work = made.cluster(ClusterPhase.RUNNING), made.workload()
     with unit(store) as uow:
-        uow.clusters.add(cluster, TEXT, BYTES[:32])
-        uow.workloads.add(work)
-        assert uow.clusters.get(cluster.cluster_id) == cluster
-        assert uow.clusters.by_key(cluster.account_id, TEXT) == (cluster, BYTES[:32])
-        assert uow.clusters.living() == [cluster]
-        assert uow.clusters.count(cluster.account_id) == 1
-        assert uow.workloads.held() == uow.workloads.held_on(work.host_id) == [work]
-        assert uow.workloads.held_of(cluster.account_id) == [work]
-        assert uow.workloads.held_of(AccountId("account_nobody")) == []
-        asked = uow.workloads.committed()[work.host_id]
+        uow[ClusterRepository].add(cluster, TEXT, BYTES[:32])
+        uow[WorkloadRepository].add(work)
+        assert uow[ClusterRepository].get(cluster.cluster_id) == cluster
+        assert uow[ClusterRepository].by_key(cluster.account_id, TEXT) == (cluster, BYTES[:32])
+        assert uow[ClusterRepository].living() == [cluster]
+        assert uow[ClusterRepository].count(cluster.account_id) == 1
+        assert uow[WorkloadRepository].held() == uow[WorkloadRepository].held_on(work.host_id) == [work]
+        assert uow[WorkloadRepository].held_of(cluster.account_id) == [work]
+        assert uow[WorkloadRepository].held_of(AccountId("account_nobody")) == []
+        asked = uow[WorkloadRepository].committed()[work.host_id]
         assert (asked.cpus, asked.memory_bytes) == (work.cpus, work.memory_bytes)
-        uow.workloads.save(replace(work, is_released=True, ports={"80": 1}))
-        assert uow.workloads.held() == uow.workloads.held_of(cluster.account_id) == []
-        assert uow.workloads.of_cluster(cluster.cluster_id) == (replace(work, is_released=True, ports={"80": 1}),)
+        uow[WorkloadRepository].save(replace(work, is_released=True, ports={"80": 1}))
+        assert uow[WorkloadRepository].held() == uow[WorkloadRepository].held_of(cluster.account_id) == []
+        assert uow[WorkloadRepository].of_cluster(cluster.cluster_id) == (
+            replace(work, is_released=True, ports={"80": 1}),
+        )
 
 
 def test_rentals_lines_and_asks(store: Store) -> None:
     with unit(store) as uow:
-        uow.rentals.add(rental())
-        uow.rentals.add_line(line())
+        uow[RentalRepository].add(rental())
+        uow[RentalRepository].add_line(line())
         for price in (1, 2):
-            uow.asks.put(Ask(None, "tier", Microcents(price), price, TEXT))
-        assert uow.rentals.live() == [rental()]
-        assert uow.rentals.lines([rental().rental_id]) == [line()]
-        assert uow.asks.list_all() == [Ask(None, "tier", Microcents(2), 2, TEXT)]
+            uow[AskRepository].put(Ask(None, "tier", Microcents(price), price, TEXT))
+        assert uow[RentalRepository].live() == [rental()]
+        assert uow[RentalRepository].lines([rental().rental_id]) == [line()]
+        assert uow[AskRepository].list_all() == [Ask(None, "tier", Microcents(2), 2, TEXT)]
 
 
 def test_answers_are_remembered_and_forgotten(store: Store) -> None:
@@ -241,11 +255,11 @@ def test_the_audit_log_is_chained_over_whatever_people_write(store: Store) -> No
 
 async def test_a_value_that_a_database_cannot_hold_is_the_askers_fault(store: Store) -> None:
     def too_large(uow: UnitOfWork) -> None:
-        uow.hosts.add(replace(HOST, created_at_ns=2**63))
+        uow[HostRepository].add(replace(HOST, created_at_ns=2**63))
 
     with pytest.raises((InvalidInput, OverflowError)):
         await store.write(too_large, name="too_large")
-    assert await store.read(lambda uow: uow.hosts.list_all()) == []
+    assert await store.read(lambda uow: uow[HostRepository].list_all()) == []
 
 
 def test_challenges_come_back_as_they_went_in_and_the_oldest_of_a_card_go(store: Store) -> None:
@@ -256,26 +270,28 @@ def test_challenges_come_back_as_they_went_in_and_the_oldest_of_a_card_go(store:
     )
     unfinished = replace(failed, outcome=VerifyOutcome.UNFINISHED, reasons=(), span_ns=None, pace=None)
     with unit(store) as uow:
-        uow.hosts.add(HOST)
-        uow.verifications.add(replace(failed, gpu_uuid=two))
-        uow.verifications.add(failed)
-        uow.verifications.add(unfinished)
+        uow[HostRepository].add(HOST)
+        uow[VerificationRepository].add(replace(failed, gpu_uuid=two))
+        uow[VerificationRepository].add(failed)
+        uow[VerificationRepository].add(unfinished)
     with unit(store) as uow:
-        assert uow.verifications.latest(HOST.host_id) == {one: unfinished, two: replace(failed, gpu_uuid=two)}
-        assert uow.verifications.verdicts(HOST.host_id) == {one: failed, two: replace(failed, gpu_uuid=two)}
-        assert uow.verifications.of_host(HOST.host_id, 2) == [unfinished, failed]
+        assert uow[VerificationRepository].latest(HOST.host_id) == {one: unfinished, two: replace(failed, gpu_uuid=two)}
+        assert uow[VerificationRepository].verdicts(HOST.host_id) == {one: failed, two: replace(failed, gpu_uuid=two)}
+        assert uow[VerificationRepository].of_host(HOST.host_id, 2) == [unfinished, failed]
         other = replace(failed, host_id=HostId("host_2"))
-        assert not uow.verifications.latest(other.host_id)
-        uow.hosts.add(replace(HOST, host_id=other.host_id))
+        assert not uow[VerificationRepository].latest(other.host_id)
+        uow[HostRepository].add(replace(HOST, host_id=other.host_id))
         for old in (replace(failed, outcome=VerifyOutcome.PASSED), other, replace(other, outcome=unfinished.outcome)):
-            uow.verifications.add(old)
-        uow.verifications.add(failed)
+            uow[VerificationRepository].add(old)
+        uow[VerificationRepository].add(failed)
         for _ in range(KEPT_PER_CARD):
-            uow.verifications.add(unfinished)
-        found = uow.verifications.of_host(HOST.host_id, 2 * KEPT_PER_CARD)
+            uow[VerificationRepository].add(unfinished)
+        found = uow[VerificationRepository].of_host(HOST.host_id, 2 * KEPT_PER_CARD)
         assert [row.gpu_uuid for row in found] == [one] * (KEPT_PER_CARD + 1) + [two]
-        assert uow.verifications.verdicts(HOST.host_id)[one] == failed
-        assert len(uow.verifications.of_host(other.host_id)) == 2, "the same card on another host is another's"
+        assert uow[VerificationRepository].verdicts(HOST.host_id)[one] == failed
+        assert len(uow[VerificationRepository].of_host(other.host_id)) == 2, (
+            "the same card on another host is another's"
+        )
 
 
 def test_benchmarks_of_cards_come_back_and_the_oldest_of_a_figure_go(store: Store) -> None:
@@ -285,16 +301,16 @@ def test_benchmarks_of_cards_come_back_and_the_oldest_of_a_figure_go(store: Stor
     elsewhere = HostId("host_2")
     with unit(store) as uow:
         for host_id in (HOST.host_id, elsewhere):
-            uow.hosts.add(replace(HOST, host_id=host_id))
-        uow.benchmarks.add(elsewhere, "proof_0", first)
+            uow[HostRepository].add(replace(HOST, host_id=host_id))
+        uow[BenchmarkRepository].add(elsewhere, "proof_0", first)
         for figure in (matrix, beside, *runs):
-            uow.benchmarks.add(HOST.host_id, "proof_1", figure)
+            uow[BenchmarkRepository].add(HOST.host_id, "proof_1", figure)
     with unit(store) as uow:
-        assert uow.benchmarks.newest(HOST.host_id, 3) == [*runs[:-4:-1], beside, matrix]
-        assert uow.benchmarks.newest(elsewhere, 3) == [first]
-        kept = uow.benchmarks.of_card(HOST.host_id, "GPU-1", 1_000)
+        assert uow[BenchmarkRepository].newest(HOST.host_id, 3) == [*runs[:-4:-1], beside, matrix]
+        assert uow[BenchmarkRepository].newest(elsewhere, 3) == [first]
+        kept = uow[BenchmarkRepository].of_card(HOST.host_id, "GPU-1", 1_000)
         assert kept == [CardBenchmark(figure, "proof_1") for figure in (*runs[:0:-1], matrix)]
-        assert len(uow.benchmarks.of_card(HOST.host_id, "GPU-1")) == 20
+        assert len(uow[BenchmarkRepository].of_card(HOST.host_id, "GPU-1")) == 20
 
 
 def test_rounds_of_bandwidth_come_back_are_changed_in_place_and_the_oldest_of_a_host_go(store: Store) -> None:
@@ -303,23 +319,23 @@ def test_rounds_of_bandwidth_come_back_are_changed_in_place_and_the_oldest_of_a_
     south = replace(one, region="south")
     with unit(store) as uow:
         for host_id in (HOST.host_id, other):
-            uow.hosts.add(replace(HOST, host_id=host_id))
+            uow[HostRepository].add(replace(HOST, host_id=host_id))
         for found in (one, south, replace(one, host_id=other)):
-            uow.bandwidths.put(found)
+            uow[BandwidthRepository].put(found)
     later = replace(one, at_ns=5, relays={"access_1": (1, 2), "access_2": (3, 4)})
     with unit(store) as uow:
-        assert uow.bandwidths.get(HOST.host_id, one.nonce, TEXT) == one
-        assert uow.bandwidths.get(HOST.host_id, "m", TEXT) is None
-        assert list(uow.bandwidths.of_round(HOST.host_id, one.nonce)) == [one, south]
-        assert not uow.bandwidths.of_round(HOST.host_id, "m")
-        uow.bandwidths.put(later)
-        assert uow.bandwidths.of_host(HOST.host_id, 5) == [south, later]
-        assert uow.bandwidths.of_host(HOST.host_id, 1) == [south]
+        assert uow[BandwidthRepository].get(HOST.host_id, one.nonce, TEXT) == one
+        assert uow[BandwidthRepository].get(HOST.host_id, "m", TEXT) is None
+        assert list(uow[BandwidthRepository].of_round(HOST.host_id, one.nonce)) == [one, south]
+        assert not uow[BandwidthRepository].of_round(HOST.host_id, "m")
+        uow[BandwidthRepository].put(later)
+        assert uow[BandwidthRepository].of_host(HOST.host_id, 5) == [south, later]
+        assert uow[BandwidthRepository].of_host(HOST.host_id, 1) == [south]
         for number in range(KEPT_PER_HOST - 1):
-            uow.bandwidths.put(replace(one, nonce=str(number)))
-        kept = uow.bandwidths.of_host(HOST.host_id, 2 * KEPT_PER_HOST)
+            uow[BandwidthRepository].put(replace(one, nonce=str(number)))
+        kept = uow[BandwidthRepository].of_host(HOST.host_id, 2 * KEPT_PER_HOST)
         assert len(kept) == KEPT_PER_HOST and kept[-1] == south
-        assert len(uow.bandwidths.of_host(other, 5)) == 1
+        assert len(uow[BandwidthRepository].of_host(other, 5)) == 1
 
 
 def test_commands_of_a_kind_since_a_time_are_found_oldest_first(store: Store) -> None:
@@ -330,10 +346,10 @@ def test_commands_of_a_kind_since_a_time_are_found_oldest_first(store: Store) ->
     rows = [row(n, wanted, 10 + n) for n in range(3)]
     with unit(store) as uow:
         for host_id in (HOST.host_id, HostId("host_2")):
-            uow.hosts.add(replace(HOST, host_id=host_id))
+            uow[HostRepository].add(replace(HOST, host_id=host_id))
         for one in (*rows, row(8, CommandKind.BENCHMARK, 12), row(9, wanted, 12, HostId("host_2"))):
-            uow.commands.add(one)
-        assert uow.commands.since(HOST.host_id, wanted, 10) == rows[1:]
+            uow[CommandRepository].add(one)
+        assert uow[CommandRepository].since(HOST.host_id, wanted, 10) == rows[1:]
 
 
 def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Store) -> None:
@@ -353,16 +369,16 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
     over = replace(one, job_id=JobId("job_2"), array_index=1, state=JobState.LOST, verdict=None, ended_at_ns=LARGE)
     over = replace(over, login=b"")
     with unit(store) as uow:
-        uow.jobs.add(one, "key", BYTES[:32])
-        uow.jobs.add(replace(over, ended_at_ns=None), "key", BYTES[:32])
-        uow.jobs.save(over)
+        uow[JobRepository].add(one, "key", BYTES[:32])
+        uow[JobRepository].add(replace(over, ended_at_ns=None), "key", BYTES[:32])
+        uow[JobRepository].save(over)
     with unit(store) as uow:
-        assert uow.jobs.by_key(ACCOUNT, "key") == ((one, over), BYTES[:32])
-        assert uow.jobs.living() == [one]
-        assert uow.jobs.count_living(ACCOUNT) == 1
-        assert uow.jobs.page(ACCOUNT, None, 9) == [over, one]
-        assert uow.jobs.page(None, "job_2", 9) == uow.jobs.of_group("job_1")[:1] == [one]
-        assert uow.jobs.page(AccountId("account_2"), None, 9) == []
-        assert uow.jobs.all_of([JobId("job_2"), JobId("job_none")]) == {over.job_id: over}
+        assert uow[JobRepository].by_key(ACCOUNT, "key") == ((one, over), BYTES[:32])
+        assert uow[JobRepository].living() == [one]
+        assert uow[JobRepository].count_living(ACCOUNT) == 1
+        assert uow[JobRepository].page(ACCOUNT, None, 9) == [over, one]
+        assert uow[JobRepository].page(None, "job_2", 9) == uow[JobRepository].of_group("job_1")[:1] == [one]
+        assert uow[JobRepository].page(AccountId("account_2"), None, 9) == []
+        assert uow[JobRepository].all_of([JobId("job_2"), JobId("job_none")]) == {over.job_id: over}
     with pytest.raises(IntegrityError), unit(store) as uow:
-        uow.jobs.add(replace(one, job_id=JobId("job_3")), "key", BYTES[:32])
+        uow[JobRepository].add(replace(one, job_id=JobId("job_3")), "key", BYTES[:32])

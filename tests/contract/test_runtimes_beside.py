@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.places import PROCESSES, REAL, Place, commands, new_id, no_progress, only
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.runtimes import limits, sandbox, shared_memory
-from windrow_agent.runtimes.ending import mark
+from windrow_agent.runtimes import cgroups, sandbox, shared_memory
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_agent.runtimes.process_end import mark
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import HostId, WorkloadId
 
@@ -88,7 +88,7 @@ async def test_what_is_left_of_a_workload_whose_folder_is_gone_is_found_and_goes
     spec = place.spec("sh", "-c", f"{nap} & wait")
     await place.runtime.prepare(spec, no_progress)
     await place.runtime.start(spec.workload_id)
-    groups = [Path(one["folder"]) for one in limits.of(limits.find(), spec)]
+    groups = [Path(one["folder"]) for one in cgroups.of(cgroups.find(), spec)]
     (place.folder / "process").rename(place.folder / "away")  # as of a host whose disk was emptied
 
     neighbour = ProcessRuntime(place.folder / "other", place.folder, HostId("host_other"))

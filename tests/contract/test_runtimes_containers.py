@@ -11,7 +11,7 @@ from tests.master_support import ManualClock
 from tests.support.places import CONTAINERS, DOCKER, HOST, IMAGE, Place, log_of, new_id, no_progress, only, run_to_end
 from tests.waiting import poll_async
 from windrow_agent.runtimes.docker_facts import container_name, volume_name
-from windrow_agent.runtimes.docker_own import LOOK_EVERY_NS
+from windrow_agent.runtimes.docker_inventory import LOOK_EVERY_NS
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId, WorkloadId

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.places import PROCESSES, Place, no_progress, only, until_ended
 from tests.waiting import poll_async
-from windrow_agent.runtimes import limits
+from windrow_agent.runtimes import cgroups
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto.ids import WorkloadId
@@ -25,8 +25,8 @@ BOMB = ("sh", "-c", "sh -c 'while :; do sleep 600 & done'; sleep 600")
 
 
 @pytest.fixture(autouse=True)
-def parents() -> limits.Parents:
-    found = limits.find()
+def parents() -> cgroups.Parents:
+    found = cgroups.find()
     if "memory" not in found.folders or "pids" not in found.folders:
         pytest.skip("no control groups can be made here: run as root, where they are mounted writable")
     return found
@@ -39,7 +39,7 @@ async def test_a_memory_hog_ends_at_its_limit_and_says_so(place: Place) -> None:
     run = await until_ended(place, spec.workload_id)
     again = await place.again().observe(spec.workload_id)
     log = (place.folder / "process" / spec.workload_id / "log").read_bytes()[-400:]
-    assert (run.exit_code, run.detail) == (137, "it ran out of memory at its limit of 64 MiB"), log
+    assert (run.exit_code, run.detail) == (137, "the workload ran out of memory at its limit of 64 MiB"), log
     assert again == run
 
 
@@ -52,13 +52,13 @@ async def test_what_it_starts_counts_together_and_what_ends_by_itself_has_no_suc
         await _started(place, spec)
         run = await until_ended(place, spec.workload_id)
         ends.append((run.exit_code, run.detail))
-    assert ends == [(3, "it ran out of memory at its limit of 64 MiB"), (3, "")]
+    assert ends == [(3, "the workload ran out of memory at its limit of 64 MiB"), (3, "")]
 
 
 async def test_a_fork_bomb_stays_below_its_limit_and_goes_with_its_deletion(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "PROCESSES_MAX", MOST)
+    monkeypatch.setattr(cgroups, "PROCESSES_MAX", MOST)
     spec = place.spec(*BOMB)
     await _started(place, spec)
     (folder,) = (one for one in _folders(place, spec.workload_id) if (one / "pids.max").exists())
@@ -96,7 +96,7 @@ async def test_a_deletion_leaves_no_group(place: Place, how: str) -> None:
     assert folders and not [one for one in folders if one.exists()]
 
 
-async def test_the_facts_say_what_is_limited(place: Place, parents: limits.Parents) -> None:
+async def test_the_facts_say_what_is_limited(place: Place, parents: cgroups.Parents) -> None:
     facts = await place.runtime.facts()
     assert f"limited by control groups (version {parents.version})" in facts.detail
 

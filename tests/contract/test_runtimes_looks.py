@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.places import REAL, Place, no_progress, only, run_to_end, until_ended
-from windrow_agent.runtimes import docker_ends
+from windrow_agent.runtimes import docker_exits
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.runtimes.shim import write_whole
 from windrow_proto.errors import RuntimeUnavailable
@@ -26,7 +26,7 @@ async def test_who_looks_at_once_sees_the_same_end(place: Place, tmp_path: Path,
 
     spec = place.spec("echo", "x")
     await run_to_end(place, spec)
-    monkeypatch.setattr(docker_ends, "write_whole", slowly)
+    monkeypatch.setattr(docker_exits, "write_whole", slowly)
     if place.has_containers:  # as if nobody had seen it end
         (tmp_path / "docker" / spec.workload_id / "end.json").unlink()
     found = await asyncio.gather(*(place.runtime.observe(spec.workload_id) for _ in range(LOOKS)))

@@ -14,11 +14,11 @@ from sqlalchemy.exc import DBAPIError
 
 from tests.master_support import ManualClock, SeededRng
 from tests.waiting import poll
-from windrow_master.store.core_repository import TermRepository
 from windrow_master.store.engine import APPLICATION, IDLE_IN_TRANSACTION_MS
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.leader import GONE_NS, LEASE_NS, SURE_NS
 from windrow_master.store.leadership import Candidate, Claim
+from windrow_master.store.repository import TermRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Fenced, StorageFailed

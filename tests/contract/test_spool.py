@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from windrow_agent.spool import SPOOL_CAP, SPOOL_CORRUPT, Spool, SpoolCaps
+from windrow_agent.link.spool import SPOOL_CAP, SPOOL_CORRUPT, Spool, SpoolCaps
 from windrow_proto.disk import OsDisk
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import StorageFailed

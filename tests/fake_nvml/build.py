@@ -41,7 +41,7 @@ class FakeNvml:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a child process needs to find this library by its ordinary name."""
+        """The environment in which a child process finds this library by its ordinary name."""
         folder = str(self.library.parent)
         return {**os.environ, "LD_LIBRARY_PATH": folder, "FAKE_NVML_STATE": str(self.state.path)}
 

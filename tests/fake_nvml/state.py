@@ -143,7 +143,7 @@ FIELD: dict[int, int] = {
     197: 5 << 20,
     198: 3 << 20,
 }
-"""What a persona's card answers by field id, where it has no member of its own; other ids are not supported."""
+"""Answers of a persona's card by field id, where it has no member of its own; other ids are not supported."""
 
 RTX_4090: dict[str, Any] = {
     **H100,
@@ -228,7 +228,7 @@ class FakeState:
             start += (1, 2, 4, 4, 8)[PROFILES.index(profile)]
 
     def profiles(self, index: int) -> list[str]:
-        """What a card is cut into, as the driver knows it."""
+        """The profiles that a card is partitioned into, as the driver knows it."""
         return [PROFILES[one.profile - 1] for one in self.state.gpus[index].slices if one.profile]
 
     def run_processes(self, index: int, *processes: tuple[int, bool]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from windrow_agent.gpu import nvml_more
+from windrow_agent.gpu import nvml_details
 from windrow_agent.gpu.nvml_codes import FIELDS, SLOW_FIELDS
 
 FORMAT = 1
@@ -28,9 +28,9 @@ IDENTIFYING = {"nvmlDeviceGetUUID", "nvmlDeviceGetSerial", "nvmlDeviceGetBoardId
 LEFT_OUT = {"nvmlDeviceGetPlatformInfo", "nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV"}
 """Structures that hold serial numbers of chassis and identifiers of fabrics, which the agent does not read."""
 
-READ: list[tuple[Any, ...]] = [(FIELDS,), (SLOW_FIELDS,), (nvml_more.FIELDS,)]
+READ: list[tuple[Any, ...]] = [(FIELDS,), (SLOW_FIELDS,), (nvml_details.FIELDS,)]
 """The lists of fields that the agent asks for at once; but for those of each link."""
-LINKS = nvml_more.LINKS_MAX
+LINKS = nvml_details.LINKS_MAX
 
 ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "nvmlDeviceGetTemperature": [(0,)],
@@ -48,8 +48,8 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "nvmlDeviceGetNvLinkState": [(link,) for link in range(LINKS)],
     "nvmlDeviceGetNvLinkVersion": [(link,) for link in range(LINKS)],
     "nvmlDeviceGetNvLinkRemotePciInfo": [(link,) for link in range(LINKS)],
-    "nvmlDeviceGetCpuAffinity": [(nvml_more.CPUS_MAX // 64,)],
-    "nvmlDeviceGetGpuInstanceProfileInfo": [(profile,) for profile in range(nvml_more.PROFILES)],
+    "nvmlDeviceGetCpuAffinity": [(nvml_details.CPUS_MAX // 64,)],
+    "nvmlDeviceGetGpuInstanceProfileInfo": [(profile,) for profile in range(nvml_details.PROFILES)],
 }
 """Calls that need more than a handle, with what they are called with."""
 
@@ -91,7 +91,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def key(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
-    """How one call is filed: its name and its arguments without the handle."""
+    """The name under which a call is filed: its name and its arguments without the handle."""
     told = [repr(plain(one)) for one in arguments] + [f"{name}={value}" for name, value in sorted(named.items())]
     return f"{name}({', '.join(told)})"
 

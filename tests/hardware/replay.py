@@ -9,7 +9,7 @@ from tests.hardware.record import PYTHON_ERROR, key
 
 
 class Replay:
-    """What gpu/nvml.py sees as pynvml: the calls of one recording, and the real bindings' constants and errors."""
+    """A stand-in for pynvml in gpu/nvml.py: the calls of one recording, and the real bindings' constants and errors."""
 
     def __init__(self, recording: dict[str, Any]) -> None:
         self._recording = recording

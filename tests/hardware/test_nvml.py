@@ -1,4 +1,4 @@
-"""The NVML door on a real driver and card; skipped, with the reason, where there is none."""
+"""The NVML adapter on a real driver and card; skipped, with the reason, where there is none."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What real NVML answered once is read rightly for ever, and the fake library answers alike."""
+"""Recorded answers of real NVML are read rightly for ever, and the fake library answers alike."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ NOT_RECORDED = {
 
 def replayed(recording: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[NvmlBackend, Replay]:
     stand_in = Replay(recording)
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", stand_in)  # the door imports it by this name at opening
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", stand_in)  # the adapter imports it by this name at opening
     monkeypatch.setattr("windrow_agent.gpu.nvml_card.address", lambda it: it + 1 if isinstance(it, int) else repr(it))
     backend = NvmlBackend(pci_devices=tmp_path)
     assert backend.open() is None
@@ -39,7 +39,8 @@ def replayed(recording: dict[str, Any], tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def judge(backend: NvmlBackend, recording: dict[str, Any]) -> None:
-    """What must hold of any real card: it has a name, memory, a temperature, power, and a class to be found by."""
+    """Judges facts that must hold of any real card: it has a name, memory, a temperature, power, and a class to be
+    found by."""
     facts = backend.inventory().gpus
     values = backend.sample(with_processes=True)
     assert len(facts) + len([one for one in backend.conditions() if one.code == "gpu.duplicate_uuid"]) == len(

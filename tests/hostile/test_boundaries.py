@@ -12,11 +12,15 @@ from tests.hostile.two_of_each import HOST, OTHER, Pair
 from tests.hostile.two_of_each import pair as pair
 from windrow_master.acceptance.service import ProofService
 from windrow_master.clusters.model import WorkPhase
-from windrow_master.clusters.results import ResultService
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.fleet.presence import Change
 from windrow_master.fleet.reliability_counts import _counted
+from windrow_master.fleet.reliability_repository import ReliabilityRepository
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.states import LinkEvent, VerifyState
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import CRASHES_MAX, GIVEN_UP_CODE
+from windrow_master.storage.results import ResultService
 from windrow_master.storage.volume_sync import VolumeCourse
 from windrow_master.store import prepared
 from windrow_master.store.unit import UnitOfWork
@@ -112,7 +116,7 @@ async def test_a_host_whose_record_crashes_keeps_no_other_from_being_counted(pai
     for _ in range(CRASHES_MAX):
         pair.clock.advance(6 * MINUTE)
         await pair.opened.fleet._count_reliability()
-    assert list(pair.opened.store.read_now(lambda uow: uow.reliability.all())) == [OTHER]
+    assert list(pair.opened.store.read_now(lambda uow: uow[ReliabilityRepository].all())) == [OTHER]
     await told(pair, HOST)
 
 
@@ -152,7 +156,7 @@ async def test_a_host_whose_proof_or_challenge_cannot_begin_keeps_no_other_from_
     monkeypatch.setattr(fleet, "is_connected", lambda host_id: True)
     proofs, checks = pair.services.proofs, pair.services.verification
     assert isinstance(proofs, ProofService) and isinstance(checks, VerificationService)
-    proofs.is_automatic = True
+    monkeypatch.setattr(proofs, "is_automatic", True)
     for service, rules in ((proofs, "windrow_master.acceptance"), (checks, "windrow_master.verification")):
         with monkeypatch.context() as changed:
             due = Crashing(lambda host, *_: True, lambda host, *_: host.host_id == HOST)
@@ -177,7 +181,10 @@ async def test_what_an_earlier_master_left_is_given_back_host_by_host(pair: Pair
     pair.verifying(HOST, OTHER)
     planted(monkeypatch, checks, "_conclude", HOST)
     await pair.opened.store.write(checks._pick_up, name="test")
-    states = {host.host_id: host.verify_state for host in pair.opened.store.read_now(lambda uow: uow.hosts.list_all())}
+    states = {
+        host.host_id: host.verify_state
+        for host in pair.opened.store.read_now(lambda uow: uow[HostRepository].list_all())
+    }
     assert states[OTHER] != states[HOST] == VerifyState.VERIFYING
 
 
@@ -186,10 +193,10 @@ async def test_a_challenge_that_crashes_gives_its_cards_back(pair: Pair, monkeyp
     assert isinstance(checks, VerificationService)
     monkeypatch.setattr(checks, "_host_facts", None)
     pair.verifying(HOST)
-    host = pair.opened.store.read_now(lambda uow: uow.hosts.get(HOST))
+    host = pair.opened.store.read_now(lambda uow: uow[HostRepository].get(HOST))
     for _ in range(CRASHES_MAX):
         await checks._challenge(pair.begun(host))
-    after = pair.opened.store.read_now(lambda uow: uow.hosts.get(HOST))
+    after = pair.opened.store.read_now(lambda uow: uow[HostRepository].get(HOST))
     assert after is not None and after.verify_state is not VerifyState.VERIFYING
     await told(pair, HOST)
 
@@ -209,7 +216,7 @@ async def test_volumes_that_crash_fail_their_own_work_only(pair: Pair, monkeypat
     monkeypatch.setattr(course, "_done", work)
     await pair.ticks(course, 4 * CRASHES_MAX)
     assert done.count(good.workload_id) > CRASHES_MAX
-    workload = pair.opened.store.read_now(lambda uow: uow.workloads.get(bad.workload_id))
+    workload = pair.opened.store.read_now(lambda uow: uow[WorkloadRepository].get(bad.workload_id))
     assert workload is not None
     assert (workload.phase, "met a bug" in workload.detail) == (WorkPhase.FAILED, True)
 
@@ -228,7 +235,7 @@ async def test_results_that_crash_are_given_up_and_said(pair: Pair, monkeypatch:
     monkeypatch.setattr(results, "_take", take)
     await pair.ticks(results, 2 * CRASHES_MAX)
     assert done.count(good.workload_id) > CRASHES_MAX
-    workload = pair.opened.store.read_now(lambda uow: uow.workloads.get(bad.workload_id))
+    workload = pair.opened.store.read_now(lambda uow: uow[WorkloadRepository].get(bad.workload_id))
     assert workload is not None and workload.results is not None and "met a bug" in workload.results.problem
 
 
@@ -238,7 +245,7 @@ async def test_a_job_whose_shape_cannot_be_told_keeps_no_other_waiting(pair: Pai
     monkeypatch.setattr(shape, Crashing(lambda job: job.account_id, lambda job: job.job_id == bad))
     for _ in range(CRASHES_MAX + 1):
         await pair.jobs.course.tick()
-    found = pair.opened.store.read_now(lambda uow: uow.jobs.all_of([bad, good]))
+    found = pair.opened.store.read_now(lambda uow: uow[JobRepository].all_of([bad, good]))
     assert found[bad].state.value == "Failed" and "bug" in found[bad].reason
     assert found[good].attempts or found[good].reason
 
@@ -278,6 +285,6 @@ async def test_a_row_that_cannot_be_read_ends_no_list_and_no_loop(
         answer = await pair.client.get(f"/api/v1/{path}", params={"limit": "1"})
         assert answer.status_code == 200, (path, answer.text)
         assert answer.json()["items"] or path == "operations", path
-    tried = pair.opened.store.read_now(lambda uow: uow.jobs.get(good))
+    tried = pair.opened.store.read_now(lambda uow: uow[JobRepository].get(good))
     assert tried is not None and (tried.attempts or tried.reason)
     assert any(code == prepared.ROW_UNREADABLE for source in pair.services.health.conditions for code, *_ in source())

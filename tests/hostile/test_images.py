@@ -23,7 +23,7 @@ from tests.support.tiny_registry import TinyRegistry, tiny_registry
 from tests.waiting import poll_async
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import RunState
-from windrow_agent.runtimes.pulled import Budget, Pulled, to_collect
+from windrow_agent.runtimes.pulled_images import Budget, PulledImage, to_collect
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, HostId, SlotId, WorkloadId
 from windrow_proto.keys import SigningKey
@@ -271,8 +271,8 @@ def _digest_of(site: Site, repository: str) -> str:
 
 
 def test_the_longest_unused_go_first_and_no_more_than_need_be() -> None:
-    def pulled(used_ns: int, *, is_ours: bool = True) -> Pulled:
-        return Pulled(f"sha256:{used_ns}", f"image-{used_ns}", False, is_ours, used_ns)
+    def pulled(used_ns: int, *, is_ours: bool = True) -> PulledImage:
+        return PulledImage(f"sha256:{used_ns}", f"image-{used_ns}", False, is_ours, used_ns)
 
     images = {"new": pulled(30), "old": pulled(10), "older": pulled(5), "owners": pulled(1, is_ours=False)}
     sizes = {one.image_id: 10 for one in images.values()}

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.services import need
-from windrow_agent.core import system_calls
-from windrow_agent.core.system_calls import AARCH64, X86_64
-from windrow_agent.runtimes import own_network, sandbox, shim
+from windrow_agent.core import seccomp_filter
+from windrow_agent.core.seccomp_filter import AARCH64, X86_64
+from windrow_agent.runtimes import process_network, sandbox, shim
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import WorkloadSpec
 
@@ -30,16 +30,16 @@ async def test_what_makes_a_sandbox_has_a_filter_and_sees_nobody(tmp_path: Path)
     found = await asyncio.to_thread(sandbox.find_sandbox, tmp_path / "hidden")
     assert found.bwrap is not None, found.why
     sandbox.make_folders(tmp_path, SPEC, found.user)
-    network = await asyncio.to_thread(own_network.ensure, tmp_path, b"WINDROW_TRIAL=1", found.user, found.outward)
+    network = await asyncio.to_thread(process_network.ensure, tmp_path, b"WINDROW_TRIAL=1", found.user, found.outward)
     try:
-        inside = sandbox.Inside(SPEC, tmp_path, sandbox.interpreter_folder(tmp_path / "bin"), network.pid)
+        inside = sandbox.SandboxContents(SPEC, tmp_path, sandbox.interpreter_folder(tmp_path / "bin"), network.pid)
         record = sandbox.launch_record(found, inside, ("true",), ())
         record["argv"] = ["/bin/sh", "-c", SAYS]
         shim.write_whole(str(tmp_path), "launch.json", record)
         command = [sys.executable, "-I", "-S", str(shim.__file__), "exec", str(tmp_path / "launch.json")]
         done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, cwd="/")
     finally:
-        own_network.end(tmp_path)
+        process_network.end(tmp_path)
     assert done.returncode == 0, done.stderr
     *says, seen = done.stdout.split("\n")[:3]
     assert [one.split() for one in says] == [["NoNewPrivs:", "1"], ["Seccomp:", "2"]]
@@ -51,7 +51,7 @@ async def test_what_makes_a_sandbox_has_a_filter_and_sees_nobody(tmp_path: Path)
 @pytest.mark.row("F1", "F2")
 @pytest.mark.parametrize("machine", [X86_64, AARCH64])
 def test_until_then_all_is_refused_but_what_makes_a_sandbox(machine: str) -> None:
-    first, last = (system_calls.program(machine, is_making=one) for one in (True, False))
+    first, last = (seccomp_filter.program(machine, is_making=one) for one in (True, False))
     assert first is not None and last is not None
     column = machine == AARCH64
 
@@ -60,8 +60,8 @@ def test_until_then_all_is_refused_but_what_makes_a_sandbox(machine: str) -> Non
         lines = lines[: [line[3] for line in lines].index(CLONE3)]
         return {line[3] for line, then in pairwise(lines) if line[0] == 0x15 and then[0] == 0x06 and then[3] != ALLOWED}
 
-    for name, numbers in system_calls.REFUSED.items():
+    for name, numbers in seccomp_filter.REFUSED.items():
         number = numbers[column]
         assert number is None or number in refused(last)
-        assert number is None or (number in refused(first)) != (name in system_calls.MAKING), name
-    assert set(system_calls.MAKING) < set(system_calls.REFUSED)
+        assert number is None or (number in refused(first)) != (name in seccomp_filter.MAKING), name
+    assert set(seccomp_filter.MAKING) < set(seccomp_filter.REFUSED)

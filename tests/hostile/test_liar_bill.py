@@ -9,6 +9,7 @@ from windrow_master.api.market_routes import ReceiptOut
 from windrow_master.clusters.model import ClusterPhase, Results
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.market.model import RentalState
+from windrow_master.market.repository import RentalRepository
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, charge
 
@@ -43,7 +44,7 @@ def shown(m, cluster_id):
     rental_id = m.rental(cluster_id).rental_id
 
     def look(uow):
-        return m.market._statement(uow, uow.rentals.get(rental_id))
+        return m.market._statement(uow, uow[RentalRepository].get(rental_id))
 
     return ReceiptOut.of(m.read(look))
 
@@ -135,11 +136,11 @@ async def test_a_liar_changes_nobody_elses_bill(m):
     other, other_spec = view.cluster.cluster_id, m.spec(OTHER)
     m.clock.advance(10 * SECOND)
     m.receipt(other_spec, 1, 10, OTHER)
-    before = m.rental(other), m.read(lambda uow: uow.rentals.line(other_spec.workload_id))
+    before = m.rental(other), m.read(lambda uow: uow[RentalRepository].line(other_spec.workload_id))
     signs(m, spec, 1, 10**16)
     signs(m, other_spec, 2, 10**16)  # HOST signs for what OTHER runs
     signs(m, other_spec, 3, 10**16, final=True, end_reason="exited")
-    assert (m.rental(other), m.read(lambda uow: uow.rentals.line(other_spec.workload_id))) == before
+    assert (m.rental(other), m.read(lambda uow: uow[RentalRepository].line(other_spec.workload_id))) == before
     await deleted(m, first)
     assert m.rental(other).state is RentalState.OPEN
 

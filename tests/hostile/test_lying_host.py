@@ -10,17 +10,23 @@ import httpx2
 import pytest
 
 from tests.hostile import IS_LONG
+from tests.support.wired import answers
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, World, world
 from tests.unit.security import test_permissions
-from windrow_agent.core import stripped
-from windrow_agent.gpu.port import GpuEventKind
-from windrow_agent.room import STORAGE_DAMAGED
+from windrow_agent.core import gpu_visibility
+from windrow_agent.core.gpu_port import GpuEventKind
 from windrow_agent.runtimes.port import RunState
+from windrow_agent.storage.disk_space import STORAGE_DAMAGED
 from windrow_master.api.gpu_shapes import gpu_page_json
+from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.fleet import mishaps, reliability, sanitise
+from windrow_master.fleet.evidence_repository import EvidenceRepository
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, SPOKEN, HostBudget, heard
+from windrow_master.fleet.messages import HasHad, Holds
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.reliability import SLOT_NS
+from windrow_master.fleet.reliability_repository import ReliabilityRepository
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_proto.ids import AccountId, CommandId, SlotId, WorkloadId
 from windrow_proto.messages import Gap
 from windrow_proto.model import (
@@ -52,8 +58,8 @@ def w(tmp_path: Path) -> Iterator[World]:
         made.join(OTHER)
         made.equip(GPU_1)
         made.equip(GPU_2, host_id=OTHER)
-        made.fleet.ports.holds = lambda uow, host_id, workload_id: (host_id, workload_id) == (HOST, MINE)
-        made.fleet.ports.had = made.fleet.ports.holds
+        for question in (Holds, HasHad):
+            answers(made.store, question, lambda uow, it: (it.host_id, it.workload_id) == (HOST, MINE))
         yield made
 
 
@@ -76,7 +82,7 @@ def database_bytes(w: World, directory: Path) -> int:
 @pytest.mark.row("F9")
 def test_an_honest_agent_says_nothing_else_than_the_list_has() -> None:
     ends = {f"workload.{state.value}" for state in (RunState.EXITED, RunState.LOST)}
-    assert set(SPOKEN) == {STORAGE_DAMAGED, stripped.CODE, *ends, *(kind.value for kind in GpuEventKind)}
+    assert set(SPOKEN) == {STORAGE_DAMAGED, gpu_visibility.CODE, *ends, *(kind.value for kind in GpuEventKind)}
 
 
 @pytest.mark.row("F9")
@@ -130,7 +136,7 @@ async def test_no_lie_of_one_host_is_held_against_another(w: World) -> None:
         for code in ("workload.lost", "host.lost", "condition.raised", "command.done"):
             say(w, code, OTHER, held="8", code="gpu.lost", kind="create", error="disk_full")
         w.equip(GPU_1, conditions=(f"gpu.lost:{OTHER}", f"gpu.lost:{GPU_2}") if turn % 2 else ())
-    found = w.read(lambda uow: uow.reliability.get(OTHER))
+    found = w.read(lambda uow: uow[ReliabilityRepository].get(OTHER))
     assert found is not None
     assert (found.record.faults, found.record.aborts) == (0, 0)
     assert not mishaps.counts("workload.lost", f"host/{HOST}", OTHER)
@@ -198,7 +204,7 @@ def test_conditions_inventories_gaps_and_what_cannot_be_read_are_so_many_an_hour
         counts[row.kind] = counts.get(row.kind, 0) + 1
     assert counts["condition.raised"] + counts["condition.cleared"] <= KEPT_AN_HOUR["conditions"]
     assert counts["evidence.put_aside"] == KEPT_AN_HOUR["letters"]
-    assert w.read(lambda uow: uow.evidence.buried(HOST)) == KEPT_AN_HOUR["letters"]
+    assert w.read(lambda uow: uow[EvidenceRepository].buried(HOST)) == KEPT_AN_HOUR["letters"]
     assert counts.get("spool.gap", 0) <= KEPT_AN_HOUR["gaps"]
     assert database_bytes(w, tmp_path) - before < 2 * KEPT_AN_HOUR["bytes"]
 
@@ -209,7 +215,7 @@ def test_proofs_of_a_host_are_so_many_bytes_an_hour(w: World) -> None:
     padded = bytes(KEPT_AN_HOUR["bytes"] // 40)  # as fields that nobody knows, which no reader looks at
     for _ in range(50):
         w.take(replace(w.record(Kind.COMMAND_STATUS, status), sealed=padded))
-    kept = w.read(lambda uow: uow.evidence.list(HOST, [Kind.COMMAND_STATUS], 100))
+    kept = w.read(lambda uow: uow[EvidenceRepository].list(HOST, [Kind.COMMAND_STATUS], 100))
     assert 30 <= len(kept) <= 40
 
 
@@ -312,14 +318,16 @@ async def _rent(opened: Any, cluster_id: Any) -> None:
     """The cluster holds the card."""
 
     def give(uow: Any) -> None:
-        slot = uow.slots.get(SlotId("GPU-1"))
-        assert uow.slots.swap(slot, replace(slot, holder=cluster_id, state=SlotState.RUNNING, token=slot.token + 1))
-        opened.fleet.hosts.save(uow, uow.hosts.get(HOST))
+        slot = uow[SlotRepository].get(SlotId("GPU-1"))
+        assert uow[SlotRepository].swap(
+            slot, replace(slot, holder=cluster_id, state=SlotState.RUNNING, token=slot.token + 1)
+        )
+        opened.fleet.hosts.save(uow, uow[HostRepository].get(HOST))
 
     await opened.store.write(give, name="test")
     await opened.fleet.refresh()
 
 
 def _give_away(uow: Any, cluster_id: Any, account: AccountId) -> None:
-    row = uow.clusters.get(cluster_id)
-    uow.clusters.save(replace(row, account_id=account, version=row.version + 1))
+    row = uow[ClusterRepository].get(cluster_id)
+    uow[ClusterRepository].save(replace(row, account_id=account, version=row.version + 1))

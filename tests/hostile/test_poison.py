@@ -20,8 +20,10 @@ from tests.unit.security.test_permissions import world as world
 from windrow_master.api import values
 from windrow_master.api.app import build_api
 from windrow_master.api.routers import declared
+from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.identity.decide import GRANTS
 from windrow_master.jobs.model import JobId, JobRequest, JobState
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import CRASHES_MAX, GIVEN_UP
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId
@@ -312,7 +314,7 @@ async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_l
     job_id = world.ids["{job_id}"]
 
     def poison(uow: UnitOfWork) -> None:
-        job = uow.jobs.get(JobId(job_id))
+        job = uow[JobRepository].get(JobId(job_id))
         assert job is not None
         kept = json.dumps({"argv": ["\ud800"]})
         row = uow.connection.execute(text("SELECT request FROM jobs WHERE job_id = :id"), {"id": job_id}).scalar_one()
@@ -343,7 +345,7 @@ async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_l
         await _loops_go_on(world)
     await _lists_go_on(world)
 
-    job = await world.opened.store.read(lambda uow: uow.jobs.get(JobId(job_id)))
+    job = await world.opened.store.read(lambda uow: uow[JobRepository].get(JobId(job_id)))
     assert job is not None
     assert (job.state, job.reason) == (JobState.FAILED, GIVEN_UP)
 
@@ -370,7 +372,7 @@ async def test_a_cluster_that_crashes_its_loop_ends_with_the_reason(world: World
     for _ in range(CRASHES_MAX + 1):
         await world.opened.clusters.tick()
 
-    cluster = await world.opened.store.read(lambda uow: uow.clusters.get(ClusterId(cluster_id)))
+    cluster = await world.opened.store.read(lambda uow: uow[ClusterRepository].get(ClusterId(cluster_id)))
     assert cluster is not None
     assert crashing.seen == CRASHES_MAX
     assert cluster.phase.value in ("Deleting", "Deleted", "Ending")

@@ -18,7 +18,7 @@ import pytest
 from tests.services import need
 from tests.support.confined import ORDINARY, STAY, Confined, confined
 from tests.support.places import commands
-from windrow_agent.host import addresses
+from windrow_agent.host.psutil_reader import addresses
 from windrow_agent.runtimes import sandbox
 from windrow_agent.runtimes.process import NO_SANDBOX, UNCONFINED, ProcessRuntime
 from windrow_proto.errors import InvalidInput, RuntimeUnavailable

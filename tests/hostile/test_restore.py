@@ -21,10 +21,10 @@ import pytest
 from tests.hostile import IS_LONG
 from tests.support.rental import Renter
 from tests.support.stack import WINDROW, stack, wait_for
-from windrow_master.app.wiring import KeysUnusable, Rooms, build
-from windrow_master.audit.model import Wanted
+from windrow_master.app.wiring import KeysUnusable, Master, build
 from windrow_master.recovery import command, manifest
 from windrow_master.recovery.restore import check_whole
+from windrow_master.store.model import AuditQuery
 from windrow_master.store.open_errors import DatabaseDamaged
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.enrol import IdentityFolder, renew
@@ -106,7 +106,7 @@ ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0", "--hea
 
 
 @contextmanager
-def opened(data_dir: Path) -> Iterator[Rooms]:
+def opened(data_dir: Path) -> Iterator[Master]:
     """The rooms of a Master, as main opens them, in this process."""
     data_dir.mkdir(mode=0o700, exist_ok=True)
     rooms = build(data_dir, SystemClock(), SystemRng())
@@ -265,7 +265,7 @@ async def test_an_audit_log_that_is_not_intact_is_a_condition_until_a_person_has
 
         await rooms.audit.checkpoint()
         assert list(rooms.audit.conditions()) == []
-        (entry,) = await rooms.audit.list(Wanted(action="audit.reanchor"), None, 2)
+        (entry,) = await rooms.audit.list(AuditQuery(action="audit.reanchor"), None, 2)
         assert entry.reason == "the disk was replaced" and entry.fields["problem"]
 
 

@@ -16,13 +16,14 @@ import pytest
 from tests.hostile.two_renters import TwoRenters, two_renters
 from tests.master_support import SeededRng
 from windrow_agent.core.command import CommandState, Phase
-from windrow_agent.journal import command_fact
 from windrow_agent.runtimes import shim
+from windrow_agent.storage.journal import command_fact
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.model import Principal, Role
-from windrow_master.store import earlier
+from windrow_master.records.earlier_repository import EarlierRepository
 from windrow_master.store import prepared as made
 from windrow_master.store.engine import engines_of
 from windrow_master.store.executors import InlineExecutor
@@ -100,9 +101,9 @@ class Site:
             return [bytes(row[0]) for row in database.execute(f"SELECT {column} FROM {table}")]
 
 
-def outbox(opened: Rooms) -> tuple[CommandId, WorkloadSpec]:
+def outbox(opened: Master) -> tuple[CommandId, WorkloadSpec]:
     """The latest create command that waits for the host."""
-    rows = opened.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
+    rows = opened.store.read_now(lambda uow: uow[CommandRepository].open_of_host(HOST))
     command = decode_command([row.body for row in rows if row.kind is CommandKind.CREATE][-1])
     assert command.create is not None
     return command.command_id, command.create
@@ -119,7 +120,7 @@ def is_told(said: str | bytes) -> bool:
     return any(one.encode() in data or one.encode().hex().encode() in data.lower() for one in (CANARY, OWN_TOKEN))
 
 
-def joined(opened: Rooms) -> None:
+def joined(opened: Master) -> None:
     """A host joins and names its key, as its agent does."""
 
     owner = opened.services.identity.first_account()
@@ -399,7 +400,7 @@ async def test_an_old_directory_opens_whatever_is_in_one_of_its_rows(
             assert (await opened.services.templates.get(mine, "large")).request.env == large
             listed = await opened.services.templates.list(mine)
             assert [one.name for one in listed if one.request.env == ENV] == ["mine"] and len(listed) == 2
-            assert not opened.store.read_now(lambda uow: earlier.is_any(uow.connection))
+            assert not opened.store.read_now(lambda uow: uow[EarlierRepository].is_any())
     assert len(made.PASSED_OVER) == 2
 
 

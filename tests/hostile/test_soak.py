@@ -26,17 +26,19 @@ from tests.support.stack import wait_for
 from tests.support.truth import ledger_flaws
 from tests.unit.clusters.world import HOST, Market, market_world, principal
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.audit import sealing
 from windrow_master.audit.sealing import files
 from windrow_master.audit.service import AuditService
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.market import metering
+from windrow_master.market.repository import ReceiptRepository
 from windrow_master.records import service as records
+from windrow_master.records.repository import RecordRepository
 from windrow_master.records.rules import EVERY_NS, ROWS_MAX, STEPS_MAX, Keeping, Record
 from windrow_master.records.service import RecordService
-from windrow_master.store.core_repository import AuditRepository
 from windrow_master.store.executors import InlineExecutor
-from windrow_master.store.records_repository import RecordRepository
+from windrow_master.store.repository import AuditRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.disk import OsDisk
@@ -88,7 +90,7 @@ async def test_of_an_old_rental_the_bill_stays_provable_and_the_rest_goes(tmp_pa
         market.clock.advance(15 * DAY)
         await keep.look()
 
-        rows = market.read(lambda uow: uow.receipts.of_workload(workload_id))
+        rows = market.read(lambda uow: uow[ReceiptRepository].of_workload(workload_id))
         assert [row.number for row in rows] == [12], "running times are sums: the last one proves them all"
         assert rows[0].running_ns == bill.lines[0].signed_ns >= metering.billable_ns(bill.lines[0]) > 0
         after = await market.market.statement(None, rental.rental_id)
@@ -97,9 +99,9 @@ async def test_of_an_old_rental_the_bill_stays_provable_and_the_rest_goes(tmp_pa
             await market.clusters.explain(principal(), ended)
         assert (await market.cluster(ended)).name
 
-        assert len(market.read(lambda uow: uow.receipts.of_workload(spec.workload_id))) == 4
+        assert len(market.read(lambda uow: uow[ReceiptRepository].of_workload(spec.workload_id))) == 4
         assert (await market.clusters.explain(principal(), open_one)).chosen is not None
-        held = {row.subject for row in market.read(lambda uow: uow.commands.list(HOST, None, 100))}
+        held = {row.subject for row in market.read(lambda uow: uow[CommandRepository].list(HOST, None, 100))}
         assert held and not any(workload_id in subject for subject in held)
         assert count(market.store, "balances", "account LIKE 'hold:%'") == 1, "of the one that is open"
         assert count(market.store, "operations", f"subject = '{ended}'") == 0
@@ -260,7 +262,7 @@ class Audited:
 
     def __init__(self, folder: Path) -> None:
         self.clock, self.data_dir = ManualClock(), folder / "data"
-        self.opened: Rooms = wiring.build(
+        self.opened: Master = wiring.build(
             self.data_dir, self.clock, SeededRng(5), disk=OsDisk(), make_executor=InlineExecutor
         )
         self.opened.identity.first_account()

@@ -15,7 +15,9 @@ from tests.unit.master_api.conftest import api as api
 from windrow_master.api.app import build_app
 from windrow_master.api.proxied import Proxied
 from windrow_master.api.rate_limits import SIGN_IN, Limits
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.proxies import parse_networks
+from windrow_master.storage.artefact_repository import ArtefactRepository
 from windrow_master.store.bus import Limit
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId
@@ -88,8 +90,7 @@ async def test_what_a_token_makes_ends_with_it_however_long_it_asks_for(api: Api
 
 @pytest.fixture
 async def limited(api: Api) -> AsyncIterator[tuple[Api, httpx2.AsyncClient]]:
-    api.services.limits = Limits()
-    transport = httpx2.ASGITransport(build_app(api.services, api.static), raise_app_exceptions=False)
+    transport = httpx2.ASGITransport(build_app(api.services, api.static, limits=Limits()), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://master") as client:
         yield api, client
 
@@ -133,8 +134,8 @@ async def _guess(client: httpx2.AsyncClient, text: str, **headers: str) -> int:
 
 
 def _served(api: Api, proxies: Sequence[str] = (), limits: Limits | None = None) -> Proxied:
-    api.services.limits = limits or Limits()
-    return Proxied(build_app(api.services, api.static), parse_networks(proxies, "--trusted-proxy"))
+    app = build_app(api.services, api.static, limits=limits or Limits())
+    return Proxied(app, parse_networks(proxies, "--trusted-proxy"))
 
 
 @asynccontextmanager
@@ -285,7 +286,7 @@ async def test_an_upload_ends_with_the_right_to_it_and_nothing_of_it_is_kept(api
         answer = await sending
 
     assert answer.status_code == 401, answer.text
-    assert await api.services.store.read(lambda uow: uow.artefacts.used(AccountId(account))) == (0, 0)
+    assert await api.services.store.read(lambda uow: uow[ArtefactRepository].used(AccountId(account))) == (0, 0)
 
 
 @pytest.mark.row("F8")
@@ -301,7 +302,7 @@ async def test_a_tunnel_ends_with_the_right_to_it(site: Site, way: str) -> None:
     session, secret, _ = await identity.asking.sign_in(child, "browser")
 
     def suspend(uow: UnitOfWork) -> None:
-        uow.accounts.suspend(principal.account_id, uow.now_wall_ns)
+        uow[AccountRepository].suspend(principal.account_id, uow.now_wall_ns)
         uow.after_commit(identity.asking.forget)
 
     async with asyncio.timeout(30), tunnelling(site) as tunnels:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow_agent.runtimes import files
+from windrow_agent.runtimes import tar_unpack
 from windrow_proto.errors import InvalidInput
 
 pytestmark = pytest.mark.row("F15")
@@ -72,7 +72,7 @@ def test_an_archive_that_lies_about_itself_is_refused_at_once(tmp_path: Path, da
     archive.write_bytes(data)
     folder.mkdir()
     began = time.process_time()
-    for take in (lambda: files.unpack(archive, folder, CAP), lambda: files.check_archive(archive, CAP)):
+    for take in (lambda: tar_unpack.unpack(archive, folder, CAP), lambda: tar_unpack.check_archive(archive, CAP)):
         try:
             taken = take()
         except InvalidInput:

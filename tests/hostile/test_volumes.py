@@ -12,7 +12,7 @@ import pytest
 from tests.unit.artefacts.test_moving import World
 from tests.unit.artefacts.test_moving import world as world
 from tests.unit.artefacts.test_moving_volumes import folder, restore, save
-from windrow_agent import vol_files
+from windrow_agent.storage import volume_files
 from windrow_master.storage.volume_rules import part_words
 from windrow_proto.checkpoints import LEFT_MAX, Found, Moved, decode, encode
 from windrow_proto.errors import Conflict
@@ -129,7 +129,7 @@ async def _unreadable(world: World) -> None:
 def test_what_goes_away_during_the_look_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("file", "folder", "link", "stays"):
         (tmp_path / name).mkdir() if name == "folder" else (tmp_path / name).touch()
-    listing = vol_files._names
+    listing = volume_files._names
 
     def vanishing(folder: int) -> list[str]:
         found = listing(folder)
@@ -139,8 +139,8 @@ def test_what_goes_away_during_the_look_is_no_loss(tmp_path: Path, monkeypatch: 
             (tmp_path / "link").unlink()
         return found
 
-    monkeypatch.setattr(vol_files, "_names", vanishing)
-    tree = vol_files.look(tmp_path)
+    monkeypatch.setattr(volume_files, "_names", vanishing)
+    tree = volume_files.look(tmp_path)
     assert [piece.name for piece in tree.pieces if not piece.name.startswith(".")] == ["stays"]
     assert tree.left_count == 0
 
@@ -149,7 +149,7 @@ def test_a_file_that_is_always_written_to_is_saved_as_it_was_read_and_named(tmp_
     log = tmp_path / "train.log"
     log.write_bytes(b"0123456789")
     for takes_torn in (False, True):
-        tree = vol_files.look(tmp_path, takes_torn=takes_torn)
+        tree = volume_files.look(tmp_path, takes_torn=takes_torn)
         (piece,) = [one for one in tree.pieces if one.name == "train.log"]
         reading = tree.read(piece, 4)
         first = next(reading)
@@ -166,16 +166,16 @@ def test_a_file_that_is_always_written_to_is_saved_as_it_was_read_and_named(tmp_
 
 def test_a_sparse_file_is_saved_as_what_it_says(tmp_path: Path) -> None:
     os.truncate(_made(tmp_path / "sparse"), 8 << 20)
-    tree = vol_files.look(tmp_path)
+    tree = volume_files.look(tmp_path)
     (piece,) = [one for one in tree.pieces if one.name == "sparse"]
     assert sum(map(len, tree.read(piece, 1 << 20))) == 8 << 20
 
 
 def test_more_files_than_a_version_has_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vol_files, "PIECES_MAX", 5)
+    monkeypatch.setattr(volume_files, "PIECES_MAX", 5)
     for at in range(9):
         (tmp_path / f"f{at}").touch()
-    tree = vol_files.look(tmp_path)
+    tree = volume_files.look(tmp_path)
     assert [piece.name for piece in tree.pieces] == [".windrow-volume.json", "f0", "f1", "f2", "f3"]
     assert tree.left_count == 5 and "one file too many" in tree.left[0]
 

@@ -14,8 +14,10 @@ from tests.master_support import ManualClock, SeededRng
 from windrow_master.api.app import build_app
 from windrow_master.api.services import Services
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.clusters.model import ClusterRequest, Workload, WorkPhase
+from windrow_master.clusters.repository import WorkloadRepository
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.states import LinkEvent, VerifyState
 from windrow_master.identity.model import Principal
 from windrow_master.jobs.model import JobId, JobRequest
@@ -36,7 +38,7 @@ HOST, OTHER = HostId("host_1"), HostId("host_2")
 class Pair:
     """The Master, a client with the first account's token, and what a test does to its two hosts."""
 
-    opened: Rooms
+    opened: Master
     clock: ManualClock
     client: httpx2.AsyncClient
     owner: Principal
@@ -55,10 +57,10 @@ class Pair:
 
     async def workload(self, host_id: HostId) -> Workload:
         """Work that runs on this host: there is room for one on each."""
-        held = self.opened.store.read_now(lambda uow: uow.workloads.held_on(host_id))
+        held = self.opened.store.read_now(lambda uow: uow[WorkloadRepository].held_on(host_id))
         while not held:
             await self.running()
-            held = self.opened.store.read_now(lambda uow: uow.workloads.held_on(host_id))
+            held = self.opened.store.read_now(lambda uow: uow[WorkloadRepository].held_on(host_id))
         return held[0]
 
     async def running(self, *volumes: Mount) -> Workload:
@@ -66,13 +68,13 @@ class Pair:
         asked = ClusterRequest(argv=("true",), cpus=4, volumes=volumes)
         _, view = await self.opened.clusters.create(self.owner, asked, None)
         self.report(view.cluster.cluster_id, WorkloadPhase.RUNNING)
-        return self.opened.store.read_now(lambda uow: uow.workloads.of_cluster(view.cluster.cluster_id))[0]
+        return self.opened.store.read_now(lambda uow: uow[WorkloadRepository].of_cluster(view.cluster.cluster_id))[0]
 
     def report(self, cluster_id: ClusterId, phase: WorkloadPhase) -> None:
         """A host says this of the work of a cluster."""
 
         def hear(uow: UnitOfWork) -> None:
-            (held,) = uow.workloads.of_cluster(cluster_id)
+            (held,) = uow[WorkloadRepository].of_cluster(cluster_id)
             code = 0 if phase is WorkloadPhase.EXITED else None
             said = ObservedWorkload(held.workload_id, phase, held.slots, code, runtime="process")
             self.opened.clusters.life.on_workload(uow, held.host_id, said)
@@ -90,7 +92,7 @@ class Pair:
         assert self.services.volumes is not None
         await self.services.volumes.create(self.owner, name)
         waits = replace(await self.running(parse_mount(f"{name}:/data")), phase=WorkPhase.WAITING_VOLUMES)
-        self.write(lambda uow: uow.workloads.save(waits))
+        self.write(lambda uow: uow[WorkloadRepository].save(waits))
         return waits
 
     async def job(self, name: str) -> JobId:
@@ -108,7 +110,7 @@ class Pair:
         for host_id in hosts:
 
             def begin(uow: UnitOfWork, host_id: HostId = host_id) -> None:
-                host = uow.hosts.get(host_id)
+                host = uow[HostRepository].get(host_id)
                 assert host is not None
                 self.opened.fleet.hosts.save(uow, replace(host, verify_state=VerifyState.VERIFYING))
 

@@ -12,7 +12,7 @@ from tests.master_support import ManualClock, SeededRng
 from windrow_master.api.app import build_app
 from windrow_master.api.services import Services
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.identity.model import ALL_ROLES, Principal, Role
 from windrow_master.store.disk_space import Room
 from windrow_master.store.executors import InlineExecutor
@@ -34,7 +34,7 @@ class Renter:
 class TwoRenters:
     """Who is there, and the application itself, for requests that go on."""
 
-    opened: Rooms
+    opened: Master
     app: Any
     clock: ManualClock
     operator: httpx2.AsyncClient
@@ -54,7 +54,12 @@ async def two_renters(folder: Path, room: Room | None = None) -> AsyncIterator[T
     """The accounts are made as an operator makes them."""
     clock = ManualClock()
     opened = wiring.build(
-        folder / "data", clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor, room=room
+        folder / "data",
+        clock,
+        SeededRng(3),
+        wiring.Settings(room=room),
+        disk=MemoryDisk(),
+        make_executor=InlineExecutor,
     )
     with closing(opened):
         services = opened.services

@@ -19,7 +19,7 @@ from tests.support.killed_agent import Life, Nursery, nursery, runtime_of
 from tests.support.places import HOST
 from tests.support.rental import local_image
 from tests.waiting import poll_async
-from windrow_agent.runtimes import limits
+from windrow_agent.runtimes import cgroups
 from windrow_agent.runtimes.docker import DEFAULT_URL
 from windrow_agent.runtimes.port import Runtime
 from windrow_proto.clock import SystemClock, SystemRng
@@ -141,7 +141,7 @@ async def _ended_by_the_next_one(life: Life, again: Command | None = None) -> in
     last = max(one.number for one in receipts)  # told again, it is the same one
     assert {(one.number, one.running_ns) for one in receipts if one.final} == {(last, final.running_ns)}
     assert not (life.folder / runtime.name / workload_id).exists()
-    groups = (folder / f"windrow-{workload_id}" for folder in limits.find().folders.values())
+    groups = (folder / f"windrow-{workload_id}" for folder in cgroups.find().folders.values())
     assert [group for group in groups if group.exists()] == []
     return begun
 

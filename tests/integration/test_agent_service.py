@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.agent_world import HOST, World, creation, deletion, final_receipt, new_id, until_done
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.allowance import LineLimits
+from windrow_agent.link.bandwidth_budget import LineLimits
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
 from windrow_proto.messages import (
@@ -106,7 +106,7 @@ async def test_a_killed_agent_leaves_work_running_and_the_next_one_goes_on_billi
     await world.killed(life)
     running_before = world.master.receipts(create.create.workload_id)[-1].running_ns
     async with world.running() as service:
-        assert service.keeper.state(create.create.workload_id).phase is WorkloadPhase.RUNNING
+        assert service.workloads.state(create.create.workload_id).phase is WorkloadPhase.RUNNING
         delete = deletion(create)
         await world.master.command(delete)
         await until_done(world, delete)
@@ -146,12 +146,12 @@ async def test_an_unpaid_workload_ends_by_itself_and_a_renewal_keeps_it(world: W
         await world.master.command(kept)
         await world.master.command(unpaid)
         await until_done(world, kept)
-        known = service.keeper.journal.book.leases[kept.create.workload_id].ends_ns
+        known = service.workloads.journal.book.leases[kept.create.workload_id].ends_ns
         await world.master.renew(LeaseRenewal(kept.create.workload_id, MINUTE, MINUTE, 1))
         final = await final_receipt(world, unpaid)
         assert final.end_reason == "unpaid"
-        await poll_async(lambda: service.keeper.journal.book.leases[kept.create.workload_id].ends_ns > known)
-        assert service.keeper.state(kept.create.workload_id).phase is WorkloadPhase.RUNNING
+        await poll_async(lambda: service.workloads.journal.book.leases[kept.create.workload_id].ends_ns > known)
+        assert service.workloads.state(kept.create.workload_id).phase is WorkloadPhase.RUNNING
 
 
 def _on_slot(spec: WorkloadSpec, slot: str) -> WorkloadSpec:
@@ -177,13 +177,13 @@ async def test_evidence_that_was_not_acknowledged_comes_again_and_counts_once(wo
 
 async def test_when_its_access_dies_it_is_back_through_the_other(world: World):
     async with world.running() as service:
-        used = service.home.address
+        used = service.connector.address
         connections = world.master.connections
         world.network.remove(used)
         await world.master.drop()
         await poll_async(lambda: world.master.connections > connections)
         await asyncio.wait_for(service.connected.wait(), PATIENCE_S)
-        assert service.home.address in world.addresses and service.home.address != used
+        assert service.connector.address in world.addresses and service.connector.address != used
 
 
 async def test_an_unknown_command_is_said_to_be_never_seen(world: World):
@@ -398,7 +398,7 @@ async def test_a_channel_that_crashes_is_closed_and_the_line_goes_on(world: Worl
 
     nobody = WorkloadId(new_id("work"))
     async with world.running() as service:
-        monkeypatch.setattr(service.keeper, "runtime_of", crash)
+        monkeypatch.setattr(service.workloads, "runtime_of", crash)
         await world.master.channel(Channel(9, ChannelOpen(nobody, ChannelPurpose.LOGS)))
         _, close = await _collect(world, 9)
         monkeypatch.undo()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.links import ACCESS, Acceptor, GrpcWorld
 from windrow_access.probes import AT_ONCE_MAX, Bandwidth
-from windrow_agent.probes import measure
+from windrow_agent.link.bandwidth_probe import measure
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import AccessId

@@ -18,9 +18,9 @@ from tests.waiting import PATIENCE_S, poll_async
 from windrow_master.api import event_tail
 from windrow_master.api.app import build_app
 from windrow_master.api.deps import Services
+from windrow_master.api.event_tail import EventTail
 from windrow_master.api.rate_limits import Limits
 from windrow_master.api.record_routes import _resumed
-from windrow_master.api.services import HealthSources
 from windrow_master.api.sse import Broadcaster, Message
 from windrow_master.app import wiring
 from windrow_master.identity.model import Principal
@@ -39,6 +39,7 @@ class Process:
     """One API process."""
 
     services: Services
+    tail: EventTail
     client: httpx2.AsyncClient
     principal: Principal
 
@@ -62,15 +63,15 @@ class Site:
 
 @asynccontextmanager
 async def _process(services: Services, token: str, static: Path, is_writer: bool) -> AsyncIterator[Process]:
-    app = build_app(services, static, is_writer=is_writer)
+    app = build_app(services, static, limits=Limits())
+    tail = EventTail(services.store, services.bus, services.broadcaster, is_writer=is_writer)
     transport = httpx2.ASGITransport(app)
     bearer = {"Authorization": f"Bearer {token}"}
-    assert services.tail is not None
     async with (
-        kept_up(services.bus, services.tail),
+        kept_up(services.bus, tail),
         httpx2.AsyncClient(transport=transport, base_url="http://master", headers=bearer) as client,
     ):
-        yield Process(services, client, await services.identity.authenticate(token))
+        yield Process(services, tail, client, await services.identity.authenticate(token))
 
 
 @asynccontextmanager
@@ -80,8 +81,9 @@ async def _site(folder: Path, buses: tuple[Bus, Bus], server: Valkey | None) -> 
     with closing(opened):
         services = opened.services
         token = services.identity.local_token(services.identity.first_account(), None)
-        services.bus, services.limits = buses[0], Limits()
-        beside = replace(services, bus=buses[1], broadcaster=Broadcaster(), health=HealthSources(), tail=None)
+        services.bus = buses[0]
+        health = replace(services.health, figures=[], conditions=[], problems=[])
+        beside = replace(services, bus=buses[1], broadcaster=Broadcaster(), health=health)
         async with AsyncExitStack() as stack:
             leader = await stack.enter_async_context(_process(services, token, folder / "static", True))
             other = await stack.enter_async_context(_process(beside, token, folder / "static", False))
@@ -243,8 +245,7 @@ async def test_wake_ups_alone_make_no_event_known_so_that_whoever_writes_to_the_
 async def test_the_control_a_process_that_hears_no_wake_up_and_never_looks_loses_events(
     over_valkey: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tail = over_valkey.other.services.tail
-    assert tail is not None
+    tail = over_valkey.other.tail
     readers = [Reader(over_valkey.leader), Reader(over_valkey.other)]
     async with kept_up(*readers):
         numbers = [await over_valkey.leader.note("seen by both")]

@@ -6,12 +6,12 @@ import pytest
 
 from tests.master_support import SeededRng
 from tests.trunk_world import HOST, MASTER, running
-from tests.unit.agent_runtime.test_dialling import FAR, NEAR, Network, SleepingClock, unused
+from tests.unit.agent_runtime.test_access_connector import FAR, NEAR, Network, SleepingClock, unused
 from tests.unit.agent_runtime.test_resume import GREETING, Host, settled
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.connection import Connection
-from windrow_agent.core.distrust import DISTRUST_NS
-from windrow_agent.dialling import Home
+from windrow_agent.core.access_distrust import DISTRUST_NS
+from windrow_agent.link.access_connector import AccessConnector
+from windrow_agent.link.connection import Connection
 from windrow_proto.errors import KeptBack, LinkClosed
 from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.messages import AccessPoint, Channel, ChannelData, ChannelOpen, RegionMap
@@ -32,7 +32,7 @@ async def m(tmp_path):
 
 
 async def test_the_master_ends_the_route_and_its_channels_and_tells_it_of_the_access(m):
-    stream = await m.hub.open(HOST, LOGS)
+    stream = await m.routes.open(HOST, LOGS)
     number = decode_channel((await m.agent.next(Kind.CHANNEL)).body).channel_id
     pieces = [encode_channel(Channel(number, ChannelData(piece))) for piece in (b"one", b"two", b"three")]
 
@@ -82,14 +82,14 @@ async def test_the_agent_ends_the_connection():
 
 async def test_the_access_is_left_alone_by_whom_it_lost_a_frame_and_by_whom_the_master_told():
     clock = SleepingClock(HOUR)
-    home = Home(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
+    connector = AccessConnector(HostId("host_1"), Network(clock, {}), clock, SeededRng(3), RegionMap(1, ()), unused)
     told = LinkClosed("The stream has ended.")
     told.__cause__ = KeptBack("A part of what the host sent never came.")
 
-    home._note(NEAR, KeptBack("A part of what the Master sent never came."))
-    home._note(FAR, told)
+    connector._note(NEAR, KeptBack("A part of what the Master sent never came."))
+    connector._note(FAR, told)
 
-    assert [home._distrust_ns(address) for address in (NEAR, FAR)] == [DISTRUST_NS] * 2
+    assert [connector._distrust_ns(address) for address in (NEAR, FAR)] == [DISTRUST_NS] * 2
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ async def test_whom_it_distrusts_a_host_dials_last_and_the_one_of_longest_ago_be
     clock = SleepingClock(5 * SECOND)
     network = Network(clock, {NEAR: None, FAR: None})
     regions = RegionMap(1, (AccessPoint("a", "eu", NEAR), AccessPoint("b", "eu", FAR)))
-    home = Home(HostId("host_1"), network, clock, SeededRng(3), regions, unused)
+    connector = AccessConnector(HostId("host_1"), network, clock, SeededRng(3), regions, unused)
     for address in distrusted:
-        home._note_kept_back(address)
+        connector._note_kept_back(address)
         clock.advance(SECOND)
     async with asyncio.TaskGroup() as group:
-        running_it = group.create_task(home.run())
+        running_it = group.create_task(connector.run())
         while len(network.dialled) < 2:
             await asyncio.sleep(0)
         running_it.cancel()

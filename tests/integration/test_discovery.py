@@ -11,17 +11,17 @@ import pytest
 
 from tests.support.agent_world import HOST as WORLD_HOST
 from tests.support.agent_world import World
-from tests.support.homes import open_access, running_home
+from tests.support.connectors import open_access, running_connector
 from tests.support.links import ACCESS, HOST, Acceptor, GrpcWorld, grpc_world
 from tests.support.name_server import NameServer, name_server
 from tests.support.pki import issue, make_ca
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent import dialling, resolver
-from windrow_agent.core import choice
+from windrow_agent.app.service import AgentService
+from windrow_agent.core import access_choice
 from windrow_agent.core.discovery import Seed
-from windrow_agent.dialling import Home
-from windrow_agent.resolver import Resolver
-from windrow_agent.service import AgentService
+from windrow_agent.link import access_connector, resolver
+from windrow_agent.link.access_connector import AccessConnector
+from windrow_agent.link.resolver import Resolver
 from windrow_proto import link_grpc
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import HostId
@@ -39,8 +39,8 @@ STALE = RegionMap(1, (AccessPoint("acc_gone", "eu", NOBODY),))
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
     """Look again as soon as there is a need: the pauses are for networks with more than one host."""
-    monkeypatch.setattr(dialling, "LOOK_EVERY_NS", 0)
-    monkeypatch.setattr(choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
+    monkeypatch.setattr(access_connector, "LOOK_EVERY_NS", 0)
+    monkeypatch.setattr(access_choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
     monkeypatch.setattr(resolver, "TRY_NS", 300 * MILLISECOND)
 
 
@@ -81,8 +81,8 @@ class Net:
         made.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         return made
 
-    def home(self, regions: RegionMap) -> AbstractAsyncContextManager[Home]:
-        return running_home(self.world, regions, self._look)
+    def connector(self, regions: RegionMap) -> AbstractAsyncContextManager[AccessConnector]:
+        return running_connector(self.world, regions, self._look)
 
     async def _look(self) -> tuple[str, ...]:
         return await Resolver(SystemRng(), [self.names.at]).look(HostId(HOST), [SEED])
@@ -106,20 +106,20 @@ def _pretender(net: Net, who: str) -> TlsIdentity:
 async def test_an_access_is_found_by_dns_when_no_map_helps(net, regions: RegionMap):
     address, access = await net.access()
     net.names.serves("example.org", address)
-    async with net.home(regions) as home:
-        await poll_async(lambda: access.links and home.address == address)
-        assert home.answer is not None and home.answer.access_id == ACCESS
+    async with net.connector(regions) as connector:
+        await poll_async(lambda: access.links and connector.address == address)
+        assert connector.answer is not None and connector.answer.access_id == ACCESS
 
 
 async def test_dns_is_not_asked_while_the_map_leads_somewhere(net):
     address, access = await net.access()
     liar, heard = await net.access()
     net.names.serves("example.org", liar)
-    async with net.home(RegionMap(1, (AccessPoint(ACCESS, "eu", address),))) as home:
+    async with net.connector(RegionMap(1, (AccessPoint(ACCESS, "eu", address),))) as connector:
         await poll_async(lambda: access.links)
         await access.links[0].close()
         await poll_async(lambda: len(access.links) == 2)
-        home.move()
+        connector.move()
         await poll_async(lambda: len(access.links) == 3)
     assert net.names.asked == [] and heard.peers == []
 
@@ -128,12 +128,12 @@ async def test_dns_is_not_asked_while_the_map_leads_somewhere(net):
 async def test_nobody_but_an_access_of_our_authority_hears_from_us(net, who: str):
     lie, acceptor = await net.access(_pretender(net, who))
     net.names.serves("example.org", lie)
-    async with net.home(RegionMap(0, ())) as home:
+    async with net.connector(RegionMap(0, ())) as connector:
         await poll_async(lambda: len(net.names.asked) > 6, what="three lookups and what follows them")
-        assert home.address is None
+        assert connector.address is None
         address, access = await net.access()
         net.names.serves("example.org", lie, address)
-        await poll_async(lambda: access.links and home.address == address)
+        await poll_async(lambda: access.links and connector.address == address)
     assert acceptor.peers == [] and acceptor.links == []
 
 
@@ -141,11 +141,11 @@ async def test_servers_that_are_not_ours_hear_no_more_than_a_greeting(net):
     silent, rude = await net.listener(), await net.listener(b"HTTP/1.1 200 OK\r\n\r\n")
     address, access = await net.access()
     net.names.serves("example.org", silent.address, rude.address, NOBODY)
-    async with net.home(STALE) as home:
+    async with net.connector(STALE) as connector:
         await poll_async(lambda: silent.heard and rude.heard)
-        assert home.address is None
+        assert connector.address is None
         net.names.serves("example.org", silent.address, rude.address, NOBODY, address)
-        await poll_async(lambda: access.links and home.address == address)
+        await poll_async(lambda: access.links and connector.address == address)
     for heard in (*silent.heard, *rude.heard):
         assert heard[0] in (0x15, 0x16), "a TLS alert or the greeting, and nothing that we would say to an Access"
     assert not any(HOST.encode() in heard for heard in (*silent.heard, *rude.heard))
@@ -163,12 +163,12 @@ LIES = {
 async def test_a_host_comes_back_after_dns_lied(net, lie: str):
     address, access = await net.access()
     net.names.reply = LIES[lie]
-    async with net.home(STALE) as home:
+    async with net.connector(STALE) as connector:
         await poll_async(lambda: len(net.names.asked) > 3)
-        assert home.address is None
+        assert connector.address is None
         net.names.reply = None
         net.names.serves("example.org", address)
-        await poll_async(lambda: access.links and home.address == address)
+        await poll_async(lambda: access.links and connector.address == address)
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -176,9 +176,9 @@ async def test_what_was_found_once_is_not_lost_to_a_lie(net, lie: str):
     found = dict([await net.access(), await net.access()])
     servers = dict(zip(found, net.world.servers[-2:], strict=True))
     net.names.serves("example.org", *found)
-    async with net.home(RegionMap(0, ())) as home:
-        await poll_async(lambda: home.address is not None and found[home.address].links)
-        first = home.address
+    async with net.connector(RegionMap(0, ())) as connector:
+        await poll_async(lambda: connector.address is not None and found[connector.address].links)
+        first = connector.address
         (other,) = set(found) - {first}
         await servers[other].stop(0)
         net.names.reply = LIES[lie]
@@ -187,7 +187,7 @@ async def test_what_was_found_once_is_not_lost_to_a_lie(net, lie: str):
         await poll_async(lambda: len(net.names.asked) > told, what="a lookup that is answered by a lie")
         again = Acceptor()
         net.world.servers.append(await link_grpc.serve_agents(again, net.world.access, other))
-        await poll_async(lambda: home.address == other and again.links, what="the other Access that was found")
+        await poll_async(lambda: connector.address == other and again.links, what="the other Access that was found")
 
 
 async def test_a_lie_does_not_keep_a_host_from_its_map(net):
@@ -195,7 +195,7 @@ async def test_a_lie_does_not_keep_a_host_from_its_map(net):
     lie, stranger = await net.access(_pretender(net, "another authority's Access"))
     address, first = await net.access()
     net.names.serves("example.org", lie)
-    async with net.home(RegionMap(1, (AccessPoint(ACCESS, "eu", address),))):
+    async with net.connector(RegionMap(1, (AccessPoint(ACCESS, "eu", address),))):
         await poll_async(lambda: first.links)
         await net.world.servers[-1].stop(0)
         await poll_async(lambda: len(net.names.asked) > 3)
@@ -250,7 +250,7 @@ async def test_the_map_that_a_renewal_brought_is_used_at_once_and_an_older_one_i
                 service.renewed(good)
                 await asyncio.wait_for(service.connected.wait(), PATIENCE_S)
                 service.renewed(STALE)
-                assert service.home.regions == good
+                assert service.connector.regions == good
             finally:
                 service.stop()
                 await asyncio.wait({task}, timeout=PATIENCE_S)

@@ -64,7 +64,7 @@ async def runtime(daemon: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 async def until(runtime: DockerRuntime, spec: WorkloadSpec, clock: SystemClock) -> Run:
-    """Watch it as the keeper does, until it has ended."""
+    """Watch it as the manager of workloads does, until it has ended."""
 
     async def look() -> list[Run]:
         await runtime.pause(spec.workload_id, clock)
@@ -90,8 +90,10 @@ async def test_who_fills_more_than_their_share_is_ended_and_told_so(runtime: Doc
         in_volume = await until(runtime, beside, SystemClock())
         other = await runtime.observe(fair.workload_id)
 
-        assert run.detail == "it filled its disk: 32 MiB in /workspace where 8 MiB may be"
-        assert in_volume.detail == "it filled its disk: 32 MiB in /workspace and its volumes where 8 MiB may be"
+        assert run.detail == "the workload filled its disk: 32 MiB in /workspace where 8 MiB may be"
+        assert (
+            in_volume.detail == "the workload filled its disk: 32 MiB in /workspace and its volumes where 8 MiB may be"
+        )
         assert run.exit_code == in_volume.exit_code == 137
         assert other is not None and other.state is RunState.RUNNING
     finally:
@@ -110,14 +112,14 @@ NEST = (
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (TOUCH, "it made too many files: more than 2000 in /workspace"),
+        (TOUCH, "the workload made too many files: more than 2000 in /workspace"),
         (
             NEST.format(name="$(printf %0200d 0)", depth=30),
-            "it filled its disk: 32 MiB in /workspace where 8 MiB may be",
+            "the workload filled its disk: 32 MiB in /workspace where 8 MiB may be",
         ),
         (
             NEST.format(name="d", depth=4000),
-            "its disk cannot be measured: folders in /workspace are nested too deep",
+            "the disk of the workload cannot be measured: folders in /workspace are nested too deep",
         ),
     ],
     ids=["files", "a path too long for the daemon", "folders without end"],
@@ -152,7 +154,7 @@ async def test_volumes_that_an_image_declares_count_and_go_with_the_container(
     try:
         await runtime.prepare(spec, no_progress)
         await runtime.start(spec.workload_id)
-        words = "it filled its disk: 32 MiB in /workspace and its volumes where 8 MiB may be"
+        words = "the workload filled its disk: 32 MiB in /workspace and its volumes where 8 MiB may be"
         assert (await until(runtime, spec, SystemClock())).detail == words
     finally:
         await runtime.remove(spec.workload_id)
@@ -167,13 +169,13 @@ def asked(image: str, script: str) -> WorkloadSpec:
 
 
 def test_a_disk_that_fills_fast_is_looked_at_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, free = ManualClock(), docker_disk.Room(80, 8000)
-    monkeypatch.setattr(docker_disk, "room", lambda root: free)
+    clock, free = ManualClock(), docker_disk.FreeSpace(80, 8000)
+    monkeypatch.setattr(docker_disk, "free_space", lambda root: free)
     watch = docker_disk.DiskWatch(tmp_path, HOST, "", lambda: "/")
     assert not watch.is_due(clock)
     clock.advance(docker_disk.LOOK_AGAIN_NS)
     assert not watch.is_due(clock), "nothing is gone"
-    for less in (docker_disk.Room(60, 8000), docker_disk.Room(60, 6000)):
+    for less in (docker_disk.FreeSpace(60, 8000), docker_disk.FreeSpace(60, 6000)):
         free = less
         assert watch.is_due(clock)
         assert not watch.is_due(clock)
@@ -211,4 +213,4 @@ def test_a_daemon_that_does_not_measure_leaves_no_disk_unwatched_and_each_file_c
     (place / "more").write_bytes(bytes(LIMIT // 2))
     watch.look(Silent(place), lambda _, container: ended.append(container))
     assert ended == ["container"]
-    assert docker_disk.note_of(tmp_path / "workload_1").startswith("it filled its disk: 10 MiB")
+    assert docker_disk.note_of(tmp_path / "workload_1").startswith("the workload filled its disk: 10 MiB")

@@ -13,7 +13,7 @@ from deploy.dns import records
 from tests.support.ports import own_port
 from tests.waiting import PATIENCE_S, poll
 from windrow_agent.core.discovery import Seed
-from windrow_agent.resolver import Resolver
+from windrow_agent.link.resolver import Resolver
 from windrow_proto.clock import SystemRng
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap

@@ -21,11 +21,11 @@ from tests.support.own_docker import OwnDocker, own_docker
 from tests.support.rental import import_image
 from tests.support.tiny_registry import TinyRegistry, tiny_registry
 from tests.waiting import poll_async
-from windrow_agent import workloads
-from windrow_agent.core.image_needs import Driver
+from windrow_agent.core.image_requirements import Driver
+from windrow_agent.runtimes import cgroups, images, port
 from windrow_agent.runtimes import docker as docker_runtime
-from windrow_agent.runtimes import images, limits, port
 from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_agent.workloads import manager
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import CommandId, GpuUuid, SlotId
 from windrow_proto.link_memory import MemoryNetwork
@@ -74,8 +74,8 @@ async def world(
 ) -> AsyncIterator[World]:
     """An agent that waits seconds for its daemon where the shipped one waits half a minute."""
     monkeypatch.setattr(docker_runtime, "CALL_S", 6)
-    monkeypatch.setattr(limits, "PROCESSES_MAX", PROCESSES)
-    monkeypatch.setattr(workloads, "LOOK_NS", 200 * MILLISECOND)
+    monkeypatch.setattr(cgroups, "PROCESSES_MAX", PROCESSES)
+    monkeypatch.setattr(manager, "LOOK_NS", 200 * MILLISECOND)
     runtime = DockerRuntime(tmp_path / "docker", HOST, daemon.url, (registry.address,))
     runtime.driver_of = lambda uuids: Driver("525.147.05", "12.0")
     async with MemoryNetwork(SystemClock(), SystemRng()) as network:
@@ -202,7 +202,10 @@ async def test_a_container_that_is_removed_by_hand_is_said_to_be(world: World, d
         final = await final_receipt(world, create)
         await deleted(world, create)
 
-    assert (ended.exit_code, ended.detail) == (None, "it was taken away on its host, by hand or by another program")
+    assert (ended.exit_code, ended.detail) == (
+        None,
+        "the workload was taken away on its host, by hand or by another program",
+    )
     assert (final.end_reason, final.final) == ("lost", True)
     assert left(daemon) == ([], [])
 
@@ -215,7 +218,7 @@ async def test_a_memory_hog_ends_at_its_limit_and_is_told_so(world: World, daemo
         ended = await until_seen(world, create, WorkloadPhase.EXITED)
         await deleted(world, create)
 
-    assert (ended.exit_code, ended.detail) == (137, "it ran out of memory at its limit of 64 MiB")
+    assert (ended.exit_code, ended.detail) == (137, "the workload ran out of memory at its limit of 64 MiB")
     assert left(daemon) == ([], [])
 
 

@@ -11,8 +11,9 @@ from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.support.gpu_faults import FAULTS, SICK, heal
 from tests.support.health_world import HealthWorld, watched_host
 from tests.waiting import poll_async
-from windrow_agent.core import availability, pace
+from windrow_agent.core import availability, inventory_pace
 from windrow_agent.gpu import watch
+from windrow_master.fleet.messages import SlotsLost
 from windrow_proto.units import MILLISECOND, SECOND
 
 pytestmark = pytest.mark.proves("ten GPU faults from the driver to the right slot, on a fake driver")
@@ -76,7 +77,7 @@ async def test_the_same_xid_without_a_lease_is_recorded_and_put_down_to_nobody(w
 async def test_a_fault_of_the_host_under_a_lease_faults_the_slot_and_leaves_the_holder_to_be_told(world: HealthWorld):
     workload_id = await world.rent(SICK)
     lost: list[tuple[str, ...]] = []
-    world.master.fleet.ports.on_slots_lost = lambda uow, host_id, slots, reason: lost.append(slots)
+    world.master.store.messages.on(SlotsLost, lambda uow, it: lost.append(it.slot_ids))
     world.fake.state.xid(SICK, 79)
     _, fields = await told(world, "gpu.xid")
     assert (fields["blame"], fields["workload"]) == ("host", workload_id)
@@ -116,8 +117,8 @@ async def test_what_was_faulted_waits_until_somebody_says_it_is_sound(world: Hea
 async def test_a_flapping_card_is_told_at_once_then_seldom_and_in_the_end_as_it_is(
     world: HealthWorld, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(pace, "TELLING_EVERY_NS", 5 * SECOND)
-    monkeypatch.setattr(pace, "TELLINGS_MAX", 2)
+    monkeypatch.setattr(inventory_pace, "TELLING_EVERY_NS", 5 * SECOND)
+    monkeypatch.setattr(inventory_pace, "TELLINGS_MAX", 2)
     before = await world.look()
     report = world.agent.report
     usual = report.conditions

@@ -10,7 +10,7 @@ import pytest
 from tests.services import need
 from tests.support.places import commands, new_id, no_progress
 from tests.support.regions import clear_hosts
-from windrow_agent.runtimes import limits, shared_memory
+from windrow_agent.runtimes import cgroups, shared_memory
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.model import WorkloadSpec
@@ -44,5 +44,5 @@ async def _begun(host: Path) -> WorkloadId:
 def _left(workload_id: WorkloadId) -> list[str]:
     """Its processes, control groups and shared memory."""
     found = [line for line in commands().splitlines() if workload_id in line]
-    places = [*limits.find().folders.values(), shared_memory.FOLDER]
+    places = [*cgroups.find().folders.values(), shared_memory.FOLDER]
     return found + [str(path) for place in places for path in place.glob(f"windrow-{workload_id}*")]

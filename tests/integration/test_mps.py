@@ -17,11 +17,12 @@ from tests.support.agent_world import HOST
 from tests.support.fake_mps import installed
 from tests.support.health_world import watched_host
 from tests.waiting import poll_async
-from windrow_agent import mps
 from windrow_agent.core.sharing import Share, parse_shares
-from windrow_agent.mps import NvidiaMps
+from windrow_agent.runtimes import mps
+from windrow_agent.runtimes.mps import NvidiaMps
 from windrow_agent.runtimes.port import RunState
-from windrow_agent.runtimes.shared import SharedRuntime
+from windrow_agent.runtimes.process_mps import MpsProcessRuntime
+from windrow_master.fleet.repository import SlotRepository
 from windrow_proto.errors import Conflict, RuntimeUnavailable
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant, WorkloadSpec
@@ -42,9 +43,9 @@ class Host:
         self.folder, self.program = folder, installed(folder / "program")
         self.runtime = self.again()
 
-    def again(self) -> SharedRuntime:
+    def again(self) -> MpsProcessRuntime:
         """The runtime of a restarted agent over the same folders."""
-        return SharedRuntime(
+        return MpsProcessRuntime(
             *(self.folder / "process", self.folder, HOST, False, (), tuple),
             share_of=PARTS.get,
             control=NvidiaMps(str(self.program)),
@@ -141,7 +142,7 @@ async def test_a_restarted_agent_finds_the_daemon_and_ends_one_that_nobody_needs
     assert host.daemon() == pid
     # As an agent that died between the last lease's end and the daemon's leaves it.
     for name in (work, "work_b"):
-        await super(SharedRuntime, host.runtime).remove(WorkloadId(name))
+        await super(MpsProcessRuntime, host.runtime).remove(WorkloadId(name))
     assert host.daemon() == pid
     host.runtime = host.again()
     await host.runtime.list()
@@ -178,17 +179,17 @@ async def test_a_shared_card_is_rented_in_parts_beside_one_another_and_shows_no_
 ):
     control = NvidiaMps(str(installed(tmp_path / "program")))
     async with watched_host(fake_nvml, tmp_path, None, parse_shares(["2=50,25"]), control) as world:
-        slots = await world.master.store.read(lambda uow: uow.slots.of_host(HOST))
+        slots = await world.master.store.read(lambda uow: uow[SlotRepository].of_host(HOST))
         parts = {slot.profile: slot for slot in slots if slot.profile}
         assert {slot.isolation for slot in parts.values()} == {Isolation.MPS}
         assert {slot.card for slot in parts.values()} == {world.uuid(2)}
         with pytest.raises(Conflict, match="shared in parts by MPS"):
             await world.rent(2)
         works = [await world.rent(2, parts[profile].slot_id) for profile in ("mps.50", "mps.25")]
-        assert set(world.agent.keeper.leased_gpus().values()) == set(works)
+        assert set(world.agent.workloads.leased_gpus().values()) == set(works)
         fake_nvml.state.gpu(2).memory_used = 8 << 30
         await world.agent.parts.sampler.wait_sample()
         await world.agent.parts.sampler.wait_sample()
         assert not (await world.look()).conditions
-        await world.agent.keeper.end_all()
+        await world.agent.workloads.end_all()
         await poll_async(lambda: not truth.naming(str(tmp_path / "program")), what="the daemon ends with the last part")

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.homes import open_access, running_home
+from tests.support.connectors import open_access, running_connector
 from tests.support.links import ACCESS, HOST, Acceptor, GrpcWorld, grpc_world
 from tests.support.pki import issue, make_ca
 from tests.waiting import poll_async
-from windrow_agent import dialling
-from windrow_agent.core import choice
-from windrow_agent.dialling import Home
-from windrow_agent.enrol import REGIONS_FILE, Membership
+from windrow_agent.core import access_choice
+from windrow_agent.link import access_connector
+from windrow_agent.link.access_connector import AccessConnector
+from windrow_agent.link.membership import REGIONS_FILE, Membership
 from windrow_agent.threads import ThreadRunner
 from windrow_proto import enrol
 from windrow_proto.clock import SystemClock, SystemRng
@@ -37,9 +37,9 @@ STALE = RegionMap(5, (AccessPoint("acc_gone", "eu", NOBODY),))
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dialling, "ASK_NS_FIRST", 0)
-    monkeypatch.setattr(dialling, "ASK_NS_MAX", 0)
-    monkeypatch.setattr(choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
+    monkeypatch.setattr(access_connector, "ASK_NS_FIRST", 0)
+    monkeypatch.setattr(access_connector, "ASK_NS_MAX", 0)
+    monkeypatch.setattr(access_choice, "BACKOFF_MAX_NS", 300 * MILLISECOND)
 
 
 def said(regions: RegionMap, signing: SigningKey, domain: str = DOMAIN_REGIONS) -> bytes:
@@ -110,8 +110,8 @@ class Net:
         runner = ThreadRunner("test-enrol")
         return Membership(self.folder, SystemClock(), SystemRng(), runner, copies)
 
-    def home(self, member: Membership) -> AbstractAsyncContextManager[Home]:
-        return running_home(self.world, member.regions(), ask=member.newer_regions)
+    def connector(self, member: Membership) -> AbstractAsyncContextManager[AccessConnector]:
+        return running_connector(self.world, member.regions(), ask=member.newer_regions)
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ async def test_the_master_has_a_newer_map_and_it_is_kept(net: Net) -> None:
     async with site(net.world.master, net.folder) as master:
         master.body = said(newer(address), net.signing)
         member = net.membership(master.url)
-        async with net.home(member) as home:
-            await poll_async(lambda: access.links and home.address == address)
+        async with net.connector(member) as connector:
+            await poll_async(lambda: access.links and connector.address == address)
     assert set(master.asked) == {"/api/v1/regions"}
     assert member.regions() == newer(address) == decode_region_map((net.folder / REGIONS_FILE).read_bytes())
 
@@ -139,8 +139,8 @@ async def test_without_the_master_a_copy_will_do_and_is_fetched_from_its_own_pat
     address, access = await net.access()
     async with site(net.world.master, net.folder) as mirror:
         mirror.body = said(newer(address), net.signing)
-        async with net.home(net.membership(f"https://{NOBODY}", f"{mirror.url}/maps/eu.json")) as home:
-            await poll_async(lambda: access.links and home.address == address)
+        async with net.connector(net.membership(f"https://{NOBODY}", f"{mirror.url}/maps/eu.json")) as connector:
+            await poll_async(lambda: access.links and connector.address == address)
     assert set(mirror.asked) == {"/maps/eu.json"}
 
 
@@ -150,11 +150,11 @@ async def test_nobody_is_asked_while_the_map_leads_somewhere(net: Net) -> None:
         master.body = said(newer(NOBODY, 7), net.signing)
         member = net.membership(master.url)
         member.save_regions(encode_region_map(newer(address)))
-        async with net.home(member) as home:
+        async with net.connector(member) as connector:
             await poll_async(lambda: access.links)
             await access.links[0].close()
             await poll_async(lambda: len(access.links) == 2)
-            await poll_async(lambda: home.address == address)
+            await poll_async(lambda: connector.address == address)
     assert master.asked == []
 
 
@@ -177,9 +177,9 @@ async def test_a_newer_map_that_leads_nowhere_does_not_replace_the_known_one(net
     async with site(net.world.master, net.folder) as master, site(net.world.master, net.folder) as copy:
         master.body, copy.body = said(useless, net.signing), said(useless, net.signing)
         member = net.membership(master.url, copy.url)
-        async with net.home(member) as home:
+        async with net.connector(member) as connector:
             await poll_async(lambda: len(master.asked) > 1 and len(copy.asked) > 1)
-            assert (home.regions, member.regions(), access.links) == (STALE, STALE, [])
+            assert (connector.regions, member.regions(), access.links) == (STALE, STALE, [])
             copy.body = said(newer(address), net.signing)
             await poll_async(lambda: access.links and member.regions() == newer(address))
 

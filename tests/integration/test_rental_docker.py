@@ -97,7 +97,7 @@ def test_a_container_that_ran_out_of_memory_or_was_removed_says_so_and_is_billed
     taken = renter.create("sh", "-c", OBEDIENT, image=image)
     (container,) = truth.containers(renter.host()["id"])
     subprocess.run(["docker", "rm", "-f", container], capture_output=True, timeout=120, check=True)
-    assert "it was taken away on its host" in renter.phase(taken["id"], "Failed")["reason"]
+    assert "the workload was taken away on its host" in renter.phase(taken["id"], "Failed")["reason"]
     renter.delete(taken["id"])
 
     assert renter.flaws(hog["id"], taken["id"]) == []

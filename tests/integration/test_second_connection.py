@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.homes import running_home
+from tests.support.connectors import running_connector
 from tests.support.links import Acceptor, GrpcWorld, echo, grpc_world
 from tests.waiting import poll_async
-from windrow_agent import dialling
+from windrow_agent.link import access_connector
 from windrow_proto import link_grpc, nearness
 from windrow_proto.errors import TooMany
 from windrow_proto.messages import AccessPoint, RegionMap
@@ -57,8 +57,8 @@ class Regions:
 
 @pytest.fixture
 async def regions(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Regions]:
-    monkeypatch.setattr(dialling, "WARM_AFTER_NS", 50 * MILLISECOND)
-    monkeypatch.setattr(dialling, "WARM_PING_NS", 50 * MILLISECOND)
+    monkeypatch.setattr(access_connector, "WARM_AFTER_NS", 50 * MILLISECOND)
+    monkeypatch.setattr(access_connector, "WARM_PING_NS", 50 * MILLISECOND)
     monkeypatch.setattr(nearness, "TIE_NS", 60 * SECOND)  # nobody is nearer, however busy this machine is
     async with grpc_world() as world:
         accesses = [Access(f"region-{number}") for number in range(3)]
@@ -80,20 +80,20 @@ async def connected(regions: Regions) -> tuple[Access, Access]:
 
 
 async def test_when_its_access_dies_the_host_goes_on_over_the_connection_that_it_kept(regions):
-    async with running_home(regions.world, regions.map) as home:
+    async with running_connector(regions.world, regions.map) as connector:
         serving, second = await connected(regions)
-        await poll_async(lambda: home._warm is not None)  # the host has it, too, which learns of it last
+        await poll_async(lambda: connector._warm is not None)  # the host has it, too, which learns of it last
         await regions.die(serving)
         await poll_async(lambda: second.peers)
         assert second.peers[0].address in second.warm_peers  # the same connection, not only the same Access
-        await poll_async(lambda: home.address == regions.map.points[regions.accesses.index(second)].address)
+        await poll_async(lambda: connector.address == regions.map.points[regions.accesses.index(second)].address)
         (third,) = set(regions.accesses) - {serving, second}
         await poll_async(lambda: third.warm)  # the next one is kept
         await poll_async(lambda: not second.warm)
 
 
 async def test_a_second_access_that_dies_or_drains_is_replaced_and_the_first_goes_on(regions):
-    async with running_home(regions.world, regions.map):
+    async with running_connector(regions.world, regions.map):
         serving, second = await connected(regions)
         (third,) = set(regions.accesses) - {serving, second}
         second.is_draining = True
@@ -106,7 +106,7 @@ async def test_a_second_access_that_dies_or_drains_is_replaced_and_the_first_goe
 async def test_an_access_without_room_for_it_costs_the_host_nothing(regions):
     for access in regions.accesses:
         access.is_full = True
-    async with running_home(regions.world, regions.map):
+    async with running_connector(regions.world, regions.map):
         await poll_async(lambda: sum(one.refused for one in regions.accesses) >= 3)
         assert sum(len(one.peers) for one in regions.accesses) == 1
         for access in regions.accesses:
@@ -115,10 +115,10 @@ async def test_an_access_without_room_for_it_costs_the_host_nothing(regions):
 
 
 async def test_a_renewed_certificate_is_not_left_out_of_the_second_connection(regions):
-    async with running_home(regions.world, regions.map) as home:
+    async with running_connector(regions.world, regions.map) as connector:
         serving, second = await connected(regions)
         kept = list(second.warm_peers)
-        home.move()
+        connector.move()
         await poll_async(lambda: len(serving.peers) == 2)
         await poll_async(lambda: sum(len(one.warm_peers) for one in regions.accesses) > len(kept))
         await poll_async(lambda: sum(one.warm for one in regions.accesses) == 1)

@@ -75,7 +75,7 @@ async def _prepared(runtime: ProcessRuntime, folder: Path, argv: tuple[str, ...]
     spec = WorkloadSpec(new_id(), ClusterId("cluster_x"), (), "process", argv=argv)
     await runtime.prepare(spec, no_progress)
     own = folder / "process" / spec.workload_id
-    inside = sandbox.Inside(spec, own, folder / "process" / "bin", 0)
+    inside = sandbox.SandboxContents(spec, own, folder / "process" / "bin", 0)
     kept = sandbox.launch_record(sandbox.Sandbox(None, is_plain=True), inside, argv, ())
     shim.write_whole(str(own), "launch.json", {**kept, "log_cap_bytes": 1000})
     return spec.workload_id

@@ -11,9 +11,10 @@ from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.support.agent_world import HOST
 from tests.support.health_world import OWNER, HealthWorld, watched_host
 from tests.waiting import poll_async
-from windrow_agent import leaving
 from windrow_agent.core.layout import parse_layouts
+from windrow_agent.workloads import lease_exit_check
 from windrow_master.fleet.model import CommandRow
+from windrow_master.fleet.repository import CommandRepository, SlotRepository
 from windrow_master.fleet.slices import CUT
 from windrow_master.fleet.states import AdminEvent, CommandState
 from windrow_proto.errors import Conflict
@@ -29,7 +30,7 @@ LAYOUT = ("3g.40gb", "2g.20gb")
 
 @pytest.fixture
 async def world(fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HealthWorld]:
-    monkeypatch.setattr(leaving, "FREE_WITHIN_NS", SECOND)
+    monkeypatch.setattr(lease_exit_check, "FREE_WITHIN_NS", SECOND)
     async with watched_host(fake_nvml, tmp_path, parse_layouts([f"{CARD}={','.join(LAYOUT)}"])) as made:
         yield made
 
@@ -48,7 +49,7 @@ async def cut(world: HealthWorld, whole: bool = False) -> tuple[CommandState, st
     found: list[CommandRow] = []
 
     async def done() -> bool:
-        row = await world.master.store.read(lambda uow: uow.commands.get(CommandId(operation.subject)))
+        row = await world.master.store.read(lambda uow: uow[CommandRepository].get(CommandId(operation.subject)))
         assert row is not None
         found[:] = [row]
         return row.is_done
@@ -63,7 +64,7 @@ async def slices(world: HealthWorld) -> dict[str, SlotId]:
         lambda seen: [s for slot, s in seen.slots.items() if slot.startswith("MIG-")] == [("free", None)] * 2,
         "two slices on offer",
     )
-    slots = await world.master.store.read(lambda uow: uow.slots.of_host(HOST))
+    slots = await world.master.store.read(lambda uow: uow[SlotRepository].of_host(HOST))
     assert {slot.isolation for slot in slots if slot.profile} == {Isolation.MIG}
     return {slot.profile: slot.slot_id for slot in slots if slot.profile}
 
@@ -102,7 +103,7 @@ async def test_a_slice_is_rented_alone_and_a_stain_on_it_faults_it_and_no_other(
     await decide(world, AdminEvent.ACTIVATE)
     big, small = parts["3g.40gb"], parts["2g.20gb"]
     work = await world.rent(CARD, small)
-    assert world.agent.keeper.leased_gpus() == {small: work}
+    assert world.agent.workloads.leased_gpus() == {small: work}
     with pytest.raises(Conflict, match="cut into slices"):
         await world.rent(CARD)
     world.fake.state.gpu(CARD).slices[1].memory_used = 2 << 30
@@ -110,7 +111,7 @@ async def test_a_slice_is_rented_alone_and_a_stain_on_it_faults_it_and_no_other(
     with pytest.raises(Conflict, match="still in use"):
         await cut(world)
     await end(world, work, small)
-    found = world.agent.keeper.observed()[-1]
+    found = world.agent.workloads.observed()[-1]
     assert found.faults == {small: "2048 MiB of its memory are still in use"}
     assert (await world.look()).slots[big] == ("free", None)
 
@@ -165,14 +166,14 @@ async def end(world: HealthWorld, work: WorkloadId, slot_id: SlotId) -> None:
     fleet = world.master.fleet
 
     def delete(uow) -> CommandId:
-        grants = (uow.slots.get(slot_id).as_grant(),)
+        grants = (uow[SlotRepository].get(slot_id).as_grant(),)
         spec = DeleteSpec(work, grants, 0)
         return fleet.issue(uow, HOST, Command(CommandId(""), CommandKind.DELETE, delete=spec))
 
     command_id = await world.master.store.write(delete, name="end")
 
     async def done() -> bool:
-        row = await world.master.store.read(lambda uow: uow.commands.get(command_id))
+        row = await world.master.store.read(lambda uow: uow[CommandRepository].get(command_id))
         return row is not None and row.is_done
 
     await poll_async(done, what="the workload to be gone")

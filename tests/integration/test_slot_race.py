@@ -21,7 +21,9 @@ from sqlalchemy import Engine
 
 from tests.master_support import SeededRng
 from windrow_master.fleet.model import Host, Slot
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.store.engine import engines_of
+from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, HostId, SlotId
@@ -47,7 +49,7 @@ class Race:
 
 
 def unit(connection) -> UnitOfWork:
-    return UnitOfWork(connection, 0, 1, SeededRng().random_bytes)
+    return UnitOfWork(connection, 0, 1, SeededRng().random_bytes, Messages())
 
 
 def equip(engine: Engine) -> None:
@@ -55,9 +57,9 @@ def equip(engine: Engine) -> None:
     upgrade(engine)
     with engine.begin() as connection:
         uow = unit(connection)
-        uow.hosts.add(Host(HOST, "racing", AccountId("account_1"), False, 0))
+        uow[HostRepository].add(Host(HOST, "racing", AccountId("account_1"), False, 0))
         for number in range(SLOTS):
-            uow.slots.add(Slot(SlotId(f"GPU-{number:03d}"), HOST, "cpu", None))
+            uow[SlotRepository].add(Slot(SlotId(f"GPU-{number:03d}"), HOST, "cpu", None))
 
 
 @contextmanager
@@ -128,9 +130,9 @@ def test_each_slot_has_one_holder_whoever_believes_to_lead(url: str, engine: Eng
     race = run(url, engine)
 
     judge(race)
-    slots = {slot.slot_id: slot for slot in race.read(lambda uow: uow.slots.list_all())}
+    slots = {slot.slot_id: slot for slot in race.read(lambda uow: uow[SlotRepository].list_all())}
     for slot_id, slot in slots.items():
-        held = race.read(lambda uow, slot_id=slot_id: uow.slots.grants(slot_id))
+        held = race.read(lambda uow, slot_id=slot_id: uow[SlotRepository].grants(slot_id))
         assert [grant.token for grant in held] == list(range(1, ROUNDS + 1))
         assert [grant.ended_at_ns is None for grant in held] == [False] * (ROUNDS - 1) + [True]
         assert held[-1].holder == slot.holder

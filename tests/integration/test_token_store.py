@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow_agent.journal import Journal
+from windrow_agent.storage.journal import Journal
 from windrow_proto.disk import OsDisk
 from windrow_proto.ids import SlotId, WorkloadId
 from windrow_proto.units import KIB
@@ -21,7 +21,7 @@ COMPACT_BYTES = 16 * KIB
 """So small that many of the kills fall into a compaction."""
 WRITER = """
 import itertools, sys
-from windrow_agent import journal as j
+from windrow_agent.storage import journal as j
 from windrow_proto.disk import OsDisk
 from windrow_proto.ids import WorkloadId
 journal = j.Journal(OsDisk(), sys.argv[1], lambda: 0, "kernel", {compact})

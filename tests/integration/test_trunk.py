@@ -5,7 +5,11 @@ import pytest
 from tests.trunk_support import FakeAgent
 from tests.trunk_world import ACCESS_KEY, HOST, MASTER, running
 from tests.waiting import poll_async
+from windrow_master.fleet.bandwidth_repository import BandwidthRepository
+from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.model import AdminState, CommandState, HostFacts, LinkState
+from windrow_master.fleet.repository import CommandRepository, HostRepository
+from windrow_master.link.hub import LATER_MASTER_SEEN
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
@@ -78,10 +82,10 @@ async def test_evidence_is_committed_before_it_is_acknowledged(m):
     inventory = Inventory(hostname="box", cpu_count=2, gpus=(GpuFacts(GpuUuid("GPU-1"), 0, "nvidia", "X"),))
     await m.agent.record(Kind.INVENTORY, encode_inventory(inventory))
     await m.agent.acked(Lane.EVIDENCE, 1)
-    host = await m.store.read(lambda uow: uow.hosts.get(HOST))
+    host = await m.store.read(lambda uow: uow[HostRepository].get(HOST))
     assert host.inventory == inventory
     assert host.admin_state is AdminState.ACTIVE
-    assert await m.store.read(lambda uow: uow.marks.of_host(HOST)) == {m.agent.boot: ((1, 1),)}
+    assert await m.store.read(lambda uow: uow[MarkRepository].of_host(HOST)) == {m.agent.boot: ((1, 1),)}
 
 
 async def test_telemetry_is_acknowledged_after_its_fsync(m):
@@ -126,7 +130,7 @@ async def test_a_gap_is_recorded_and_its_records_are_not_asked_for(m):
     gap = Gap(Lane.EVIDENCE, m.agent.boot, ((1, 3),), "spool_cap")
     await m.agent.record(Kind.GAP, encode_gap(gap), sequence=4)
     await m.agent.acked(Lane.EVIDENCE, 4)
-    (row,) = await m.store.read(lambda uow: uow.evidence.gaps_of_host(HOST))
+    (row,) = await m.store.read(lambda uow: uow[EvidenceRepository].gaps_of_host(HOST))
     assert (row.ranges, row.reason) == (((1, 3),), "spool_cap")
 
 
@@ -135,7 +139,7 @@ async def test_a_poisoned_record_is_put_aside_and_its_neighbours_are_taken(m):
     await m.agent.record(Kind.INVENTORY, b"\xff\xff")
     await m.agent.record(Kind.EVENT, encode_event(Event("agent.storage_damaged", 1)))
     await m.agent.acked(Lane.EVIDENCE, 2)
-    assert await m.store.read(lambda uow: uow.evidence.buried(HOST)) == 1
+    assert await m.store.read(lambda uow: uow[EvidenceRepository].buried(HOST)) == 1
     kinds = [row.kind for row in await m.store.read(lambda uow: uow.events.newest(HOST))]
     assert {"agent.storage_damaged", "evidence.put_aside"} <= set(kinds)
 
@@ -188,7 +192,7 @@ async def test_once_a_certificate_was_heard_older_ones_are_refused_and_it_is_wri
             raise refusals.pop()
         noted.append(dict(heard))
 
-    m.hub.ports.generations_used = generations_used
+    m.generations_used = generations_used
     m.facts[HOST] = m.agent.facts(generation=2)
     await greet(m, generation=2)
     await m.agent.beat()
@@ -214,7 +218,7 @@ async def test_after_a_restore_a_newer_certificate_than_is_known_counts_once_and
         found.append((host_id, generation))
         m.facts[host_id] = HostFacts(agent.signing.public, generation, is_banned=False)
 
-    m.hub.ports.generation_found = generation_found
+    m.generation_found = generation_found
     agent = FakeAgent(m.clock, HostId("host_2"))
     m.facts[agent.host_id] = HostFacts(agent.signing.public, 1, is_banned=False, may_jump=True)
     thief = FakeAgent(m.clock, HostId("host_2"), boot=b"t" * 16)
@@ -234,12 +238,11 @@ async def test_a_hello_under_another_key_is_refused(m):
     await poll_async(lambda: m.access.closed.get(stranger.number) == "bad_proof")
 
 
-async def test_a_master_that_is_not_the_newest_steps_down(m):
-    stale = []
-    m.hub.ports.on_stale = lambda: stale.append(True)
+async def test_a_host_that_obeys_a_later_master_is_refused_and_operators_are_told(m):
     await m.agent.connect(m.access, MASTER.public, epoch_seen=m.store.epoch + 1)
     await poll_async(lambda: m.access.closed.get(m.agent.number) == "fenced")
-    assert stale == [True]
+    ((code, detail, _),) = m.hub.conditions()
+    assert code == LATER_MASTER_SEEN and HOST in detail
 
 
 async def issue(m, kind=CommandKind.BENCHMARK):
@@ -257,7 +260,7 @@ async def test_a_command_goes_at_once_and_its_result_is_written_down(m):
         status = CommandStatus(command_id, phase, result={"score": "7"})
         await m.agent.record(Kind.COMMAND_STATUS, encode_status(status))
     await m.agent.acked(Lane.EVIDENCE, 2)
-    row = await m.store.read(lambda uow: uow.commands.get(command_id))
+    row = await m.store.read(lambda uow: uow[CommandRepository].get(command_id))
     assert row.state is CommandState.SUCCEEDED
     assert row.result == {"score": "7"}
 
@@ -270,7 +273,7 @@ async def test_a_command_for_a_host_that_is_away_goes_when_it_is_back(m):
 
 
 async def state_is(m, command_id, state):
-    row = await m.store.read(lambda uow: uow.commands.get(command_id))
+    row = await m.store.read(lambda uow: uow[CommandRepository].get(command_id))
     return row.state is state
 
 
@@ -293,7 +296,7 @@ async def test_an_accepted_command_is_asked_for_and_never_sent_again_on_another_
 async def asked_nonce(m, relays=()):
     """Of a measurement that the host is asked for now."""
     command_id = await m.store.write(lambda uow: m.fleet.measures.ask(uow, HOST, "master", relays), name="test")
-    row = await m.store.read(lambda uow: uow.commands.get(command_id))
+    row = await m.store.read(lambda uow: uow[CommandRepository].get(command_id))
     spec = decode_command(row.body).bandwidth
     assert spec is not None
     return spec.nonce
@@ -308,7 +311,7 @@ async def test_a_bandwidth_counts_as_the_lower_of_both_if_it_was_asked_for_and_w
         result = BandwidthResult(nonce, "access_1", "local-a", 800, 700, 1, 1, 1, 1, claim, signature)
         sequence = await m.agent.record(Kind.BANDWIDTH, encode_bandwidth(result))
         await m.agent.acked(Lane.EVIDENCE, sequence)
-        return (await m.store.read(lambda uow: uow.hosts.get(HOST))).bandwidth
+        return (await m.store.read(lambda uow: uow[HostRepository].get(HOST))).bandwidth
 
     nonce = await asked_nonce(m)
     assert await report(SigningKey.generate(), nonce) is None
@@ -319,8 +322,8 @@ async def test_a_bandwidth_counts_as_the_lower_of_both_if_it_was_asked_for_and_w
 
 async def test_each_round_is_kept_region_by_region_as_the_median_of_the_relays_of_that_region(m):
     regions = {"access_1": "north", "access_2": "north", "access_3": "south"}
-    m.fleet.ports.relay_regions = lambda: regions
-    m.fleet.ports.access_public = lambda uow, access_id: ACCESS_KEY.public if access_id in regions else None
+    m.fleet.relays.by_region = regions
+    m.keys.known = dict.fromkeys(regions, ACCESS_KEY.public)
     await greet(m)
 
     async def report(nonce, access_id, up, down):
@@ -334,7 +337,7 @@ async def test_each_round_is_kept_region_by_region_as_the_median_of_the_relays_o
     await report(first, "access_3", 100, 200)
     await report(first, "access_2", 800, 700)
     await report(second, "access_1", 5, 6)
-    rounds = await m.store.read(lambda uow: uow.bandwidths.of_host(HOST, 10))
+    rounds = await m.store.read(lambda uow: uow[BandwidthRepository].of_host(HOST, 10))
     assert [(r.nonce, r.region, r.up_bps, r.down_bps, len(r.relays)) for r in rounds] == [
         (second, "north", 5, 6, 1),
         (first, "south", 100, 200, 1),
@@ -352,7 +355,7 @@ async def test_watching_a_host_makes_it_send_each_second(m):
 
 async def test_a_channel_carries_data_both_ways_within_its_credit(m):
     await greet(m)
-    stream = await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.EXEC, argv=("ls",)))
+    stream = await m.routes.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.EXEC, argv=("ls",)))
     opening = decode_channel((await m.agent.next(Kind.CHANNEL)).body)
     assert opening.step == ChannelOpen(WorkloadId("work_1"), ChannelPurpose.EXEC, argv=("ls",))
     number = opening.channel_id
@@ -379,17 +382,16 @@ async def test_a_channel_carries_data_both_ways_within_its_credit(m):
 
 async def test_a_channel_breaks_with_its_trunk(m):
     await greet(m)
-    stream = await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
+    stream = await m.routes.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
     await m.access.link.close()
     with pytest.raises(LinkClosed):
         await stream.receive()
     with pytest.raises(HostUnreachable):
-        await m.hub.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
+        await m.routes.open(HOST, ChannelOpen(WorkloadId("work_1"), ChannelPurpose.LOGS))
 
 
 async def test_an_access_that_is_drained_is_told_and_so_are_its_agents_and_a_new_trunk_hears_it_again(m):
-    drained: set[str] = set()
-    m.hub.ports.is_drained = drained.__contains__
+    drained = m.drained
     await m.agent.greet(m.access, MASTER.public)
     await m.agent.beat()
 
@@ -438,7 +440,7 @@ async def test_leases_are_renewed_with_a_time_after_which_they_are_worth_nothing
         async def renewals():
             return {HOST: (renewal,)}
 
-        m.hub.ports.renewals = renewals
+        m.renewals = renewals
         await m.hub.down.renew_once()
         envelope = await m.agent.next(Kind.LEASES)
         assert decode_leases(envelope.body) == (renewal,)

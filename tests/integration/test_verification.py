@@ -9,7 +9,7 @@ from tests.services import need
 from tests.support.agent_world import HOST
 from tests.support.challenge_world import CARDS, ChallengeWorld, challenged, prover
 from tests.waiting import poll_async
-from windrow_agent.challenge.crew import COMMAND
+from windrow_agent.challenge.prover_pool import COMMAND
 from windrow_master.fleet.model import VerifyOutcome, VerifyState
 from windrow_master.verification import memory, schedule, scheduler, times, together
 from windrow_master.verification.times import Timing, Work
@@ -193,7 +193,7 @@ async def test_a_rented_card_is_left_alone_and_its_neighbour_is_challenged(world
         assert ended is not None
         assert ended.done_at_ns is not None
         assert (await world.look()).slots["CPU-0"][0] == "running"
-        await agent.keeper.end_all()
+        await agent.workloads.end_all()
 
 
 async def _more(world: ChallengeWorld, than: int) -> bool:

@@ -171,7 +171,7 @@ SENTENCES = (
         "It communicates directly with the GPU hardware, using interfaces like PCI-E and NVLink to obtain fundamental "
         "information and status data.",
         shows="windrow gpu show GPU (PCIe generation and lanes, NVLinks and what is at their ends)",
-        elsewhere="tests/unit/agent/test_nvml_more.py, through the real nvidia-ml-py onto a fake driver",
+        elsewhere="tests/unit/agent/test_nvml_details.py, through the real nvidia-ml-py onto a fake driver",
     ),
     Sentence(
         "gpu-use",

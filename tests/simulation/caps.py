@@ -13,8 +13,10 @@ from unittest import mock
 
 from windrow_access import outbox as access_outbox
 from windrow_access import relay
-from windrow_agent import channels, connection, sampler, spool
-from windrow_agent.spool import SpoolCaps
+from windrow_agent.link import connection, spool
+from windrow_agent.link.spool import SpoolCaps
+from windrow_agent.report import sampler
+from windrow_agent.workloads import channels
 from windrow_master.link import downlink, pumps, wire
 from windrow_master.link import route as trunk_route
 from windrow_master.store import store
@@ -233,7 +235,7 @@ class Watch:
 
     def _agent(self, host: "HostMachine") -> None:
         service: Any = host.service
-        if not host.is_up or not hasattr(service, "inside"):
+        if not host.is_up or not hasattr(service, "gpu_visibility"):
             return  # it has not read its disk yet
         note, who = self.note, host.name
         line = service._connection

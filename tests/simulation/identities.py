@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from windrow_agent.enrol import Membership
+from windrow_agent.link.membership import Membership
 from windrow_master.identity.model import JoinAnswer, RenewRequest
 from windrow_proto.enrol import Identity
 from windrow_proto.errors import Unavailable

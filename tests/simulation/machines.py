@@ -21,15 +21,15 @@ from tests.simulation.witness import Read, TappedDialer
 from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
+from windrow_agent.app.service import AgentService, Parts
 from windrow_agent.gpu.simulated import SimulatedGpus
+from windrow_agent.host.simulated import SimulatedHost
+from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.simulated import SimulatedMachine
-from windrow_agent.sampler import Sampler
-from windrow_agent.service import AgentService, Parts
-from windrow_agent.simulate import SimulatedHost
 from windrow_agent.threads import InlineRunner
 from windrow_master.app import wiring
 from windrow_master.app.clock import SteadyClock
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import WindrowError
@@ -110,29 +110,30 @@ class MasterMachine(Machine):
         shared = SharedDisk() if world.plan.fills_disk else None
         self.power: Power = migrated() if shared is None else shared.power
         self.disk: MemoryDisk = shared or MemoryDisk()
-        self.rooms: Rooms | None = None
+        self.rooms: Master | None = None
 
     def start(self) -> None:
         """Open the rooms and serve the trunk."""
         self._launch(self._main)
 
     async def _main(self) -> None:
-        clock = SteadyClock(self.clock)
+        clock, exchange = SteadyClock(self.clock), self.rng("exchange")
         self.rooms = rooms = wiring.build(
             self.directory,
             clock,
             self.rng(),
+            wiring.Settings(
+                room=self.disk.room(clock) if isinstance(self.disk, SharedDisk) else None,
+                exchange_key=lambda: ExchangeKey.from_raw(exchange.random_bytes(32)),
+            ),
             database="sqlite:///master.sqlite3",
             disk=self.disk,
             make_executor=InlineExecutor,
             open_engines=lambda _: sharing_engines(self.power),
-            room=self.disk.room(clock) if isinstance(self.disk, SharedDisk) else None,
         )
         await self._serve(rooms)
 
-    async def _serve(self, rooms: Rooms) -> None:
-        exchange = self.rng("exchange")
-        rooms.hub.ports.exchange_key = lambda: ExchangeKey.from_raw(exchange.random_bytes(32))
+    async def _serve(self, rooms: Master) -> None:
         rooms.telemetry.views = (NoHistory(),)  # type: ignore[assignment]  # DuckDB has a file and threads of its own
         self.world.tap(rooms)
         rooms.fleet.start()
@@ -145,7 +146,7 @@ class MasterMachine(Machine):
             for work in rooms.watching():
                 tasks.create_task(work)
 
-    async def _tick(self, rooms: Rooms) -> None:
+    async def _tick(self, rooms: Master) -> None:
         while True:
             try:
                 await rooms.clusters.tick()
@@ -153,7 +154,7 @@ class MasterMachine(Machine):
                 self.world.witness.trace.add(f"master tick failed {error.code}")
             await self.clock.sleep_ns(5 * SECOND)
 
-    async def ask(self, work: Callable[[Rooms], Awaitable[Any]], deadline_s: float = 10.0) -> Any:
+    async def ask(self, work: Callable[[Master], Awaitable[Any]], deadline_s: float = 10.0) -> Any:
         """Have something done by the living Master as HTTP would; TimeoutError when it does not answer."""
         process, rooms = self.process, self.rooms
         if process is None or rooms is None:

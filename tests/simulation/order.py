@@ -13,7 +13,7 @@ from windrow_proto.v1 import link_pb2, services_pb2
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
-    from windrow_master.app.wiring import Rooms
+    from windrow_master.app.wiring import Master
 
 KEPT_MAX: Final = 20_000
 """Frames that came to an Access and not to the Master: most went with their trunk, the older half is forgotten."""
@@ -88,7 +88,7 @@ class ReadTrunk:
         await self._link.close()
 
 
-def read_trunks(rooms: "Rooms", order: Order) -> None:
+def read_trunks(rooms: "Master", order: Order) -> None:
     """Have every trunk to this Master read along."""
     attached = rooms.hub.attached
 

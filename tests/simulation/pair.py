@@ -27,7 +27,7 @@ from tests.simulation.machines import MasterMachine
 from windrow_master.app import wiring
 from windrow_master.app.clock import SteadyClock
 from windrow_master.app.standby import StandbyApp, seat_of
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.store.engine import Engines, set_up
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.leader import BEAT_NS
@@ -287,7 +287,7 @@ class PairedMaster(MasterMachine):
         self._mount = Mount(self.storage)
         await self._serve(await self._led(clock))
 
-    async def _led(self, clock: SteadyClock) -> Rooms:
+    async def _led(self, clock: SteadyClock) -> Master:
         """Wait for the seat and take it; begin anew where another was faster, or the server fell."""
         luck = random.Random(f"{self.world.seed}|{self.name}|{self.lives}|seat")
         while True:

@@ -25,25 +25,25 @@ from tests.simulation.planted_stops import (
     stop_that_only_answers,
 )
 from tests.simulation.world import Plan
-from windrow_agent import journal
 from windrow_agent.core import lease
-from windrow_agent.orphans import Orphans
 from windrow_agent.runtimes.simulated import SimulatedRuntime
-from windrow_agent.workloads import Keeper
+from windrow_agent.storage import journal
+from windrow_agent.workloads.manager import WorkloadManager
+from windrow_agent.workloads.orphans import Orphans
 from windrow_master.clusters.controller import LifeDesk
+from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.snapshot import Placer
+from windrow_master.fleet import repository as fleet_repository
 from windrow_master.fleet.intake import EvidenceDesk
 from windrow_master.fleet.model import SlotState
+from windrow_master.fleet.repository import SlotRepository, _slot_values
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.slot_leases import SlotDesk
+from windrow_master.fleet.tables import grants
+from windrow_master.fleet.tables import slots as slots_table
 from windrow_master.market import ledger
-from windrow_master.store import fleet_repository
-from windrow_master.store.clusters_repository import ClusterRepository
-from windrow_master.store.fleet_repository import SlotRepository, _slot_values
 from windrow_master.store.prepared import Made
-from windrow_master.store.tables_fleet import grants
-from windrow_master.store.tables_fleet import slots as slots_table
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.segment_log import TelemetryLog
 from windrow_proto.errors import NotFound, RuntimeUnavailable, WindrowError
@@ -191,19 +191,22 @@ def paid_until_ignored() -> Iterator[None]:
 @contextmanager
 def lease_on_the_wall_clock() -> Iterator[None]:
     """Deadlines are compared with what time it is, not with how much has passed."""
-    found, began = lease.lapsed, Keeper.recover
+    found, began = lease.lapsed, WorkloadManager.recover
 
-    async def recover(self: Keeper) -> None:
+    async def recover(self: WorkloadManager) -> None:
         self.__dict__["_offset"] = self._clock.wall_ns() - self._clock.monotonic_ns()
         await began(self)
 
-    async def end_lapsed(self: Keeper) -> None:
+    async def end_lapsed(self: WorkloadManager) -> None:
         while True:
             for lapse in found(self.journal.book, self._clock.wall_ns() - self.__dict__["_offset"]):
                 await self._lapse(lapse)
             await self._clock.sleep_ns(1_000_000_000)
 
-    with mock.patch.object(Keeper, "recover", recover), mock.patch.object(Keeper, "_end_lapsed", end_lapsed):
+    with (
+        mock.patch.object(WorkloadManager, "recover", recover),
+        mock.patch.object(WorkloadManager, "_end_lapsed", end_lapsed),
+    ):
         yield
 
 
@@ -299,7 +302,7 @@ def anybodys_cluster() -> Iterator[None]:
     """Whoever knows a cluster's id may have it."""
 
     def load(self: ClusterService, uow: Any, principal: Any, cluster_id: Any, others: Any) -> Any:
-        cluster = uow.clusters.get(cluster_id)
+        cluster = uow[ClusterRepository].get(cluster_id)
         if cluster is None:
             raise NotFound("There is no such cluster.", subject=cluster_id)
         return cluster

@@ -15,10 +15,11 @@ import structlog
 from tests.simulation.planted_links import channels_shed_unseen, missing_pieces_unseen
 from windrow_access.core.queues import BACKLOG, CHANNEL, EVIDENCE, LIVE, FairQueues
 from windrow_access.relay import Relay
-from windrow_agent.connection import Connection
-from windrow_agent.spool import Spool
-from windrow_agent.workloads import Keeper
+from windrow_agent.link.connection import Connection
+from windrow_agent.link.spool import Spool
+from windrow_agent.workloads.manager import WorkloadManager
 from windrow_master.clusters import environments
+from windrow_master.clusters import repository as clusters_repository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.service import IdentityService
 from windrow_master.link.certificates import Certificates
@@ -27,7 +28,6 @@ from windrow_master.link.hub import LinkHub
 from windrow_master.link.pumps import Pump
 from windrow_master.link.route import HostRoute
 from windrow_master.link.wire import Trunk, _size
-from windrow_master.store import clusters_repository
 from windrow_master.store.store import Store, _Job
 from windrow_proto import keys
 from windrow_proto.errors import Banned
@@ -245,14 +245,14 @@ def environment_is_kept() -> Iterator[None]:
 @contextmanager
 def environment_is_told() -> Iterator[None]:
     """An agent says in an event what it starts, and with what."""
-    create = Keeper.create
+    create = WorkloadManager.create
 
-    async def telling(self: Keeper, spec: Any, progress: Any) -> Any:
+    async def telling(self: WorkloadManager, spec: Any, progress: Any) -> Any:
         event = Event("workload.begins", self._clock.wall_ns(), spec.workload_id, str(dict(spec.env)))
         await self._outbox.put(Lane.EVIDENCE, Kind.EVENT, encode_event(event))
         return await create(self, spec, progress)
 
-    with mock.patch.object(Keeper, "create", telling):
+    with mock.patch.object(WorkloadManager, "create", telling):
         yield
 
 
@@ -333,7 +333,7 @@ def older_certificate_only_unanswered() -> Iterator[None]:
     beat = LinkHub._beat
 
     async def lax(self: Certificates, opening: Any) -> Any:
-        facts = await self._ports.host_facts(opening.host_id)
+        facts = await self._identities.host_facts(opening.host_id)
         if facts is None or facts.is_banned:
             raise Banned(subject=opening.host_id)
         self._generations[opening.host_id] = max(self._generations.get(opening.host_id, 0), facts.used_generation)

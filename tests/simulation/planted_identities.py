@@ -30,7 +30,7 @@ def older_certificate_accepted() -> Iterator[None]:
     """At the door it is asked whose a certificate is, and not whether there is a newer one."""
 
     async def lax(self: Certificates, opening: Opening) -> Any:
-        facts = await self._ports.host_facts(opening.host_id)
+        facts = await self._identities.host_facts(opening.host_id)
         if facts is None or facts.is_banned:
             raise Banned(subject=opening.host_id)
         return facts

@@ -8,6 +8,7 @@ from unittest import mock
 
 from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.model import ClusterPhase, WorkPhase
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.start import Starter
 
 
@@ -41,7 +42,7 @@ def past_work_forgotten() -> Iterator[None]:
         if not workload.is_released:
             self._fleet.slots_stopping(uow, workload.slots, actor, "the work is being ended")
             self._fleet.slots_released(uow, workload.slots, actor, "nothing of the work is left")
-            uow.workloads.save(replace(workload, phase=WorkPhase.GONE, is_released=True))
+            uow[WorkloadRepository].save(replace(workload, phase=WorkPhase.GONE, is_released=True))
 
     with mock.patch.object(LifeDesk, "_order_end", forgotten):
         yield

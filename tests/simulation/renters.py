@@ -5,7 +5,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any
 
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.identity.model import Principal
 from windrow_proto.errors import Conflict, InsufficientFunds, NoCapacity, NotFound, WindrowError
@@ -84,7 +84,7 @@ class Renter:
         )
         is_hasty = self._luck.random() < 0.25
 
-        async def create(rooms: Rooms) -> Any:
+        async def create(rooms: Master) -> Any:
             return await rooms.clusters.create(self.principal, request, key)
 
         answer = await self._insist(create)
@@ -96,7 +96,7 @@ class Renter:
                 await self._delete(cluster_id)
 
     async def _delete(self, cluster_id: ClusterId) -> None:
-        async def delete(rooms: Rooms) -> Any:
+        async def delete(rooms: Master) -> Any:
             try:
                 return await rooms.clusters.delete(self.principal, cluster_id)
             except NotFound:
@@ -114,7 +114,7 @@ class Renter:
         verb = "start" if cluster_id in self.stopped else "stop"
         self.stopped.discard(cluster_id)
 
-        async def turn(rooms: Rooms) -> Any:
+        async def turn(rooms: Master) -> Any:
             return await getattr(rooms.clusters, verb)(self.principal, cluster_id)
 
         refusals = REFUSALS if verb == "start" else (*REFUSALS, Conflict)  # a start waits until the stop is through

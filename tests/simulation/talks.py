@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.runtimes.simulated import _run
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_proto.errors import LinkClosed, WindrowError
 from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.messages import ChannelClose, ChannelOpen
@@ -48,9 +48,9 @@ class Talker:
     async def _talk(self, host_id: HostId, workload_id: WorkloadId) -> None:
         words, *more = (self._piece() for _ in range(self._luck.randint(1, PIECES_MAX)))
 
-        async def talk(rooms: Rooms) -> bytes | None:
+        async def talk(rooms: Master) -> bytes | None:
             opening = ChannelOpen(workload_id, ChannelPurpose.EXEC, argv=("echo", words.decode()), stdin=True)
-            channel = await rooms.hub.open(host_id, opening)
+            channel = await rooms.services.inside._broker.open(host_id, opening)
             try:
                 for piece in more:
                     await channel.send(piece)

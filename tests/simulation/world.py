@@ -33,10 +33,11 @@ from tests.simulation.proofs import remembered
 from tests.simulation.renters import Renter
 from tests.simulation.talks import Talker
 from tests.simulation.witness import Trace, Witness
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.clusters import launch
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.identity.model import Account, JoinRequest, MemberRole, Principal, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.market import ledger
 from windrow_master.market import service as market_service
 from windrow_master.store.unit import UnitOfWork
@@ -131,7 +132,7 @@ class World:
         leading = [(m.rooms.store.epoch, m) for m in self.masters if m.rooms is not None]
         return max(leading, key=lambda pair: pair[0])[1] if leading else self.masters[0]
 
-    def tap(self, rooms: Rooms) -> None:
+    def tap(self, rooms: Master) -> None:
         """Let the trace see what this life of the Master writes."""
         write = rooms.store.write
 
@@ -205,7 +206,7 @@ class World:
             self.renters.append(Renter(self, principal(account), luck, turning))
 
     async def _member(
-        self, rooms: Rooms, operator: Principal, role: MemberRole, name: str
+        self, rooms: Master, operator: Principal, role: MemberRole, name: str
     ) -> tuple[PeerFacts, Identity]:
         signing = SigningKey.from_raw(self.hush.key(SeededRng(f"{self.seed}|key|{name}").random_bytes(32)))
         _, text = await rooms.identity.make_join_token(operator, role)
@@ -265,9 +266,9 @@ def principal(account: Account) -> Principal:
     return Principal(account.id, account.name, account.roles, TokenId("token_sim"), "sim", 1 << 62)
 
 
-def _account(uow: UnitOfWork, rooms: Rooms, number: int) -> Account:
+def _account(uow: UnitOfWork, rooms: Master, number: int) -> Account:
     account = Account(AccountId(uow.mint("account")), f"renter {number}", frozenset({Role.RENTER}), uow.now_wall_ns)
-    uow.accounts.add(account)
+    uow[AccountRepository].add(account)
     rooms.market.open_account(uow, account.id)
     return account
 

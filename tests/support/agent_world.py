@@ -11,14 +11,14 @@ import pytest
 
 from tests.support.tiny_master import TinyMaster
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.allowance import LineLimits
+from windrow_agent.app.service import AgentService, Parts
 from windrow_agent.core.inventory import HostFacts
-from windrow_agent.gpu.none import NoGpus
+from windrow_agent.gpu.no_gpus import NoGpus
+from windrow_agent.link.bandwidth_budget import LineLimits
+from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.port import Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.shim import boot_id
-from windrow_agent.sampler import Sampler
-from windrow_agent.service import AgentService, Parts
 from windrow_agent.threads import ThreadRunner
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.disk import OsDisk

@@ -8,9 +8,9 @@ import sys
 from dataclasses import replace
 from typing import Any, Final
 
-from windrow_agent import service
-from windrow_agent.main import main
-from windrow_agent.probes import measure
+from windrow_agent.app import service
+from windrow_agent.app.main import main
+from windrow_agent.link.bandwidth_probe import measure
 from windrow_proto.bandwidth import BandwidthResult
 from windrow_proto.wire_host import decode_claim
 

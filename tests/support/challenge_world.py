@@ -11,11 +11,12 @@ from tests.support.agent_world import HOST
 from tests.support.health_world import ACCESS_ADDRESS, OWNER, HealthWorld, agent_of, relay_of
 from tests.trunk_world import Master
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_agent.gpu.none import NoGpus
-from windrow_agent.gpu.port import Condition, GpuHealth, GpuInventory
-from windrow_agent.service import AgentService
+from windrow_agent.app.service import AgentService
+from windrow_agent.core.gpu_port import Condition, GpuHealth, GpuInventory
+from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_master.fleet.bandwidth_schedule import MeasureDesk
 from windrow_master.fleet.model import Host, HostFacts, Verification, VerifyState
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.verification.scheduler import VerificationService
 from windrow_master.verification.times import TIMES, Timing, Work
@@ -79,13 +80,13 @@ class ChallengeWorld(HealthWorld):
         master = self.master
         await master.start(self.tasks)
         # A line that is measured while its host dies would be what the test waits for.
-        self.master.fleet.measures = NoMeasures(master.fleet.hosts, master.fleet.commands)
+        self.master.fleet.measures = NoMeasures(master.fleet.hosts, master.fleet.commands, 0)
         master.facts[HOST] = HostFacts(self.key.public, 1, False)
         await master.store.write(
             lambda uow: master.fleet.enrol(uow, HOST, "box", OWNER, False, "account/account_1"), name="enrol"
         )
         self.verification = VerificationService(
-            *(master.store, master.clock, SeededRng(), master.fleet, master.hub, master.host_facts, "test", times)
+            *(master.store, master.clock, SeededRng(), master.fleet, master.routes, master.host_facts, "test", times)
         )
         relay = relay_of(self.network)
         await self.network.serve_agents(ACCESS_ADDRESS, relay)
@@ -105,7 +106,7 @@ class ChallengeWorld(HealthWorld):
 
     async def host(self) -> Host:
         """The host's row."""
-        found = await self.master.store.read(lambda uow: uow.hosts.get(HOST))
+        found = await self.master.store.read(lambda uow: uow[HostRepository].get(HOST))
         assert found is not None
         return found
 

@@ -13,25 +13,29 @@ from pathlib import Path
 from tests.fake_nvml.build import FakeNvml
 from tests.master_support import SeededRng
 from tests.support.agent_world import HOST, PEER, Reader, new_id, no_benchmarks
+from tests.support.wired import answers
 from tests.trunk_world import ACCESS_KEY, ADDRESS, MASTER, Master
 from tests.waiting import PATIENCE_S, poll_async
 from windrow_access.core.admission import Limits
 from windrow_access.probes import Bandwidth
 from windrow_access.relay import Relay, RelayFacts
-from windrow_agent.challenge.crew import COMMAND as PROVER
+from windrow_agent.app.service import AgentService, Parts
+from windrow_agent.challenge.prover_pool import COMMAND as PROVER
+from windrow_agent.core.gpu_port import GpuBackend
 from windrow_agent.core.layout import Layouts
 from windrow_agent.core.sharing import Shares, share_of
+from windrow_agent.gpu.combined import CombinedGpus
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import GpuBackend
-from windrow_agent.gpu.several import SeveralGpus
-from windrow_agent.mps import MpsControl, NvidiaMps
+from windrow_agent.report.sampler import Sampler
+from windrow_agent.runtimes.mps import MpsControl, NvidiaMps
 from windrow_agent.runtimes.process import UNCONFINED, ProcessRuntime
-from windrow_agent.runtimes.shared import SharedRuntime
+from windrow_agent.runtimes.process_mps import MpsProcessRuntime
 from windrow_agent.runtimes.shim import boot_id
-from windrow_agent.sampler import Sampler
-from windrow_agent.service import AgentService, Parts
 from windrow_agent.threads import ThreadRunner
+from windrow_master.fleet.evidence_repository import EvidenceRepository
+from windrow_master.fleet.messages import Holds
 from windrow_master.fleet.model import CommandState, HostFacts, Slot
+from windrow_master.fleet.repository import CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.slices import SHARED
 from windrow_master.fleet.states import AdminEvent
 from windrow_proto.clock import SystemClock, SystemRng
@@ -67,6 +71,7 @@ class HealthWorld:
 
     def __init__(self, master: Master, fake: FakeNvml, agent: AgentService) -> None:
         self.master, self.fake, self.agent = master, fake, agent
+        self.rented = set[str]()
 
     def uuid(self, index: int) -> str:
         """The UUID of one card."""
@@ -76,7 +81,7 @@ class HealthWorld:
         """The store's rows as they are now."""
 
         def read(uow) -> Seen:
-            host, slots = uow.hosts.get(HOST), tuple(uow.slots.of_host(HOST))
+            host, slots = uow[HostRepository].get(HOST), tuple(uow[SlotRepository].of_host(HOST))
             return Seen(
                 {slot.slot_id: (str(slot.state), slot.unavailable) for slot in slots},
                 frozenset(condition.code for condition in host.conditions) - {UNCONFINED},
@@ -122,20 +127,20 @@ class HealthWorld:
         command_id, grants = await self.master.store.write(start, name="rent")
 
         async def state() -> bool:
-            row = await self.master.store.read(lambda uow: uow.commands.get(command_id))
+            row = await self.master.store.read(lambda uow: uow[CommandRepository].get(command_id))
             assert row is not None
             assert row.state is not CommandState.FAILED, row.error_detail
             return row.state is CommandState.SUCCEEDED
 
         await poll_async(state, what="the workload to run")
         await self.master.store.write(lambda uow: fleet.slots_running(uow, grants, "test", "runs"), name="runs")
-        others = fleet.ports.holds
-        fleet.ports.holds = lambda uow, host_id, held: held == workload_id or others(uow, host_id, held)
+        self.rented.add(workload_id)
+        answers(self.master.store, Holds, lambda uow, it: it.workload_id in self.rented)
         return workload_id
 
     async def inventories(self) -> int:
         """How many this host's agent has told."""
-        return len(await self.master.store.read(lambda uow: uow.evidence.list(HOST, (Kind.INVENTORY,))))
+        return len(await self.master.store.read(lambda uow: uow[EvidenceRepository].list(HOST, (Kind.INVENTORY,))))
 
     async def verify(self, reason: str) -> None:
         """Let an operator say that this host's GPUs are sound."""
@@ -143,7 +148,7 @@ class HealthWorld:
 
     async def slot(self, index: int) -> Slot:
         """One card's slot."""
-        found = await self.master.store.read(lambda uow: uow.slots.get(SlotId(self.uuid(index))))
+        found = await self.master.store.read(lambda uow: uow[SlotRepository].get(SlotId(self.uuid(index))))
         assert found is not None
         return found
 
@@ -176,7 +181,7 @@ def agent_of(
         kernel_boot=boot_id(),
         sampler=sampler,
         runtimes={
-            "process": SharedRuntime(
+            "process": MpsProcessRuntime(
                 *(folder / "process", folder, HOST, False, (), lambda: sampler.gpus.gpus),
                 share_of=lambda uuid: share_of(uuid, sampler.gpus.gpus),
                 control=control or NvidiaMps(),
@@ -216,7 +221,7 @@ async def watched_host(
         master = Master(folder / "master", MemoryDisk(), network)
         await master.start(tasks)
         nvidia = NvmlBackend(pci_devices=folder / "agent" / "pci")
-        backend: GpuBackend = SeveralGpus((nvidia, others[0])) if others else nvidia
+        backend: GpuBackend = CombinedGpus((nvidia, others[0])) if others else nvidia
         agent = agent_of(network, folder / "agent", backend, layouts=layouts, shares=shares, control=control)
         relay = relay_of(network)
         master.facts[HOST] = HostFacts(agent.parts.signing.public, 1, False)

@@ -25,7 +25,7 @@ import docker
 
 from tests.support.agent_world import World, until_done
 from tests.waiting import PATIENCE_S
-from windrow_agent.runtimes import limits, process, shim
+from windrow_agent.runtimes import cgroups, process, shim
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.port import Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
@@ -145,8 +145,8 @@ def watched(steps: Steps, runtime: Runtime) -> None:
     else:
         steps.around(shim, "write_whole")
         steps.around(process, "_launch")
-        steps.around(limits, "make")
-        steps.around(limits, "drop")
+        steps.around(cgroups, "make")
+        steps.around(cgroups, "drop")
 
 
 async def live(life: Life) -> None:

@@ -46,15 +46,15 @@ def _after(module: str, owner: str, function: str) -> Point:
 _STORE: Final = ("windrow_master.store.store", "Store", "_end")
 _ACK: Final = ("windrow_master.link.route", "HostRoute", "_send_ack")
 _COMMAND: Final = ("windrow_master.link.downlink", "Downlink", "_send_command")
-_CHARGE: Final = ("windrow_master.store.market_repository", "LedgerRepository", "post")
+_CHARGE: Final = ("windrow_master.market.repository", "LedgerRepository", "post")
 _SAMPLES: Final = ("windrow_master.telemetry.service", "TelemetryService", "append_many")
 _RELAY: Final = ("windrow_access.relay", "Relay", "_offer")
 _QUEUES: Final = ("windrow_access.core.queues", "FairQueues", "take")
 _OUTBOX: Final = ("windrow_access.outbox", "Outbox", "put")
 _HANDED: Final = ("windrow_access.outbox", "Outbox", "get")
-_JOURNAL: Final = ("windrow_agent.journal", "Journal", "store")
-_SPOOL: Final = ("windrow_agent.spool", "Spool", "append")
-_FORGETS: Final = ("windrow_agent.spool", "Spool", "acknowledged")
+_JOURNAL: Final = ("windrow_agent.storage.journal", "Journal", "store")
+_SPOOL: Final = ("windrow_agent.link.spool", "Spool", "append")
+_FORGETS: Final = ("windrow_agent.link.spool", "Spool", "acknowledged")
 
 POINTS: Final[Mapping[str, Point]] = {
     "master-before-commit": _before(*_STORE),

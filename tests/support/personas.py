@@ -7,7 +7,7 @@ named beside them.
 from dataclasses import dataclass, replace
 
 from windrow_agent.gpu.personas import HOSTS as SIMULATED
-from windrow_agent.simulate import SimulatedHost
+from windrow_agent.host.simulated import SimulatedHost
 from windrow_master.fleet.gpus import MODELS, GpuModel
 from windrow_proto.clock import SystemClock
 from windrow_proto.ids import GpuUuid

@@ -21,12 +21,13 @@ from unittest import mock
 from sqlalchemy import Connection, Engine, bindparam, update
 from sqlalchemy.exc import OperationalError
 
+from windrow_master.fleet import repository as fleet_repository
+from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.slot_leases import SlotDesk
-from windrow_master.store import fleet_repository
+from windrow_master.fleet.tables import slots as slots_table
 from windrow_master.store.engine import engines_of
-from windrow_master.store.fleet_repository import SlotRepository
+from windrow_master.store.messages import Messages
 from windrow_master.store.prepared import Made
-from windrow_master.store.tables_fleet import slots as slots_table
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId
@@ -68,7 +69,7 @@ class Racer:
 
     def read(self) -> list[Any]:
         """All slots as they are now."""
-        return self._try(lambda uow: list(uow.slots.list_all()))
+        return self._try(lambda uow: list(uow[SlotRepository].list_all()))
 
     def race(self, seen: list[Any]) -> list[SlotGrant]:
         """Try for every slot, in an order of its own."""
@@ -98,7 +99,7 @@ class Racer:
 
 
 def _unit(connection: Connection) -> UnitOfWork:
-    unit = UnitOfWork(connection, 0, 1, lambda count: b"\0" * count)
+    unit = UnitOfWork(connection, 0, 1, lambda count: b"\0" * count, Messages())
     # The audit's chain has one writer by its own rules; here several pretend, and the slots alone are judged.
     unit.audit = lambda *_, **__: None  # type: ignore[method-assign]
     return unit

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 
 from tests.simulation.loop import VirtualClock, VirtualLoop
 from tests.torture.platter import Fault, Platter
-from windrow_agent.commands import CommandDesk
 from windrow_agent.core.command import FINAL, Phase
-from windrow_agent.journal import Journal, JournalDesk
-from windrow_agent.outbox import Outbox
-from windrow_agent.room import DISK_FULL, Room
+from windrow_agent.link.outbox import Outbox
+from windrow_agent.link.spool import Spool, SpoolCaps
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
-from windrow_agent.spool import Spool, SpoolCaps
+from windrow_agent.storage.disk_space import DISK_FULL, DiskSpace
+from windrow_agent.storage.journal import Journal, JournalWriter
 from windrow_agent.threads import InlineRunner
-from windrow_agent.workloads import Keeper
+from windrow_agent.workloads.commands import CommandExecutor
+from windrow_agent.workloads.manager import WorkloadManager
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
 from windrow_proto.keys import SigningKey
@@ -63,7 +63,7 @@ class Host:
     def __init__(self, clock: VirtualClock, disk: Platter, machine: SimulatedMachine, group: asyncio.TaskGroup) -> None:
         self.disk, self.clock = disk, clock
         self.runner = InlineRunner(clock)
-        self.room = Room(disk, "/agent", BALLAST, self.runner, clock)
+        self.room = DiskSpace(disk, "/agent", BALLAST, self.runner, clock)
         self.room._ballast._spare = 0
         self.group, self.machine = group, machine
         self.tasks: list[asyncio.Task[None]] = []
@@ -73,13 +73,13 @@ class Host:
         clock, on = self.clock, self.room.reserved
         self.journal = Journal(on, "/agent/journal", clock.wall_ns, "boot", compact_bytes=8 * KIB)
         self.spool = Spool(self.disk, "/agent/spool", BOOT, clock.wall_ns, CAPS, on)
-        self.desk = JournalDesk(self.journal, self.runner)
+        self.writer = JournalWriter(self.journal, self.runner)
         self.outbox = Outbox(self.spool, self.runner, clock)
         runtimes = {"simulated": SimulatedRuntime(self.machine)}
-        self.keeper = Keeper(self.desk, self.outbox, runtimes, clock, "boot", self.spawn)
+        self.workloads = WorkloadManager(self.writer, self.outbox, runtimes, clock, "boot", self.spawn)
         never = self._never
-        self.commands = CommandDesk(
-            *(self.desk, self.outbox, self.keeper, clock, "boot", self.spawn, never, never),
+        self.commands = CommandExecutor(
+            *(self.writer, self.outbox, self.workloads, clock, "boot", self.spawn, never, never),
             is_disk_full=lambda: self.room.is_full,
             seal_key=SealKey.of(SigningKey.from_raw(bytes(32))),
         )
@@ -139,7 +139,7 @@ async def live(loop: VirtualLoop, fault: Fault | None, seed: int = 1) -> Seen:
         host = Host(clock, disk, machine, group)
         await host.open()
         disk.calls, disk.fault = 0, fault
-        keeping = group.create_task(_keep(host), name="keeper")
+        keeping = group.create_task(_keep(host), name="workloads")
         await host.told(first)
         await host.told(second)
         for _ in range(6):
@@ -175,7 +175,7 @@ async def live(loop: VirtualLoop, fault: Fault | None, seed: int = 1) -> Seen:
 async def _keep(host: Host) -> None:
     while True:
         try:
-            await host.keeper.run()
+            await host.workloads.run()
         except WindrowError as error:
             host.room.note(error)
         await host.clock.sleep_ns(SECOND)

@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 
 from tests.master_support import START_NS, ManualClock
 from tests.torture.platter import Platter
-from windrow_agent import journal as facts
 from windrow_agent.core.command import CommandState, Phase
 from windrow_agent.core.lease import Lease, LeaseBook, SlotMark
 from windrow_agent.core.workload import WorkloadState
-from windrow_agent.journal import Journal
-from windrow_agent.spool import EXPENDABLE, Spool, SpoolCaps
+from windrow_agent.link.spool import EXPENDABLE, Spool, SpoolCaps
+from windrow_agent.storage import journal as facts
+from windrow_agent.storage.journal import Journal
 from windrow_master.telemetry import record as log_records
 from windrow_master.telemetry.model import LogRecord
 from windrow_master.telemetry.segment_log import TelemetryLog

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from tests.unit.proto.values import BOOT, HOST, ROUND_TRIPS
 from windrow_agent.core import dns
 from windrow_agent.core.command import CommandState, Phase
-from windrow_agent.journal import Journal, command_fact, epoch_fact, tombstone
+from windrow_agent.storage.journal import Journal, command_fact, epoch_fact, tombstone
 from windrow_master.api.paging import read_cursor, write_cursor
 from windrow_master.telemetry import record as log_records
 from windrow_master.telemetry.decode import Decoder

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from tests.master_support import SeededRng
 from tests.torture.mutate import mutated
 from tests.unit.proto.values import SETTINGS
-from windrow_agent.connection import Connection, Greeting
+from windrow_agent.link.connection import Connection, Greeting
 from windrow_master.link.route import HostRoute, Opening
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import KeptBack, WindrowError

@@ -1,4 +1,5 @@
-"""The kernels of the compute challenge: those of the product (windrow_proto.product_kernels), and what hashes it.
+"""The OpenCL kernels of the compute challenge: those of the product (windrow_proto.product_kernels), and those that
+hash it.
 
 leaves     SHA-256 of the tag "leaf" and 64 entries, as windrow_proto.merkle
 nodes      SHA-256 of the tag "node" and two hashes

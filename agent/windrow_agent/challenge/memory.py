@@ -1,5 +1,5 @@
-"""Fills a device's memory with a pattern, as far as there is room and time, and says what blocks of it hold. Blocking;
-for a child process."""
+"""Fills a device's memory with a pattern, as far as space and time allow, and reads blocks of it back. Blocking; for a
+child process."""
 
 import ctypes
 import struct
@@ -15,7 +15,8 @@ CHUNK_LINES: Final = 256
 """256 MiB by one buffer and one launch: a driver gives a quarter of its memory in one piece at least (OpenCL 1.2,
 CL_DEVICE_MAX_MEM_ALLOC_SIZE)."""
 FILL_S: Final = 20.0
-"""What is not filled by then is not filled: a card of 80 GB takes a few seconds at a tenth of its bandwidth."""
+"""The time to fill: a card of 80 GB takes a few seconds at a tenth of its bandwidth, and a block that is not filled by
+then stays empty."""
 
 
 class Memory:
@@ -32,7 +33,7 @@ class Memory:
         first, second = fill.key(challenge_id)
         key = (ctypes.c_uint64(first), ctypes.c_uint64(second), ctypes.c_uint64(FILL))
         generate, numbers = self._session.kernel("generate"), self._session.buffer(4 * CHUNK_LINES)
-        with suppress(ComputeFailed):  # there is no more room: what is written so far is the answer
+        with suppress(ComputeFailed):  # there is no more space: what is written so far is the answer
             while self._lines < fill.lines and self._now_s() < end_s:
                 count = min(CHUNK_LINES, fill.lines - self._lines)
                 chunk = self._session.buffer(count * LINE_BYTES)
@@ -45,7 +46,7 @@ class Memory:
         return Filled(self._lines)
 
     def values(self, probe: Probe) -> Values:
-        """What these blocks hold; raises ComputeFailed for one that was not written."""
+        """Returns the contents of these blocks; raises ComputeFailed for one that was not written."""
         if not all(0 <= number < self._lines * LINE_BLOCKS for number in probe.blocks):
             raise ComputeFailed("A block is asked for that was not written.")
         return Values(b"".join(self._read(number) for number in probe.blocks))

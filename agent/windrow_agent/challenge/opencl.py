@@ -1,4 +1,4 @@
-"""The one door to OpenCL: libOpenCL.so.1 by ctypes, as far as the challenge needs it. Blocking; for a child process.
+"""The adapter of OpenCL: libOpenCL.so.1 by ctypes, as far as the challenge needs it. Blocking; for a child process.
 
 Nothing is installed for it: the loader and a driver's part come with the card's driver (`/etc/OpenCL/vendors`). Every
 failure is a ComputeFailed that says which call failed and with which number (CL/cl.h of the Khronos headers).
@@ -61,7 +61,8 @@ class Device:
 
     @property
     def fill_bytes(self) -> int:
-        """How much can be filled; none of a card that would take it from the host. (A processor is one in tests.)"""
+        """Bytes that can be filled; 0 for a card that would take them from the host. (A processor is such a card in
+        tests.)"""
         return self.memory_bytes if self.is_processor or not self.is_unified else 0
 
 
@@ -146,9 +147,9 @@ class OpenCl:
         size = ctypes.c_size_t(0)
         asked = (Handle(handle), ctypes.c_uint32(what))
         self.call("clGetDeviceInfo", *asked, ctypes.c_size_t(0), None, ctypes.byref(size))
-        room = ctypes.create_string_buffer(size.value)
-        self.call("clGetDeviceInfo", *asked, size, room, None)
-        return room.raw
+        buffer = ctypes.create_string_buffer(size.value)
+        self.call("clGetDeviceInfo", *asked, size, buffer, None)
+        return buffer.raw
 
 
 def pci_address(domain: int, bus: int, device: int, function: int) -> str:
@@ -220,12 +221,12 @@ class Session:
     def read(self, buffer: Buffer, size: int, at: int = 0) -> bytes:
         """`size` bytes from `at` on, after everything asked for before is done."""
         assert at + size <= buffer.size, "more than the buffer holds"
-        room = ctypes.create_string_buffer(size)
+        out = ctypes.create_string_buffer(size)
         self._cl.call(
             "clEnqueueReadBuffer", self._queue, buffer.handle, ctypes.c_uint32(_TRUE), ctypes.c_size_t(at),
-            ctypes.c_size_t(size), room, ctypes.c_uint32(0), None, None,
+            ctypes.c_size_t(size), out, ctypes.c_uint32(0), None, None,
         )  # fmt: skip
-        return room.raw
+        return out.raw
 
     def run(
         self, kernel: Handle, shape: Sequence[int], arguments: Sequence[Buffer | Scalar], group: Sequence[int] | None
@@ -265,6 +266,6 @@ class Session:
         size = ctypes.c_size_t(0)
         asked = (program, self._device, ctypes.c_uint32(_BUILD_LOG))
         self._cl.call("clGetProgramBuildInfo", *asked, ctypes.c_size_t(0), None, ctypes.byref(size))
-        room = ctypes.create_string_buffer(max(1, size.value))
-        self._cl.call("clGetProgramBuildInfo", *asked, size, room, None)
-        return room.value.decode("ascii", "replace")[:LOG_MAX]
+        buffer = ctypes.create_string_buffer(max(1, size.value))
+        self._cl.call("clGetProgramBuildInfo", *asked, size, buffer, None)
+        return buffer.value.decode("ascii", "replace")[:LOG_MAX]

@@ -1,4 +1,4 @@
-"""Does the work of a challenge on one device, and opens what is asked of it. Blocking; for a child process.
+"""Does the work of a challenge on one device, and opens the rows that are asked for. Blocking; for a child process.
 
 Nothing of a product is kept but one hash a row: a row that is opened is multiplied again, which takes a thousandth of
 the work. So it needs the memory of one factor and two slabs of rows, however many rounds there are.
@@ -98,7 +98,7 @@ class Prover:
     def answer(self, challenge: Challenge, selection: Selection) -> Answer:
         """Open every place, in order; raises ComputeFailed for a place that this challenge has not."""
         if selection.challenge_id != challenge.id or not all(place.is_of(challenge) for place in selection.places):
-            raise ComputeFailed("What is to be opened is not of the challenge that was answered.")
+            raise ComputeFailed("The rows to be opened are not of the challenge that was answered.")
         if len(self._seeds) != challenge.rounds:
             raise ComputeFailed("There is nothing to open before the commitment.")
         opened: dict[Place, Opening] = {}

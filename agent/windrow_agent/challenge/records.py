@@ -1,4 +1,4 @@
-"""What an agent and its prover say to one another over the child's stdin and stdout: a length, a mark, bytes. Pure."""
+"""Messages between an agent and its prover over the child's stdin and stdout: a length, a mark, bytes. Pure."""
 
 import struct
 from typing import Final
@@ -20,7 +20,8 @@ def record(body: bytes, mark: int = DONE) -> bytes:
 
 
 def read_head(head: bytes) -> tuple[int, bool]:
-    """How many bytes follow, and whether they are what was asked for; raises InvalidInput for more than may come."""
+    """Returns the number of bytes that follow, and whether they are an answer; raises InvalidInput for more than may
+    come."""
     size, mark = HEAD.unpack(head)
     if size > BODY_BYTES_MAX or mark not in (DONE, FAILED):
         raise InvalidInput(f"A prover's record of {size} bytes with mark {mark}; at most {BODY_BYTES_MAX} may come.")

@@ -1,1 +1,1 @@
-"""What the agent decides: pure, values in and values out."""
+"""The decisions of the agent: pure, values in and values out."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from windrow_agent.gpu.port import Condition, ConditionCode, GpuEvent, GpuEventKind, GpuHealth
+from windrow_agent.core.gpu_port import Condition, ConditionCode, GpuEvent, GpuEventKind, GpuHealth
 from windrow_proto.model import Event
 from windrow_proto.units import GIB, SECOND
 

@@ -1,4 +1,5 @@
-"""One command on its host, from arrival to its one result; whatever happens twice has its effect once. Pure.
+"""The state machine of one command, from its arrival to its one result; a command that comes twice has its effect once.
+Pure.
 
     NEW ──Arrived──▶ RECEIVED ──Journaled──▶ ACCEPTED ──Begun──▶ RUNNING ──Finished──▶ SUCCEEDED
      │                                                              ├──Broke─────▶ FAILED
@@ -19,7 +20,7 @@ from windrow_proto.model import CommandPhase
 
 
 class Phase(Enum):
-    """How far a command got on this host."""
+    """The progress of a command on this host."""
 
     NEW = auto()
     RECEIVED = auto()
@@ -42,7 +43,7 @@ REPORTED_AS: Final[Mapping[Phase, CommandPhase]] = {
     Phase.FAILED: CommandPhase.FAILED,
     Phase.REFUSED: CommandPhase.REFUSED,
 }
-"""What the Master is told in each phase."""
+"""The phase as the Master is told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
-    """It got this far. found: what of its result is known already."""
+    """The command got this far. found: the part of its result that is known already."""
 
     step: str
     progress_permille: int
@@ -92,14 +93,14 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """It did what it was asked."""
+    """The command did its work."""
 
     result: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """It could not be done."""
+    """The command failed."""
 
     code: str
     detail: str
@@ -112,7 +113,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """What had begun was looked for, and nothing of it is there."""
+    """The command had begun, and its runtime knows nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)

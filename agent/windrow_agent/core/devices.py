@@ -1,6 +1,4 @@
-"""How a workload is given the cards of its lease: NVIDIA's by id, those of others by the files in /dev that lead to
-them. Pure.
-"""
+"""Gives a workload the cards of its lease: NVIDIA's by id, those of other makers by their files in /dev. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +9,8 @@ from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.model import GpuFacts, WorkloadSpec
 
 COMPUTE_DRIVER: Final = "/dev/kfd"
-"""Where programs for AMD's cards ask for all of them; it lets them use those whose render node they can open."""
+"""The file that programs for AMD's cards open for all of them; it lets them use those whose render node they can
+open."""
 _OF_AMD: Final = re.compile(r"GPU-[0-9a-f]{8,16}")
 MADE_UP: Final = "PCI-"
 """Ids that NVIDIA's driver makes have several parts, one of AMD's has one, and what begins so is our own."""
@@ -19,7 +18,8 @@ MADE_UP: Final = "PCI-"
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """What a workload is given. nvidia: ids for NVIDIA's own tools; amd: ids for ROCm; nodes: files in /dev."""
+    """The cards that a workload is given. nvidia: ids for NVIDIA's own tools; amd: ids for ROCm; nodes: files in
+    /dev."""
 
     nvidia: tuple[str, ...] = ()
     amd: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ def granted(spec: WorkloadSpec) -> tuple[str, ...]:
 
 
 def by_id(spec: WorkloadSpec) -> Devices:
-    """What can be told from the ids alone: all that NVIDIA's and AMD's own tools need."""
+    """The devices that are known from the ids alone: all that NVIDIA's and AMD's own tools need."""
     ids = granted(spec)
     amd = tuple(one for one in ids if _OF_AMD.fullmatch(one))
     return Devices(tuple(one for one in ids if one not in amd and not one.startswith(MADE_UP)), amd)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from windrow_agent.core.choice import turn
+from windrow_agent.core.access_choice import turn
 from windrow_agent.core.dns import Service
 from windrow_proto.dns_names import DEFAULT_PORT, SERVICE, check_name
 from windrow_proto.errors import InvalidInput
@@ -36,8 +36,8 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """Where a copy of the Master's signed map lies; anybody may keep one, and nobody can change it."""
+class MapCopy:
+    """The place of a copy of the Master's signed map; anybody may keep one, and nobody can change it."""
 
     url: str
 
@@ -45,7 +45,7 @@ class Copy:
         return self.url
 
 
-Place = Seed | Copy
+Place = Seed | MapCopy
 
 
 def parse_place(text: str) -> Place:
@@ -53,7 +53,7 @@ def parse_place(text: str) -> Place:
     return parse_copy(text) if text.startswith("https:") else parse_seed(text)
 
 
-def parse_copy(text: str) -> Copy:
+def parse_copy(text: str) -> MapCopy:
     """Read an address of a copy of the map; raises InvalidInput."""
     try:
         parts = urlsplit(text)
@@ -62,7 +62,7 @@ def parse_copy(text: str) -> Copy:
         is_good = False
     if not is_good or len(text) > URL_CHARS_MAX or not (text.isascii() and text.isprintable()) or " " in text:
         raise InvalidInput(f"{text[:260]!r} is not an address of a map: write https://HOST[:PORT][/PATH].")
-    return Copy(text)
+    return MapCopy(text)
 
 
 def parse_seed(text: str) -> Seed:

@@ -1,5 +1,4 @@
-"""Questions to a name server and its answers as bytes and back: A, AAAA and SRV, and no more of RFC 1035 than that.
-Pure.
+"""Encodes questions to a name server and decodes its answers: A, AAAA and SRV, and no more of RFC 1035 than that. Pure.
 
 Whoever answers may lie, so reading is bounded before it begins: at most RECORDS_MAX records are looked at, names only
 point backwards, and what is not an answer to our own question is refused whole.
@@ -15,7 +14,7 @@ from windrow_proto.dns_names import NAME_CHARS_MAX
 from windrow_proto.errors import InvalidInput
 
 UDP_BYTES_MAX: Final = 1232
-"""What we offer to take by UDP: nothing of this size is fragmented on the way (DNS flag day 2020)."""
+"""The size of a UDP answer that is offered: nothing of this size is fragmented on the way (DNS flag day 2020)."""
 TCP_BYTES_MAX: Final = 16_384
 """More than RECORDS_MAX records can need; a longer answer is not read."""
 RECORDS_MAX: Final = 64
@@ -38,7 +37,7 @@ _NO_SUCH_NAME: Final = 3
 
 
 class RecordType(IntEnum):
-    """What may be asked for, by its number on the line."""
+    """Types of records that may be asked for, by their number on the line."""
 
     A = 1
     AAAA = 28
@@ -65,7 +64,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said; nothing, where there is no such record. is_truncated: it has to be asked by TCP."""
+    """The records of a server's answer, maybe none. is_truncated: the question has to be asked by TCP."""
 
     is_truncated: bool = False
     addresses: tuple[str, ...] = ()

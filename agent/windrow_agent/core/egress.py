@@ -1,5 +1,5 @@
-"""Where workloads may not go, as nftables reads it: the rules of the containers' bridge on the host, and those inside
-the network namespace of a workload that is processes. Pure.
+"""The nftables rules that keep workloads from this host and its network: for the containers' bridge, and for the
+network namespace of a process workload. Pure.
 
 container ─▶ this host                     dropped, but answers to what the host began (tunnels, published ports)
           ─▶ another container             dropped

@@ -1,4 +1,4 @@
-"""From what a host and its cards say of themselves to the Inventory that is sent. Pure.
+"""Builds the inventory that is sent to the Master from the facts of a host and its cards. Pure.
 
 Names come from hardware and owners and are hostile until cleaned; the Master cleans them again.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from windrow_agent.gpu.port import GpuInventory
+from windrow_agent.core.gpu_port import GpuInventory
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import Benchmark, GpuFacts, Inventory
 
@@ -35,7 +35,7 @@ _ID_REFUSED: Final = re.compile(r"[^A-Za-z0-9._:-]+")
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What one host says of itself, raw. Zero and empty where the system does not say."""
+    """The raw facts that one host tells of itself. Zero and empty where the system does not say."""
 
     hostname: str = ""
     os: str = ""
@@ -56,7 +56,7 @@ class HostReader(Protocol):
     simulated: bool
 
     def facts(self) -> HostFacts:
-        """What does not change while the agent runs."""
+        """Facts that do not change while the agent runs."""
 
     def sample(self) -> Mapping[int, int | None]:
         """Metric number to the wire's integer; None where the system does not say."""

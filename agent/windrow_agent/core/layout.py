@@ -1,4 +1,5 @@
-"""Which cards their owner lets be cut into which slices, and whether the Master may have it done now. Pure.
+"""Layouts of cards: the slices that an owner lets a card be partitioned into, and whether the Master may have it done
+now. Pure.
 
 The owner writes a layout for a card (`0=3g.40gb,2g.20gb,2g.20gb`); without one a card stays whole. The Master can ask
 for just this layout, or for the whole card again, and only while nobody uses the card.
@@ -22,7 +23,7 @@ Layouts = Mapping[str, tuple[str, ...]]
 
 
 def parse_layouts(texts: Iterable[str]) -> Layouts:
-    """What the owner wrote, one text a card: CARD=PROFILE,PROFILE. Raises InvalidInput with what is wrong."""
+    """Parses the owner's layouts, one text a card: CARD=PROFILE,PROFILE. Raises InvalidInput with the reason."""
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         card, mark, rest = text.partition("=")
@@ -64,22 +65,25 @@ def cut_refusal(
         return Conflict(f"The owner of this host allows the layout {', '.join(allowed)} for this GPU and no other.")
     used = sorted({gpu.uuid, *(part.uuid for part in gpu.slices)} & set(held))
     if used:
-        return Conflict(f"It is in use: {', '.join(used)}.")
+        return Conflict(f"GPU {spec.gpu_uuid} is in use: {', '.join(used)}.")
     return None
 
 
 def grant_refusal(slots: Iterable[SlotGrant], gpus: Collection[GpuFacts], cutting: str) -> WindrowError | None:
-    """Why these grants cannot be served by the cards as they are now; cutting: the card under the knife, or empty."""
+    """Why these grants cannot be served by the cards as they are now; cutting: the card that is being
+    partitioned, or empty."""
     cards = {gpu.uuid: gpu for gpu in gpus}
     parts = {part.uuid: (gpu, part) for gpu in gpus for part in gpu.slices}
     for slot in slots:
         gpu = cards.get(slot.gpu_uuid) or (parts[slot.gpu_uuid][0] if slot.gpu_uuid in parts else None)
         if gpu is not None and gpu.uuid == cutting:
-            return Conflict("Its GPU is being cut into other slices.", subject=slot.slot_id)
+            return Conflict(f"GPU {gpu.uuid} is being cut into other slices.", subject=slot.slot_id)
         if slot.gpu_uuid in cards and cards[slot.gpu_uuid].mig_enabled:
-            return Conflict("Its GPU is cut into slices; it cannot be had as a whole.", subject=slot.slot_id)
+            return Conflict(
+                f"GPU {slot.gpu_uuid} is cut into slices; it cannot be had as a whole.", subject=slot.slot_id
+            )
         if slot.isolation is Isolation.MIG and slot.gpu_uuid not in parts:
-            return Conflict("There is no such slice on this host any more.", subject=slot.slot_id)
+            return Conflict(f"There is no such slice on this host any more: {slot.gpu_uuid}.", subject=slot.slot_id)
         if slot.gpu_uuid in parts and slot.isolation is not parts[slot.gpu_uuid][1].isolation:
             return Conflict("The slice is of another isolation than it was granted with.", subject=slot.slot_id)
     return None

@@ -1,4 +1,4 @@
-"""Who may hold a slot of this host and until when: the highest token per slot, and deadlines on the monotonic clock.
+"""Fencing of the slots of this host: the highest token seen per slot, and deadlines of leases on the monotonic clock.
 Pure.
 
 A token lower than the highest seen is fenced; the same token belongs to the workload that brought it first. A lease
@@ -85,7 +85,7 @@ def fence(book: LeaseBook, workload_id: WorkloadId, slots: tuple[SlotGrant, ...]
 
 
 def fence_delete(book: LeaseBook, spec: DeleteSpec) -> FencedBy | None:
-    """Whether a delete is too old: only if its own workload is known under a higher token."""
+    """Refuses a delete that is too old: only if its own workload is known under a higher token."""
     for slot in spec.slots:
         mark = book.marks.get(slot.slot_id)
         if mark is not None and mark.workload_id == spec.workload_id and slot.token < mark.token:

@@ -1,4 +1,5 @@
-"""Which address of this host leads to a workload's own listening socket. Pure: what the kernel's tables say comes in.
+"""Finds the address of this host that leads to a workload's own listening socket. Pure: the kernel's tables come in as
+text.
 
 A process workload shares the host's network, so that a port of its own and one of the host's look the same. Only where
 every socket that could answer belongs to the workload is there an address to dial.

@@ -1,4 +1,4 @@
-"""When the next sweep is due, and what one instant of everything is. Pure."""
+"""The schedule of samples: the instant of the next sweep, and the batches that samples are sent in. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What to do at this instant."""
+    """The work that is due at this instant."""
 
     sample: bool
     processes: bool
@@ -57,7 +57,8 @@ def start(now_ns: int) -> Schedule:
 
 
 def advance(schedule: Schedule, now_ns: int, period_ns: int) -> tuple[Schedule, Due]:
-    """What is due now, and the schedule after it. Instants missed are skipped, never caught up in a burst."""
+    """Returns the work that is due now, and the schedule after it. Instants missed are skipped, never caught up in a
+    burst."""
     if now_ns < schedule.sample_ns:
         return schedule, Due(False, False, False)
     due = Due(True, now_ns >= schedule.processes_ns, now_ns >= schedule.inventory_ns)
@@ -81,8 +82,8 @@ def bounded_period(period_ns: int) -> int:
 
 
 def is_batch_due(since_ns: int, sample_period_ns: int, batch_period_ns: int) -> bool:
-    """Whether a batch goes with the sample that is there now, `since_ns` after the last batch: the sample that lies
-    nearest to the batches' period ends a batch, so that none of them waits."""
+    """True if a batch goes with the sample that is there now, `since_ns` after the last batch: the sample that lies
+    nearest to the batches' period ends a batch, so that no batch waits."""
     return since_ns + sample_period_ns // 2 >= batch_period_ns
 
 

@@ -1,4 +1,4 @@
-"""What a driver's raw figures become on the wire: integers, scaled as windrow_proto.metrics says, or None. Pure.
+"""Scales a driver's raw figures to the integers of the wire, by windrow_proto.metrics; None stays None. Pure.
 
 Every conversion here says how it rounds.
 """

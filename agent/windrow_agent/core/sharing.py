@@ -1,5 +1,5 @@
-"""Which cards their owner shares among its own programs by MPS, in which parts, and what a program is told of its part.
-Pure.
+"""Cards that their owner shares among own programs by MPS: the parts of each card, and the environment of a program in
+a part. Pure.
 
 The owner writes the parts of a card in hundredths (`0=50,25,25`): of its threads and, by the same share, of its memory.
 What keeps such parts apart is software, and the fault of one program ends its neighbours: the Master gives them to the
@@ -38,7 +38,7 @@ class Share:
 
 
 def parse_shares(texts: Iterable[str]) -> Shares:
-    """What the owner wrote, one text a card: CARD=PERCENT,PERCENT. Raises InvalidInput with what is wrong."""
+    """Parses the owner's shares, one text a card: CARD=PERCENT,PERCENT. Raises InvalidInput with the reason."""
     found: dict[str, tuple[int, ...]] = {}
     for text in texts:
         card, mark, rest = text.partition("=")
@@ -84,7 +84,9 @@ def share_refusal(spec: WorkloadSpec, gpus: Collection[GpuFacts]) -> WindrowErro
     parts = [slot for slot in spec.slots if slot.gpu_uuid.startswith(MPS_PREFIX)]
     for slot in spec.slots:
         if slot.gpu_uuid in shared:
-            return Conflict("Its GPU is shared in parts by MPS; it cannot be had as a whole.", subject=slot.slot_id)
+            return Conflict(
+                f"GPU {slot.gpu_uuid} is shared in parts by MPS; it cannot be had as a whole.", subject=slot.slot_id
+            )
     for slot in parts:
         if slot.isolation is not Isolation.MPS:
             return Conflict("A part by MPS was granted as something better than it is.", subject=slot.slot_id)
@@ -98,7 +100,7 @@ def share_refusal(spec: WorkloadSpec, gpus: Collection[GpuFacts]) -> WindrowErro
 
 
 def environment(share: Share, pipe: str, log: str) -> Mapping[str, str]:
-    """What makes a program a client of the daemon there, within its part.
+    """The environment that makes a program a client of the daemon there, within its part.
 
     The memory limit is by the index of a visible card, of which there is one. Both limits are read from the environment
     when a program starts CUDA: one that changes its own environment before escapes them.

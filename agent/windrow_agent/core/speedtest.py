@@ -1,4 +1,4 @@
-"""What speedtest-cli is asked and what its answer means. Pure; the tool itself is never imported, only run.
+"""The arguments of speedtest-cli and the meaning of its answer. Pure; the tool itself is never imported, only run.
 
 Its figures are what this host claims: an owner reads them, and no tier, placement or bill is made of them.
 """
@@ -25,7 +25,8 @@ WORDS_MAX: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class SpeedClaim:
-    """What speedtest-cli says. path: the internet, or the Access's mini server; server: whom it measured against."""
+    """The figures of speedtest-cli. path: the internet, or the Access's mini server; server: the one that was measured
+    against."""
 
     path: str
     server: str
@@ -51,7 +52,7 @@ def check_mini(url: str) -> str:
 
 
 def arguments(mini: str) -> tuple[str, ...]:
-    """What follows Python's own name. mini: as of `check_mini`; empty: the internet.
+    """The arguments after Python's own name. mini: as of `check_mini`; empty: the internet.
 
     -P: nothing is imported from wherever this is called. --secure: the vendor's servers refuse plain HTTP; ours speaks
     that alone. --no-pre-allocate: what is sent up is made when it is sent.

@@ -1,4 +1,4 @@
-"""One workload on this host from its command to its removal, and the receipts that its life is billed by. Pure.
+"""The state machine of one workload, from its command to its removal, and the receipts that it is billed by. Pure.
 
     PREPARING ──Prepared──▶ [WAITING_VOLUMES ──VolumesCame──▶] [WAITING_FILES ──FilesCame──▶]
         [WAITING_MEMBERS ──MembersCame──▶] (start) ──Started──▶ RUNNING ──Ended──▶ EXITED
@@ -26,15 +26,15 @@ AWAITED: Final = {
     WorkloadPhase.WAITING_FILES: "waiting_files",
     WorkloadPhase.WAITING_MEMBERS: "waiting_members",
 }
-"""What is prepared waits in these; the step of its creation that says so."""
-TAKEN_AWAY: Final = "it was taken away on its host, by hand or by another program"
+"""The phases in which a prepared workload waits, and the step of its creation that says so."""
+TAKEN_AWAY: Final = "the workload was taken away on its host, by hand or by another program"
 """Why it ended where its runtime knows nothing of it any more."""
 _NOT_STARTED: Final = (WorkloadPhase.PREPARING, *AWAITED)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadState:
-    """What this host knows of a workload. running_ns and started_wall_ns are None before it started.
+    """The state of a workload on this host. running_ns and started_wall_ns are None before it started.
 
     modes: of its cards by the granted UUID, as it found them; faults: its slots that it did not leave so, and why.
     keeps_volumes: what it leaves in a volume is saved before it is removed.
@@ -101,7 +101,7 @@ class MembersCame:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """It runs."""
+    """The workload runs."""
 
     started_wall_ns: int
     running_ns: int
@@ -110,7 +110,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """It still runs and has run so long, by the runtime's records."""
+    """The workload still runs and has run so long, by the runtime's records."""
 
     running_ns: int
 
@@ -127,14 +127,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """It could not be prepared or started."""
+    """The workload could not be prepared or started."""
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class EndAsked:
-    """It is to end: deleted, its lease lapsed, or the host stops."""
+    """The workload is to end: deleted, its lease lapsed, or the host stops."""
 
     reason: str
 
@@ -235,7 +235,7 @@ def _equipped(state: WorkloadState, *told: Effect) -> Step:
 
 
 def _ready(state: WorkloadState, *told: Effect) -> Step:
-    """Nothing of its own is missing: it starts, or waits until its fellow members are as far."""
+    """Nothing of its own is missing: it starts, or waits until the other members are as far."""
     if state.await_members:
         return replace(state, phase=WorkloadPhase.WAITING_MEMBERS), (SendObserved(),)
     return state, (Start(), *told)
@@ -312,7 +312,7 @@ _BY_ITSELF: Final = frozenset({"unpaid", "lease_lapsed", "fenced", "host_stopped
 
 
 def observed(state: WorkloadState) -> ObservedWorkload:
-    """What the Master is told of this workload."""
+    """The workload as the Master is told of it."""
     is_ending = state.phase in (WorkloadPhase.STOPPING, WorkloadPhase.GONE)
     why = state.end_reason if is_ending and state.end_reason in _BY_ITSELF else ""
     return ObservedWorkload(

@@ -1,4 +1,4 @@
-"""What the NVIDIA driver writes of an XID into the kernel's log, taken apart. Pure.
+"""Parses the lines that the NVIDIA driver writes into the kernel's log for an XID. Pure.
 
 Forms seen in reports of drivers from 304 to 595: with and without `PCI:`, with pid and name, with both unknown, without
 them, with a MIG slice behind the address (ids in decimal, as the driver's open source prints them), as in
@@ -54,7 +54,7 @@ def parse(line: str) -> XidLine | None:
 
 
 def same_card(line: XidLine, bus_id: str) -> bool:
-    """Whether a line is about the card at this bus id, as NVML writes it (`00000000:3B:00.0`)."""
+    """True if a line is about the card at this bus id, as NVML writes it (`00000000:3B:00.0`)."""
     parts = bus_id.partition(".")[0].split(":")
     try:
         return tuple(int(part, 16) for part in parts) == line.bus

@@ -1,1 +1,2 @@
-"""GPUs behind one port: NVML, simulated, none; each vendor library has one door here."""
+"""Backends of GPUs behind one port: NVML, the kernel's files, simulated, none; each vendor library has one adapter
+here."""

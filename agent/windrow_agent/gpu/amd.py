@@ -1,4 +1,4 @@
-"""AMD's cards as the driver amdgpu and the compute driver KFD tell them in sysfs; `amd_smi` adds what only it can.
+"""AMD's cards, read from the files of the driver amdgpu and the compute driver KFD in sysfs; `amd_smi` adds the rest.
 
 Sources: the kernel's documentation of amdgpu (gpu/amdgpu/thermal, driver-misc, ras) and of hwmon. Proved here on trees
 of files made after them, not on a card.
@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.core.gpu_port import GpuHealth
 from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
 from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.amd_metrics import TABLE_BYTES_MAX, Held, held_by
+from windrow_agent.gpu.amd_metrics import TABLE_BYTES_MAX, ClockReading, held_by
 from windrow_agent.gpu.amd_smi import AmdSmi
-from windrow_agent.gpu.port import GpuHealth
 from windrow_agent.gpu.sysfs_card import More, Place, SysfsCard, plain
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import GIB
@@ -29,7 +29,7 @@ _PAGE: Final = re.compile(r"^0x[0-9a-f]+\s*:\s*0x[0-9a-f]+\s*:\s*([RPF])$", re.I
 
 
 def is_card(device: Path) -> bool:
-    """Whether this is a card of its own, not the graphics of a processor."""
+    """True if this is a card of its own, not the graphics of a processor."""
     memory = files.number(device / "mem_info_vram_total")
     hwmon = files.hwmon_of(device)
     is_limited = hwmon is not None and (hwmon / "power1_cap").exists()
@@ -45,7 +45,7 @@ class AmdCard(SysfsCard):
     def __init__(self, place: Place, index: int, smi: AmdSmi) -> None:
         self._smi = smi
         self._kfd = place.root / "sys/class/kfd/kfd"
-        self._held = Held()
+        self._held = ClockReading()
         super().__init__(place, index)
 
     def _unique(self) -> str:
@@ -143,7 +143,8 @@ class AmdCard(SysfsCard):
         return found
 
     def _pages(self) -> dict[str, int] | None:
-        """How many bad pages are retired (R), wait for it (P) or could not be (F); None where nobody counts."""
+        """Counts the bad pages that are retired (R), wait for it (P) or could not be retired (F); None if nobody
+        counts."""
         file = self.device / "ras/gpu_vram_bad_pages"
         if not file.exists():
             return None

@@ -1,4 +1,4 @@
-"""Why a card of AMD holds its clocks down, from the table `gpu_metrics` that its driver hands out whole. Pure.
+"""Reads the reasons for low clocks of an AMD card from `gpu_metrics`, a binary table of its driver. Pure.
 
 Layouts: the kernel's kgd_pp_interface.h (gpu_metrics_v1_3, v1_6, v1_7), bits: its amdgpu_smu.h. Desktop cards and the
 MI200 have 1.3, a mask of what holds them down now; the MI300 has 1.6 or 1.7, counters of how long each reason did, so
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_agent.gpu.port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_CAP
+from windrow_agent.core.gpu_port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_CAP
 
 TABLE_BYTES_MAX: Final = 4096
 _HEAD: Final = struct.Struct("<HBB")
@@ -22,7 +22,7 @@ _MASK_AT: Final = 112
 _COUNTERS_AT: Final = {6: 36, 7: 44}
 """Of five counters of 32 bits, by the revision."""
 _COUNTERS: Final = (HEAT_BY_HARDWARE, POWER_CAP, HEAT_BY_SOFTWARE, HEAT_BY_SOFTWARE, HEAT_BY_SOFTWARE)
-"""What each stands for: a processor hot, package power, heat of the socket, of the regulators, of the memory."""
+"""The meaning of each counter: a processor hot, package power, heat of the socket, of the regulators, of the memory."""
 _REASONS: Final[Mapping[range, int]] = {
     range(8): POWER_CAP,
     range(16, 24): POWER_CAP,
@@ -34,26 +34,26 @@ _UNSAID: Final = (1 << 64) - 1, (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What one table says. reasons: NVML's bits, None where nothing can be said yet or at all; counters: to compare the
-    next table with."""
+class ClockReading:
+    """The reading of one table. reasons: NVML's bits, None if nothing can be said yet or at all; counters: for the
+    comparison with the next table."""
 
     reasons: int | None = None
     counters: tuple[int, ...] | None = None
 
 
-def held_by(table: bytes, before: Held = Held()) -> Held:
-    """What holds the clocks down by this table. before: what the one before it said."""
+def held_by(table: bytes, before: ClockReading = ClockReading()) -> ClockReading:
+    """Reads the reasons for low clocks from this table. before: the reading of the table before it."""
     if len(table) < _HEAD.size:
-        return Held()
+        return ClockReading()
     size, table_format, revision = _HEAD.unpack_from(table)
     if table_format != 1 or size > len(table):
-        return Held()
+        return ClockReading()
     if revision == 3 and size >= _MASK_AT + 8:
-        return Held(_masked(struct.unpack_from("<Q", table, _MASK_AT)[0]))
+        return ClockReading(_masked(struct.unpack_from("<Q", table, _MASK_AT)[0]))
     if revision in _COUNTERS_AT and size >= _COUNTERS_AT[revision] + 20:
         return _counted(struct.unpack_from("<5I", table, _COUNTERS_AT[revision]), before)
-    return Held()
+    return ClockReading()
 
 
 def _masked(mask: int) -> int | None:
@@ -65,10 +65,10 @@ def _masked(mask: int) -> int | None:
     return found
 
 
-def _counted(now: tuple[int, ...], before: Held) -> Held:
+def _counted(now: tuple[int, ...], before: ClockReading) -> ClockReading:
     if before.counters is None:
-        return Held(None, now)
+        return ClockReading(None, now)
     found = 0
     for reason, count, earlier in zip(_COUNTERS, now, before.counters, strict=True):
         found |= reason if count != earlier and count not in _UNSAID else 0
-    return Held(found, now)
+    return ClockReading(found, now)

@@ -1,4 +1,4 @@
-"""The one door to AMD's library amdsmi, which comes with ROCm and is used only where it can be loaded.
+"""The adapter of AMD's library amdsmi, which comes with ROCm and is used only where it can be loaded.
 
 It adds what sysfs does not tell: the energy counter, the width of the memory, the name that a card is sold by. Nothing
 raises from here; without it those figures are absent.
@@ -16,7 +16,7 @@ from windrow_agent.core.scaling import whole
 
 @dataclass(frozen=True, slots=True)
 class SmiFacts:
-    """What it says of one card that does not change; empty and None where it does not say."""
+    """Facts of one card that do not change; empty and None where amdsmi does not say."""
 
     name: str = ""
     memory_bus_bits: int | None = None
@@ -49,7 +49,7 @@ class AmdSmi:
         return True
 
     def facts(self, address: str) -> SmiFacts:
-        """What it says of the card at this place on the bus."""
+        """Reads the facts of the card at this place on the bus."""
         asic = self._ask("amdsmi_get_gpu_asic_info", address) or {}
         memory = self._ask("amdsmi_get_gpu_vram_info", address) or {}
         name = clean_text(str(asic.get("market_name") or ""))

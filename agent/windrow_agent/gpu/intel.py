@@ -1,5 +1,5 @@
-"""Intel's cards as the drivers xe and i915 tell them in sysfs. Its tool xpu-smi takes seconds for one answer and is not
-asked.
+"""Intel's cards, read from the files of the drivers xe and i915 in sysfs. Intel's tool xpu-smi takes seconds for an
+answer and is not used.
 
 Sources: the kernel's ABI documents of sysfs-driver-intel-xe-hwmon and -i915-hwmon, and the notes in xe_gt_freq.c,
 xe_gt_idle.c and xe_gt_throttle.c. Neither driver counts programs, nor memory in use; those stay absent. Proved here on
@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.core.gpu_port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_BRAKE, POWER_CAP, GpuHealth
 from windrow_agent.core.scaling import deciwatts, joules, mebibytes, whole
 from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_BRAKE, POWER_CAP, GpuHealth
 from windrow_agent.gpu.sysfs_card import Place, SysfsCard
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND
@@ -37,7 +37,7 @@ THROTTLE: Final = {
 
 
 def is_card(device: Path, address: str) -> bool:
-    """Whether this is a card of its own, not the graphics of a processor."""
+    """True if this is a card of its own, not the graphics of a processor."""
     return files.driver_of(device) in DRIVERS and address.split(":")[1] != ON_THE_PROCESSOR
 
 
@@ -54,7 +54,7 @@ class IntelCard(SysfsCard):
 
     @property
     def _engine(self) -> Path:
-        """Where the first graphics unit of the first tile has its files."""
+        """The folder of the first graphics unit of the first tile."""
         xe = self.device / "tile0/gt0"
         minor = next(iter(files.entries(self.device / "drm", "card*")), self.device / "drm/card")
         return xe if xe.is_dir() else minor / "gt/gt0"

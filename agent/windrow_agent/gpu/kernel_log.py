@@ -1,4 +1,4 @@
-"""The door to the kernel's log: XID lines that came since the last look. It is never waited for longer than a moment.
+"""Reads new XID lines from the kernel's log, without blocking for longer than a moment.
 
 Read without blocking on the thread of the GPUs, and so without a thread of its own. Where this user may not read it, as
 in most containers, there are no lines and nothing else changes.

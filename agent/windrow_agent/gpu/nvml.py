@@ -1,4 +1,4 @@
-"""The one door to pynvml (nvidia-ml-py): NVIDIA cards behind the GpuBackend port.
+"""The adapter of pynvml (nvidia-ml-py): NVIDIA cards behind the GpuBackend port.
 
 NVML is a claim of the host, not proof. Every figure may be absent, every call may fail, and nothing raises from here.
 The library must never be used on both sides of a fork: children are executed, not forked.
@@ -9,10 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from windrow_agent.core.gpu_port import (
+    GPU_COUNT_MAX,
+    GPU_METRICS,
+    Condition,
+    ConditionCode,
+    CutRefusedError,
+    GpuEvent,
+    GpuEventKind,
+    GpuHealth,
+    GpuInventory,
+    GpuLook,
+    Readings,
+)
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.xid_line import XidLine, same_card
-from windrow_agent.gpu import nvml_mig, nvml_more
-from windrow_agent.gpu.kernel import DRIVER_GPUS, differences
+from windrow_agent.gpu import nvml_details, nvml_mig
+from windrow_agent.gpu.kernel_check import DRIVER_GPUS, differences
 from windrow_agent.gpu.kernel_log import KernelLog
 from windrow_agent.gpu.nvml_card import BrokenError, Card, LostError, address, read_text
 from windrow_agent.gpu.nvml_codes import (
@@ -27,19 +40,6 @@ from windrow_agent.gpu.nvml_codes import (
     OPENING,
     PCI_DEVICES,
     TIMEOUT,
-)
-from windrow_agent.gpu.port import (
-    GPU_COUNT_MAX,
-    GPU_METRICS,
-    Condition,
-    ConditionCode,
-    CutRefusedError,
-    GpuEvent,
-    GpuEventKind,
-    GpuHealth,
-    GpuInventory,
-    GpuLook,
-    Readings,
 )
 
 
@@ -72,8 +72,8 @@ class NvmlBackend:
         self._fault: Condition | None = None
         self._driver_version = ""
         self._cuda_version = ""
-        self._system: nvml_more.More = {}
-        """What the library says for all cards at once."""
+        self._system: nvml_details.More = {}
+        """Facts that the library tells for all cards at once."""
 
     # --- opening and closing ---------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class NvmlBackend:
             self._driver_version = clean_text(str(nvml.nvmlSystemGetDriverVersion()))
             cuda = int(nvml.nvmlSystemGetCudaDriverVersion_v2())
             self._cuda_version = f"{cuda // 1000}.{cuda % 1000 // 10}"
-            version = nvml_more.text(nvml.nvmlSystemGetNVMLVersion())
+            version = nvml_details.text(nvml.nvmlSystemGetNVMLVersion())
             self._system |= {"nvml_version": version} if version else {}
             self._system["confidential_compute"] = int(bool(nvml.nvmlSystemGetConfComputeState().ccFeature))
         except (nvml.NVMLError, AttributeError, UnicodeDecodeError):
@@ -267,11 +267,11 @@ class NvmlBackend:
         self._fault = Condition(BREAKING[error.code], detail=str(error))
 
     def health(self) -> tuple[GpuHealth, ...]:
-        """What the last sweep saw of each card."""
+        """The health of each card as of the last sweep."""
         return tuple(card.health() for card in self._cards)
 
     def conditions(self) -> tuple[Condition, ...]:
-        """What stands since opening, lost cards, and the library's own fault."""
+        """Conditions since opening, lost cards, and the library's own fault."""
         found = list(self._standing)
         for card in self._cards:
             if card.lost:
@@ -394,7 +394,7 @@ class NvmlBackend:
             self._listen()
 
     def leased(self, uuids: frozenset[str]) -> None:
-        """What runs on these is ours. Real cards show their load by themselves."""
+        """The cards that our workloads hold. Real cards show their load by themselves."""
         self._leased = uuids
 
 
@@ -406,7 +406,7 @@ def _of_line(card: Card, line: XidLine) -> GpuEvent:
 
 
 def _is_same(logged: GpuEvent, event: GpuEvent) -> bool:
-    """Whether a line of the log is about what the driver told; one of the two may not know the slice."""
+    """True if a line of the log is about the driver's event; one of the two may not know the slice."""
     ours = (event.kind, event.uuid, event.number)
     parts = {logged.slice_uuid, event.slice_uuid} - {""}
     return (logged.kind, logged.uuid, logged.number) == ours and len(parts) < 2

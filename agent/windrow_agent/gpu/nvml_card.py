@@ -1,4 +1,4 @@
-"""One NVIDIA card as NVML answers for it: its facts, one sweep of it, and what it cannot say.
+"""One NVIDIA card behind NVML: its facts, one sweep of it, and the figures that it does not have.
 
 The library comes in as a value; only gpu/nvml.py imports it.
 """
@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from windrow_agent.core.gpu_port import PROCESSES, GpuHealth, GpuLook
 from windrow_agent.core.inventory import clean_id, clean_text
 from windrow_agent.core.scaling import deciwatts, joules, kibibytes, mebibytes, whole
-from windrow_agent.gpu import nvml_mig, nvml_more
+from windrow_agent.gpu import nvml_details, nvml_mig
 from windrow_agent.gpu.nvml_codes import (
     BREAKING,
     BUSY_PERCENT,
@@ -41,7 +42,6 @@ from windrow_agent.gpu.nvml_codes import (
     U32_MAX,
 )
 from windrow_agent.gpu.nvml_gpm import Gpm
-from windrow_agent.gpu.port import PROCESSES, GpuHealth, GpuLook
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND
@@ -80,9 +80,9 @@ class Card:
         self._slowdown: int | None = None
         self._reserved: int | None = None
         self._links = 0
-        self._neighbours: nvml_more.More | None = None
-        self._at_work: nvml_more.More = {}
-        self._lasting: nvml_more.More = {}
+        self._neighbours: nvml_details.More | None = None
+        self._at_work: nvml_details.More = {}
+        self._lasting: nvml_details.More = {}
         self._lasting_for = 0
         self._lasting_at: tuple[object, ...] = ()
         self._has_utilization = False
@@ -146,19 +146,19 @@ class Card:
 
     # --- facts -----------------------------------------------------------------------------------
 
-    def refresh(self, others: Mapping[int, Any], system: nvml_more.More) -> None:
+    def refresh(self, others: Mapping[int, Any], system: nvml_details.More) -> None:
         """Read the facts anew; modes may have changed, so everything is asked again. others: the handles of the host's
         other cards by index; system: what is the same for all cards."""
         self._unsupported.clear()
         self.reset_required = False
         self.facts = self._read_facts()
         if self._neighbours is None:
-            self._neighbours = nvml_more.neighbours(self.ask, others)
-        changing = nvml_more.read(self._nvml, self.ask)
+            self._neighbours = nvml_details.neighbours(self.ask, others)
+        changing = nvml_details.read(self._nvml, self.ask)
         links, slicing = changing.get("nvlink_active"), self._mig[0]
         if not self._lasting_for or (links, slicing) != self._lasting_at:  # both change what else there is
             self._lasting_at = links, slicing
-            self._lasting, self._lasting_for = nvml_more.lasting(self.ask, links), LASTING_FOR
+            self._lasting, self._lasting_for = nvml_details.lasting(self.ask, links), LASTING_FOR
         self._lasting_for -= 1
         more = {**system, **self._lasting, **changing, **self._neighbours, **self._at_work}
         if self._mig[1] is not None:
@@ -232,7 +232,7 @@ class Card:
         """Every metric of this card, as the wire's integers. is_leased: its processes are ours, and expected."""
         ask, number = self.ask, self._number
         load, memory = ask("nvmlDeviceGetUtilizationRates"), self._memory()
-        fields = nvml_more.field_values(ask, FIELDS)
+        fields = nvml_details.field_values(ask, FIELDS)
         if self._has_utilization and load is None:
             self.read_mig()  # a card says so no more when it is cut into slices
         self._has_utilization = load is not None
@@ -298,12 +298,12 @@ class Card:
     def slow_metrics(self) -> dict[int, int]:
         """The metrics that are read a tenth as often; only those that the card has."""
         ask, number = self.ask, self._number
-        fields = nvml_more.field_values(ask, SLOW_FIELDS)
+        fields = nvml_details.field_values(ask, SLOW_FIELDS)
         if self._links:
             per_link = [
-                (field_id, link) for link in range(min(self._links, nvml_more.LINKS_MAX)) for field_id in NVLINK
+                (field_id, link) for link in range(min(self._links, nvml_details.LINKS_MAX)) for field_id in NVLINK
             ]
-            fields |= nvml_more.field_values(ask, tuple(per_link))
+            fields |= nvml_details.field_values(ask, tuple(per_link))
         media = [ask(call) for call in ("nvmlDeviceGetEncoderUtilization", "nvmlDeviceGetDecoderUtilization")]
         link = number("nvmlDeviceGetCurrPcieLinkGeneration"), number("nvmlDeviceGetCurrPcieLinkWidth")
         if (self._busy or 0) >= BUSY_PERCENT and link[0] and link[1]:  # an idle link falls back to an old generation
@@ -311,7 +311,7 @@ class Card:
         found = {
             16: whole(media[0][0], 0, 100) if media[0] else None,
             17: whole(media[1][0], 0, 100) if media[1] else None,
-            18: number("nvmlDeviceGetClockInfo", nvml_more.CLOCK_VIDEO),
+            18: number("nvmlDeviceGetClockInfo", nvml_details.CLOCK_VIDEO),
             19: link[0],
             20: link[1],
             21: kibibytes(fields.get(FIELD_PCIE_SENT)),
@@ -342,7 +342,7 @@ class Card:
             ask(f"nvmlDeviceGet{kind}RunningProcesses", of=part) for kind in ("Compute", "MPSCompute") if memory
         ]
         known = [one for one in programs if one is not None]
-        more = {**self.facts.more, **nvml_more.modes(ask)}
+        more = {**self.facts.more, **nvml_details.modes(ask)}
         if self._mig[1] is not None:
             more["mig_pending"] = int(self._mig[1])
         if ecc:
@@ -359,7 +359,7 @@ class Card:
         return GpuLook(facts, used, len({int(one.pid) for found in known for one in found}) if known else None)
 
     def health(self) -> GpuHealth:
-        """What the last sweep saw."""
+        """The health of the card as of the last sweep."""
         return GpuHealth(
             uuid=self.uuid,
             is_lost=self.lost,
@@ -378,12 +378,12 @@ class Card:
 
 
 def address(handle: Any) -> int:
-    """Where a handle points: what tells two handles apart."""
+    """The address that a handle points to, by which two handles are told apart."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
 def _key(argument: object) -> object:
-    """What tells this argument apart from another; handles and structs are not hashable."""
+    """A key that tells this argument apart from another; handles and structs are not hashable."""
     return argument if argument is None or isinstance(argument, int | tuple) else address(argument)
 
 

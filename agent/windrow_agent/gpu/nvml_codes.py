@@ -1,9 +1,9 @@
-"""Numbers of nvml.h and of PCI that the NVML door acts on, and what they mean to us. Pure tables."""
+"""Numbers of nvml.h and of PCI that the NVML adapter acts on, with their meaning. Pure tables."""
 
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.gpu.port import ConditionCode, GpuEventKind
+from windrow_agent.core.gpu_port import ConditionCode, GpuEventKind
 from windrow_proto.units import MIB
 
 PCI_DEVICES: Final = Path("/sys/bus/pci/devices")

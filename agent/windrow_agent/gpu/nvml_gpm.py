@@ -1,4 +1,5 @@
-"""What the parts of an NVIDIA card really do, from Hopper on: NVML's counters (GPM), as the difference of two samples.
+"""Reads how busy the units of an NVIDIA card are, from Hopper on: NVML's counters (GPM), as the difference of two
+samples.
 
 The library comes in as a value. A card that has none, or a driver that keeps them for root, tells nothing here.
 """
@@ -7,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from windrow_agent.core.scaling import whole
-from windrow_agent.gpu.nvml_more import Ask
+from windrow_agent.gpu.nvml_details import Ask
 
 WANTED: Final[Mapping[int, int]] = {1: 27, 2: 28, 3: 29, 5: 30, 10: 31, 11: 32, 12: 33, 13: 34}
 """NVML's number of a metric in percent (nvmlGpmMetricId_t) to ours in thousandths."""

@@ -1,4 +1,4 @@
-"""The slices of an NVIDIA card (MIG): which there are, and how a card is cut into others and made whole again.
+"""The slices of an NVIDIA card (MIG): reads them, partitions a card into others, and makes it whole again.
 
 The library comes in as a value; only gpu/nvml.py imports it. A slice is a GPU instance with one compute instance over
 all of it. A cut that cannot be made leaves nothing half done: what was made for it goes, and the mode is set back.
@@ -8,6 +8,7 @@ import ctypes
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from windrow_agent.core.gpu_port import CutRefusedError
 from windrow_agent.core.inventory import clean_id
 from windrow_agent.core.scaling import whole
 from windrow_agent.gpu.nvml_codes import (
@@ -18,14 +19,13 @@ from windrow_agent.gpu.nvml_codes import (
     NOT_SUPPORTED,
     RESET_REQUIRED,
 )
-from windrow_agent.gpu.nvml_more import PROFILES, SLICES_MAX, Ask, text
-from windrow_agent.gpu.port import CutRefusedError
+from windrow_agent.gpu.nvml_details import PROFILES, SLICES_MAX, Ask, text
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuSlice, Isolation
 from windrow_proto.units import MIB
 
 MARK: Final = "MIG "
-"""What stands before the profile in the names of slices and of profiles."""
+"""The word before the profile in the names of slices and of profiles."""
 COMPUTE_PROFILES: Final = 9
 """Kinds of compute instances that nvml.h has."""
 Instances = Mapping[tuple[int, int], str]
@@ -94,7 +94,7 @@ def _slice(ask: Ask, handle: Any) -> GpuSlice | None:
 
 
 class Cutter:
-    """One card under the knife. `again` gives its handle anew: a change of the mode makes the old one useless."""
+    """Partitions one card. `again` gives its handle anew: a change of the mode makes the old one useless."""
 
     def __init__(self, nvml: Any, handle: Any, raw_uuid: str) -> None:
         self._nvml, self._handle, self._raw_uuid = nvml, handle, raw_uuid

@@ -1,4 +1,4 @@
-"""What simulated hosts pretend to be: machines as one finds them, with figures of their makers' data sheets. Pure."""
+"""The machines that simulated hosts pretend to be, with figures of their makers' data sheets. Pure."""
 
 from dataclasses import dataclass
 from typing import Final

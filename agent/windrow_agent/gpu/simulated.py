@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from windrow_agent.core.scaling import deciwatts, joules, mebibytes
-from windrow_agent.gpu.personas import GpuPersona
-from windrow_agent.gpu.port import (
+from windrow_agent.core.gpu_port import (
     PROCESSES,
     Condition,
     ConditionCode,
@@ -24,6 +22,8 @@ from windrow_agent.gpu.port import (
     GpuLook,
     Readings,
 )
+from windrow_agent.core.scaling import deciwatts, joules, mebibytes
+from windrow_agent.gpu.personas import GpuPersona
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 from windrow_proto.ports import Clock
@@ -67,7 +67,7 @@ def _phases(*parts: object) -> tuple[float, float, float]:
 
 @dataclass(slots=True)
 class _Card:
-    """What changes about one card. energy_mj: up to `since_ns`, when `busy` last changed or energy was last read."""
+    """The changing state of one card. energy_mj: up to `since_ns`, when `busy` last changed or energy was last read."""
 
     facts: GpuFacts
     busy: bool = False
@@ -268,7 +268,7 @@ class SimulatedGpus:
         return int((card.facts.memory_bytes or 0) * share) if card.busy else MIB * round(4 + 3 * unit(card.facts.uuid))
 
     def health(self) -> tuple[GpuHealth, ...]:
-        """What the last sweep showed."""
+        """The health of the cards as of the last sweep."""
         return tuple(
             GpuHealth(
                 uuid=card.facts.uuid,
@@ -297,7 +297,7 @@ class SimulatedGpus:
         return tuple(Condition(ConditionCode.LOST, card.facts.uuid) for card in self._cards if card.lost)
 
     def events(self, timeout_s: float) -> list[GpuEvent]:
-        """What the script made happen since the last call."""
+        """Events that the script made happen since the last call."""
         self._gate()
         events, self._events = self._events, []
         return events

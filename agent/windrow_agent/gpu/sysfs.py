@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.port import (
+from windrow_agent.core.gpu_port import (
     GPU_COUNT_MAX,
     GPU_METRICS,
     Condition,
@@ -23,6 +22,7 @@ from windrow_agent.gpu.port import (
     GpuLook,
     Readings,
 )
+from windrow_agent.gpu import sysfs_files as files
 from windrow_agent.gpu.sysfs_card import Place, SysfsCard
 
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
@@ -116,7 +116,7 @@ class SysfsGpus:
         self._pending.append(GpuEvent(GpuEventKind.LOST if card.lost else GpuEventKind.RECOVERED, card.uuid))
 
     def health(self) -> tuple[GpuHealth, ...]:
-        """What the last sweep saw of each card."""
+        """The health of each card as of the last sweep."""
         return tuple(card.health() for card in self.cards)
 
     def conditions(self) -> tuple[Condition, ...]:
@@ -146,7 +146,7 @@ class SysfsGpus:
 
 
 def address_of(uuid: str, root: Path = Path("/")) -> str:
-    """Where on the bus the card of this id is; empty where none here has it."""
+    """The place on the bus of the card of this id; empty if no card here has it."""
     gpus = SysfsGpus(root)
     gpus.open()
     return next((card.place.address for card in gpus.cards if card.uuid == uuid), "")

@@ -1,4 +1,4 @@
-"""One card as the kernel's files tell it, whoever made it: what PCI says; its maker's class adds the rest.
+"""One card read from the kernel's files: the facts that PCI has of any card; a class per maker adds the rest.
 
 A card that no driver we read serves is shown by its PCI ids alone, and is not offered.
 """
@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
+from windrow_agent.core.gpu_port import GpuHealth, GpuLook
 from windrow_agent.core.inventory import clean_text
 from windrow_agent.gpu import sysfs_files as files
-from windrow_agent.gpu.port import GpuHealth, GpuLook
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 
@@ -25,7 +25,7 @@ More = dict[str, int | str]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a card is. root: of the file system; device: its folder; address: on the bus."""
+    """The place of a card. root: of the file system; device: its folder; address: on the bus."""
 
     root: Path
     device: Path
@@ -33,11 +33,11 @@ class Place:
 
 
 class SysfsCard:
-    """What is read of any card. The maker's class says more in `_more_facts`, `_read` and `_read_slowly`."""
+    """Reads the facts that any card has. A maker's class adds its own in `_more_facts`, `_read` and `_read_slowly`."""
 
     vendor: ClassVar[str] = ""
     is_served: ClassVar[bool] = False
-    """Whether this class knows the driver's files, so that the card may be offered."""
+    """True if this class knows the driver's files, so that the card may be offered."""
 
     def __init__(self, place: Place, index: int, maker: str = "") -> None:
         self.place, self.device = place, place.device
@@ -114,7 +114,7 @@ class SysfsCard:
         return found
 
     def health(self) -> GpuHealth:
-        """What the last sweep saw."""
+        """The health of the card as of the last sweep."""
         return replace(self._health, is_lost=self.lost)
 
     def look(self) -> GpuLook:

@@ -1,4 +1,5 @@
-"""Small files of the kernel as values: a text, a number, a link's speed; None for what is not there or is nonsense.
+"""Reads small files of the kernel as values: a text, a number, the speed of a link; None for a file that is missing or
+holds nonsense.
 
 Every reader takes the root of the file system, so that a tree of files stands for a machine in the tests.
 """
@@ -55,7 +56,7 @@ def words(path: Path) -> str | None:
 
 
 def entries(folder: Path, pattern: str) -> list[Path]:
-    """What is in a folder by these names, in their order; nothing if it cannot be read."""
+    """Lists a folder's entries of these names, in their order; none if the folder cannot be read."""
     try:
         return sorted(folder.glob(pattern))
     except OSError:
@@ -77,7 +78,7 @@ def ids(device: Path, high: str, low: str) -> int:
 
 
 def is_gone(device: Path) -> bool:
-    """Whether a device has left its bus: its folder is gone, or its configuration space reads as ones."""
+    """True if a device has left its bus: its folder is gone, or its configuration space reads as ones."""
     try:
         with (device / "config").open("rb") as file:
             return file.read(4) == b"\xff\xff\xff\xff"
@@ -137,7 +138,8 @@ def milli(micro: int | None) -> int | None:
 
 
 def marketing_name(root: Path, pci_device_id: int) -> str:
-    """What the list of PCI ids that Linux ships calls a device, the part in brackets if it has one; empty without."""
+    """The name of a device in the list of PCI ids that Linux ships, the part in brackets if it has one; empty
+    without."""
     for name in PCI_NAMES:
         try:
             with (root / name).open(encoding="utf-8", errors="replace") as file:

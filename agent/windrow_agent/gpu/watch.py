@@ -17,10 +17,7 @@ import structlog
 
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
-from windrow_agent.core.sharing import Shares, with_shares
-from windrow_agent.gpu.failed import Failed, answered
-from windrow_agent.gpu.knife import Cut
-from windrow_agent.gpu.port import (
+from windrow_agent.core.gpu_port import (
     Condition,
     ConditionCode,
     CutRefusedError,
@@ -31,6 +28,9 @@ from windrow_agent.gpu.port import (
     GpuLook,
     Readings,
 )
+from windrow_agent.core.sharing import Shares, with_shares
+from windrow_agent.gpu.backend_errors import FailedCall, answered
+from windrow_agent.gpu.partition_request import PartitionRequest
 from windrow_agent.threads import Runner
 from windrow_proto.model import Event
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
@@ -119,7 +119,7 @@ class GpuWatch:
         self._retry_ns = 0
         self._sweep_wanted: bool | None = None
         self._listen_wanted = False
-        self._cut: Cut | None = None
+        self._cut: PartitionRequest | None = None
         self._inventory_wanted = False
         self._is_listed_otherwise = False
         self._mig_listed: dict[str, bool | None] = {}
@@ -145,23 +145,23 @@ class GpuWatch:
 
     @property
     def listens(self) -> bool:
-        """Whether the call in flight is only a wait for events."""
+        """True if the call in flight is only a wait for events."""
         return self._call is not None and self._call.kind is _Kind.LISTEN
 
     @property
     def is_sweep_due(self) -> bool:
-        """Whether a sweep was asked for, has not ended, and may still end soon."""
+        """True if a sweep was asked for, has not ended, and may still end soon."""
         asked = self._sweep_wanted is not None or (self._call is not None and self._call.kind is _Kind.SWEEP)
         return asked and self._is_open and not self._stalled
 
     @property
     def is_ready(self) -> bool:
-        """Whether the backend is open and answering."""
+        """True if the backend is open and answers."""
         return self._is_open and not self._stalled
 
     @property
     def series(self) -> tuple[tuple[str, int], ...]:
-        """What the last sweep read, to be shown absent while there is no newer one."""
+        """The series that the last sweep read, to be shown absent while there is no newer sweep."""
         return self._series
 
     def conditions(self) -> tuple[Condition, ...]:
@@ -193,7 +193,8 @@ class GpuWatch:
         self._inventory_wanted = True
 
     def set_leases(self, leases: Callable[[], Mapping[str, str]]) -> None:
-        """Where to ask which GPU is held by which workload; asked at each sweep and event, so that no start is late."""
+        """Sets the function that tells which workload holds which GPU; it is called at each sweep and event, so that no
+        start is late."""
         self._leases = lambda: self._with_cards(leases())
         self._backend.leased(frozenset(self._leases()))
 
@@ -229,7 +230,7 @@ class GpuWatch:
         """GpuBackend.cut when the thread is free, and until the facts are read anew. Raises CutRefusedError."""
         if self._cut is not None or not self.is_ready:
             raise CutRefusedError("the driver is not ready for it")
-        self._cut = Cut(uuid, profiles)
+        self._cut = PartitionRequest(uuid, profiles)
         try:
             async with asyncio.timeout(seconds(CUT_DEADLINE_NS + OPEN_DEADLINE_NS)):
                 await self._cut.done
@@ -244,13 +245,13 @@ class GpuWatch:
         return fresh
 
     def take_events(self) -> list[Event]:
-        """What happened since the last call."""
+        """Takes the events since the last call."""
         events, self._events = self._events, []
         return events
 
     @property
     def has_events(self) -> bool:
-        """Whether `take_events` has any."""
+        """True if `take_events` has any."""
         return bool(self._events)
 
     # --- one step --------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ class GpuWatch:
     def _answer(self, kind: _Kind, answer: object, now_ns: int, wall_ns: int) -> None:
         if kind is _Kind.CLOSE:
             return
-        if isinstance(answer, Failed):
+        if isinstance(answer, FailedCall):
             if kind is _Kind.CUT:
                 self._was_cut(CutRefusedError(answer.detail))
             self._shut(Condition(ConditionCode.UNAVAILABLE, detail=answer.detail), now_ns)

@@ -1,1 +1,1 @@
-"""How a workload is run on this host: one port, an adapter for each kind."""
+"""Runtimes of workloads on this host: one port, and an adapter for each kind."""

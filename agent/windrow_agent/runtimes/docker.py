@@ -1,4 +1,4 @@
-"""Workloads as containers, through the one door to the Docker SDK (it drives Podman's socket, too).
+"""Workloads as containers, by the adapter of the Docker SDK (it drives Podman's service, too).
 
 A container carries the marks of this host and is named after its workload and token, so that creating is finding.
 What lacks the mark is never looked at twice. The floor of isolation: no capabilities, no new privileges, bounded
@@ -19,18 +19,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
-from windrow_agent import fence
 from windrow_agent.core import devices, egress
 from windrow_agent.runtimes import (
+    docker_daemon,
     docker_disk,
-    docker_ends,
-    docker_kind,
-    docker_own,
+    docker_exits,
+    docker_inventory,
     docker_pause,
     docker_socket,
-    files,
-    marks,
-    packing,
+    egress_firewall,
+    file_manifest,
+    tar_pack,
+    tar_unpack,
 )
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
@@ -45,8 +45,8 @@ from windrow_agent.runtimes.port import (
     RunState,
     RuntimeFacts,
 )
-from windrow_agent.runtimes.pulled import Budget
-from windrow_agent.runtimes.streams import ThreadPipe
+from windrow_agent.runtimes.pulled_images import Budget
+from windrow_agent.runtimes.thread_pipe import ThreadPipe
 from windrow_agent.threads import END_S, to_its_end
 from windrow_proto import image_names, tunnel_socket
 from windrow_proto.clock import BootClock
@@ -70,7 +70,7 @@ DEFAULT_URL: Final = "unix:///var/run/docker.sock"
 CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
 UNFENCED: Final = "docker.unfenced"
-"""What is the matter where containers reach the host's own network; strangers get none there."""
+"""The condition of a host whose own network containers reach; strangers get none there."""
 OWN_USERS: Final = "container_own_users"
 """The name of a fact that the host reports (host_fields.py)."""
 LOOK_NS: Final = 400 * MILLISECOND
@@ -109,9 +109,9 @@ class DockerRuntime:
         self._notes = threading.Lock()
         self._is_fenced = False
         self._disk = docker_disk.DiskWatch(folder, host_id, base_url, self.images.root)
-        self._bare = docker_own.Bare(host_id)
-        self._kind = docker_kind.Kind()
-        self.pause_containers = docker_pause.Pause(base_url, host_id)
+        self._bare = docker_inventory.BareVolumes(host_id)
+        self._kind = docker_daemon.DaemonKind()
+        self.pause_containers = docker_pause.PauseContainers(base_url, host_id)
 
     async def facts(self) -> RuntimeFacts:
         """Ask the daemon for its version, and have the fence stand."""
@@ -120,12 +120,12 @@ class DockerRuntime:
             info = await asyncio.to_thread(docker_socket.ask, self._base_url, "/info", CALL_S)
         except WindrowError as error:
             return RuntimeFacts(False, "", error.detail)
-        failed = docker_kind.ROOTLESS_NETWORK if docker_kind.is_rootless(info) else ""
-        failed = failed or await asyncio.to_thread(fence.stand, is_anew=not self._is_fenced)
+        failed = docker_daemon.ROOTLESS_NETWORK if docker_daemon.is_rootless(info) else ""
+        failed = failed or await asyncio.to_thread(egress_firewall.install, is_anew=not self._is_fenced)
         self._is_fenced = not failed
         away = f"they reach this host's network: {failed}" if failed else "kept away from this host's network"
-        detail = f"containers without capabilities, {docker_kind.users_of(info)}, read-only root; {away}"
-        more = {OWN_USERS: int(docker_kind.is_apart(info))}
+        detail = f"containers without capabilities, {docker_daemon.users_of(info)}, read-only root; {away}"
+        more = {OWN_USERS: int(docker_daemon.is_apart(info))}
         return RuntimeFacts(True, str(answer.get("Version", "")), detail, UNFENCED if failed else "", more)
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
@@ -154,11 +154,11 @@ class DockerRuntime:
         folder = await asyncio.to_thread(self._own_folder, workload_id)
         archive = folder / "incoming.tar"
         try:
-            await files.receive(archive, chunks, cap)
-            taken = await asyncio.to_thread(files.check_archive, archive, cap)
+            await tar_unpack.receive(archive, chunks, cap)
+            taken = await asyncio.to_thread(tar_unpack.check_archive, archive, cap)
             await self._call(lambda api: put_archive(api, container["Id"], archive, facts_of.WORKSPACE), 600)
-            known = {**marks.load_manifest(folder / "manifest.json"), **taken.manifest}
-            await asyncio.to_thread(marks.save_manifest, folder / "manifest.json", known)
+            known = {**file_manifest.load_manifest(folder / "manifest.json"), **taken.manifest}
+            await asyncio.to_thread(file_manifest.save_manifest, folder / "manifest.json", known)
         finally:
             archive.unlink(missing_ok=True)
         return taken.files
@@ -174,7 +174,7 @@ class DockerRuntime:
             try:
                 return await self._call(start, CALL_S, END_S)
             except (InvalidInput, RuntimeUnavailable) as error:
-                if isinstance(error, RuntimeUnavailable) and docker_kind.NO_SUCH_COMMAND not in error.detail:
+                if isinstance(error, RuntimeUnavailable) and docker_daemon.NO_SUCH_COMMAND not in error.detail:
                     raise
                 raise WorkloadFailed(f"The container could not start: {error.detail}", subject=workload_id) from error
         run = await self.observe(workload_id)
@@ -202,7 +202,7 @@ class DockerRuntime:
     async def get_files(self, workload_id: WorkloadId, changed_only: bool, offset: int) -> ByteStream:
         """The volume's content, filtered while it streams."""
         container = await self._known(workload_id)
-        known = marks.load_manifest(self._folder / workload_id / "manifest.json") if changed_only else None
+        known = file_manifest.load_manifest(self._folder / workload_id / "manifest.json") if changed_only else None
         client = await self._call(lambda api: api, CALL_S)
 
         def again(name: str) -> IO[bytes]:
@@ -210,7 +210,7 @@ class DockerRuntime:
 
         def produce(pipe: ThreadPipe[bytes]) -> None:
             source = read_archive(client, container["Id"], facts_of.WORKSPACE)
-            packing.sift(source, "workspace", known, offset, pipe.put, again)
+            tar_pack.sift(source, "workspace", known, offset, pipe.put, again)
 
         return ByteStream().feed(ThreadPipe(produce, "windrow-docker-files").read())
 
@@ -245,7 +245,7 @@ class DockerRuntime:
         return await tunnel_socket.dial(address, port)
 
     async def network(self, workload_id: WorkloadId) -> Path:
-        """Where the kernel has this workload's network, made ahead of its container if need be."""
+        """The network namespace of this workload, made ahead of its container if need be."""
         container = await self._find(workload_id)
         if self._kind.podman_url:
             raise RuntimeUnavailable("Podman's containers are in no private network yet.", subject=workload_id)
@@ -275,7 +275,7 @@ class DockerRuntime:
             if is_due:
                 self._bare.none(self.clock)
             return ()  # seen without the SDK, which stays unloaded on a host that runs no containers
-        names = await self._call(functools.partial(docker_own.names, host_id=self._host_id), CALL_S)
+        names = await self._call(functools.partial(docker_inventory.names, host_id=self._host_id), CALL_S)
         found = [await self.observe(WorkloadId(name)) for name in names]
         if is_due:
             await self._call(functools.partial(self._bare.look, clock=self.clock), CALL_S)
@@ -333,7 +333,7 @@ class DockerRuntime:
         try:
             if self._made is None:
                 self._made = docker.APIClient(base_url=self._base_url, version="auto", timeout=CALL_S)
-                self._kind = docker_kind.kind_of(self._made.version(), self._made.info(), self._base_url)
+                self._kind = docker_daemon.kind_of(self._made.version(), self._made.info(), self._base_url)
             return work(self._made)
         except docker.errors.NotFound as error:
             raise NotFound(f"The container daemon knows nothing of it: {facts_of.explained(error)}") from error
@@ -443,7 +443,7 @@ class DockerRuntime:
         folder = self._folder / run.workload_id
         run = replace(run, detail=docker_disk.note_of(folder) or run.detail)
         is_known = run.detail or run.workload_id in self._stopped or self._kind.podman_url
-        return docker_ends.seen(folder, self._notes, run, "" if is_known else self._base_url, str(container["Id"]))
+        return docker_exits.seen(folder, self._notes, run, "" if is_known else self._base_url, str(container["Id"]))
 
     def _forget(self, workload_id: WorkloadId) -> None:
         with self._notes:  # nobody who still looks makes it anew
@@ -460,7 +460,7 @@ def _kill(api: Any, container: str) -> None:
 
 
 def _inspect_own(api: Any, workload_id: WorkloadId, host_id: HostId) -> dict[str, Any] | None:
-    found = (_inspect_one(api, one["Id"]) for one in docker_own.by_labels(api, host_id, workload_id))
+    found = (_inspect_one(api, one["Id"]) for one in docker_inventory.by_labels(api, host_id, workload_id))
     return next((container for container in found if container is not None), None)
 
 
@@ -478,6 +478,6 @@ def _inspect_one(api: Any, container_id: str) -> dict[str, Any] | None:
 def _remove_volumes(api: Any, host_id: HostId, of: WorkloadId) -> None:
     import docker.errors
 
-    for name in docker_own.volumes(api, host_id, of):
+    for name in docker_inventory.volumes(api, host_id, of):
         with contextlib.suppress(docker.errors.NotFound):
             api.remove_volume(name, force=True)

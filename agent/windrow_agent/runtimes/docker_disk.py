@@ -1,4 +1,4 @@
-"""How much of the host's disk a container may fill, watched while it runs: on most file systems daemons have no quota.
+"""Limits the disk space of a container, by watching it while it runs: on most file systems daemons have no quota.
 
 Root is read-only, /tmp is memory, and logs have a limit of the daemon's; what grows is its volumes, also those that its
 image declares. One that is over its limit of bytes or of files is ended, and says so. Between two looks it may write
@@ -28,7 +28,8 @@ LOOK_AGAIN_NS: Final = 2 * SECOND
 FAST_SHARE: Final = 8
 """It fills fast where a part of this size of what was free is gone since the last look."""
 DISK_MIN: Final = 1 * GIB
-"""A container may have this much however full the disk is; the host takes none on when it has little (room.py)."""
+"""A container may have this much however full the disk is; a host whose disk is nearly full takes none on
+(storage/disk_space.py)."""
 FILES_MIN: Final = 100_000
 """Likewise so many files."""
 NOT_MEASURED: Final = -1
@@ -42,7 +43,7 @@ CALL_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeSpace:
     """The free space of the disk that holds a daemon's volumes.
 
     files: None where the file system has no fixed number of them.
@@ -52,31 +53,31 @@ class Room:
     files: int | None
     files_used: int = 0
 
-    def is_much_less_than(self, before: "Room") -> bool:
+    def is_much_less_than(self, before: "FreeSpace") -> bool:
         """True if much of the space that was free before is used now."""
         is_less = before.bytes - self.bytes > before.bytes // FAST_SHARE
         return is_less or (before.files or 0) - (self.files or 0) > (before.files or 0) // FAST_SHARE
 
 
-def room(root: str) -> Room | None:
+def free_space(root: str) -> FreeSpace | None:
     """As it is now; None: the daemon is on another machine, or hides its folder."""
     try:
         found = os.statvfs(root)
     except OSError:
         return None
     files = found.f_favail if found.f_files else None
-    return Room(found.f_bavail * found.f_frsize, files, found.f_files - found.f_ffree)
+    return FreeSpace(found.f_bavail * found.f_frsize, files, found.f_files - found.f_ffree)
 
 
 def share(root: str) -> int:
     """The limit of a new container, in bytes: half of the free space of its daemon's disk."""
-    found = room(root)
+    found = free_space(root)
     return DISK_MIN if found is None else max(DISK_MIN, found.bytes // 2)
 
 
 def share_of_files(root: str) -> int:
-    """How many files and folders it may make, likewise; 0: they are not limited."""
-    found = room(root)
+    """The number of files and folders that a container may make, likewise; 0: they are not limited."""
+    found = free_space(root)
     return 0 if found is None or found.files is None else max(FILES_MIN, found.files // 2)
 
 
@@ -88,24 +89,24 @@ class DiskWatch:
     def __init__(self, folder: Path, host_id: HostId, base_url: str, root: Callable[[], str]) -> None:
         self._folder, self._host_id, self._base_url, self._root = folder, host_id, base_url, root
         self._looked_ns: int | None = None
-        self._room: Room | None = None
+        self._free: FreeSpace | None = None
         self._is_looking = False
         self._hidden: set[str] = set()
 
     def is_due(self, clock: Clock) -> bool:
-        """Whether to look now; whoever is told so does."""
-        now_ns, before = clock.monotonic_ns(), self._room
+        """True if a look is due now; the caller that is told so does it."""
+        now_ns, before = clock.monotonic_ns(), self._free
         if self._looked_ns is None:
-            self._looked_ns, self._room = now_ns, room(self._root())
+            self._looked_ns, self._free = now_ns, free_space(self._root())
             return False
         since_ns = now_ns - self._looked_ns
         if self._is_looking or since_ns < min(LOOK_AGAIN_NS, LOOK_EVERY_NS):
             return False
-        now = room(self._root())
+        now = free_space(self._root())
         is_fast = now is not None and before is not None and now.is_much_less_than(before)
         if since_ns < LOOK_EVERY_NS and not is_fast:
             return False
-        self._looked_ns, self._room = now_ns, now
+        self._looked_ns, self._free = now_ns, now
         return True
 
     def look(self, api: Any, kill: Callable[[Any, str], None]) -> None:
@@ -118,7 +119,7 @@ class DiskWatch:
 
     def _look(self, api: Any, kill: Callable[[Any, str], None]) -> None:
         volumes = {str(one["Name"]): one for one in (api.volumes() or {}).get("Volumes") or []}
-        sizes, now = _sizes(self._base_url), room(self._root())
+        sizes, now = _sizes(self._base_url), free_space(self._root())
         hidden = {name for name, size in sizes.items() if size == NOT_MEASURED}
         twice, self._hidden = hidden & self._hidden, hidden  # once may be a moment's fault
         files_used = 0 if now is None else now.files_used
@@ -215,11 +216,13 @@ def _why(limits: Limits, found: Used, volumes: int, *, is_hidden: bool) -> str:
     it."""
     where = facts_of.WORKSPACE + (" and its volumes" if volumes > 1 else "")
     if found.bytes > limits.bytes > 0:
-        return f"it filled its disk: {found.bytes // MIB} MiB in {where} where {limits.bytes // MIB} MiB may be"
+        return (
+            f"the workload filled its disk: {found.bytes // MIB} MiB in {where} where {limits.bytes // MIB} MiB may be"
+        )
     if found.files > limits.files > 0:
-        return f"it made too many files: more than {limits.files} in {where}"
+        return f"the workload made too many files: more than {limits.files} in {where}"
     if not found.is_whole or (is_hidden and not found.files):
-        return f"its disk cannot be measured: folders in {where} are nested too deep"
+        return f"the disk of the workload cannot be measured: folders in {where} are nested too deep"
     return ""
 
 

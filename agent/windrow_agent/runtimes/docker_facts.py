@@ -1,4 +1,5 @@
-"""What Docker is asked for and what its answers mean: names, labels, limits, times. It opens no connection itself."""
+"""Translates a workload to the terms of Docker, and Docker's answers back: names, labels, limits, times. It opens no
+connection itself."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -7,13 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import devices, egress, image_needs
+from windrow_agent.core import devices, egress, image_requirements
 from windrow_agent.core.devices import Devices
-from windrow_agent.private.device import device_name
-from windrow_agent.runtimes import limits as limits_of
+from windrow_agent.runtimes import cgroups as limits_of
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_agent.runtimes.sandbox import INTERFACES, STAY_UP
 from windrow_agent.runtimes.shim import OOM_SCORE, boot_id
+from windrow_agent.runtimes.tun_device import device_name
 from windrow_proto import checkpoints, volumes
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
@@ -52,7 +53,7 @@ def volume_name(workload_id: WorkloadId, name: str = "") -> str:
 
 
 def is_volume_of(workload_id: WorkloadId, name: str) -> bool:
-    """Whether the daemon's volume of this name is one of a workload's."""
+    """True if the daemon's volume of this name is one of a workload's."""
     own = volume_name(workload_id)
     return name == own or name.startswith(f"{own}-v-")
 
@@ -66,7 +67,7 @@ def volumes_of(container: dict[str, Any], known: Iterable[str]) -> list[str]:
 
 
 def labels(spec: WorkloadSpec, host_id: HostId, log_cap_bytes: int, disk_bytes: int, files: int) -> dict[str, str]:
-    """What a container tells an agent that finds it."""
+    """The labels by which an agent recognises a container that it finds."""
     slots = [[slot.slot_id, slot.token, slot.gpu_uuid] for slot in spec.slots]
     return {
         WORKLOAD: spec.workload_id,
@@ -101,13 +102,15 @@ def cdi_names(gpus: Iterable[str], known: frozenset[str]) -> list[str]:
 
 
 def command(spec: WorkloadSpec, image: dict[str, Any] | None) -> list[str] | None:
-    """What it runs; None: what its image, as inspected, says; it stays up where neither says anything."""
+    """The command that the container runs; None: the command of its image, as inspected; it stays up if neither has
+    one."""
     config = (image or {}).get("Config", {})
     return list(spec.argv) or (None if config.get("Cmd") or config.get("Entrypoint") else list(STAY_UP))
 
 
 def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
-    """What the renter set wins, save which GPUs there are and who it is. cdi: the devices that the daemon knows."""
+    """The environment: the renter's values win, save those of GPUs and of the user. cdi: the devices that the daemon
+    knows."""
     nvidia = devices.by_id(spec).nvidia
     gpus = "" if cdi_names(nvidia, cdi) else ",".join(nvidia)  # given once, and not by NVIDIA's hook as well
     interfaces = dict.fromkeys(INTERFACES, device_name(spec.address)) if spec.peers else {}
@@ -124,14 +127,14 @@ def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
     }
 
 
-DriverOf = Callable[[frozenset[str]], image_needs.Driver]
-"""What the driver of these cards says of itself."""
+DriverOf = Callable[[frozenset[str]], image_requirements.Driver]
+"""Returns the facts of the driver of these cards."""
 
 
-def no_driver(uuids: frozenset[str]) -> image_needs.Driver:
+def no_driver(uuids: frozenset[str]) -> image_requirements.Driver:
     """Nothing is known."""
     del uuids
-    return image_needs.Driver()
+    return image_requirements.Driver()
 
 
 def cards(spec: WorkloadSpec) -> frozenset[str]:
@@ -143,18 +146,19 @@ def check_driver(spec: WorkloadSpec, image: dict[str, Any] | None, driver_of: Dr
     """Raise WorkloadFailed for an image, as inspected, that asks for another driver than its cards have."""
     if image is None or not (uuids := cards(spec)):
         return
-    why = image_needs.refusal(image.get("Config") or {}, spec.env, driver_of(uuids))
+    why = image_requirements.refusal(image.get("Config") or {}, spec.env, driver_of(uuids))
     if why:
         raise WorkloadFailed(f"The image {spec.image!r} does not fit this host: {why}.", subject=spec.workload_id)
 
 
 def may_go_on(container: dict[str, Any]) -> bool:
-    """Whether it has not ended. Podman, asked to follow the log of what has, gives a part of it and stops."""
+    """True if the container has not ended. Podman, asked to follow the log of an ended one, gives a part of it and
+    stops."""
     return container["State"]["Status"] in ("created", "running", "paused", "restarting")
 
 
 def workload_of(container: dict[str, Any]) -> WorkloadId:
-    """Whose container this is."""
+    """The workload of this container."""
     return WorkloadId(container["Config"]["Labels"][WORKLOAD])
 
 
@@ -250,7 +254,7 @@ def may_lack_reason(container: dict[str, Any], wall_ns: int) -> bool:
 
 
 def _why(container: dict[str, Any]) -> str:
-    """What the daemon knows of an end beyond its exit code."""
+    """Facts that the daemon has of an end beyond its exit code."""
     if container["State"].get("OOMKilled"):
         return limits_of.out_of_memory(int((container.get("HostConfig") or {}).get("Memory") or 0))
     return str(container["State"].get("Error") or "")[:300]
@@ -279,12 +283,12 @@ def networks(container: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def is_own_network(network: dict[str, Any]) -> bool:
-    """Whether this network, as inspected, is the one that the fence is around."""
+    """True if this network, as inspected, is the one that the firewall is around."""
     return (network.get("Options") or {}).get("com.docker.network.bridge.name") == egress.BRIDGE
 
 
 def published(container: dict[str, Any], port: int) -> tuple[tuple[str, int], ...]:
-    """Where this port is published on this host's loopback."""
+    """The addresses of this host's loopback at which this port is published."""
     bound = _ports(container).get(str(port))
     return () if bound is None else (("127.0.0.1", bound),)
 
@@ -350,7 +354,8 @@ def without_body(text: str) -> str:
 
 
 def progress_of(line: dict[str, Any], layers: dict[str, tuple[int, int]]) -> int:
-    """What one line of a pull says: how much of the bytes known so far has come, 0 to 1000. Raises ImageUnavailable."""
+    """The progress after one line of a pull: the share of the bytes known so far that has come, 0 to 1000. Raises
+    ImageUnavailable."""
     if "error" in line:
         raise ImageUnavailable(without_body(str(line["error"])[:300]))
     detail = line.get("progressDetail") or {}

@@ -1,4 +1,4 @@
-"""Networks made ahead: a container that only waits holds one, and the next workload joins it.
+"""Makes networks ahead: a container that only waits holds one, and the next workload joins it.
 
 Of what a container's start takes, its network takes most: Docker 20.10 starts its own binary again to make one and to
 answer names in it. A workload that joins a network is its first and only tenant, and the holder goes with it; the pods
@@ -43,7 +43,7 @@ _AARCH64: Final = (183, struct.pack("<7I", *(0xD2800000 + n for n in range(4)), 
 PROGRAMS: Final = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
 
-class Pause:
+class PauseContainers:
     """The networks that are held on one host. is_wanted: whether one is made ahead at all."""
 
     def __init__(self, base_url: str, host_id: HostId, *, is_wanted: bool = False) -> None:
@@ -56,7 +56,7 @@ class Pause:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next workload has a network to join."""
+        """True if the next workload has a network to join."""
         return bool(self._spare)
 
     def take(self, workload_id: WorkloadId) -> str:
@@ -83,10 +83,12 @@ class Pause:
             self._remove(holder, CALL_S)
 
     def network(self, workload_id: WorkloadId, container: dict[str, Any] | None) -> Path:
-        """Where the kernel has this workload's network, which is made now if it has none. container: as inspected, if
-        it is there. Raises RuntimeUnavailable."""
+        """The path of this workload's network namespace, which is made now if it has none. container: as inspected, if
+        there is one. Raises RuntimeUnavailable."""
         if container is not None and not holder_of(container):
-            raise RuntimeUnavailable("Its container has a network of its own that nothing can be added to.")
+            raise RuntimeUnavailable(
+                f"The container of workload {workload_id} has a network of its own that nothing can be added to."
+            )
         holder = holder_of(container or {}) or self.take(workload_id).removeprefix(OF_CONTAINER)
         if not holder and (holder := self._made()):
             with self._state:

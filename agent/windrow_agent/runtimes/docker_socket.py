@@ -1,4 +1,4 @@
-"""What is asked of a container daemon with the standard library alone: the SDK loads with the first container only."""
+"""Calls a container daemon with the standard library alone: the Docker SDK is loaded with the first container only."""
 
 import http.client
 import json
@@ -32,7 +32,7 @@ def containers_path(label: str) -> str:
 
 
 def has_any(base_url: str, label: str, timeout_s: float, *, volumes: bool) -> bool:
-    """Whether a container carries this label, or, with volumes, a volume; raises RuntimeUnavailable with the reason.
+    """True if a container carries this label, or, with volumes, a volume; raises RuntimeUnavailable with the reason.
     Blocking."""
     if ask(base_url, containers_path(label), timeout_s):
         return True
@@ -99,7 +99,7 @@ def _wanted(answer: tuple[int, Any]) -> Any:
 
 
 def is_here(address: str) -> bool:
-    """Whether this is an address of this very host."""
+    """True if this is an address of this very host."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as one:
             one.bind((address, 0))

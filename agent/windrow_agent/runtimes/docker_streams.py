@@ -1,4 +1,5 @@
-"""Docker's blocking streams as ours: logs, archives, executed commands, each in a thread that ends with its reader."""
+"""Turns Docker's blocking streams into asynchronous ones: logs, archives, executed commands, each in a thread that ends
+with its reader."""
 
 import asyncio
 import contextlib
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windrow_agent.runtimes.port import CHUNK_BYTES, ByteStream
-from windrow_agent.runtimes.streams import PipeClosed, ThreadPipe
+from windrow_agent.runtimes.thread_pipe import PipeClosed, ThreadPipe
 
 MARKER: Final = b"\n[windrow: the log was cut here, at its limit of %d bytes; later output is not shown]\n"
 _FRAME: Final = struct.Struct(">BxxxL")

@@ -1,4 +1,4 @@
-"""The images of one container daemon: found here or pulled with progress, and named by their digest.
+"""The images of one container daemon: finds them, pulls them with progress, and names them by their digest.
 
 The host's owner runs whatever his daemon has. A renter who does not own the host runs what this agent pulled without a
 login, or what the registry gives him now: never what the owner built or pulled himself, by no name, id or digest. What
@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol, TypeVar
 from windrow_agent.runtimes import docker_facts as facts_of
 from windrow_agent.runtimes import registries
 from windrow_agent.runtimes.port import Progress
-from windrow_agent.runtimes.pulled import Budget, Pulled, Record, to_collect
-from windrow_agent.runtimes.streams import ThreadPipe
+from windrow_agent.runtimes.pulled_images import Budget, PulledImage, Record, to_collect
+from windrow_agent.runtimes.thread_pipe import ThreadPipe
 from windrow_proto import image_names
 from windrow_proto.errors import ImageUnavailable, NotFound, WindrowError
 from windrow_proto.image_names import ImageName
@@ -73,7 +73,7 @@ class Images:
 
     @property
     def are_all_open(self) -> bool:
-        """Whether nothing here was pulled with a login."""
+        """True if nothing here was pulled with a login."""
         return not self._pulled.has_private
 
     async def find(self, spec: WorkloadSpec, progress: Progress) -> Image:
@@ -98,7 +98,8 @@ class Images:
         return None
 
     async def _open(self, spec: WorkloadSpec, name: ImageName) -> dict[str, Any] | None:
-        """What this agent pulled under this very name for everybody. Members of one cluster ask the registry anew."""
+        """Returns the image that this agent pulled under this very name for everybody. Members of one cluster ask the
+        registry anew."""
         if image_names.is_id(spec.image):
             words = f"The image {spec.image!r} is named by its id: name it as its registry does"
             raise ImageUnavailable(f"{words}, by a tag or by NAME@sha256:...", subject=spec.workload_id)
@@ -125,7 +126,7 @@ class Images:
 
     async def _pull(
         self, name: ImageName, login: RegistryLogin | None, progress: Progress, *, is_apart: bool
-    ) -> tuple[dict[str, Any], Pulled]:
+    ) -> tuple[dict[str, Any], PulledImage]:
         """is_apart: the names that the host's owner has given stay what they are."""
         wanted = image_names.parsed(name.whole)
         was = await self._local(wanted.asked)
@@ -149,7 +150,7 @@ class Images:
             back = functools.partial(_tag, image_id=was_id or "", name=wanted)
             await self._call(back, CALL_S)
         is_new = was is None
-        return found, Pulled(image_id, wanted.asked, login is not None, is_new, time.time_ns())
+        return found, PulledImage(image_id, wanted.asked, login is not None, is_new, time.time_ns())
 
     def _login(self, spec: WorkloadSpec) -> RegistryLogin | None:
         if not spec.registry_login:
@@ -175,7 +176,7 @@ class Images:
         return self._pins[key]
 
     async def clear(self) -> None:
-        """Take away private images that nothing runs from any more, and those that take too much room."""
+        """Take away private images that nothing runs from any more, and those that take too much space."""
         if self._pulling:
             return
         private = [name for name, one in self._pulled.images.items() if one.is_private]
@@ -184,7 +185,7 @@ class Images:
         await self.collect()
 
     async def collect(self) -> None:
-        """Take away what this agent pulled and nobody used for longest, where images take more room than they may."""
+        """Take away what this agent pulled and nobody used for longest, where images take more space than they may."""
         if not any(one.is_ours for one in self._pulled.images.values()):
             return
         images = dict(self._pulled.images)
@@ -208,7 +209,7 @@ def _sizes(api: Any, ids: set[str]) -> dict[str, int]:
     return {str(one["Id"]): int(one.get("Size") or 0) for one in api.images() if one["Id"] in ids}
 
 
-def _remove_unused(api: Any, images: dict[str, Pulled]) -> set[str]:
+def _remove_unused(api: Any, images: dict[str, PulledImage]) -> set[str]:
     """Those of these names that are gone now; a name that means another image by now is no name of ours."""
     import docker.errors
 
@@ -236,7 +237,7 @@ def _ask(api: Any, name: ImageName, login: RegistryLogin | None) -> str:
     found = _dict(api.inspect_distribution(name.asked, auth_config=_shown(login)))
     digest = str(_dict(found.get("Descriptor")).get("digest", ""))
     if image_names.DIGEST.fullmatch(digest) is None or name.digest not in ("", digest):
-        raise ImageUnavailable("its registry does not say which image it is")
+        raise ImageUnavailable("the registry does not say which image this is")
     return digest
 
 
@@ -245,7 +246,8 @@ def _tag(api: Any, image_id: str, name: ImageName) -> None:
 
 
 def _shown(login: RegistryLogin | None) -> dict[str, str]:
-    """What the daemon is told to show: the renter's own or nothing, never what the host's owner has logged in with."""
+    """The login that the daemon is told to show: the renter's own or none, never one that the host's owner has logged
+    in with."""
     return {} if login is None else {"username": login.username, "password": login.password}
 
 

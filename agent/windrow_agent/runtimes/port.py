@@ -1,4 +1,4 @@
-"""How one workload is prepared, run, watched and ended, whatever runs it; it decides nothing.
+"""The port of runtimes: how one workload is prepared, run, watched and ended, whatever runs it.
 
 Every call is answered or fails within its own deadline. `prepare`, `start`, `stop` and `remove` may be repeated: what
 is there already stays, and nothing runs twice. An adapter touches only what carries this host's own mark.
@@ -25,7 +25,7 @@ FILES_CAP_BYTES: Final = 1 * GIB
 CHUNK_BYTES: Final = 64 * KIB
 """The largest piece of any stream: a channel's chunk."""
 
-ENDED_BY_HOST: Final = "it was ended on its host, which was shut down, or by its container daemon, or by hand"
+ENDED_BY_HOST: Final = "the workload was ended on its host, which was shut down, or by its container daemon, or by hand"
 """The end of a run whose command has not ended by itself; how it would have ended nobody knows."""
 
 
@@ -37,7 +37,7 @@ class Progress(Protocol):
 
 
 class RunState(Enum):
-    """What a runtime knows of a workload. LOST: it ran, and its end was seen by nobody or was not its own."""
+    """The state of a workload in its runtime. LOST: it ran, and its end was seen by nobody or was not its own."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -66,14 +66,14 @@ class Run:
     image: str = ""
 
     def told(self) -> dict[str, str]:
-        """What the result of its creation says."""
+        """The facts of the workload in the result of its creation."""
         image = {"image": self.image} if self.image else {}
         return {"runtime": self.runtime, **image, **{f"port.{port}": str(at) for port, at in self.ports.items()}}
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFacts:
-    """Whether a runtime can be used here, in which version, and how well it isolates, in words.
+    """The state of a runtime: whether it can be used here, its version, and how well it isolates, in words.
 
     condition: what is the matter with it although it can be used, as `code` or `code:detail`; else empty. more: of the
     host's facts what this runtime knows.
@@ -88,7 +88,7 @@ class RuntimeFacts:
 
 @dataclass(frozen=True, slots=True)
 class FilesTaken:
-    """What a tar stream brought."""
+    """The contents of a tar stream that was taken."""
 
     files: int
     bytes: int
@@ -180,14 +180,16 @@ class Runtime(Protocol):
         """The folder of one of its volumes, likewise. Raises NotFound."""
 
     async def reach(self, workload_id: WorkloadId, port: int) -> tuple[tuple[str, int], ...]:
-        """Where `dial` comes to a TCP port of it, in the order to be tried; nothing else of the host is
-        ever among them. Raises NotFound, Conflict (it does not run, or does not listen there), RuntimeUnavailable."""
+        """The addresses at which `dial` comes to a TCP port of the workload, in the order to be tried; nothing else of
+        the host is ever among them. Raises NotFound, Conflict (it does not run, or does not listen there),
+        RuntimeUnavailable."""
 
     async def dial(self, workload_id: WorkloadId, address: str, port: int) -> socket.socket:
         """A connection to what `reach` has named, which does not block. Raises OSError."""
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
-        """What it knows of one workload; None: nothing. Raises RuntimeUnavailable when it cannot look."""
+        """Looks at one workload; None: the runtime knows nothing of it. Raises RuntimeUnavailable when it cannot
+        look."""
 
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """Between two looks at a running workload: as long as a look costs, or until it seems to have ended."""

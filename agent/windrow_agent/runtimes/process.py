@@ -22,20 +22,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from windrow_agent.runtimes import (
-    files,
-    limits,
-    listening,
-    marks,
-    own_network,
-    packing,
-    private_root,
+    cgroups,
+    file_manifest,
+    listening_sockets,
+    process_network,
     sandbox,
+    sandbox_root,
     shared_memory,
     shim,
+    tar_pack,
+    tar_unpack,
 )
-from windrow_agent.runtimes.attached import AttachedExec
-from windrow_agent.runtimes.ending import KILL_S, delete_tree, ends_within, kill_marked, mark
-from windrow_agent.runtimes.limits import Group
+from windrow_agent.runtimes.cgroups import Group
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
     ENDED_BY_HOST,
@@ -48,6 +46,8 @@ from windrow_agent.runtimes.port import (
     RunState,
     RuntimeFacts,
 )
+from windrow_agent.runtimes.process_end import KILL_S, delete_tree, ends_within, kill_marked, mark
+from windrow_agent.runtimes.process_exec import AttachedExec
 from windrow_agent.threads import to_its_end
 from windrow_proto import tunnel_socket
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
@@ -64,7 +64,7 @@ LOOK_S: Final = 0.02
 LOOK_NS: Final = 200 * MILLISECOND
 """Between two looks at a workload whose end cannot be waited for."""
 LONG_LOOK_S: Final = 2.0
-"""Where it can: a folder that somebody deleted is seen by looking only."""
+"""Between two looks at a workload whose end can be waited for: a look alone finds that somebody deleted its folder."""
 FOLLOW_S: Final = 0.1
 """Between two looks at a log that is followed: below what a person notices."""
 UNCONFINED: Final = "process.unconfined"
@@ -79,7 +79,8 @@ _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What cannot change while a workload runs: a look at it then costs three system calls and reads no record."""
+    """Facts that cannot change while a workload runs: a look at it then costs three system calls and reads no
+    record."""
 
     run: Run
     shim_pid: int
@@ -116,22 +117,22 @@ class ProcessRuntime:
     ) -> None:
         self._folder, self._host_id, self._cards = folder, host_id, cards
         self.has_own_networks = is_bubblewrap_wanted
-        """Whether each of its workloads has a network of its own; else they are in the host's."""
+        """True if each of its workloads has a network of its own; else they are in the host's."""
         self._find = functools.partial(sandbox.find_sandbox, hidden, is_bubblewrap_wanted, shown)
         self._sandbox: sandbox.Sandbox | None = None
         self._is_doubted = False
-        self._limited: limits.Parents | None = None
+        self._limited: cgroups.Parents | None = None
         self._interpreters = folder / "bin"
         self._live: dict[WorkloadId, _Live] = {}
 
     async def facts(self) -> RuntimeFacts:
-        """Whether a sandbox can be made here, and whether its network leads anywhere. What is in the way is looked at
+        """Tests whether a sandbox can be made here, and whether its network leads anywhere. An obstacle is looked at
         anew each time: a package may have been installed. So is a sandbox whose program is gone, or that failed."""
         known = self._sandbox
         if known is not None and (known.why or known.closed or self._is_doubted or _is_gone(known)):
             self._sandbox, self._is_doubted = None, False
         found = await self._wrapper()
-        limited = limits.words(await self._parents())
+        limited = cgroups.words(await self._parents())
         if found.is_plain:
             detail = "no sandbox: with all rights of the agent's user, as its owner has asked"
             return RuntimeFacts(True, sandbox.PLAIN, f"{detail}; {limited}", UNCONFINED)
@@ -156,10 +157,10 @@ class ProcessRuntime:
         cap = cap_bytes or FILES_CAP_BYTES
         archive = folder / "incoming.tar"
         try:
-            await files.receive(archive, chunks, cap)
-            taken = await asyncio.to_thread(files.unpack, archive, folder / "work", cap)
-            known = {**marks.load_manifest(folder / "manifest.json"), **taken.manifest}
-            await asyncio.to_thread(marks.save_manifest, folder / "manifest.json", known)
+            await tar_unpack.receive(archive, chunks, cap)
+            taken = await asyncio.to_thread(tar_unpack.unpack, archive, folder / "work", cap)
+            known = {**file_manifest.load_manifest(folder / "manifest.json"), **taken.manifest}
+            await asyncio.to_thread(file_manifest.save_manifest, folder / "manifest.json", known)
         finally:
             archive.unlink(missing_ok=True)
         return taken.files
@@ -173,7 +174,7 @@ class ProcessRuntime:
         spec = _load_spec(folder)
         argv = spec.argv or sandbox.STAY_UP
         if not (folder / "start.json").exists():
-            groups = _groups(folder) or limits.of(await self._parents(), spec)
+            groups = _groups(folder) or cgroups.of(await self._parents(), spec)
             record = await self._record(spec, argv, folder, groups)
             await to_its_end(functools.partial(_launch, folder, record))
         await self._until(lambda: (folder / "running.json").exists() or (folder / "end.json").exists(), workload_id)
@@ -209,8 +210,8 @@ class ProcessRuntime:
     async def get_files(self, workload_id: WorkloadId, changed_only: bool, offset: int) -> ByteStream:
         """Pack the working folder in a thread."""
         folder = self._known(workload_id)
-        known = marks.load_manifest(folder / "manifest.json") if changed_only else None
-        return packing.packed(folder / "work", known, offset)
+        known = file_manifest.load_manifest(folder / "manifest.json") if changed_only else None
+        return tar_pack.packed(folder / "work", known, offset)
 
     async def work_folder(self, workload_id: WorkloadId) -> Path | None:
         """A folder of this host."""
@@ -227,10 +228,10 @@ class ProcessRuntime:
         shim_pid = await asyncio.to_thread(self.shim_pid, workload_id)
         if shim_pid is None:
             raise Conflict(f"{workload_id} does not run; nothing listens in it.", subject=workload_id)
-        if (network := own_network.of(folder)) is not None:
-            found = await asyncio.to_thread(own_network.listening, network, port)
+        if (network := process_network.of(folder)) is not None:
+            found = await asyncio.to_thread(process_network.listening, network, port)
         else:
-            found = await asyncio.to_thread(listening.addresses, port, shim_pid, mark(workload_id))
+            found = await asyncio.to_thread(listening_sockets.addresses, port, shim_pid, mark(workload_id))
         if not found:
             raise Conflict(
                 f"No process of this workload listens on port {port}, or another of this host shares it. Start a "
@@ -241,10 +242,10 @@ class ProcessRuntime:
 
     async def dial(self, workload_id: WorkloadId, address: str, port: int) -> socket.socket:
         """In its own network, or in the host's where it has none."""
-        network = own_network.of(self._path(workload_id))
+        network = process_network.of(self._path(workload_id))
         if network is None:
             return await tunnel_socket.dial(address, port)
-        return await own_network.dial(network, address, port)
+        return await process_network.dial(network, address, port)
 
     async def network(self, workload_id: WorkloadId, ports: tuple[int, ...] = ()) -> int | None:
         """A process in the network of its own, made if it is not there yet, maybe ahead of its preparation; None: it is
@@ -254,14 +255,14 @@ class ProcessRuntime:
             return None
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         known = folder, mark(workload_id), wrapper.user, wrapper.outward
-        return (await to_its_end(functools.partial(own_network.ensure, *known, ports))).pid
+        return (await to_its_end(functools.partial(process_network.ensure, *known, ports))).pid
 
     async def sockets(self, workload_id: WorkloadId) -> frozenset[int]:
         """The inodes of all sockets of its processes; none where it does not run."""
         shim_pid = await asyncio.to_thread(self.shim_pid, workload_id)
         if shim_pid is None:
             return frozenset()
-        return await asyncio.to_thread(listening.owned, shim_pid, mark(workload_id))
+        return await asyncio.to_thread(listening_sockets.owned, shim_pid, mark(workload_id))
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """Look whether the shim that its records name is alive."""
@@ -285,7 +286,7 @@ class ProcessRuntime:
     async def list(self) -> tuple[Run, ...]:
         """Every folder that holds a whole specification; all shared memory and networks of this host's without one."""
         runs = tuple(_observe(path.parent) for path in sorted(self._folder.glob("*/spec.json")))
-        held = [WorkloadId(path.parent.name) for path in self._folder.glob(f"*/{own_network.NOTE}")]
+        held = [WorkloadId(path.parent.name) for path in self._folder.glob(f"*/{process_network.NOTE}")]
         found = sorted({*held, *shared_memory.all_of(self._host_id)})
         bare = [one for one in found if not (self._path(one) / "spec.json").exists()]
         return (*runs, *(Run(one, ClusterId(""), (), NAME, RunState.CREATED) for one in bare))
@@ -305,15 +306,15 @@ class ProcessRuntime:
                 _signal(folder, signal.SIGKILL)
         if (folder / "start.json").exists() and not (folder / "end.json").exists():
             await asyncio.to_thread(kill_marked, workload_id)
-            await asyncio.to_thread(limits.end, _groups(folder))
+            await asyncio.to_thread(cgroups.end, _groups(folder))
 
     async def remove(self, workload_id: WorkloadId) -> None:
         """Stop it at once and delete its folder; where that is gone already, whatever else is left of it."""
         folder = self._path(workload_id)
         await self.stop(workload_id, 0)
-        await asyncio.to_thread(own_network.end, folder)
+        await asyncio.to_thread(process_network.end, folder)
         (folder / "spec.json").unlink(missing_ok=True)  # first: half a folder must not look like a workload
-        groups = _groups(folder) or limits.left(await self._parents(), workload_id)
+        groups = _groups(folder) or cgroups.left(await self._parents(), workload_id)
         await to_its_end(functools.partial(delete_tree, folder, groups))
 
     async def close(self) -> None:
@@ -365,8 +366,8 @@ class ProcessRuntime:
         wrapper, told = await self._usable(), self._told(folder)
         self._known(spec.workload_id)
         network = await self.network(spec.workload_id, spec.ports)
-        nodes = private_root.nodes(spec, self._cards()) if wrapper.bwrap else ()
-        inside = sandbox.Inside(spec, folder, self._interpreters, network or 0, told, nodes, beside)
+        nodes = sandbox_root.nodes(spec, self._cards()) if wrapper.bwrap else ()
+        inside = sandbox.SandboxContents(spec, folder, self._interpreters, network or 0, told, nodes, beside)
         if not sandbox.resolve(argv[0], {**sandbox.search(spec, inside), **told.env}, wrapper, inside):
             raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=spec.workload_id)
         try:
@@ -374,8 +375,9 @@ class ProcessRuntime:
         except FileNotFoundError:
             raise NotFound(f"{spec.workload_id} was removed meanwhile.", subject=spec.workload_id) from None
 
-    def _told(self, _folder: Path) -> sandbox.Told:
-        """What more the workload of this folder is told of its GPU, and what it may see of the hidden folder."""
+    def _told(self, _folder: Path) -> sandbox.SandboxExtras:
+        """The further environment of the workload of this folder for its GPU, and the parts of the hidden folder that
+        it may see."""
         return sandbox.NOTHING_MORE
 
     async def _wrapper(self) -> sandbox.Sandbox:
@@ -390,9 +392,9 @@ class ProcessRuntime:
             raise RuntimeUnavailable(f"This host runs no processes, since it has no sandbox: {found.why}.")
         return found
 
-    async def _parents(self) -> limits.Parents:
+    async def _parents(self) -> cgroups.Parents:
         if self._limited is None:
-            self._limited = await asyncio.to_thread(limits.find)
+            self._limited = await asyncio.to_thread(cgroups.find)
         return self._limited
 
     def _make(self, folder: Path, spec: WorkloadSpec, user: int | None) -> None:
@@ -439,7 +441,7 @@ def _log_cap(spec: WorkloadSpec) -> int:
 
 def _launch(folder: Path, record: dict[str, Any]) -> None:
     shim.write_whole(str(folder), "launch.json", record)
-    limits.make(record["groups"])
+    cgroups.make(record["groups"])
     with open(folder / "shim.err", "ab") as errors:
         done = subprocess.run(
             [sys.executable, "-I", "-S", SHIM, "run", str(folder)],
@@ -458,7 +460,7 @@ def _launch(folder: Path, record: dict[str, Any]) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """What is written there as JSON; empty: nothing that can be read."""
+    """Reads a JSON record; empty: it cannot be read."""
     try:
         record = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -486,14 +488,14 @@ def _observe(folder: Path) -> Run:
         return run
     is_alive = _shim_pid(folder) is not None  # looked at before end.json: it may be written in between
     ended = read_record(folder / "end.json")
-    network = read_record(folder / own_network.NOTE)
+    network = read_record(folder / process_network.NOTE)
     ports = network.get("ports", ()) if network else spec.ports
     run = replace(run, started_wall_ns=int(began["wall_ns"]), ports={str(port): port for port in ports})
     if ended.get("is_by_host"):
         return replace(run, state=RunState.LOST, running_ns=int(ended["running_ns"]), detail=ENDED_BY_HOST)
     if ended:
-        code, oom_limit = int(ended["exit_code"]), limits.oom_limit(_groups(folder)) if ended["exit_code"] else None
-        why = "" if oom_limit is None else limits.out_of_memory(oom_limit)
+        code, oom_limit = int(ended["exit_code"]), cgroups.oom_limit(_groups(folder)) if ended["exit_code"] else None
+        why = "" if oom_limit is None else cgroups.out_of_memory(oom_limit)
         return replace(run, state=RunState.EXITED, running_ns=int(ended["running_ns"]), exit_code=code, detail=why)
     if is_alive:
         return replace(run, state=RunState.RUNNING, running_ns=time.monotonic_ns() - int(began["monotonic_ns"]))
@@ -501,7 +503,7 @@ def _observe(folder: Path) -> Run:
 
 
 def _live(folder: Path, run: Run) -> _Live:
-    """What need not be read again of a workload that was just seen to run."""
+    """Facts that need not be read again of a workload that was just seen to run."""
     began = read_record(folder / "start.json")
     kept = (str(folder / "spec.json"), str(folder / "end.json"))
     return _Live(run, int(began["shim_pid"]), int(began["shim_ticks"]), int(began["monotonic_ns"]), kept)

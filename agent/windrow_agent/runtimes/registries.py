@@ -1,4 +1,5 @@
-"""Which registries a renter may have this host ask: none on this machine, its network or a cloud's metadata address.
+"""Refuses registries on this machine, its network or a cloud's metadata address, which a renter may not have this host
+ask.
 
 The container daemon looks the name up once more by itself, so a name that answers differently each time gets by, and
 so does a registry that sends its client elsewhere. Who must be sure names the registries: then no other is asked.
@@ -48,7 +49,7 @@ def registry_of(image: str) -> str:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address lies on the open internet, whatever address of the older kind it hides."""
+    """True if an address lies on the open internet, whatever address of the older kind it hides."""
     try:
         address: Address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a process workload is started with: its command line, environment, limits, and the sandbox that it is in.
+"""Prepares the start of a process workload: its command line, environment, limits, and its sandbox.
 
 Bubblewrap makes the sandbox: own user, process, IPC, host-name and network namespaces, no rights, a filter of system
 calls, and a root of its own in which there is what programs need and nothing of this host's users, services or agent.
@@ -18,21 +18,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from windrow_agent.core import devices, system_calls
-from windrow_agent.host import addresses
-from windrow_agent.private.device import device_name
-from windrow_agent.runtimes import own_network, private_root, shared_memory, shim
-from windrow_agent.runtimes.limits import Group, has_memory
+from windrow_agent.core import devices, seccomp_filter
+from windrow_agent.host.psutil_reader import addresses
+from windrow_agent.runtimes import process_network, sandbox_root, shared_memory, shim
+from windrow_agent.runtimes.cgroups import Group, has_memory
+from windrow_agent.runtimes.tun_device import device_name
 from windrow_proto import checkpoints, volumes
 from windrow_proto.errors import InvalidInput, RuntimeUnavailable
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import WorkloadSpec
 
-SEARCH_PATH: Final = own_network.SEARCH_PATH
+SEARCH_PATH: Final = process_network.SEARCH_PATH
 PROBE_S: Final = 20.0
 """For a sandbox to be tried; it takes a fifth of a second."""
 WORKLOAD_USER: Final = 65_534
-"""Who workloads are on a host whose agent is root: nobody. They see no process and no file of anybody else."""
+"""The user of workloads on a host whose agent is root: nobody. They see no process and no file of anybody else."""
 VARIABLES_MAX: Final = 2_000
 """Of one workload: bubblewrap takes 9,000 words in all."""
 OPEN_FILES: Final = 65_536
@@ -41,35 +41,35 @@ PROCESSES_MAX: Final = 8_192
 NICE: Final = 5
 """So that heartbeats are answered while a workload uses every core."""
 PLAIN: Final = "plain"
-"""What a host says of its processes where they have no sandbox."""
+"""The isolation of processes that have no sandbox, as a host tells it."""
 MARK: Final = "WINDROW_WORKLOAD_ID"
-"""What the environment of every process of a workload has, bubblewrap's own included."""
+"""A variable in the environment of every process of a workload, bubblewrap's own included."""
 LEAVE: Final = f'exec {shim.PIDS_FD}<&- {shim.USERS_FD}<&- {shim.INNER_USERS_FD}<&-; exec "$@"'
 """Closes what bubblewrap was given to join a sandbox, and goes on as the command."""
 STAY_UP: Final = ("sleep", "2147483647")
-"""What runs when nothing is asked for: it stays until it is deleted."""
+"""The command if none is asked for: it stays until it is deleted."""
 
 INTERFACES: Final = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
-"""Where PyTorch's transports look for the interface that leads to the other ranks; by the host's name they find
-another one, or none."""
+"""The variables in which PyTorch's transports look for the interface that leads to the other ranks; by the host's name
+they find another one, or none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a workload has beyond the rest. env: wins over all else; seen: folders that stay visible to it;
-    shares_memory: it meets processes of this host in /dev/shm."""
+class SandboxExtras:
+    """Additions to a workload. env: wins over all else; seen: folders that stay visible to it; shares_memory: it meets
+    processes of this host in /dev/shm."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     seen: tuple[Path, ...] = ()
     shares_memory: bool = False
 
 
-NOTHING_MORE: Final = Told()
+NOTHING_MORE: Final = SandboxExtras()
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """How workloads are confined on this host. bwrap: its path, None where there is no sandbox; why: the reason.
+    """The confinement of workloads on this host. bwrap: its path, None where there is no sandbox; why: the reason.
 
     is_plain: the owner wants processes without one. user: who workloads are; None: the agent's own user. shown: folders
     that the owner lets them read. outward: what leads out of their networks; closed: why those lead nowhere, empty
@@ -81,7 +81,7 @@ class Sandbox:
     is_plain: bool = False
     user: int | None = None
     shown: tuple[Path, ...] = ()
-    outward: own_network.Tools = field(default_factory=own_network.Tools)
+    outward: process_network.Tools = field(default_factory=process_network.Tools)
     closed: str = ""
 
 
@@ -93,7 +93,7 @@ class _Stage:
     folders: list[str] = field(default_factory=list)
 
     def at(self, folder: Path) -> str:
-        """Where bubblewrap finds this folder."""
+        """The path at which bubblewrap finds this folder."""
         if not self.is_wanted:
             return str(folder)
         self.folders.append(str(folder))
@@ -101,15 +101,15 @@ class _Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
-    """What one workload has in its sandbox. folder: its own; interpreters: as of interpreter_folder; network: a pid in
-    its network; nodes: files in /dev; beside: a process in its sandbox, whose processes a command joins."""
+class SandboxContents:
+    """The contents of one workload's sandbox. folder: its own; interpreters: as of interpreter_folder; network: a pid
+    in its network; nodes: files in /dev; beside: a process in its sandbox, whose processes a command joins."""
 
     spec: WorkloadSpec
     folder: Path
     interpreters: Path
     network: int
-    told: Told = NOTHING_MORE
+    told: SandboxExtras = NOTHING_MORE
     nodes: tuple[str, ...] = ()
     beside: int | None = None
 
@@ -120,20 +120,20 @@ class Inside:
         return (self.folder / "work", self.folder / "home", *volumes_, *self.told.seen)
 
 
-def confined(sandbox: Sandbox, inside: Inside, env: Mapping[str, str]) -> dict[str, Any]:
-    """What the shim has to know to start bubblewrap. env: of the workload, which bubblewrap itself never has. Raises
-    InvalidInput for a variable that is none."""
+def confined(sandbox: Sandbox, contents: SandboxContents, env: Mapping[str, str]) -> dict[str, Any]:
+    """The record by which the shim starts bubblewrap. env: of the workload, which bubblewrap itself never has. Raises
+    InvalidInput for an invalid variable."""
     stage = _Stage(sandbox.user is not None)
-    flags = [*_spaces(inside.beside), *_files(sandbox, inside, stage), *_environment(env)]
+    flags = [*_spaces(contents.beside), *_files(sandbox, contents, stage), *_environment(env)]
     return {
-        "options": [*flags, "--chdir", str(inside.folder / "work")],
-        "filter": (system_calls.program(platform.machine()) or b"").hex(),
-        "making": (system_calls.program(platform.machine(), is_making=True) or b"").hex(),
+        "options": [*flags, "--chdir", str(contents.folder / "work")],
+        "filter": (seccomp_filter.program(platform.machine()) or b"").hex(),
+        "making": (seccomp_filter.program(platform.machine(), is_making=True) or b"").hex(),
         "user": sandbox.user,
-        "groups": private_root.groups_of(inside.nodes),
+        "groups": sandbox_root.groups_of(contents.nodes),
         "stage": stage.folders,
-        "network": inside.network,
-        "beside": inside.beside,
+        "network": contents.network,
+        "beside": contents.beside,
     }
 
 
@@ -143,31 +143,33 @@ def _spaces(beside: int | None) -> list[str]:
     common = ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]
     common += ["--seccomp", str(shim.FILTER_FD), "--json-status-fd", str(shim.STATUS_FD)]
     if beside is None:
-        user = str(private_root.USER)
+        user = str(sandbox_root.USER)
         return [*common, "--unshare-user", "--disable-userns", "--unshare-pid", "--uid", user, "--gid", user]
     joined = {"--pidns": shim.PIDS_FD, "--userns": shim.USERS_FD, "--userns2": shim.INNER_USERS_FD}
     return [*common, *(part for flag, at in joined.items() for part in (flag, str(at))), "--uid", "0", "--gid", "0"]
 
 
-def _files(sandbox: Sandbox, inside: Inside, stage: _Stage) -> list[str]:
+def _files(sandbox: Sandbox, contents: SandboxContents, stage: _Stage) -> list[str]:
     """Flags for the private root."""
-    folder, spec, told = inside.folder, inside.spec, inside.told
+    folder, spec, told = contents.folder, contents.spec, contents.told
     host_name = spec.workload_id.replace("_", "-")[:24].rstrip("-")
-    names = private_root.write_settings(folder / "etc", host_name, spec.address, folder / "home")
+    names = sandbox_root.write_settings(folder / "etc", host_name, spec.address, folder / "home")
     settings, memory = stage.at(folder / "etc"), shared_memory.of(spec.workload_id)
     shown = [(stage.at(one), one) for one in (*sandbox.shown, *_base_prefix())]
-    flags = ["--hostname", host_name, "--proc", "/proc", "--dev", "/dev", *private_root.programs(shown)]
+    flags = ["--hostname", host_name, "--proc", "/proc", "--dev", "/dev", *sandbox_root.programs(shown)]
     flags += [part for name in names for part in ("--ro-bind", f"{settings}/{name}", f"/etc/{name}")]
-    flags += [part for node in inside.nodes for part in ("--dev-bind-try", node, node)]
+    flags += [part for node in contents.nodes for part in ("--dev-bind-try", node, node)]
     if told.shares_memory:
         flags += ["--bind", str(shared_memory.FOLDER), str(shared_memory.FOLDER)]
     elif memory is not None:
         flags += ["--bind", stage.at(memory), str(shared_memory.FOLDER)]
     flags += ["--bind", stage.at(folder / "tmp"), "/tmp"]
-    flags += [part for one in inside.own for part in ("--bind", stage.at(one), str(one))]
-    flags += ["--ro-bind", stage.at(inside.interpreters), str(inside.interpreters)]
-    ways = (*private_root.PROGRAMS, "/var", volumes.WORKSPACE)
-    taken = {_top(one) for one in (*map(Path, ways), *inside.own, inside.interpreters, *(place for _, place in shown))}
+    flags += [part for one in contents.own for part in ("--bind", stage.at(one), str(one))]
+    flags += ["--ro-bind", stage.at(contents.interpreters), str(contents.interpreters)]
+    ways = (*sandbox_root.PROGRAMS, "/var", volumes.WORKSPACE)
+    taken = {
+        _top(one) for one in (*map(Path, ways), *contents.own, contents.interpreters, *(place for _, place in shown))
+    }
     for mount in spec.volumes:
         place = folder / VOLUMES / mount.name
         if mount.read_only:
@@ -202,9 +204,9 @@ def make_volumes(folder: Path, spec: WorkloadSpec) -> None:
     for mount in spec.volumes:
         place = folder / VOLUMES / mount.name
         place.mkdir(parents=True, exist_ok=True)
-        inside = mount.path.removeprefix(f"{volumes.WORKSPACE}/")
-        if inside != mount.path:
-            link = folder / "work" / inside
+        contents = mount.path.removeprefix(f"{volumes.WORKSPACE}/")
+        if contents != mount.path:
+            link = folder / "work" / contents
             link.parent.mkdir(parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
             link.symlink_to(place)
@@ -222,8 +224,8 @@ def inner(outer: int) -> int | None:
 
 
 def _is_within(pid: int, own: str) -> bool:
-    """Whether a process is in another space of processes than this one's, and no more in the space of users that made
-    it, which is bubblewrap's last step."""
+    """True if a process is in another pid namespace than this one, and no longer in the user namespace that made it,
+    which is bubblewrap's last step."""
     try:
         if os.readlink(f"/proc/{pid}/ns/pid") == own:
             return False
@@ -245,15 +247,15 @@ def find_sandbox(hidden: Path, is_wanted: bool = True, shown: tuple[Path, ...] =
     if not is_wanted:
         return Sandbox(None, is_plain=True)
     bwrap = shutil.which("bwrap", path=SEARCH_PATH)
-    why = private_root.refusal((hidden,), shown)
+    why = sandbox_root.refusal((hidden,), shown)
     if bwrap is None:
         why = "bubblewrap is missing (on Debian: apt-get install bubblewrap)"
-    if system_calls.program(platform.machine()) is None:
+    if seccomp_filter.program(platform.machine()) is None:
         why = f"there is no filter of system calls for processors of the kind {platform.machine()}"
     if why:
         return Sandbox(None, why)
     user = WORKLOAD_USER if os.geteuid() == 0 else None
-    return _tried(Sandbox(bwrap, user=user, shown=shown, outward=own_network.tools()))
+    return _tried(Sandbox(bwrap, user=user, shown=shown, outward=process_network.tools()))
 
 
 def _tried(sandbox: Sandbox) -> Sandbox:
@@ -263,9 +265,9 @@ def _tried(sandbox: Sandbox) -> Sandbox:
         folder = Path(scratch)
         try:
             make_folders(folder, spec, sandbox.user)
-            network = own_network.ensure(folder, b"WINDROW_TRIAL=1", sandbox.user, sandbox.outward)
-            inside = Inside(spec, folder, interpreter_folder(folder / "bin"), network.pid)
-            record = launch_record(sandbox, inside, ("/bin/sh", "-c", "exit 0"), ())
+            network = process_network.ensure(folder, b"WINDROW_TRIAL=1", sandbox.user, sandbox.outward)
+            contents = SandboxContents(spec, folder, interpreter_folder(folder / "bin"), network.pid)
+            record = launch_record(sandbox, contents, ("/bin/sh", "-c", "exit 0"), ())
             shim.write_whole(scratch, "launch.json", record)
             command = [sys.executable, "-I", "-S", str(shim.__file__), "exec", str(folder / "launch.json")]
             env = {"PATH": SEARCH_PATH}
@@ -273,7 +275,7 @@ def _tried(sandbox: Sandbox) -> Sandbox:
         except (OSError, subprocess.TimeoutExpired, RuntimeUnavailable) as error:
             return Sandbox(None, getattr(error, "detail", str(error)))
         finally:
-            own_network.end(folder)
+            process_network.end(folder)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["bubblewrap does not start here"]
         return Sandbox(None, said[-1][:200])
@@ -312,14 +314,14 @@ def interpreter_folder(folder: Path) -> Path:
 
 
 def _base_prefix() -> tuple[Path, ...]:
-    """Where the interpreter is, if that is not among the host's programs."""
+    """The folder of the interpreter, if that is not among the host's programs."""
     base = Path(os.path.realpath(sys.base_prefix))
-    return () if private_root.is_seen(f"{base}/", ()) else (base,)
+    return () if sandbox_root.is_seen(f"{base}/", ()) else (base,)
 
 
 def environment(spec: WorkloadSpec, home: Path, tmp: Path, interpreters: Path, interface: str) -> dict[str, str]:
     """The whole environment of a workload: nothing is inherited; what the renter set wins, save the GPUs. interface: by
-    which it meets its fellow members, empty where it has none."""
+    which it meets the other members, empty where it has none."""
     given = devices.by_id(spec)
     threads = str(max(1, spec.cpu_milli // 1000)) if spec.cpu_milli else ""
     own: Mapping[str, str] = {
@@ -366,44 +368,46 @@ def limits(spec: WorkloadSpec, has_memory_group: bool) -> dict[str, tuple[int, i
     return found
 
 
-def search(spec: WorkloadSpec, inside: Inside) -> dict[str, str]:
-    """Where a command of this workload is looked for."""
-    return {"PATH": spec.env.get("PATH", f"{SEARCH_PATH}:{inside.interpreters}")}
+def search(spec: WorkloadSpec, contents: SandboxContents) -> dict[str, str]:
+    """The search path for commands of this workload."""
+    return {"PATH": spec.env.get("PATH", f"{SEARCH_PATH}:{contents.interpreters}")}
 
 
-def resolve(program: str, env: Mapping[str, str], sandbox: Sandbox, inside: Inside) -> bool:
-    """Whether a command of this name would be found when it is started there."""
-    work = inside.folder / "work"
+def resolve(program: str, env: Mapping[str, str], sandbox: Sandbox, contents: SandboxContents) -> bool:
+    """True if a command of this name would be found when it is started there."""
+    work = contents.folder / "work"
     if "/" in program:
         path = os.path.normpath(work / program)
-        return os.access(path, os.X_OK) and _is_seen(path, sandbox, inside)
+        return os.access(path, os.X_OK) and _is_seen(path, sandbox, contents)
     found = (shutil.which(program, path=folder) for folder in env.get("PATH", SEARCH_PATH).split(os.pathsep) if folder)
-    return any(path is not None and _is_seen(path, sandbox, inside) for path in found)
+    return any(path is not None and _is_seen(path, sandbox, contents) for path in found)
 
 
-def _is_seen(path: str, sandbox: Sandbox, inside: Inside) -> bool:
-    shown = (*inside.own, inside.interpreters, *sandbox.shown, *_base_prefix())
-    return sandbox.bwrap is None or private_root.is_seen(path, shown)
+def _is_seen(path: str, sandbox: Sandbox, contents: SandboxContents) -> bool:
+    shown = (*contents.own, contents.interpreters, *sandbox.shown, *_base_prefix())
+    return sandbox.bwrap is None or sandbox_root.is_seen(path, shown)
 
 
-def launch_record(sandbox: Sandbox, inside: Inside, argv: tuple[str, ...], groups: Sequence[Group]) -> dict[str, Any]:
-    """What the shim needs to know."""
-    spec, folder = inside.spec, inside.folder
+def launch_record(
+    sandbox: Sandbox, contents: SandboxContents, argv: tuple[str, ...], groups: Sequence[Group]
+) -> dict[str, Any]:
+    """The launch record that the shim reads."""
+    spec, folder = contents.spec, contents.folder
     home, tmp = folder / "home", Path("/tmp") if sandbox.bwrap else folder / "tmp"
     interface = device_name(spec.address) if sandbox.bwrap and spec.peers else addresses().get(spec.address, "")
-    env = {**environment(spec, home, tmp, inside.interpreters, interface), **inside.told.env}
+    env = {**environment(spec, home, tmp, contents.interpreters, interface), **contents.told.env}
     if any("\0" in word for word in argv):
         raise InvalidInput("A command has no NUL in it.", subject="argv")
-    joining = ("/bin/sh", "-c", LEAVE, "windrow") if inside.beside is not None else ()
+    joining = ("/bin/sh", "-c", LEAVE, "windrow") if contents.beside is not None else ()
     return {
         "argv": [sandbox.bwrap, "--args", str(shim.ARGUMENTS_FD), "--", *joining, *argv] if sandbox.bwrap else [*argv],
         "program": argv[0],
         "env": {MARK: spec.workload_id} if sandbox.bwrap else env,
-        "sandbox": confined(sandbox, inside, env) if sandbox.bwrap else None,
+        "sandbox": confined(sandbox, contents, env) if sandbox.bwrap else None,
         "cwd": "/" if sandbox.bwrap else str(folder / "work"),
         "limits": limits(spec, has_memory(groups)),
         "groups": list(groups),
-        "holders": own_network.pids(folder) if inside.beside is None else [],
+        "holders": process_network.pids(folder) if contents.beside is None else [],
         "nice": NICE,
         "log_cap_bytes": spec.log_cap_bytes,
     }

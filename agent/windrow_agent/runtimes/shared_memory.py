@@ -1,5 +1,5 @@
-"""What a process workload has for /dev/shm: a folder of its own there, or what its killed processes leave would hold
-memory until somebody finds it. Its name says whose it is, too: agents on one machine do not know each other's."""
+"""Gives a process workload a folder of its own as /dev/shm, so that memory which killed processes leave there is found
+and freed. Its name says whose it is: agents on one machine do not know each other's."""
 
 import contextlib
 import os
@@ -15,7 +15,8 @@ _NAMED: Final = re.compile(r"windrow-([A-Za-z0-9_-]{1,80})\.(.+)")
 
 
 def make(workload_id: WorkloadId, host_id: HostId, user: int | None) -> None:
-    """Where this is not possible, it has one in its sandbox alone. user: whose it is; None: this user's."""
+    """Makes the folder; where that is not possible, the workload has one in its sandbox alone. user: its owner; None:
+    this user."""
     with contextlib.suppress(OSError):  # this host has no /dev/shm, or it is full
         folder = FOLDER / f"windrow-{workload_id}.{host_id}"
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -50,14 +50,14 @@ KEYCTL = {"x86_64": 250, "aarch64": 219}
 """The number of the system call keyctl(2)."""
 JOIN_SESSION_KEYRING = 1
 STATUS_FD = 63
-"""Where bubblewrap says what became of it, in lines of JSON; closed in what it runs."""
+"""The descriptor on which bubblewrap reports what became of it, in lines of JSON; closed in what it runs."""
 ARGUMENTS_FD, FILTER_FD = 62, 61
-"""Where bubblewrap reads its arguments, and the filter of system calls."""
+"""The descriptors from which bubblewrap reads its arguments, and the filter of system calls."""
 PIDS_FD, USERS_FD, INNER_USERS_FD = 7, 8, 9
 """The namespaces of a sandbox that is joined; a shell can close them by one digit."""
 STAGE = "/tmp"
-"""Where a root's shim shows the folders of a workload to its user, who could not come to them: in a view of the files
-that is bubblewrap's alone."""
+"""The folder in which a root's shim shows the folders of a workload to its user, who could not come to them: in a view
+of the files that is bubblewrap's alone."""
 BEGAN = b'"exit-code"'
 """In that: said at the end of a command that had begun."""
 UNMADE = 1
@@ -84,7 +84,7 @@ def start_ticks(pid: int) -> int:
 
 
 def is_alive(pid: int, ticks: int) -> bool:
-    """Whether this very process, and no other with its number, is there and has not ended."""
+    """True if this very process, and no other with its number, is there and has not ended."""
     try:
         fields = _stat(pid)
     except OSError:
@@ -193,7 +193,7 @@ def reap(wanted: int) -> int | None:
 
 
 def go_first() -> None:
-    """Where the host runs out of memory, this process goes before others."""
+    """Makes this process the first to go when the host runs out of memory."""
     try:
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write(str(OOM_SCORE))
@@ -278,7 +278,7 @@ def show(folders: list[str]) -> None:
 
 
 def give_streams(user: int) -> None:
-    """What it reads and writes is its own to open again, as by /dev/stdout."""
+    """Gives the streams to the workload's user, who may open them again, as by /dev/stdout."""
     for descriptor in (0, 1, 2):
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
@@ -301,7 +301,7 @@ def call(has_failed: int) -> None:
 
 
 def end_network(spec: dict[str, Any]) -> None:
-    """What holds the network of this workload goes with it."""
+    """Ends the processes that hold the network of this workload."""
     for pid, ticks in spec["holders"]:
         if is_alive(pid, ticks):
             os.kill(pid, signal.SIGKILL)
@@ -360,8 +360,8 @@ def launch(spec: dict[str, Any], inherited: int | None, out: int | None) -> tupl
 
 
 def is_unmade(spec: dict[str, Any], code: int, said: int) -> bool:
-    """Whether what ended is bubblewrap, before it began the command. A mount of the host that goes while it makes the
-    sandbox is enough: it then finds its copy of it gone, too."""
+    """True if the process that ended is bubblewrap, before it began the command. A mount of the host that goes while it
+    makes the sandbox is enough: it then finds its copy of it gone, too."""
     os.set_blocking(said, False)
     status = heard(said)
     os.close(said)
@@ -492,7 +492,7 @@ def once(
 
 
 def heard(source: int) -> bytes:
-    """What has come there and was not read yet."""
+    """Reads the bytes that have come there and were not read yet."""
     try:
         return os.read(source, 4096)
     except BlockingIOError:

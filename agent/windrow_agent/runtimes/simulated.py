@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.runtimes.packing import TarOut
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
     FILES_CAP_BYTES,
@@ -25,6 +24,7 @@ from windrow_agent.runtimes.port import (
     RunState,
     RuntimeFacts,
 )
+from windrow_agent.runtimes.tar_pack import TarOut
 from windrow_proto.errors import Conflict, ImageUnavailable, InvalidInput, NotFound, TooLarge, WorkloadFailed
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import WorkloadSpec
@@ -58,7 +58,7 @@ class _Box:
 
 
 class SimulatedMachine:
-    """What a simulated host holds; shared by the agents that use it one after another."""
+    """The workloads of a simulated host; shared by the agents that use it one after another."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -159,7 +159,7 @@ class SimulatedRuntime:
         return SimulatedExec(argv)
 
     async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
-        """What it printed."""
+        """The output of the workload."""
         box, stream = self._box(workload_id), ByteStream()
         cap = min(box.spec.log_cap_bytes or LOG_CAP_BYTES, LOG_CAP_BYTES)
 
@@ -223,7 +223,7 @@ class SimulatedRuntime:
         await clock.sleep_ns(SECOND if ends_ns is None else min(SECOND, max(MILLISECOND, ends_ns - now_ns)))
 
     async def observe(self, workload_id: WorkloadId) -> Run | None:
-        """What it does now."""
+        """The state of the workload now."""
         box = self._machine.boxes.get(workload_id)
         return None if box is None else _run(box, self._clock.monotonic_ns())
 
@@ -233,7 +233,7 @@ class SimulatedRuntime:
         return tuple(_run(box, now_ns) for _, box in sorted(self._machine.boxes.items()))
 
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
-        """It obeys at once."""
+        """Stops the workload, which obeys at once."""
         box = self._machine.boxes.get(workload_id)
         now_ns = self._clock.monotonic_ns()
         if box is not None and _run(box, now_ns).state is RunState.RUNNING:

@@ -1,13 +1,13 @@
 // The one place that calls the Master: the session's secret in a header, idempotency keys, problems as errors.
-import { takeEarly } from "../early.ts";
-import { readProblem } from "../problems.ts";
+import { takeEarly } from "../app/early.ts";
+import { readProblem } from "../parts/problems.ts";
 import { connection } from "./connection.ts";
 import { forgetSecret, proof, secret } from "./secret.ts";
 import type { Page, Problem } from "./types.ts";
 
 export const API = "/api/v1";
 
-/** Where a session begins: a wrong token or link says nothing about the session that there is. */
+/** Paths that begin a session: a wrong token or link there says nothing about the present session. */
 export const SESSION = "/session";
 export const SIGN_IN = "/sign-in";
 
@@ -16,7 +16,7 @@ const DEADLINE_MS = 20_000;
 /** For a call that answers once data is stored. */
 const LONG_MS = 7_200_000;
 
-/** What went wrong, in the API's own words, with the request's id where there is one. */
+/** A failure in the API's own words, with the request's id where there is one. */
 export class ApiProblem extends Error {
   readonly problem: Problem;
 
@@ -50,23 +50,34 @@ export function address(path: string, query: Query = {}): string {
 }
 
 /** Send one request; the answer is still open, for those who read it as a stream. */
-export async function send(method: string, path: string, asked: Asked = {}, deadlineMs: number | null = DEADLINE_MS): Promise<Response> {
-  const headers: Record<string, string> = { Accept: "application/json, application/problem+json, */*", ...proof(asked.secret) };
+export async function send(
+  method: string,
+  path: string,
+  asked: Asked = {},
+  deadlineMs: number | null = DEADLINE_MS,
+): Promise<Response> {
+  const headers: Record<string, string> = {
+    Accept: "application/json, application/problem+json, */*",
+    ...proof(asked.secret),
+  };
   if (asked.key) headers["Idempotency-Key"] = asked.key;
   if (asked.body !== undefined) headers["Content-Type"] = "application/json";
-  const signals = [asked.signal, deadlineMs === null ? undefined : AbortSignal.timeout(deadlineMs)].filter((one) => one !== undefined);
+  const signals = [asked.signal, deadlineMs === null ? undefined : AbortSignal.timeout(deadlineMs)].filter(
+    (one) => one !== undefined,
+  );
   const used = secret();
   let answer: Response;
   try {
     const early = method === "GET" ? takeEarly(address(path, asked.query)) : null;
-    answer = await (early ?? fetch(address(path, asked.query), {
-      method,
-      headers,
-      body: asked.body === undefined ? null : JSON.stringify(asked.body),
-      credentials: "omit", // no cookie means anything here; those of other pages of this host are not even sent
-      cache: "no-store",
-      signal: signals.length ? AbortSignal.any(signals) : null,
-    }));
+    answer = await (early ??
+      fetch(address(path, asked.query), {
+        method,
+        headers,
+        body: asked.body === undefined ? null : JSON.stringify(asked.body),
+        credentials: "omit", // no cookie means anything here; those of other pages of this host are not even sent
+        cache: "no-store",
+        signal: signals.length ? AbortSignal.any(signals) : null,
+      }));
   } catch (failure) {
     if (asked.signal?.aborted) throw failure;
     connection.lost();
@@ -83,7 +94,8 @@ async function json<T>(method: string, path: string, asked: Asked = {}, deadline
 }
 
 export const get = <T>(path: string, query?: Query, signal?: AbortSignal) => json<T>("GET", path, { query, signal });
-export const post = <T>(path: string, body?: unknown, key?: string) => json<T>("POST", path, { body: body ?? {}, ...(key ? { key } : {}) });
+export const post = <T>(path: string, body?: unknown, key?: string) =>
+  json<T>("POST", path, { body: body ?? {}, ...(key ? { key } : {}) });
 /** The same where the answer comes only when what was moved is stored. */
 export const postLong = <T>(path: string) => json<T>("POST", path, { body: {} }, LONG_MS);
 export const put = <T>(path: string, body: unknown) => json<T>("PUT", path, { body });
@@ -112,8 +124,15 @@ export function freshKey(): string {
 
 async function problemOf(answer: Response, path: string): Promise<Problem> {
   const known: Problem = {
-    type: "about:blank", title: answer.statusText || "Error", status: answer.status, detail: `The Master answered ${answer.status} to ${path}.`,
-    code: `http_${answer.status}`, subject: null, retryable: answer.status >= 500, request_id: answer.headers.get("X-Request-ID"), reasons: [],
+    type: "about:blank",
+    title: answer.statusText || "Error",
+    status: answer.status,
+    detail: `The Master answered ${answer.status} to ${path}.`,
+    code: `http_${answer.status}`,
+    subject: null,
+    retryable: answer.status >= 500,
+    request_id: answer.headers.get("X-Request-ID"),
+    reasons: [],
   };
   return readProblem(await answer.json().catch(() => null), known);
 }
@@ -121,8 +140,16 @@ async function problemOf(answer: Response, path: string): Promise<Problem> {
 function unreachable(method: string, path: string, failure: unknown, deadlineMs: number | null): Problem {
   const slow = failure instanceof DOMException && failure.name === "TimeoutError";
   return {
-    type: "about:blank", title: "The Master does not answer", status: 0,
-    detail: slow ? `No answer to ${method} ${path} within ${(deadlineMs ?? DEADLINE_MS) / 1000} s.` : `${method} ${path} did not reach the Master. Is \`windrow up\` running?`,
-    code: "unreachable", subject: null, retryable: true, request_id: null, reasons: [],
+    type: "about:blank",
+    title: "The Master does not answer",
+    status: 0,
+    detail: slow
+      ? `No answer to ${method} ${path} within ${(deadlineMs ?? DEADLINE_MS) / 1000} s.`
+      : `${method} ${path} did not reach the Master. Is \`windrow up\` running?`,
+    code: "unreachable",
+    subject: null,
+    retryable: true,
+    request_id: null,
+    reasons: [],
   };
 }

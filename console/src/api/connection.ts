@@ -1,4 +1,4 @@
-// Whether the Master can be reached: one state for the whole page, and the probing that ends an outage.
+// The state of the connection to the Master for the whole page, and the probing that ends an outage.
 
 type Listener = () => void;
 

@@ -5,7 +5,10 @@ export interface StreamEvent {
   data: string;
 }
 
-/** Reads text as it comes; each call answers with the events that it completes. Ids and retry times are not used here. */
+/**
+ * Reads text as it comes; each call answers with the events that it completes. Ids and retry times are not used
+ * here.
+ */
 export class EventReader {
   private rest = "";
   private name = "";

@@ -13,16 +13,28 @@ export interface ExecHandlers {
 }
 
 /** Runs it and answers with its exit code; throws an ApiProblem or an Error in the API's words. */
-export async function execInside(clusterId: string, argv: readonly string[], handlers: ExecHandlers, signal: AbortSignal): Promise<number> {
-  const answer = await send("POST", `/clusters/${encodeURIComponent(clusterId)}/exec`, { body: { argv }, signal }, null);
+export async function execInside(
+  clusterId: string,
+  argv: readonly string[],
+  handlers: ExecHandlers,
+  signal: AbortSignal,
+): Promise<number> {
+  const answer = await send(
+    "POST",
+    `/clusters/${encodeURIComponent(clusterId)}/exec`,
+    { body: { argv }, signal },
+    null,
+  );
   const decoders = { 1: new TextDecoder(), 2: new TextDecoder() };
   let code: number | null = null;
   const take = (raw: string) => {
     if (!raw.trim()) return;
     const line = JSON.parse(raw) as ExecLine;
-    if (line.error) throw new Error(line.error.detail ?? line.error.title ?? line.error.code ?? "The command could not be run.");
+    if (line.error)
+      throw new Error(line.error.detail ?? line.error.title ?? line.error.code ?? "The command could not be run.");
     if (line.exit_code !== undefined) code = line.exit_code;
-    if (line.data !== undefined) handlers.text(line.stream ?? 1, decoders[line.stream ?? 1].decode(bytesOf(line.data), { stream: true }));
+    if (line.data !== undefined)
+      handlers.text(line.stream ?? 1, decoders[line.stream ?? 1].decode(bytesOf(line.data), { stream: true }));
   };
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

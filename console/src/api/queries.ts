@@ -1,15 +1,47 @@
-// What the screens read, by name; how long it stays good; what one action makes stale.
-import { QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
-import { ApiProblem, everyPage, get } from "./client.ts";
+// Every query of the console by name: its address, its key in the cache, how often it is repeated.
+import { QueryCache, QueryClient, queryOptions, type UseQueryOptions } from "@tanstack/react-query";
+import { paceOf } from "../hosts/stages.ts";
+import { ApiProblem, everyPage, get, post, type Query } from "./client.ts";
 import { connection } from "./connection.ts";
 import { handedOver, secret } from "./secret.ts";
-import { paceOf } from "../stages.ts";
-import type { AuditRow, AuditVerdict, SessionRow, Template, Volume } from "./types.ts";
 import type {
-  Access, AgentRow, BandwidthRounds, Box, Cluster, ClusterPlan, ClusterRequest, CommandRow, EventRow, Explanation, GpuList, GpuPage, Health, History, Host, HostProofs, Job, JobImpact, JobRequest,
-  HostFacts, JoinTokenRow, Me, Offer, Overview, Page, Person, Receipt, Standing, StopTest, TokenRow, Verification,
+  Access,
+  AgentRow,
+  AuditRow,
+  AuditVerdict,
+  BandwidthRounds,
+  Box,
+  Cluster,
+  ClusterPlan,
+  ClusterRequest,
+  CommandRow,
+  EventRow,
+  Explanation,
+  GpuList,
+  GpuPage,
+  Health,
+  History,
+  Host,
+  HostFacts,
+  HostProofs,
+  Job,
+  JobImpact,
+  JobRequest,
+  JoinTokenRow,
+  Me,
+  Offer,
+  Overview,
+  Page,
+  Person,
+  Receipt,
+  SessionRow,
+  Standing,
+  StopTest,
+  Template,
+  TokenRow,
+  Verification,
+  Volume,
 } from "./types.ts";
-import { post } from "./client.ts";
 
 /** Lists are kept fresh by streams where there are any; the rest is looked at again this often. */
 const CALM_MS = 15_000;
@@ -27,7 +59,8 @@ export const queryClient: QueryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2_000,
-      retry: (failures, error) => failures < 2 && !(error instanceof ApiProblem && error.problem.status > 0 && !error.problem.retryable),
+      retry: (failures, error) =>
+        failures < 2 && !(error instanceof ApiProblem && error.problem.status > 0 && !error.problem.retryable),
       refetchOnWindowFocus: true,
       networkMode: "always", // the Master may be on this very machine: the browser's idea of "offline" says nothing
     },
@@ -42,6 +75,30 @@ export function signedOut(): void {
 connection.subscribe(() => {
   if (connection.since() === null) void queryClient.invalidateQueries();
 });
+
+type Options<T> = Pick<UseQueryOptions<T>, "refetchInterval" | "staleTime" | "retry" | "enabled">;
+
+const one = <T>(queryKey: readonly unknown[], path: string, options: Options<T> = {}) =>
+  queryOptions<T>({ queryKey, queryFn: ({ signal }) => get<T>(path, undefined, signal), ...options });
+
+/** A list that is short enough to be read whole. */
+const all = <T>(queryKey: readonly unknown[], path: string, options: Options<T[]> = {}) =>
+  queryOptions<T[]>({ queryKey, queryFn: ({ signal }) => everyPage<T>(path, {}, signal), ...options });
+
+export interface Paged<T> {
+  first: UseQueryOptions<Page<T>>;
+  before: (cursor: string) => Promise<Page<T>>;
+}
+
+/** A list that is read from its newest end: its first page again and again, older pages when asked for. */
+function paged<T>(queryKey: readonly unknown[], path: string, refetchInterval: number, query: Query = {}): Paged<T> {
+  const page = (cursor?: string, signal?: AbortSignal) =>
+    get<Page<T>>(path, { ...query, limit: LIST_MOST, cursor }, signal);
+  return {
+    first: queryOptions<Page<T>>({ queryKey, queryFn: ({ signal }) => page(undefined, signal), refetchInterval }),
+    before: (cursor) => page(cursor),
+  };
+}
 
 /** Null: nobody is signed in. */
 export const me = queryOptions<Me | null>({
@@ -59,35 +116,37 @@ export const me = queryOptions<Me | null>({
   refetchInterval: CALM_MS,
 });
 
-export const gpus = queryOptions({ queryKey: ["gpus"], queryFn: ({ signal }) => get<GpuList>("/gpus", undefined, signal) });
-export const hosts = queryOptions({ queryKey: ["hosts"], queryFn: ({ signal }) => everyPage<Host>("/hosts", {}, signal), refetchInterval: CALM_MS });
+export const gpus = one<GpuList>(["gpus"], "/gpus");
+export const hosts = all<Host>(["hosts"], "/hosts", { refetchInterval: CALM_MS });
 export const host = (id: string) =>
-  queryOptions({ queryKey: ["host", id], queryFn: ({ signal }) => get<Host>(`/hosts/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+  one<Host>(["host", id], `/hosts/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 
 const PACES = { live: LIVE_MS, brisk: BRISK_MS, calm: CALM_MS } as const;
-/** How far a host has come: every second while the Master tries it. */
+/** The stages of a host: every second while the Master tests it. */
 export const hostProof = (id: string) =>
-  queryOptions({
-    queryKey: ["host-proof", id],
-    queryFn: ({ signal }) => get<HostProofs>(`/hosts/${encodeURIComponent(id)}/proof`, undefined, signal),
+  one<HostProofs>(["host-proof", id], `/hosts/${encodeURIComponent(id)}/proof`, {
     refetchInterval: (query) => PACES[paceOf(query.state.data?.stages ?? [])],
   });
 
 export const gpu = (id: string) =>
-  queryOptions({ queryKey: ["gpu", id], queryFn: ({ signal }) => get<GpuPage>(`/gpus/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+  one<GpuPage>(["gpu", id], `/gpus/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 
-/** What the challenges of a host's cards came to. */
+/** The results of the challenges of a host's GPUs. */
 export const verification = (hostId: string) =>
-  queryOptions({ queryKey: ["verification", hostId], queryFn: ({ signal }) => get<Verification>(`/hosts/${encodeURIComponent(hostId)}/verification`, undefined, signal), refetchInterval: CALM_MS });
+  one<Verification>(["verification", hostId], `/hosts/${encodeURIComponent(hostId)}/verification`, {
+    refetchInterval: CALM_MS,
+  });
 
-/** How far one can rely on a host, and why nobody rents what it offers. */
+/** The reliability of a host, and the reasons why it is not rented. */
 export const hostFacts = (hostId: string) =>
-  queryOptions({ queryKey: ["host-facts", hostId], queryFn: ({ signal }) => get<HostFacts>(`/hosts/${encodeURIComponent(hostId)}/facts`, undefined, signal), staleTime: CALM_MS });
-/** What relays found of its line, the newest round first. */
+  one<HostFacts>(["host-facts", hostId], `/hosts/${encodeURIComponent(hostId)}/facts`, { staleTime: CALM_MS });
+/** Bandwidth measurements of a host, the newest first. */
 export const bandwidthRounds = (hostId: string) =>
-  queryOptions({ queryKey: ["bandwidth-rounds", hostId], queryFn: ({ signal }) => get<BandwidthRounds>(`/hosts/${encodeURIComponent(hostId)}/bandwidth`, undefined, signal), refetchInterval: CALM_MS });
+  one<BandwidthRounds>(["bandwidth-rounds", hostId], `/hosts/${encodeURIComponent(hostId)}/bandwidth`, {
+    refetchInterval: CALM_MS,
+  });
 export const standing = (hostId: string) =>
-  queryOptions({ queryKey: ["standing", hostId], queryFn: ({ signal }) => get<Standing>(`/hosts/${encodeURIComponent(hostId)}/standing`, undefined, signal), refetchInterval: CALM_MS });
+  one<Standing>(["standing", hostId], `/hosts/${encodeURIComponent(hostId)}/standing`, { refetchInterval: CALM_MS });
 
 export const history = (hostId: string, metrics: readonly string[], spanS: number) =>
   queryOptions({
@@ -96,27 +155,34 @@ export const history = (hostId: string, metrics: readonly string[], spanS: numbe
     gcTime: 0,
     queryFn: ({ signal }) => {
       const to = Date.now();
-      const query = { metric: [...metrics], from: new Date(to - spanS * 1000).toISOString(), to: new Date(to).toISOString(), step_s: Math.max(5, Math.round(spanS / 300)) };
+      const query = {
+        metric: [...metrics],
+        from: new Date(to - spanS * 1000).toISOString(),
+        to: new Date(to).toISOString(),
+        step_s: Math.max(5, Math.round(spanS / 300)),
+      };
       return get<History>(`/hosts/${encodeURIComponent(hostId)}/history`, query, signal);
     },
   });
 
-export const overview = queryOptions({ queryKey: ["overview"], queryFn: ({ signal }) => get<Overview>("/overview", undefined, signal), refetchInterval: BRISK_MS });
+export const overview = one<Overview>(["overview"], "/overview", { refetchInterval: BRISK_MS });
 /** For the palette: the few hosts that a typed text may mean. */
 export const hostsFound = (text: string) =>
-  queryOptions({ queryKey: ["hosts-found", text], enabled: text !== "", staleTime: CALM_MS, queryFn: ({ signal }) => get<Page<Host>>("/hosts", { q: text, limit: 8 }, signal) });
+  queryOptions({
+    queryKey: ["hosts-found", text],
+    enabled: text !== "",
+    staleTime: CALM_MS,
+    queryFn: ({ signal }) => get<Page<Host>>("/hosts", { q: text, limit: 8 }, signal),
+  });
 
-export const events = (subject?: string) =>
-  queryOptions({ queryKey: ["events", subject ?? ""], queryFn: ({ signal }) => get<Page<EventRow>>("/events", { subject, limit: LIST_MOST }, signal), refetchInterval: CALM_MS });
-export const eventsBefore = (subject: string | undefined, cursor: string) => get<Page<EventRow>>("/events", { subject, limit: LIST_MOST, cursor });
+export const events = (subject?: string) => paged<EventRow>(["events", subject ?? ""], "/events", CALM_MS, { subject });
 
 export const commands = (hostId?: string) =>
-  queryOptions({ queryKey: ["commands", hostId ?? ""], queryFn: ({ signal }) => get<Page<CommandRow>>("/commands", { host: hostId, limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
-export const commandsBefore = (hostId: string | undefined, cursor: string) => get<Page<CommandRow>>("/commands", { host: hostId, limit: LIST_MOST, cursor });
+  paged<CommandRow>(["commands", hostId ?? ""], "/commands", BRISK_MS, { host: hostId });
 export const command = (id: string) =>
-  queryOptions({ queryKey: ["command", id], queryFn: ({ signal }) => get<CommandRow>(`/commands/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+  one<CommandRow>(["command", id], `/commands/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 
-/** What of the audit log: exact texts; an action may be a beginning that ends with a dot. */
+/** Filters of the audit log: exact texts; an action may be a prefix that ends with a dot. */
 export interface AuditWanted {
   actor?: string | undefined;
   action?: string | undefined;
@@ -124,51 +190,60 @@ export interface AuditWanted {
   since?: string | undefined;
   until?: string | undefined;
 }
-export const audit = (wanted: AuditWanted) =>
-  queryOptions({ queryKey: ["audit", wanted], queryFn: ({ signal }) => get<Page<AuditRow>>("/audit", { ...wanted, limit: LIST_MOST }, signal), refetchInterval: CALM_MS });
-export const auditBefore = (wanted: AuditWanted, cursor: string) => get<Page<AuditRow>>("/audit", { ...wanted, limit: LIST_MOST, cursor });
+export const audit = (wanted: AuditWanted) => paged<AuditRow>(["audit", wanted], "/audit", CALM_MS, { ...wanted });
 export const auditVerdict = () => get<AuditVerdict>("/audit/verify");
-export const sessions = queryOptions({ queryKey: ["sessions"], queryFn: ({ signal }) => everyPage<SessionRow>("/sessions", {}, signal), refetchInterval: CALM_MS });
+export const sessions = all<SessionRow>(["sessions"], "/sessions", { refetchInterval: CALM_MS });
 
-export const offers = queryOptions({ queryKey: ["offers"], queryFn: ({ signal }) => everyPage<Offer>("/offers", {}, signal), refetchInterval: CALM_MS });
-export const templates = queryOptions({ queryKey: ["templates"], queryFn: ({ signal }) => everyPage<Template>("/templates", {}, signal), refetchInterval: CALM_MS });
-export const volumes = queryOptions({ queryKey: ["volumes"], queryFn: ({ signal }) => everyPage<Volume>("/volumes", {}, signal), refetchInterval: CALM_MS });
-export const clusters = queryOptions({ queryKey: ["clusters"], queryFn: ({ signal }) => get<Page<Cluster>>("/clusters", { limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
+export const offers = all<Offer>(["offers"], "/offers", { refetchInterval: CALM_MS });
+export const templates = all<Template>(["templates"], "/templates", { refetchInterval: CALM_MS });
+export const volumes = all<Volume>(["volumes"], "/volumes", { refetchInterval: CALM_MS });
+export const clusters = paged<Cluster>(["clusters"], "/clusters", BRISK_MS);
 export const cluster = (id: string) =>
-  queryOptions({ queryKey: ["cluster", id], queryFn: ({ signal }) => get<Cluster>(`/clusters/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
+  one<Cluster>(["cluster", id], `/clusters/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 export const box = (id: string) =>
-  queryOptions({ queryKey: ["box", id], queryFn: ({ signal }) => get<Box>(`/clusters/${encodeURIComponent(id)}/box`, undefined, signal), staleTime: CALM_MS, retry: false });
+  one<Box>(["box", id], `/clusters/${encodeURIComponent(id)}/box`, { staleTime: CALM_MS, retry: false });
 export const explain = (id: string) =>
-  queryOptions({ queryKey: ["explain", id], queryFn: ({ signal }) => get<Explanation>(`/clusters/${encodeURIComponent(id)}/explain`, undefined, signal), staleTime: CALM_MS });
+  one<Explanation>(["explain", id], `/clusters/${encodeURIComponent(id)}/explain`, { staleTime: CALM_MS });
 export const plan = (request: ClusterRequest) =>
-  queryOptions({ queryKey: ["plan", request], queryFn: () => post<ClusterPlan>("/clusters/plan", request), staleTime: BRISK_MS, refetchInterval: CALM_MS, retry: false });
-
-export const jobs = queryOptions({ queryKey: ["jobs"], queryFn: ({ signal }) => get<Page<Job>>("/jobs", { limit: LIST_MOST }, signal), refetchInterval: BRISK_MS });
-export const job = (id: string) =>
-  queryOptions({ queryKey: ["job", id], queryFn: ({ signal }) => get<Job>(`/jobs/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: (query) => (query.state.data?.ended_at ? CALM_MS : BRISK_MS) });
-export const jobImpact = (id: string, over: boolean) =>
-  queryOptions({ queryKey: ["job impact", id, over], queryFn: ({ signal }) => get<JobImpact>(`/jobs/${encodeURIComponent(id)}/impact`, undefined, signal), refetchInterval: CALM_MS });
-export const jobPlan = (request: JobRequest) =>
-  queryOptions({ queryKey: ["job plan", request], queryFn: () => post<ClusterPlan>("/jobs/plan", request), staleTime: BRISK_MS, refetchInterval: CALM_MS, retry: false });
-export const receipts = (clusterId?: string) =>
-  queryOptions({ queryKey: ["receipts", clusterId ?? ""], queryFn: ({ signal }) => get<Page<Receipt>>("/receipts", { cluster: clusterId, limit: LIST_MOST }, signal), refetchInterval: CALM_MS });
-export const receipt = (id: string) =>
-  queryOptions({ queryKey: ["receipt", id], queryFn: ({ signal }) => get<Receipt>(`/receipts/${encodeURIComponent(id)}`, undefined, signal), refetchInterval: BRISK_MS });
-
-export const people = queryOptions({ queryKey: ["people"], queryFn: ({ signal }) => everyPage<Person>("/accounts", {}, signal), refetchInterval: CALM_MS });
-export const tokens = queryOptions({ queryKey: ["tokens"], queryFn: ({ signal }) => everyPage<TokenRow>("/tokens", {}, signal) });
-export const joinTokens = queryOptions({ queryKey: ["join-tokens"], queryFn: ({ signal }) => everyPage<JoinTokenRow>("/join-tokens", {}, signal) });
-export const health = queryOptions({ queryKey: ["health"], queryFn: ({ signal }) => get<Health>("/operators/health", undefined, signal), refetchInterval: BRISK_MS });
-export const accesses = queryOptions({
-  queryKey: ["accesses"],
-  queryFn: ({ signal }) => everyPage<Access>("/accesses", {}, signal),
-  refetchInterval: (query) => (query.state.data?.some((one) => one.state === "draining" && one.agents > 0) ? LIVE_MS : BRISK_MS),
-});
-/** Where each agent is; what changes meanwhile is on the fleet's stream. */
-export const accessAgents = queryOptions({ queryKey: ["access-agents"], queryFn: ({ signal }) => everyPage<AgentRow>("/accesses/agents", {}, signal), refetchInterval: CALM_MS });
-export const accessStop = (id: string) =>
   queryOptions({
-    queryKey: ["access-stop", id],
-    queryFn: ({ signal }) => get<StopTest>(`/accesses/${encodeURIComponent(id)}/stop`, undefined, signal),
+    queryKey: ["plan", request],
+    queryFn: () => post<ClusterPlan>("/clusters/plan", request),
+    staleTime: BRISK_MS,
+    refetchInterval: CALM_MS,
+    retry: false,
+  });
+
+export const jobs = paged<Job>(["jobs"], "/jobs", BRISK_MS);
+export const job = (id: string) =>
+  one<Job>(["job", id], `/jobs/${encodeURIComponent(id)}`, {
+    refetchInterval: (query) => (query.state.data?.ended_at ? CALM_MS : BRISK_MS),
+  });
+export const jobImpact = (id: string, over: boolean) =>
+  one<JobImpact>(["job impact", id, over], `/jobs/${encodeURIComponent(id)}/impact`, { refetchInterval: CALM_MS });
+export const jobPlan = (request: JobRequest) =>
+  queryOptions({
+    queryKey: ["job plan", request],
+    queryFn: () => post<ClusterPlan>("/jobs/plan", request),
+    staleTime: BRISK_MS,
+    refetchInterval: CALM_MS,
+    retry: false,
+  });
+export const receipts = (clusterId?: string) =>
+  paged<Receipt>(["receipts", clusterId ?? ""], "/receipts", CALM_MS, { cluster: clusterId });
+export const receipt = (id: string) =>
+  one<Receipt>(["receipt", id], `/receipts/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
+
+export const people = all<Person>(["people"], "/accounts", { refetchInterval: CALM_MS });
+export const tokens = all<TokenRow>(["tokens"], "/tokens");
+export const joinTokens = all<JoinTokenRow>(["join-tokens"], "/join-tokens");
+export const health = one<Health>(["health"], "/operators/health", { refetchInterval: BRISK_MS });
+export const accesses = all<Access>(["accesses"], "/accesses", {
+  refetchInterval: (query) =>
+    query.state.data?.some((one) => one.state === "draining" && one.agents > 0) ? LIVE_MS : BRISK_MS,
+});
+/** The Access of each agent; changes come by the fleet's stream. */
+export const accessAgents = all<AgentRow>(["access-agents"], "/accesses/agents", { refetchInterval: CALM_MS });
+export const accessStop = (id: string) =>
+  one<StopTest>(["access-stop", id], `/accesses/${encodeURIComponent(id)}/stop`, {
     refetchInterval: (query) => (query.state.data?.phase === "running" ? LIVE_MS : false),
   });

@@ -5,7 +5,7 @@
 
 const PLACE = "windrow.session";
 const CHANNEL = "windrow.session";
-/** How long a new tab waits for another one before it shows the sign-in page. It asks again from time to time. */
+/** A new tab waits so long for another one before it shows the sign-in page. It asks again from time to time. */
 const ANSWER_MS = 250;
 
 type Said = { ask: true } | { secret: string };
@@ -24,7 +24,7 @@ function stored(): string | null {
 /** The secret of this tab's session; null: none is known. */
 export const secret = (): string | null => known;
 
-/** What proves this session to the Master. */
+/** The header that proves this session to the Master. */
 export const proof = (own = known): Record<string, string> => (own === null ? {} : { Authorization: `Bearer ${own}` });
 
 export function keepSecret(found: string): void {
@@ -58,7 +58,11 @@ const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastCh
 const waiting = new Set<() => void>();
 
 function isSaid(data: unknown): data is Said {
-  return typeof data === "object" && data !== null && ("ask" in data || ("secret" in data && typeof data.secret === "string"));
+  return (
+    typeof data === "object" &&
+    data !== null &&
+    ("ask" in data || ("secret" in data && typeof data.secret === "string"))
+  );
 }
 
 channel?.addEventListener("message", ({ data }: MessageEvent<unknown>) => {

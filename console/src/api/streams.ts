@@ -1,6 +1,6 @@
 // The one place that opens server-sent events: named events as JSON, reopened by itself, asleep in hidden tabs.
 // Read by fetch: an EventSource can send no header, and so could not say whose session it is.
-import { get, send, type Query } from "./client.ts";
+import { get, type Query, send } from "./client.ts";
 import { connection } from "./connection.ts";
 import { EventReader } from "./events.ts";
 
@@ -46,14 +46,17 @@ export function openStream(path: string, handlers: StreamHandlers, query: () => 
     if (closed) return;
     const mine = new AbortController();
     open = mine;
-    read(mine.signal).catch(() => undefined).then(() => {
-      if (open !== mine) return; // closed or opened anew meanwhile
-      shut();
-      handlers.failed?.();
-      void get("/me").catch(() => undefined); // says whether it is us (401), the Master (offline banner), or only this stream
-      retry = setTimeout(start, wait * (0.75 + Math.random() / 2));
-      wait = Math.min(wait * 2, RETRY_MOST_MS);
-    });
+    read(mine.signal)
+      .catch(() => undefined)
+      .then(() => {
+        if (open !== mine) return; // closed or opened anew meanwhile
+        shut();
+        handlers.failed?.();
+        // Says whether it is us (401), the Master (offline banner), or only this stream.
+        void get("/me").catch(() => undefined);
+        retry = setTimeout(start, wait * (0.75 + Math.random() / 2));
+        wait = Math.min(wait * 2, RETRY_MOST_MS);
+      });
   };
   /** To its end, which is a failure as any other: a stream has none. */
   const read = async (signal: AbortSignal) => {
@@ -66,7 +69,8 @@ export function openStream(path: string, handlers: StreamHandlers, query: () => 
       const { done, value } = await reader.read();
       if (done || signal.aborted) return;
       for (const { name, data } of events.read(value)) {
-        if (name === "resync") handlers.opened?.(); // we were too slow and lost some: read again
+        if (name === "resync")
+          handlers.opened?.(); // we were too slow and lost some: read again
         else heard(handlers.on[name], data);
       }
     }

@@ -1,5 +1,5 @@
-// The shapes of the HTTP API as the console reads them. What the API describes comes from schema.ts, which is written
-// from docs/openapi.json; by hand is what it streams and takes.
+// The shapes of the HTTP API under the console's names. schema.ts is generated from docs/openapi.json; shapes of
+// streams are written here.
 import type * as Schema from "./schema.ts";
 
 export type Iso = string;
@@ -49,7 +49,7 @@ export type Receipt = Schema.ReceiptOut;
 export type JoinTokenRow = Schema.JoinTokenOut;
 /** A request as the Master keeps it, or as a form holds it. */
 export type KeptRequest = Partial<Schema.KeptRequestOut>;
-/** What a stream of hosts carries: everything but the cards. */
+/** A host in a stream: everything but its GPUs. */
 export type HostSummary = Omit<Schema.HostOut, "gpus">;
 export type TokenRow = Schema.TokenOut;
 export type TokenMade = Schema.TokenMadeOut;
@@ -77,7 +77,13 @@ export type Health = Schema.HealthOut;
 export type Access = Schema.AccessOut;
 export type StopTest = Schema.StopOut;
 export type AgentRow = Schema.AgentOut;
-export type { AuditOut as AuditRow, AuditHeadOut as AuditHead, AuditVerdictOut as AuditVerdict, Role, SessionOut as SessionRow } from "./schema.ts";
+export type {
+  AuditHeadOut as AuditHead,
+  AuditOut as AuditRow,
+  AuditVerdictOut as AuditVerdict,
+  Role,
+  SessionOut as SessionRow,
+} from "./schema.ts";
 
 export interface Page<T> {
   items: T[];

@@ -1,9 +1,9 @@
-// The live fleet of this page: one list, then the stream, shown at most once per frame.
+// The live fleet: one list, then a stream of changes, shown at most once per frame.
 import { useSyncExternalStore } from "react";
 import { everyPage, get } from "../api/client.ts";
 import { openStream } from "../api/streams.ts";
 import type { GpuList, GpuRow, Host, HostSummary } from "../api/types.ts";
-import { byName, merge, NO_FLEET, type Batch, type Fleet } from "./rows.ts";
+import { type Batch, byName, type Fleet, merge, NO_FLEET } from "./rows.ts";
 
 /** A hidden tab draws no frames; beyond this many batches it merges without waiting for one. */
 const QUEUE_MOST = 20;
@@ -48,18 +48,27 @@ class FleetFeed {
     void this.list().then(() => this.follow());
   }
 
-  /** What changed after the list, or after what came last; each time the stream is opened again it goes on from there. */
+  /**
+   * Changes after the list, or after the last batch; each time the stream is opened again it goes on from
+   * there.
+   */
   private follow(): void {
     if (this.close || this.listeners.size === 0) return;
     const query = () => ({ after: this.version });
-    this.close = openStream("/fleet/stream", {
-      opened: () => (this.version === null ? void this.list() : this.show({ live: true })),
-      failed: () => this.show({ live: false }),
-      on: {
-        rows: (data: { version: number; rows: GpuRow[] }) => this.take({ version: data.version, gpus: data.rows, hosts: [], whole: false }),
-        hosts: (data: { version: number; hosts: HostSummary[] }) => this.take({ version: data.version, gpus: [], hosts: data.hosts, whole: false }),
+    this.close = openStream(
+      "/fleet/stream",
+      {
+        opened: () => (this.version === null ? void this.list() : this.show({ live: true })),
+        failed: () => this.show({ live: false }),
+        on: {
+          rows: (data: { version: number; rows: GpuRow[] }) =>
+            this.take({ version: data.version, gpus: data.rows, hosts: [], whole: false }),
+          hosts: (data: { version: number; hosts: HostSummary[] }) =>
+            this.take({ version: data.version, gpus: [], hosts: data.hosts, whole: false }),
+        },
       },
-    }, query);
+      query,
+    );
   }
 
   private stop(): void {
@@ -80,7 +89,12 @@ class FleetFeed {
       const gpus = await get<GpuList>("/gpus");
       const hosts = await bare;
       if (mine !== this.lists) return;
-      const whole: Batch = { version: gpus.version, gpus: byName(gpus.items, (gpu) => gpu.host_name), hosts: byName(hosts, (host) => host.name), whole: true };
+      const whole: Batch = {
+        version: gpus.version,
+        gpus: byName(gpus.items, (gpu) => gpu.host_name),
+        hosts: byName(hosts, (host) => host.name),
+        whole: true,
+      };
       this.version = gpus.version;
       this.show({ fleet: merge(NO_FLEET, [whole, ...this.taken()]), loading: false, error: null, live: true });
     } catch (error) {

@@ -1,76 +1,7 @@
-// What the fleet table shows and in which order, as a value that lives in the URL. Pure.
+// The fleet's search: words, and comparisons such as `temp>80`. Pure.
+import { GIB } from "../parts/format.ts";
 import type { FleetRow } from "./rows.ts";
 
-export const FACETS = ["kind", "link", "slot", "region", "tier", "simulated"] as const;
-export type Facet = (typeof FACETS)[number];
-
-export interface FleetFilter {
-  text: string;
-  facets: Readonly<Record<Facet, readonly string[]>>;
-  sort: { column: string; descending: boolean } | null;
-}
-
-export const EVERYTHING: FleetFilter = {
-  text: "",
-  facets: { kind: [], link: [], slot: [], region: [], tier: [], simulated: [] },
-  sort: null,
-};
-
-export type SearchWords = Record<string, string>;
-
-export function filterFromSearch(search: SearchWords): FleetFilter {
-  const facets = Object.fromEntries(FACETS.map((facet) => [facet, split(search[facet])])) as Record<Facet, readonly string[]>;
-  const sort = search["sort"];
-  return {
-    text: search["q"] ?? "",
-    facets,
-    sort: sort ? { column: sort.replace(/^-/, ""), descending: sort.startsWith("-") } : null,
-  };
-}
-
-export function searchFromFilter(filter: FleetFilter): SearchWords {
-  const search: SearchWords = {};
-  if (filter.text) search["q"] = filter.text;
-  for (const facet of FACETS) if (filter.facets[facet].length) search[facet] = filter.facets[facet].map(escape).join(",");
-  if (filter.sort) search["sort"] = `${filter.sort.descending ? "-" : ""}${filter.sort.column}`;
-  return search;
-}
-
-// A value may itself hold a comma (region names are free text), so commas inside are escaped once more.
-const escape = (value: string): string => value.replace(/~/g, "~0").replace(/,/g, "~1");
-const unescape = (value: string): string => value.replace(/~1/g, ",").replace(/~0/g, "~");
-const split = (value: string | undefined): readonly string[] => (value ? value.split(",").map(unescape) : []);
-
-/** Plain words in the address instead of the router's JSON: people read, edit and send these. */
-export function parseSearch(text: string): SearchWords {
-  return Object.fromEntries(new URLSearchParams(text.startsWith("?") ? text.slice(1) : text));
-}
-
-export function stringifySearch(search: Record<string, unknown>): string {
-  const words = new URLSearchParams();
-  for (const [key, value] of Object.entries(search)) if (value !== undefined && value !== null && value !== "") words.set(key, String(value));
-  const text = words.toString().replace(/%2C/g, ",").replace(/%2F/g, "/").replace(/%3A/g, ":");
-  return text ? `?${text}` : "";
-}
-
-export function facetValue(row: FleetRow, facet: Facet): string {
-  switch (facet) {
-    case "kind":
-      return row.kind;
-    case "link":
-      return row.link;
-    case "slot":
-      return row.slot ?? "none";
-    case "region":
-      return row.region ?? "none";
-    case "tier":
-      return row.tier ?? "none";
-    case "simulated":
-      return row.simulated ? "simulated" : "real";
-  }
-}
-
-const GIB = 1024 ** 3;
 const NUMBERS: Record<string, (row: FleetRow) => number | null> = {
   util: (row) => (row.use === null ? null : row.use * 100),
   temp: (row) => row.temperature,
@@ -82,13 +13,9 @@ const NUMBERS: Record<string, (row: FleetRow) => number | null> = {
 
 type Test = (row: FleetRow) => boolean;
 
-/** One test for the whole filter. Words must all match; `temp>80`, `util<5`, `mem>=40` (GiB), `price<2` compare. */
-export function matcher(filter: FleetFilter): Test {
-  const tests: Test[] = filter.text.toLowerCase().split(/\s+/).filter(Boolean).map(wordTest);
-  for (const facet of FACETS) {
-    const wanted = filter.facets[facet];
-    if (wanted.length) tests.push((row) => wanted.includes(facetValue(row, facet)));
-  }
+/** Words must all match; `temp>80`, `util<5`, `mem>=40` (GiB), `price<2` compare. */
+export function fleetMatcher(text: string): Test {
+  const tests = text.toLowerCase().split(/\s+/).filter(Boolean).map(wordTest);
   return (row) => tests.every((test) => test(row));
 }
 
@@ -109,21 +36,8 @@ function wordTest(word: string): Test {
 }
 
 function haystack(row: FleetRow): string {
-  return `${row.host} ${row.model} ${row.region ?? ""} ${row.tier ?? ""} ${row.link} ${row.slot ?? ""} ${row.key} ${row.clusterId ?? ""}`.toLowerCase();
-}
-
-/** How many rows each value of a facet has, most first; the facets' menus show it. */
-export function tally(rows: readonly FleetRow[], facet: Facet): [string, number][] {
-  const counts = new Map<string, number>();
-  for (const row of rows) {
-    const value = facetValue(row, facet);
-    counts.set(value, (counts.get(value) ?? 0) + 1);
-  }
-  return [...counts].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0]));
-}
-
-export function toggled(filter: FleetFilter, facet: Facet, value: string): FleetFilter {
-  const now = filter.facets[facet];
-  const next = now.includes(value) ? now.filter((other) => other !== value) : [...now, value];
-  return { ...filter, facets: { ...filter.facets, [facet]: next } };
+  return (
+    `${row.host} ${row.model} ${row.region ?? ""} ${row.tier ?? ""} ${row.link} ` +
+    `${row.slot ?? ""} ${row.key} ${row.clusterId ?? ""}`
+  ).toLowerCase();
 }

@@ -1,10 +1,19 @@
-// The heat map of the fleet: which step of colour a card has, what it says, who stands where, where an arrow leads. Pure.
-import { bytes, celsius, DASH, percent, plain, words } from "../format.ts";
+// The heat map of the fleet: colours, labels, positions, movement by arrow keys. Pure.
+
+import { bytes, celsius, compareTexts, DASH, percent, plain, words } from "../parts/format.ts";
+import { toneOf } from "../parts/states.ts";
 import type { FleetRow } from "./rows.ts";
+import { memoryRatio } from "./rows.ts";
 
 export const MEASURES = ["use", "temperature", "memory", "tier", "health"] as const;
 export type Measure = (typeof MEASURES)[number];
-export const MEASURE_NAMES: Record<Measure, string> = { use: "Utilisation", temperature: "Temperature", memory: "Memory used", tier: "Tier", health: "Health" };
+export const MEASURE_NAMES: Record<Measure, string> = {
+  use: "Utilisation",
+  temperature: "Temperature",
+  memory: "Memory used",
+  tier: "Tier",
+  health: "Health",
+};
 
 /** Cells of one line; a host with more goes on in the next. */
 export const LINE_CELLS = 16;
@@ -21,19 +30,21 @@ const FIFTHS = ["below 20%", "20 to 39%", "40 to 59%", "60 to 79%", "80% and mor
 const DEGREES = ["below 30 °C", "30 to 44 °C", "45 to 59 °C", "60 to 74 °C", "75 °C and more"];
 const TIER_STEPS: Record<string, number> = { A: 4, B: 2, C: 0 };
 const HEALTH: Record<string, readonly [mark: string, label: string]> = {
-  ok: ["●", "Free"], busy: ["◐", "In use"], warn: ["▲", "Not to be had now"], bad: ["✕", "Faulted, or its host is away"],
+  ok: ["●", "Free"],
+  busy: ["◐", "In use"],
+  warn: ["▲", "Not to be had now"],
+  bad: ["✕", "Faulted, or its host is away"],
 };
-const SLOTS: Record<string, keyof typeof HEALTH> = { free: "ok", reserved: "busy", starting: "busy", running: "busy", stopping: "busy", scrubbing: "busy", faulted: "bad" };
 const NONE: Step = { look: "none", mark: DASH };
 
 const fifth = (ratio: number) => Math.min(4, Math.max(0, Math.floor(Math.round(ratio * 100) / 20)));
 const gradeOf = (tier: string) => tier.slice(tier.lastIndexOf("/") + 1);
-const memoryRatio = (row: FleetRow) => (row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes);
 
 /** A host that is not online outweighs what its slot said last. */
 function healthOf(row: FleetRow): string | null {
   if (row.link.toLowerCase() !== "online") return row.link.toLowerCase() === "suspect" ? "warn" : "bad";
-  const look = row.slot === null ? null : (SLOTS[row.slot.toLowerCase()] ?? "warn");
+  const tone = row.slot === null ? null : toneOf(row.slot, "slot");
+  const look = tone === "off" ? "warn" : tone; // a state that is not known here is no health
   return look === "ok" && row.why !== null ? "warn" : look;
 }
 
@@ -62,7 +73,7 @@ export function stepOf(row: FleetRow, measure: Measure): Step {
   }
 }
 
-export function valueOf(row: FleetRow, measure: Measure): string {
+export function readingOf(row: FleetRow, measure: Measure): string {
   switch (measure) {
     case "use":
       return percent(row.use);
@@ -73,13 +84,19 @@ export function valueOf(row: FleetRow, measure: Measure): string {
     case "tier":
       return plain(row.tier);
     case "health":
-      return `${words(row.slot)}, host ${words(row.link).toLowerCase()}${row.why === null ? "" : `. Not to be had: ${plain(row.why)}`}`;
+      return (
+        `${words(row.slot)}, host ${words(row.link).toLowerCase()}` +
+        (row.why === null ? "" : `. Not to be had: ${plain(row.why)}`)
+      );
   }
 }
 
 /** The whole of a cell in words, as a pointer shows it and a reader says it. */
 export function labelOf(row: FleetRow, measure: Measure): string {
-  return `${plain(row.host)}${row.simulated ? " (simulated)" : ""}, ${plain(row.model)}: ${MEASURE_NAMES[measure]} ${valueOf(row, measure)}`;
+  return (
+    `${plain(row.host)}${row.simulated ? " (simulated)" : ""}, ${plain(row.model)}: ` +
+    `${MEASURE_NAMES[measure]} ${readingOf(row, measure)}`
+  );
 }
 
 export interface LegendEntry extends Step {
@@ -87,7 +104,7 @@ export interface LegendEntry extends Step {
   cells: number;
 }
 
-/** What each colour means and how many cells have it; "not known" only where there are such. */
+/** The legend: each colour with its meaning and count; "not known" only where there are such cells. */
 export function legend(rows: readonly FleetRow[], measure: Measure): LegendEntry[] {
   const counts = new Map<string, number>();
   const marks = new Map<string, Step>();
@@ -97,32 +114,65 @@ export function legend(rows: readonly FleetRow[], measure: Measure): LegendEntry
     counts.set(key, (counts.get(key) ?? 0) + 1);
     marks.set(key, step);
   }
-  const entry = (key: string, step: Step, label: string): LegendEntry => ({ ...step, label, cells: counts.get(key) ?? 0 });
-  const none = counts.has(measure === "tier" ? DASH : "none") ? [entry(measure === "tier" ? DASH : "none", NONE, "not known")] : [];
-  if (measure === "tier") return [...[...marks.keys()].filter((key) => key !== DASH).sort().map((key) => entry(key, marks.get(key)!, `grade ${key}`)), ...none];
-  if (measure === "health") return [...Object.entries(HEALTH).map(([look, [mark, label]]) => entry(look, { look, mark }, label)), ...none];
-  return [...(measure === "temperature" ? DEGREES : FIFTHS).map((label, step) => entry(`s${step}`, { look: `s${step}`, mark: "" }, label)), ...none];
+  const entry = (key: string, step: Step, label: string): LegendEntry => ({
+    ...step,
+    label,
+    cells: counts.get(key) ?? 0,
+  });
+  const none = counts.has(measure === "tier" ? DASH : "none")
+    ? [entry(measure === "tier" ? DASH : "none", NONE, "not known")]
+    : [];
+  if (measure === "tier")
+    return [
+      ...[...marks.keys()]
+        .filter((key) => key !== DASH)
+        .sort()
+        .map((key) => entry(key, marks.get(key)!, `grade ${key}`)),
+      ...none,
+    ];
+  if (measure === "health")
+    return [...Object.entries(HEALTH).map(([look, [mark, label]]) => entry(look, { look, mark }, label)), ...none];
+  return [
+    ...(measure === "temperature" ? DEGREES : FIFTHS).map((label, step) =>
+      entry(`s${step}`, { look: `s${step}`, mark: "" }, label),
+    ),
+    ...none,
+  ];
 }
 
-export type Line = { kind: "region"; region: string | null; hosts: number; cells: number } | { kind: "host"; host: FleetRow; cells: readonly FleetRow[] };
+export type Line =
+  | { kind: "region"; region: string | null; hosts: number; cells: number }
+  | { kind: "host"; host: FleetRow; cells: readonly FleetRow[] };
 
-const names = new Intl.Collator("en-GB", { numeric: true });
-
-/** Regions by name, those not known last; in each its hosts by name, real before simulated; a host's cards in their order. */
+/**
+ * Regions by name, those not known last; in each its hosts by name, real before simulated; a host's cards in their
+ * order.
+ */
 export function lay(rows: readonly FleetRow[]): Line[] {
   const regions = new Map<string | null, Map<string, FleetRow[]>>();
   for (const row of rows) {
-    let hosts = regions.get(row.region);
-    if (!hosts) regions.set(row.region, (hosts = new Map<string, FleetRow[]>()));
+    const hosts = regions.get(row.region) ?? new Map<string, FleetRow[]>();
+    regions.set(row.region, hosts);
     const cells = hosts.get(row.hostId);
     if (cells) cells.push(row);
     else hosts.set(row.hostId, [row]);
   }
-  const ordered = [...regions].sort(([a], [b]) => Number(a === null) - Number(b === null) || names.compare(a ?? "", b ?? ""));
+  const ordered = [...regions].sort(
+    ([a], [b]) => Number(a === null) - Number(b === null) || compareTexts(a ?? "", b ?? ""),
+  );
   return ordered.flatMap(([region, hosts]) => {
-    const inside = [...hosts.values()].sort(([a], [b]) => Number(a!.simulated) - Number(b!.simulated) || names.compare(a!.host, b!.host) || (a!.hostId < b!.hostId ? -1 : 1));
-    const lines: Line[] = [{ kind: "region", region, hosts: inside.length, cells: inside.reduce((sum, cells) => sum + cells.length, 0) }];
-    for (const cells of inside) for (let at = 0; at < cells.length; at += LINE_CELLS) lines.push({ kind: "host", host: cells[0]!, cells: cells.slice(at, at + LINE_CELLS) });
+    const inside = [...hosts.values()].sort(
+      ([a], [b]) =>
+        Number(a!.simulated) - Number(b!.simulated) ||
+        compareTexts(a!.host, b!.host) ||
+        (a!.hostId < b!.hostId ? -1 : 1),
+    );
+    const lines: Line[] = [
+      { kind: "region", region, hosts: inside.length, cells: inside.reduce((sum, cells) => sum + cells.length, 0) },
+    ];
+    for (const cells of inside)
+      for (let at = 0; at < cells.length; at += LINE_CELLS)
+        lines.push({ kind: "host", host: cells[0]!, cells: cells.slice(at, at + LINE_CELLS) });
     return lines;
   });
 }
@@ -132,7 +182,7 @@ export interface Place {
   cell: number;
 }
 
-/** Where a key leads, over headings; null: the key is none of these, or there is nothing further. */
+/** The target of an arrow key, over headings; null: another key, or nothing further. */
 export function moved(lines: readonly Line[], from: Place, key: string): Place | null {
   const cells = (line: number) => {
     const one = lines[line];
@@ -161,7 +211,7 @@ export function moved(lines: readonly Line[], from: Place, key: string): Place |
   }
 }
 
-/** Where a card stands now; the first cell where it is gone. */
+/** The position of a GPU; the first cell where it is gone. */
 export function placeOf(lines: readonly Line[], key: string | null): Place | null {
   let first: Place | null = null;
   for (const [line, one] of lines.entries()) {

@@ -1,14 +1,52 @@
 import { expect, test } from "vitest";
 import type { GpuRow, HostSummary } from "../api/types.ts";
-import { byName, merge, NO_FLEET, type Batch } from "./rows.ts";
+import { type Batch, byName, merge, NO_FLEET } from "./rows.ts";
 
 const gpu = (uuid: string, change: Partial<GpuRow> = {}): GpuRow => ({
-  uuid, host_id: "host_a", host_name: "a", region: "north", simulated: false, name: "H100", tier: "h100/A", memory_bytes: 80, link_state: "online",
-  slot_state: "free", unavailable_reason: null, price_per_hour: "1.9", cluster_id: null, utilization_ratio: null, memory_used_bytes: null, temperature_celsius: null, power_watts: null, at: null, ...change,
+  uuid,
+  host_id: "host_a",
+  host_name: "a",
+  region: "north",
+  simulated: false,
+  name: "H100",
+  tier: "h100/A",
+  memory_bytes: 80,
+  link_state: "online",
+  slot_state: "free",
+  unavailable_reason: null,
+  price_per_hour: "1.9",
+  cluster_id: null,
+  utilization_ratio: null,
+  memory_used_bytes: null,
+  temperature_celsius: null,
+  power_watts: null,
+  at: null,
+  ...change,
 });
 const host = (id: string, change: Partial<HostSummary> = {}): HostSummary =>
-  ({ id, name: id, simulated: false, admin_state: "active", link_state: "online", cpu_count: 2, cpu_model: "EPYC", memory_bytes: 8, live: null, last_seen_at: null, price_per_hour: null, tier: "cpu/A", region: null, slots: [], ...change }) as HostSummary;
-const batch = (version: number, gpus: GpuRow[], hosts: HostSummary[] = [], whole = false): Batch => ({ version, gpus, hosts, whole });
+  ({
+    id,
+    name: id,
+    simulated: false,
+    admin_state: "active",
+    link_state: "online",
+    cpu_count: 2,
+    cpu_model: "EPYC",
+    memory_bytes: 8,
+    live: null,
+    last_seen_at: null,
+    price_per_hour: null,
+    tier: "cpu/A",
+    region: null,
+    slots: [],
+    ...change,
+  }) as HostSummary;
+const batch = (version: number, gpus: GpuRow[], hosts: HostSummary[] = [], whole = false): Batch => ({
+  version,
+  gpus,
+  hosts,
+  whole,
+});
 
 test("a host without cards is a row of its own; a host with cards is not", () => {
   const fleet = merge(NO_FLEET, [batch(1, [gpu("g1")], [host("host_a"), host("host_b")], true)]);
@@ -16,7 +54,9 @@ test("a host without cards is a row of its own; a host with cards is not", () =>
 });
 
 test("real hosts come before simulated ones", () => {
-  const fleet = merge(NO_FLEET, [batch(1, [gpu("s", { simulated: true, host_id: "host_s" })], [host("host_real")], true)]);
+  const fleet = merge(NO_FLEET, [
+    batch(1, [gpu("s", { simulated: true, host_id: "host_s" })], [host("host_real")], true),
+  ]);
   expect(fleet.rows.map((row) => row.key)).toEqual(["host_real", "s"]);
 });
 
@@ -36,7 +76,11 @@ test("an older list never replaces a newer row", () => {
 
 test("a whole list forgets what it does not name, but not what came after it", () => {
   const known = merge(NO_FLEET, [batch(1, [gpu("old")]), batch(9, [gpu("new")])]);
-  expect(merge(known, [batch(5, [gpu("g1")], [], true)]).rows.map((row) => row.key).sort()).toEqual(["g1", "new"]);
+  expect(
+    merge(known, [batch(5, [gpu("g1")], [], true)])
+      .rows.map((row) => row.key)
+      .sort(),
+  ).toEqual(["g1", "new"]);
 });
 
 test("a retired host leaves with its cards", () => {
@@ -60,7 +104,11 @@ test("names are in the order of their numbers, and what shares a name stays in i
 });
 
 test("why a free card cannot be had goes with its row, and with the slot of a host without cards", () => {
-  const slots = [{ state: "free", unavailable: "the disk is full", cluster_id: null }] as unknown as HostSummary["slots"];
-  const fleet = merge(NO_FLEET, [batch(1, [gpu("g1", { unavailable_reason: "it is hot" }), gpu("g2")], [host("host_b", { slots })], true)]);
+  const slots = [
+    { state: "free", unavailable: "the disk is full", cluster_id: null },
+  ] as unknown as HostSummary["slots"];
+  const fleet = merge(NO_FLEET, [
+    batch(1, [gpu("g1", { unavailable_reason: "it is hot" }), gpu("g2")], [host("host_b", { slots })], true),
+  ]);
   expect(fleet.rows.map((row) => row.why)).toEqual(["it is hot", null, "the disk is full"]);
 });

@@ -1,5 +1,7 @@
-// The fleet as rows: one per card, and one per host without cards. Pure merging of lists and stream batches.
+// The fleet as rows: merges lists and batches of the stream into one row per GPU or host without GPUs. Pure.
+
 import type { GpuRow, HostSummary } from "../api/types.ts";
+import { compareTexts } from "../parts/format.ts";
 
 export interface FleetRow {
   key: string;
@@ -49,7 +51,8 @@ export interface Batch {
   whole: boolean;
 }
 
-const names = new Intl.Collator("en-GB", { numeric: true });
+export const memoryRatio = (row: FleetRow): number | null =>
+  row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes;
 
 /** In the order of names, numbers in them as numbers. A name is compared once, however many carry it. */
 export function byName<T>(items: readonly T[], nameOf: (item: T) => string): T[] {
@@ -60,7 +63,7 @@ export function byName<T>(items: readonly T[], nameOf: (item: T) => string): T[]
     if (group) group.push(item);
     else groups.set(name, [item]);
   }
-  return [...groups].sort((a, b) => names.compare(a[0], b[0])).flatMap(([, group]) => group);
+  return [...groups].sort((a, b) => compareTexts(a[0], b[0])).flatMap(([, group]) => group);
 }
 
 /** Apply batches in the order they came. An older version of a row never replaces a newer one. */
@@ -79,7 +82,13 @@ export function merge(fleet: Fleet, batches: readonly Batch[]): Fleet {
   return { gpus, hosts, ...lay(gpus, hosts) };
 }
 
-function put<T>(into: Map<string, Stored<T>>, key: string, value: T, version: number, toRow: (value: T) => FleetRow): void {
+function put<T>(
+  into: Map<string, Stored<T>>,
+  key: string,
+  value: T,
+  version: number,
+  toRow: (value: T) => FleetRow,
+): void {
   const known = into.get(key);
   if (known && known.version > version) return;
   into.set(key, { value, version, row: toRow(value) });
@@ -101,7 +110,10 @@ function isGone(host: HostSummary): boolean {
 }
 
 /** Real hosts come first: what is simulated only adds neighbours. Otherwise the order of arrival is kept. */
-function lay(gpus: ReadonlyMap<string, Stored<GpuRow>>, hosts: ReadonlyMap<string, Stored<HostSummary>>): { rows: FleetRow[]; hostCount: number } {
+function lay(
+  gpus: ReadonlyMap<string, Stored<GpuRow>>,
+  hosts: ReadonlyMap<string, Stored<HostSummary>>,
+): { rows: FleetRow[]; hostCount: number } {
   const withCards = new Set<string>();
   const real: FleetRow[] = [];
   const simulated: FleetRow[] = [];
@@ -120,10 +132,25 @@ function lay(gpus: ReadonlyMap<string, Stored<GpuRow>>, hosts: ReadonlyMap<strin
 
 function gpuRow(gpu: GpuRow): FleetRow {
   return {
-    key: gpu.uuid, kind: "gpu", hostId: gpu.host_id, host: gpu.host_name, region: gpu.region, simulated: gpu.simulated, model: gpu.name,
-    tier: gpu.tier, memoryBytes: gpu.memory_bytes, link: gpu.link_state, slot: gpu.slot_state, why: gpu.unavailable_reason, price: gpu.price_per_hour,
-    clusterId: gpu.cluster_id, use: gpu.utilization_ratio, memoryUsedBytes: gpu.memory_used_bytes,
-    temperature: gpu.temperature_celsius, power: gpu.power_watts, at: gpu.at,
+    key: gpu.uuid,
+    kind: "gpu",
+    hostId: gpu.host_id,
+    host: gpu.host_name,
+    region: gpu.region,
+    simulated: gpu.simulated,
+    model: gpu.name,
+    tier: gpu.tier,
+    memoryBytes: gpu.memory_bytes,
+    link: gpu.link_state,
+    slot: gpu.slot_state,
+    why: gpu.unavailable_reason,
+    price: gpu.price_per_hour,
+    clusterId: gpu.cluster_id,
+    use: gpu.utilization_ratio,
+    memoryUsedBytes: gpu.memory_used_bytes,
+    temperature: gpu.temperature_celsius,
+    power: gpu.power_watts,
+    at: gpu.at,
   };
 }
 
@@ -131,10 +158,24 @@ function hostRow(host: HostSummary): FleetRow {
   const slot = host.slots?.[0]; // a host without cards offers its processors as one slot
   const cores = host.cpu_count === null ? "" : `${host.cpu_count} × `;
   return {
-    key: host.id, kind: "cpu", hostId: host.id, host: host.name, region: host.region, simulated: host.simulated,
-    model: `${cores}${host.cpu_model ?? "CPU"}`, tier: host.tier, memoryBytes: host.memory_bytes, link: host.link_state,
-    slot: slot?.state ?? null, why: slot?.unavailable ?? null,
-    price: host.price_per_hour, clusterId: slot?.cluster_id ?? null, use: host.live?.cpu_ratio ?? null, memoryUsedBytes: host.live?.memory_used_bytes ?? null,
-    temperature: null, power: null, at: host.live?.at ?? host.last_seen_at,
+    key: host.id,
+    kind: "cpu",
+    hostId: host.id,
+    host: host.name,
+    region: host.region,
+    simulated: host.simulated,
+    model: `${cores}${host.cpu_model ?? "CPU"}`,
+    tier: host.tier,
+    memoryBytes: host.memory_bytes,
+    link: host.link_state,
+    slot: slot?.state ?? null,
+    why: slot?.unavailable ?? null,
+    price: host.price_per_hour,
+    clusterId: slot?.cluster_id ?? null,
+    use: host.live?.cpu_ratio ?? null,
+    memoryUsedBytes: host.live?.memory_used_bytes ?? null,
+    temperature: null,
+    power: null,
+    at: host.live?.at ?? host.last_seen_at,
   };
 }

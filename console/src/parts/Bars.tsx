@@ -1,6 +1,7 @@
-// Small pictures of counts and sums, drawn as SVG: told apart by pattern as well as colour, and said in words.
-import { amount, count } from "../format.ts";
+// Small SVG charts of counts and sums: told apart by pattern as well as colour, and described in words.
+
 import type { UseCounts } from "../api/types.ts";
+import { amount, count, weekday } from "./format.ts";
 
 export type Use = Exclude<keyof UseCounts, "total">;
 
@@ -18,38 +19,88 @@ export function UsePatterns() {
   return (
     <svg width="0" height="0" aria-hidden="true" style={{ position: "absolute" }}>
       <defs>
-        <pattern id="wr-use-withheld" width="4" height="4" patternUnits="userSpaceOnUse"><rect width="4" height="4" fill="var(--wr-surface)" /><path d="M0 2h4" stroke="var(--wr-off)" strokeWidth="1.4" /></pattern>
-        <pattern id="wr-use-faulty" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="5" height="5" fill="var(--wr-surface)" /><rect width="3" height="5" fill="var(--wr-bad)" /></pattern>
-        <pattern id="wr-use-offline" width="5" height="5" patternUnits="userSpaceOnUse"><rect width="5" height="5" fill="var(--wr-surface)" /><circle cx="2.5" cy="2.5" r="1.2" fill="var(--wr-off)" /></pattern>
+        <pattern id="wr-use-withheld" width="4" height="4" patternUnits="userSpaceOnUse">
+          <rect width="4" height="4" fill="var(--wr-surface)" />
+          <path d="M0 2h4" stroke="var(--wr-off)" strokeWidth="1.4" />
+        </pattern>
+        <pattern id="wr-use-faulty" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+          <rect width="5" height="5" fill="var(--wr-surface)" />
+          <rect width="3" height="5" fill="var(--wr-bad)" />
+        </pattern>
+        <pattern id="wr-use-offline" width="5" height="5" patternUnits="userSpaceOnUse">
+          <rect width="5" height="5" fill="var(--wr-surface)" />
+          <circle cx="2.5" cy="2.5" r="1.2" fill="var(--wr-off)" />
+        </pattern>
       </defs>
     </svg>
   );
 }
 
 const FILLS: Record<Use, string> = {
-  rented: "var(--wr-meter-fill)", idle: "var(--wr-meter)", withheld: "url(#wr-use-withheld)", faulty: "url(#wr-use-faulty)", offline: "url(#wr-use-offline)",
+  rented: "var(--wr-meter-fill)",
+  idle: "var(--wr-meter)",
+  withheld: "url(#wr-use-withheld)",
+  faulty: "url(#wr-use-faulty)",
+  offline: "url(#wr-use-offline)",
 };
 
 export function UseKey({ use }: { use: Use }) {
-  return <svg width="14" height="10" aria-hidden="true" style={{ flex: "none" }}><rect x=".5" y=".5" width="13" height="9" rx="1.5" fill={FILLS[use]} stroke="var(--wr-line-strong)" /></svg>;
+  return (
+    <svg width="14" height="10" aria-hidden="true" style={{ flex: "none" }}>
+      <rect x=".5" y=".5" width="13" height="9" rx="1.5" fill={FILLS[use]} stroke="var(--wr-line-strong)" />
+    </svg>
+  );
 }
 
-const says = (counts: UseCounts): string => USES.filter(([use]) => counts[use] > 0).map(([use, name]) => `${count(counts[use])} ${name.toLowerCase()}`).join(", ") || "none";
+const says = (counts: UseCounts): string =>
+  USES.filter(([use]) => counts[use] > 0)
+    .map(([use, name]) => `${count(counts[use])} ${name.toLowerCase()}`)
+    .join(", ") || "none";
 
 /** One bar whose parts are the groups; a group that has any is never too thin to be seen. */
 export function UseBar({ counts, label, height = 14 }: { counts: UseCounts; label: string; height?: number }) {
-  const parts = USES.filter(([use]) => counts[use] > 0).map(([use]) => ({ use, weight: Math.max(counts[use] / counts.total, 0.012) }));
+  const parts = USES.filter(([use]) => counts[use] > 0).map(([use]) => ({
+    use,
+    weight: Math.max(counts[use] / counts.total, 0.012),
+  }));
   const whole = parts.reduce((sum, part) => sum + part.weight, 0);
   let left = 0;
   return (
-    <svg width="100%" height={height} role="img" aria-label={`${label}: ${says(counts)}`} style={{ display: "block", minWidth: 60 }}>
+    <svg
+      width="100%"
+      height={height}
+      role="img"
+      aria-label={`${label}: ${says(counts)}`}
+      style={{ display: "block", minWidth: 60 }}
+    >
       <rect width="100%" height={height} rx="2" fill="var(--wr-sunken)" />
       {parts.map(({ use, weight }) => {
         const x = (100 * left) / whole;
         left += weight;
-        return <rect key={use} x={`${x}%`} width={`${(100 * weight) / whole}%`} height={height} fill={FILLS[use]} stroke="var(--wr-surface)" strokeWidth="1"><title>{says(counts)}</title></rect>;
+        return (
+          <rect
+            key={use}
+            x={`${x}%`}
+            width={`${(100 * weight) / whole}%`}
+            height={height}
+            fill={FILLS[use]}
+            stroke="var(--wr-surface)"
+            strokeWidth="1"
+          >
+            <title>{says(counts)}</title>
+          </rect>
+        );
       })}
-      <rect x=".5" y=".5" width="100%" height={height - 1} rx="2" fill="none" stroke="var(--wr-line-strong)" style={{ width: "calc(100% - 1px)" }} />
+      <rect
+        x=".5"
+        y=".5"
+        width="100%"
+        height={height - 1}
+        rx="2"
+        fill="none"
+        stroke="var(--wr-line-strong)"
+        style={{ width: "calc(100% - 1px)" }}
+      />
     </svg>
   );
 }
@@ -59,22 +110,57 @@ const LABEL_PX = 18;
 const BAR_SHARE = 0.62;
 
 /** One column for each day; the sums are decimal texts and only their heights are floats. */
-export function DayBars({ days, unit, label }: { days: readonly { day: string; amount: string }[]; unit: string; label: string }) {
+export function DayBars({
+  days,
+  unit,
+  label,
+}: {
+  days: readonly { day: string; amount: string }[];
+  unit: string;
+  label: string;
+}) {
   const heights = days.map((day) => Number(day.amount));
   const top = Math.max(...heights, 0);
   const step = 100 / days.length;
+  const spoken = days.map((day) => `${weekday(day.day)} ${amount(day.amount, 2, 4)}`).join(", ");
   return (
     <figure style={{ margin: 0 }}>
-      <svg width="100%" height={CHART_PX + LABEL_PX} role="img" aria-label={`${label}: ${days.map((day) => `${weekday(day.day)} ${amount(day.amount, 2, 4)}`).join(", ")} ${unit}`} style={{ display: "block" }}>
+      <svg
+        width="100%"
+        height={CHART_PX + LABEL_PX}
+        role="img"
+        aria-label={`${label}: ${spoken} ${unit}`}
+        style={{ display: "block" }}
+      >
         {days.map((day, index) => {
           const high = top > 0 ? Math.max((heights[index]! / top) * (CHART_PX - 16), heights[index]! > 0 ? 2 : 0) : 0;
           const x = index * step + (step * (1 - BAR_SHARE)) / 2;
           const last = index === days.length - 1;
           return (
             <g key={day.day}>
-              <rect x={`${x}%`} width={`${step * BAR_SHARE}%`} y={CHART_PX - high} height={high} rx="2" fill={last ? "var(--wr-meter-fill)" : "var(--wr-meter-strong)"}><title>{`${day.day}: ${amount(day.amount, 2, 6)} ${unit}`}</title></rect>
-              {heights[index]! > 0 && (last || heights[index] === top) && <text x={`${index * step + step / 2}%`} y={CHART_PX - high - 4} className="wr-bar-text" textAnchor="middle">{amount(day.amount, 2, 2)}</text>}
-              <text x={`${index * step + step / 2}%`} y={CHART_PX + 14} className="wr-bar-text" textAnchor="middle">{last ? "today" : weekday(day.day)}</text>
+              <rect
+                x={`${x}%`}
+                width={`${step * BAR_SHARE}%`}
+                y={CHART_PX - high}
+                height={high}
+                rx="2"
+                fill={last ? "var(--wr-meter-fill)" : "var(--wr-meter-strong)"}
+              >
+                <title>{`${day.day}: ${amount(day.amount, 2, 6)} ${unit}`}</title>
+              </rect>
+              {heights[index]! > 0 && (last || heights[index] === top) && (
+                <text
+                  x={`${index * step + step / 2}%`}
+                  y={CHART_PX - high - 4}
+                  className="wr-bar-text"
+                  textAnchor="middle"
+                >
+                  {amount(day.amount, 2, 2)}
+                </text>
+              )}
+              <text x={`${index * step + step / 2}%`} y={CHART_PX + 14} className="wr-bar-text" textAnchor="middle">
+                {last ? "today" : weekday(day.day)}
+              </text>
             </g>
           );
         })}
@@ -83,13 +169,26 @@ export function DayBars({ days, unit, label }: { days: readonly { day: string; a
       <details className="wr-details">
         <summary>As a table</summary>
         <table className="wr-table" aria-label={label}>
-          <thead><tr><th scope="col">Day (UTC)</th><th scope="col" className="num">{unit}</th></tr></thead>
-          <tbody>{days.map((day) => <tr key={day.day}><td>{day.day}</td><td className="num">{amount(day.amount, 2, 8)}</td></tr>).reverse()}</tbody>
+          <thead>
+            <tr>
+              <th scope="col">Day (UTC)</th>
+              <th scope="col" className="num">
+                {unit}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {days
+              .map((day) => (
+                <tr key={day.day}>
+                  <td>{day.day}</td>
+                  <td className="num">{amount(day.amount, 2, 8)}</td>
+                </tr>
+              ))
+              .reverse()}
+          </tbody>
         </table>
       </details>
     </figure>
   );
 }
-
-const dayName = new Intl.DateTimeFormat("en-GB", { weekday: "short", timeZone: "UTC" });
-const weekday = (day: string): string => dayName.format(Date.parse(`${day}T12:00:00Z`));

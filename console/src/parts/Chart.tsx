@@ -1,19 +1,20 @@
-// One small chart of one or more lines over time: a labelled picture, its keys, and the same as a table.
+// One small chart of lines over time, with its legend, and the same as a table.
+
 import { useComputedColorScheme } from "@mantine/core";
-import { useEffect, useMemo, useRef, type ReactNode } from "react";
+import { type ReactNode, useEffect, useMemo, useRef } from "react";
 import uPlot from "uplot";
+import { CHART_COLOURS, CHART_INK } from "../app/theme.ts";
 import "uplot/dist/uPlot.min.css";
-import type { CsvColumn } from "../csv.ts";
-import { clock, inUnit } from "../format.ts";
-import { CsvButton } from "./Csv.tsx";
-import { align, summarise, type Line } from "../series.ts";
+import { CsvButton } from "../tables/Csv.tsx";
+import type { CsvColumn } from "../tables/csv.ts";
+import { axisTime, clock, inUnit } from "./format.ts";
+import { align, type Line, summarise } from "./series.ts";
 import { useWidth } from "./width.ts";
 
 const HEIGHT_PX = 132;
 const TABLE_ROWS = 12;
 const DAY_S = 86_400;
 /** Told apart in both schemes and by most kinds of colour vision; the keys and the table name them as well. */
-const COLOURS = ["#1f8a7c", "#c9772b", "#4a78c8", "#b0519b", "#7a8f1e", "#c2473f", "#5d6b9c", "#8a6a3a"] as const;
 
 /** Sizes are read in powers of two: their axis steps by them as well. */
 const BINARY_STEPS = Array.from({ length: 52 }, (_, power) => 2 ** power);
@@ -57,40 +58,88 @@ export function Chart({ title, lines, unit, most = null, spanS, untilMs = null, 
   useEffect(() => plot.current?.setData(data), [data]);
 
   const sums = lines.map((line) => ({ line, ...summarise(line.points) }));
-  const spoken = sums.map(({ line, last, least, most: top }) => `${line.label}: now ${inUnit(last, unit)}, between ${inUnit(least, unit)} and ${inUnit(top, unit)}`).join("; ");
+  const spoken = sums
+    .map(
+      ({ line, last, least, most: top }) =>
+        `${line.label}: now ${inUnit(last, unit)}, between ${inUnit(least, unit)} and ${inUnit(top, unit)}`,
+    )
+    .join("; ");
   return (
     <figure className="wr-chart" style={{ margin: 0 }}>
       <div className="wr-chart-head">
         <strong>{title}</strong>
         <span className="wr-chart-keys">
           {sums.map(({ line, last }, index) => (
-            <span key={line.key}><i style={{ background: COLOURS[index % COLOURS.length] }} />{lines.length > 1 && `${line.label} `}<span style={{ color: "var(--mantine-color-text)" }}>{inUnit(last, unit)}</span></span>
+            <span key={line.key}>
+              <i style={{ background: CHART_COLOURS[index % CHART_COLOURS.length] }} />
+              {lines.length > 1 && `${line.label} `}
+              <span style={{ color: "var(--mantine-color-text)" }}>{inUnit(last, unit)}</span>
+            </span>
           ))}
         </span>
       </div>
       <div ref={ref} role="img" aria-label={`${title}. ${spoken}`} style={{ height: HEIGHT_PX }} />
-      {sums.every(({ most: top }) => top === null) && <p className="wr-chart-none">Not reported by this hardware, or not yet.</p>}
+      {sums.every(({ most: top }) => top === null) && (
+        <p className="wr-chart-none">Not reported by this hardware, or not yet.</p>
+      )}
       <details>
         <summary>As a table</summary>
         <ReadingsTable lines={lines} unit={unit} title={title} spanS={spanS} />
-        <CsvButton of={`the readings of ${title}`} name={`windrow-${title}`} columns={csvColumns(lines)} rows={() => csvRows(lines)} />
+        <CsvButton
+          of={`the readings of ${title}`}
+          name={`windrow-${title}`}
+          columns={csvColumns(lines)}
+          rows={() => csvRows(lines)}
+        />
         {kept}
       </details>
     </figure>
   );
 }
 
-function ReadingsTable({ lines, unit, title, spanS }: { lines: readonly Line[]; unit: string; title: string; spanS: number }) {
+function ReadingsTable({
+  lines,
+  unit,
+  title,
+  spanS,
+}: {
+  lines: readonly Line[];
+  unit: string;
+  title: string;
+  spanS: number;
+}) {
   const [times, ...columns] = useMemo(() => align(lines), [lines]);
   const first = Math.max(0, times.length - TABLE_ROWS);
   return (
     <div className="wr-scroll">
       <table className="wr-table" aria-label={`${title}, latest readings`}>
-        <thead><tr><th scope="col">Time</th>{lines.map((line) => <th key={line.key} scope="col" className="num">{line.label}</th>)}</tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            {lines.map((line) => (
+              <th key={line.key} scope="col" className="num">
+                {line.label}
+              </th>
+            ))}
+          </tr>
+        </thead>
         <tbody>
-          {times.slice(first).map((at, index) => (
-            <tr key={at}><td>{spanS > DAY_S && `${timeOf(at * 1000, spanS)} `}{clock(at * 1000)}</td>{columns.map((column, line) => <td key={lines[line]?.key} className="num">{inUnit(column[first + index], unit)}</td>)}</tr>
-          )).reverse()}
+          {times
+            .slice(first)
+            .map((at, index) => (
+              <tr key={at}>
+                <td>
+                  {spanS > DAY_S && `${axisTime(at * 1000, spanS)} `}
+                  {clock(at * 1000)}
+                </td>
+                {columns.map((column, line) => (
+                  <td key={lines[line]?.key} className="num">
+                    {inUnit(column[first + index], unit)}
+                  </td>
+                ))}
+              </tr>
+            ))
+            .reverse()}
         </tbody>
       </table>
     </div>
@@ -101,7 +150,10 @@ type Reading = readonly (number | null | undefined)[];
 
 /** All that is drawn, not only what the table shows: a time, then a column for each line in the unit of its metric. */
 function csvColumns(lines: readonly Line[]): CsvColumn<Reading>[] {
-  return [{ name: "at", value: (row) => new Date((row[0] ?? 0) * 1000).toISOString() }, ...lines.map((line, index): CsvColumn<Reading> => ({ name: line.label, value: (row) => row[index + 1] }))];
+  return [
+    { name: "at", value: (row) => new Date((row[0] ?? 0) * 1000).toISOString() },
+    ...lines.map((line, index): CsvColumn<Reading> => ({ name: line.label, value: (row) => row[index + 1] })),
+  ];
 }
 
 function csvRows(lines: readonly Line[]): Reading[] {
@@ -109,10 +161,20 @@ function csvRows(lines: readonly Line[]): Reading[] {
   return times.map((at, index) => [at, ...columns.map((column) => column[index])]);
 }
 
-function options(width: number, names: readonly string[], unit: string, scheme: string, limits: { current: { most: number | null; spanS: number; untilMs: number | null } }): uPlot.Options {
-  const ink = scheme === "dark" ? "#96a3a6" : "#5c686b";
-  const line = scheme === "dark" ? "#222c2f" : "#e6ebeb";
-  const axis: uPlot.Axis = { stroke: ink, font: "11px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false } };
+function options(
+  width: number,
+  names: readonly string[],
+  unit: string,
+  scheme: string,
+  limits: { current: { most: number | null; spanS: number; untilMs: number | null } },
+): uPlot.Options {
+  const { ink, line } = CHART_INK[scheme === "dark" ? "dark" : "light"];
+  const axis: uPlot.Axis = {
+    stroke: ink,
+    font: "11px system-ui, sans-serif",
+    grid: { stroke: line, width: 1 },
+    ticks: { show: false },
+  };
   return {
     width,
     height: HEIGHT_PX,
@@ -120,27 +182,46 @@ function options(width: number, names: readonly string[], unit: string, scheme: 
     cursor: { y: false, points: { size: 5 }, drag: { x: false, y: false } },
     legend: { show: false },
     scales: {
-      x: { time: true, range: () => { const until = (limits.current.untilMs ?? Date.now()) / 1000; return [until - limits.current.spanS, until]; } },
+      x: {
+        time: true,
+        range: () => {
+          const until = (limits.current.untilMs ?? Date.now()) / 1000;
+          return [until - limits.current.spanS, until];
+        },
+      },
       y: { range: (_, least, top) => scaleOf(least, top, limits.current.most) },
     },
     axes: [
-      { ...axis, space: 70, size: 22, values: (_, ticks) => ticks.map((at) => timeOf(at * 1000, limits.current.spanS)) },
-      { ...axis, ...(unit.startsWith("By") ? { incrs: BINARY_STEPS } : {}), space: 34, size: 62, gap: 4, values: (_, ticks) => ticks.map((value) => inUnit(value, unit)) },
+      {
+        ...axis,
+        space: 70,
+        size: 22,
+        values: (_, ticks) => ticks.map((at) => axisTime(at * 1000, limits.current.spanS)),
+      },
+      {
+        ...axis,
+        ...(unit.startsWith("By") ? { incrs: BINARY_STEPS } : {}),
+        space: 34,
+        size: 62,
+        gap: 4,
+        values: (_, ticks) => ticks.map((value) => inUnit(value, unit)),
+      },
     ],
     series: [
       {},
-      ...names.map((label, index) => ({ label, stroke: COLOURS[index % COLOURS.length]!, width: 1.5, points: { show: false }, spanGaps: false, ...(names.length === 1 ? { fill: `${COLOURS[0]}1c` } : {}) })),
+      ...names.map((label, index) => ({
+        label,
+        stroke: CHART_COLOURS[index % CHART_COLOURS.length]!,
+        width: 1.5,
+        points: { show: false },
+        spanGaps: false,
+        ...(names.length === 1 ? { fill: `${CHART_COLOURS[0]}1c` } : {}),
+      })),
     ],
   };
 }
 
 /** Beyond a day the hour says little: the day does. */
-function timeOf(ms: number, spanS: number): string {
-  const at = new Date(ms);
-  if (spanS > DAY_S) return [at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, "0")).join("-");
-  return clock(ms).slice(0, spanS <= 300 ? 8 : 5);
-}
-
 function scaleOf(least: number | null, top: number | null, most: number | null): [number, number] {
   if (most !== null && most > 0) return [0, Math.max(most, top ?? 0)];
   const high = top === null || top <= 0 ? 1 : top * 1.15;

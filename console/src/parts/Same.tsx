@@ -1,7 +1,7 @@
-// The same as the form beside it, for a terminal and for a program. A token is always a variable, never a value.
+// The request of a form as a command of `windrow` and of curl. A token is always a variable, never a value.
 import { Button, Collapse, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { callOf } from "../request.ts";
+import { callOf } from "../clusters/request.ts";
 import { Command } from "./page.tsx";
 
 interface SameProps {
@@ -18,10 +18,20 @@ export function Same({ method, path, body, command, none }: SameProps) {
   const [opened, { toggle }] = useDisclosure(false);
   return (
     <div>
-      <Button variant="subtle" color="gray" onClick={toggle} aria-expanded={opened}>Show API and CLI call</Button>
+      <Button variant="subtle" color="gray" onClick={toggle} aria-expanded={opened}>
+        Show API and CLI call
+      </Button>
       <Collapse expanded={opened}>
         <Stack gap="xs" mt="xs">
-          {command ? <Command text={command} label="windrow command" /> : none && <Text size="sm" className="wr-quiet">{none}</Text>}
+          {command ? (
+            <Command text={command} label="windrow command" />
+          ) : (
+            none && (
+              <Text size="sm" className="wr-quiet">
+                {none}
+              </Text>
+            )
+          )}
           <Command text={callOf(method, path, body, window.location.origin)} label="HTTP call" />
         </Stack>
       </Collapse>

@@ -1,22 +1,61 @@
-// What an event, command or audit entry is about: a link to it where it has a page, else to all that happened to it.
+// The link of an id: to its page, or to its events where it has no page.
 import { Link } from "@tanstack/react-router";
-import { plain, shortId } from "../format.ts";
+import { plain, shortId } from "./format.ts";
 
 export function Subject({ id }: { id: string | null | undefined }) {
   if (!id) return <>–</>;
-  const text = <span className="wr-mono" title={plain(id)}>{plain(shortId(id))}</span>;
+  const text = (
+    <span className="wr-mono" title={plain(id)}>
+      {plain(shortId(id))}
+    </span>
+  );
   const slot = /^(host_[0-9a-f-]+)\/./.exec(id)?.[1];
-  if (slot) return <Link className="wr-link" to="/events" search={{ subject: id } as never}>{text}</Link>;
-  if (/^GPU-./.test(id)) return <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: id }}>{text}</Link>;
-  if (id.startsWith("host_")) return <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: id }}>{text}</Link>;
-  if (id.startsWith("cluster_")) return <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: id }}>{text}</Link>;
-  if (id.startsWith("command_") || id.startsWith("cmd_")) return <Link className="wr-link" to="/commands/$commandId" params={{ commandId: id }}>{text}</Link>;
-  return <Link className="wr-link" to="/events" search={{ subject: id } as never}>{text}</Link>;
+  if (slot)
+    return (
+      <Link className="wr-link" to="/events" search={{ subject: id }}>
+        {text}
+      </Link>
+    );
+  if (/^GPU-./.test(id))
+    return (
+      <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: id }}>
+        {text}
+      </Link>
+    );
+  if (id.startsWith("host_"))
+    return (
+      <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: id }}>
+        {text}
+      </Link>
+    );
+  if (id.startsWith("cluster_"))
+    return (
+      <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: id }}>
+        {text}
+      </Link>
+    );
+  if (id.startsWith("command_") || id.startsWith("cmd_"))
+    return (
+      <Link className="wr-link" to="/commands/$commandId" params={{ commandId: id }}>
+        {text}
+      </Link>
+    );
+  return (
+    <Link className="wr-link" to="/events" search={{ subject: id }}>
+      {text}
+    </Link>
+  );
 }
 
 /** `host/host_1`, `account/…`, `master`: who did it, with its page where it has one. */
 export function Actor({ actor }: { actor: string | null | undefined }) {
   if (!actor) return <>–</>;
   const id = actor.slice(actor.indexOf("/") + 1);
-  return id.startsWith("host_") ? <Subject id={id} /> : <span className="wr-mono" title={plain(actor)}>{plain(id === actor ? actor : `${actor.slice(0, actor.indexOf("/"))} ${shortId(id)}`)}</span>;
+  return id.startsWith("host_") ? (
+    <Subject id={id} />
+  ) : (
+    <span className="wr-mono" title={plain(actor)}>
+      {plain(id === actor ? actor : `${actor.slice(0, actor.indexOf("/"))} ${shortId(id)}`)}
+    </span>
+  );
 }

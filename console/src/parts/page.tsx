@@ -1,28 +1,60 @@
-// What every screen is made of: heading, panel, facts, commands to copy, empty lists, problems.
+// The building blocks of every page: heading, panel, facts, commands to copy, empty and error states.
 import { ActionIcon, Button, CopyButton, Group, Skeleton, Stack, Text, Title, Tooltip } from "@mantine/core";
 import type { ReactNode } from "react";
 import { ApiProblem } from "../api/client.ts";
-import { plain, shortId } from "../format.ts";
-import { aboutText, grouped } from "../problems.ts";
 import type { Reason } from "../api/types.ts";
+import { plain, shortId } from "./format.ts";
 import { CheckIcon, CopyIcon } from "./icons.tsx";
+import { aboutText, grouped } from "./problems.ts";
 
-export function PageHead({ title, beside, actions, above }: { title: ReactNode; beside?: ReactNode; actions?: ReactNode; above?: ReactNode }) {
+export function PageHead({
+  title,
+  beside,
+  actions,
+  above,
+}: {
+  title: ReactNode;
+  beside?: ReactNode;
+  actions?: ReactNode;
+  above?: ReactNode;
+}) {
   return (
     <header style={{ marginBottom: 16 }}>
-      {above && <Text size="sm" className="wr-quiet" mb={2}>{above}</Text>}
+      {above && (
+        <Text size="sm" className="wr-quiet" mb={2}>
+          {above}
+        </Text>
+      )}
       <Group justify="space-between" align="center" gap="md">
         <Group gap="sm" align="center">
-          <Title order={1} className="wr-break">{title}</Title>
+          <Title order={1} className="wr-break">
+            {title}
+          </Title>
           {beside}
         </Group>
-        {actions && <Group gap="xs" className="wr-no-print">{actions}</Group>}
+        {actions && (
+          <Group gap="xs" className="wr-no-print">
+            {actions}
+          </Group>
+        )}
       </Group>
     </header>
   );
 }
 
-export function Panel({ title, actions, children, bare = false, label }: { title?: ReactNode; actions?: ReactNode; children: ReactNode; bare?: boolean; label?: string }) {
+export function Panel({
+  title,
+  actions,
+  children,
+  bare = false,
+  label,
+}: {
+  title?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+  bare?: boolean;
+  label?: string;
+}) {
   return (
     <section className="wr-panel" aria-label={label ?? (typeof title === "string" ? title : undefined)}>
       {title && (
@@ -53,7 +85,10 @@ export function Figure({ label, value, note }: { label: string; value: ReactNode
   return (
     <div>
       <div className="wr-figure-value">{value}</div>
-      <div className="wr-figure-label">{label}{note && <> · {note}</>}</div>
+      <div className="wr-figure-label">
+        {label}
+        {note && <> · {note}</>}
+      </div>
     </div>
   );
 }
@@ -64,7 +99,17 @@ export function Id({ id }: { id: string | null | undefined }) {
     <CopyButton value={id} timeout={1500}>
       {({ copied, copy }) => (
         <Tooltip label={copied ? "Copied" : `${plain(id)}: click to copy`} multiline maw={420}>
-          <button type="button" className="wr-mono wr-id" onClick={(event) => { event.stopPropagation(); copy(); }} aria-label={`Copy ${plain(shortId(id))}`}>{plain(shortId(id))}</button>
+          <button
+            type="button"
+            className="wr-mono wr-id"
+            onClick={(event) => {
+              event.stopPropagation();
+              copy();
+            }}
+            aria-label={`Copy ${plain(shortId(id))}`}
+          >
+            {plain(shortId(id))}
+          </button>
         </Tooltip>
       )}
     </CopyButton>
@@ -75,11 +120,15 @@ export function Id({ id }: { id: string | null | undefined }) {
 export function Command({ text, label = "command" }: { text: string; label?: string }) {
   return (
     <div className="wr-command">
-      <pre tabIndex={0} aria-label={label}>{text}</pre>
+      <pre tabIndex={0} role="region" aria-label={label}>
+        {text}
+      </pre>
       <CopyButton value={text} timeout={1500}>
         {({ copied, copy }) => (
           <Tooltip label={copied ? "Copied" : "Copy"}>
-            <ActionIcon onClick={copy} aria-label={`Copy ${label}`} size="sm">{copied ? <CheckIcon size={14} /> : <CopyIcon size={14} />}</ActionIcon>
+            <ActionIcon onClick={copy} aria-label={`Copy ${label}`} size="sm">
+              {copied ? <CheckIcon size={14} /> : <CopyIcon size={14} />}
+            </ActionIcon>
           </Tooltip>
         )}
       </CopyButton>
@@ -88,11 +137,25 @@ export function Command({ text, label = "command" }: { text: string; label?: str
 }
 
 /** Nothing here yet, why, and what to type next. */
-export function Empty({ title, children, command, action }: { title: string; children?: ReactNode; command?: string; action?: ReactNode }) {
+export function Empty({
+  title,
+  children,
+  command,
+  action,
+}: {
+  title: string;
+  children?: ReactNode;
+  command?: string;
+  action?: ReactNode;
+}) {
   return (
     <Stack gap="xs" py={28} px="md" maw={620} mx="auto" data-testid="empty">
       <Text fw={600}>{title}</Text>
-      {children && <Text size="sm" className="wr-quiet">{children}</Text>}
+      {children && (
+        <Text size="sm" className="wr-quiet">
+          {children}
+        </Text>
+      )}
       {command && <Command text={command} label="next command" />}
       {action && <Group gap="xs">{action}</Group>}
     </Stack>
@@ -103,24 +166,47 @@ export function ProblemNote({ error, retry }: { error: unknown; retry?: (() => v
   const problem = error instanceof ApiProblem ? error.problem : null;
   return (
     <Stack gap={4} py="md" px="md" role="alert" style={{ borderLeft: "3px solid var(--wr-bad)" }}>
-      <Text fw={600} size="sm">{problem?.title ?? "Something failed in this page"}</Text>
-      <Text size="sm" className="wr-break">{plain(problem?.detail ?? (error instanceof Error ? error.message : String(error)))}</Text>
+      <Text fw={600} size="sm">
+        {problem?.title ?? "Something failed in this page"}
+      </Text>
+      <Text size="sm" className="wr-break">
+        {plain(problem?.detail ?? (error instanceof Error ? error.message : String(error)))}
+      </Text>
       {problem?.reasons.length ? <Grouped reasons={problem.reasons} /> : null}
       {problem && (
         <Text size="xs" className="wr-quiet wr-break">
           <span className="wr-mono">{problem.code}</span>
           {problem.subject && <> · {plain(problem.subject)}</>}
-          {problem.request_id && <> · request <span className="wr-mono">{problem.request_id}</span></>}
+          {problem.request_id && (
+            <>
+              {" "}
+              · request <span className="wr-mono">{problem.request_id}</span>
+            </>
+          )}
           {problem.retryable && <> · may work if tried again</>}
         </Text>
       )}
-      {retry && <Group><Button variant="default" onClick={retry}>Try again</Button></Group>}
+      {retry && (
+        <Group>
+          <Button variant="default" onClick={retry}>
+            Try again
+          </Button>
+        </Group>
+      )}
     </Stack>
   );
 }
 
 export function Reasons({ reasons }: { reasons: readonly string[] }) {
-  return <ul className="wr-reasons">{reasons.map((reason, index) => <li key={index} className="wr-break">{plain(reason)}</li>)}</ul>;
+  return (
+    <ul className="wr-reasons">
+      {reasons.map((reason, index) => (
+        <li key={index} className="wr-break">
+          {plain(reason)}
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 const GROUPS_SHOWN = 8;
@@ -144,7 +230,9 @@ export function Grouped({ reasons }: { reasons: readonly Reason[] }) {
 export function Waiting({ lines = 4 }: { lines?: number }) {
   return (
     <Stack gap={10} p="md" aria-busy="true" aria-label="Loading">
-      {Array.from({ length: lines }, (_, index) => <Skeleton key={index} height={12} width={`${90 - ((index * 17) % 45)}%`} />)}
+      {Array.from({ length: lines }, (_, index) => (
+        <Skeleton key={index} height={12} width={`${90 - ((index * 17) % 45)}%`} />
+      ))}
     </Stack>
   );
 }
@@ -156,8 +244,19 @@ interface Asking<T> {
   refetch: () => unknown;
 }
 
-/** One way to show a query: a skeleton, the problem in the API's words, or what came; old data outlives a failed refresh. */
-export function Loaded<T>({ query, children, lines }: { query: Asking<T>; children: (data: T) => ReactNode; lines?: number }) {
+/**
+ * One way to show a query: a skeleton, the problem in the API's words, or what came; old data outlives a failed
+ * refresh.
+ */
+export function Loaded<T>({
+  query,
+  children,
+  lines,
+}: {
+  query: Asking<T>;
+  children: (data: T) => ReactNode;
+  lines?: number;
+}) {
   if (query.data !== undefined) return <>{children(query.data)}</>;
   if (query.error) return <ProblemNote error={query.error} retry={() => void query.refetch()} />;
   return <Waiting {...(lines ? { lines } : {})} />;

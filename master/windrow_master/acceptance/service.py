@@ -8,8 +8,8 @@ had rented at its next start. What a walk could not end is ended by the next loo
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -18,12 +18,18 @@ import structlog
 from windrow_master.acceptance import schedule, words
 from windrow_master.acceptance.model import Proof, ProofStep
 from windrow_master.acceptance.rental import Rental, Ways
+from windrow_master.acceptance.repository import ProofRepository
+from windrow_master.acceptance.under_way import UnderWay, Walk
 from windrow_master.clusters.model import Cluster
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING
+from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Account, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService
@@ -40,10 +46,6 @@ from windrow_proto.units import SECOND, money_text
 LOOK_NS: Final = 2 * SECOND
 """Between two looks at who is listed and who is due."""
 STORE_AGAIN_NS: Final = 5 * SECOND
-GIVE_WAY_NS: Final = 20 * SECOND
-"""For a proof to be off a host for a renter who waits: the host may take ten to end it."""
-GIVE_WAY_LOOK_NS: Final = SECOND // 10
-"""Between two looks at whether it is, each one read."""
 MEASURED_NS: Final = 45 * SECOND
 """For a measurement by two relays: 17 seconds (acceptance/README.md), and a wait where one is busy with others."""
 MEASURED_LOOK_NS: Final = SECOND // 2
@@ -61,20 +63,8 @@ _EVENTS: Final = {
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class _Walk:
-    """One proof under way."""
-
-    proof: Proof
-    rental: Rental
-    renting: "asyncio.Task[None] | None" = None
-    gave_way: bool = False
-
-
 class ProofService:
-    """Proves hosts. Used on the loop only. is_automatic: without being asked, too; None: not at all."""
-
-    is_automatic: bool | None = None
+    """Proves hosts. Used on the loop only."""
 
     def __init__(
         self,
@@ -84,15 +74,18 @@ class ProofService:
         fleet: FleetService,
         market: MarketService,
         clusters: ClusterService,
-        ways: Callable[[], Ways | None],
+        ways: Ways,
+        under_way: UnderWay,
+        *,
+        is_automatic: bool | None,
     ) -> None:
-        """ways: into workloads; None: there are none yet."""
+        """ways: into workloads. is_automatic: without being asked, too; None: not at all."""
+        self.is_automatic: Final = is_automatic
         self._store, self._clock, self._rng = store, clock, rng
         self._fleet, self._market, self._clusters, self._ways = fleet, market, clusters, ways
-        self._walks: dict[HostId, _Walk] = {}
+        self._walks = under_way
         self._faults = Boundary("proof", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
-        clusters.proofs = self
 
     # --- what people ask -------------------------------------------------------------------------------------------
 
@@ -101,8 +94,8 @@ class ProofService:
         proved, TooMany where it was a moment ago."""
         self._fleet.entry(host_id)
 
-        def begin(uow: UnitOfWork) -> tuple[_Walk, Operation]:
-            latest = next(iter(uow.proofs.of_host(host_id, 1)), None)
+        def begin(uow: UnitOfWork) -> tuple[Walk, Operation]:
+            latest = next(iter(uow[ProofRepository].of_host(host_id, 1)), None)
             if latest is not None and latest.ended_at_ns is None:
                 raise Conflict("This host is being proved already.", subject=host_id)
             if latest is not None and (age_ns := uow.now_wall_ns - latest.at_ns) < schedule.ASKED_EVERY_NS:
@@ -122,27 +115,10 @@ class ProofService:
 
     async def of_host(self, host_id: HostId) -> tuple[Proof, ...]:
         """What was found, the newest first; one that runs has the steps that it came to."""
-        found = await self._store.read(lambda uow: uow.proofs.of_host(host_id))
+        found = await self._store.read(lambda uow: uow[ProofRepository].of_host(host_id))
         walk = self._walks.get(host_id)
         steps: dict[str, tuple[ProofStep, ...]] = {walk.proof.proof_id: tuple(walk.rental.steps)} if walk else {}
         return tuple(replace(one, steps=steps.get(one.proof_id, one.steps)) for one in found)
-
-    def end_on(self, hosts: Sequence[HostId]) -> None:
-        """Have the proofs on these hosts end; nobody waits for it."""
-        for walk in (self._walks[host_id] for host_id in hosts if host_id in self._walks):
-            walk.gave_way = walk.rental.is_unwanted = True
-            if walk.renting is not None and walk.rental.cluster_id is not None:
-                walk.renting.cancel()
-
-    async def give_way(self, hosts: Sequence[HostId]) -> bool:
-        """The same, and wait until none holds anything there, whatever began it; whether that came in time."""
-        self.end_on(hosts)
-        ends_ns = self._clock.monotonic_ns() + GIVE_WAY_NS
-        while await self._store.read(partial(_hold_any, hosts=hosts)):
-            if self._clock.monotonic_ns() >= ends_ns:
-                return False
-            await self._clock.sleep_ns(GIVE_WAY_LOOK_NS)
-        return True
 
     # --- keeping time ----------------------------------------------------------------------------------------------
 
@@ -190,7 +166,7 @@ class ProofService:
             begin = partial(self._begin, host_id=host.host_id, actor="master")
             with self._faults.around(host.host_id, "begin"):
                 walk = await self._store.write(begin, name=OPERATION)
-                if isinstance(walk, _Walk) and host.host_id not in self._walks:
+                if isinstance(walk, Walk) and host.host_id not in self._walks:
                     self._launch(walk)
 
     def _list(self, uow: UnitOfWork, host_ids: list[HostId]) -> None:
@@ -199,7 +175,7 @@ class ProofService:
                 self._list_one(uow, host_id)
 
     def _list_one(self, uow: UnitOfWork, host_id: HostId) -> None:
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         if host is None or host.listed_at_ns is not None:
             return
         self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
@@ -209,11 +185,11 @@ class ProofService:
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """End what a Master before this one had rented."""
-        if uow.accounts.get(PROOF_ACCOUNT) is None:
-            uow.accounts.add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
-        for proof in uow.proofs.open_all():
+        if uow[AccountRepository].get(PROOF_ACCOUNT) is None:
+            uow[AccountRepository].add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        for proof in uow[ProofRepository].open_all():
             with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
-                known = uow.clusters.by_key(PROOF_ACCOUNT, proof.proof_id)
+                known = uow[ClusterRepository].by_key(PROOF_ACCOUNT, proof.proof_id)
                 if known is not None:
                     self._clusters.life.end(uow, known[0], RESTARTED, "master")
                 self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
@@ -225,37 +201,36 @@ class ProofService:
 
     # --- one host --------------------------------------------------------------------------------------------------
 
-    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> "_Walk | str":
+    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> "Walk | str":
         """Write down that it begins; or why it cannot."""
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         if host is None:
             return "there is no such host"
-        slots = uow.slots.of_host(host_id)
+        slots = uow[SlotRepository].of_host(host_id)
         hindrance = schedule.hindrance(host, slots, uow.now_wall_ns)
-        ways = self._ways()
-        if hindrance is not None or ways is None:
-            return hindrance or "there is no link to hosts yet"
-        if any(one.ended_at_ns is None for one in uow.proofs.of_host(host_id, 1)):
+        if hindrance is not None:
+            return hindrance
+        if any(one.ended_at_ns is None for one in uow[ProofRepository].of_host(host_id, 1)):
             return "it is being proved already"
         self._market.keep_funded(uow, PROOF_ACCOUNT)
         tries = (host.proof_tries or 0) + 1
         due_ns = uow.now_wall_ns + back_off_ns(tries)
         host = self._fleet.hosts.save(uow, replace(host, proof_tries=tries, proof_due_ns=due_ns))
         proof = Proof(uow.mint("proof"), host_id, uow.now_wall_ns, actor)
-        uow.proofs.add(proof)
+        uow[ProofRepository].add(proof)
         uow.audit(actor, OPERATION, host_id, "it was due" if actor == "master" else "it was asked for")
         uow.event("host.proving", (host_id,), f"{host.name} is rented for a moment to try it", actor=actor)
         wanted, kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
         measured = partial(self._measured, host_id)
         rental = Rental(
-            *(self._clock, self._clusters, self._market, ways, host, wanted, schedule.cards_wanted(host, slots)),
+            *(self._clock, self._clusters, self._market, self._ways, host, wanted, schedule.cards_wanted(host, slots)),
             *(kind, self._chance(), measured),
         )
-        return _Walk(proof, rental)
+        return Walk(proof, rental)
 
     async def _measured(self, host_id: HostId) -> Host:
         """A host with its line, measured by two relays where two serve, as far as that came in time."""
-        serving, began_ns = self._fleet.ports.relays(), self._clock.monotonic_ns()
+        serving, began_ns = self._fleet.relays.serving(), self._clock.monotonic_ns()
         is_asked = False
         while True:
             host = await self._store.read(lambda uow: self._fleet.hosts.load(uow, host_id))
@@ -272,12 +247,12 @@ class ProofService:
                 is_asked = True
             await self._clock.sleep_ns(MEASURED_LOOK_NS)
 
-    def _launch(self, walk: _Walk) -> None:
+    def _launch(self, walk: Walk) -> None:
         assert self._group is not None, "looked at before it began"
         self._walks[walk.proof.host_id] = walk
         self._group.create_task(self._walk(walk), name=f"prove {walk.proof.host_id}")
 
-    async def _walk(self, walk: _Walk) -> None:
+    async def _walk(self, walk: Walk) -> None:
         try:
             unfinished = await self._rented(walk)
             await self._keep(walk, unfinished or walk.rental.unfinished)
@@ -289,7 +264,7 @@ class ProofService:
             if self._walks.get(walk.proof.host_id) is walk:  # its row has ended: the next one may have begun
                 del self._walks[walk.proof.host_id]
 
-    async def _break_off(self, walk: _Walk) -> None:
+    async def _break_off(self, walk: Walk) -> None:
         """Its row ends, so that the host can be tried again: nothing was found out."""
         with ends_alone("proof_end", host_id=walk.proof.host_id):
             await self._store.write(
@@ -298,7 +273,7 @@ class ProofService:
             )
             await self._fleet.refresh()
 
-    async def _rented(self, walk: _Walk) -> str:
+    async def _rented(self, walk: Walk) -> str:
         """Rent it and give it back; why that was not finished, or nothing."""
         rental, unfinished = walk.rental, ""
         try:
@@ -321,7 +296,7 @@ class ProofService:
             unfinished = unfinished or FAILED
         return unfinished
 
-    async def _keep(self, walk: _Walk, unfinished: str) -> None:
+    async def _keep(self, walk: Walk, unfinished: str) -> None:
         proof = replace(walk.proof, cluster_id=walk.rental.cluster_id, steps=tuple(walk.rental.steps))
         figures = () if unfinished else walk.rental.benchmarks
         chance = self._chance()
@@ -348,17 +323,17 @@ class ProofService:
         chance: int,
     ) -> None:
         """figures: of its cards, to be graded by from now on."""
-        host = uow.hosts.get(proof.host_id)
+        host = uow[HostRepository].get(proof.host_id)
         if host is None:
             return
         for figure in figures:
-            uow.benchmarks.add(host.host_id, proof.proof_id, figure)
+            uow[BenchmarkRepository].add(host.host_id, proof.proof_id, figure)
         if figures:
             host = self._fleet.hosts.grade(uow, host)
         outcome = words.verdict(proof.steps, unfinished)
         suggested = self._market.suggested(host.tier) if host.tier else None
         text = words.sentence(host, proof.steps, unfinished, suggested)
-        uow.proofs.save(replace(proof, ended_at_ns=uow.now_wall_ns, outcome=outcome, words=text))
+        uow[ProofRepository].save(replace(proof, ended_at_ns=uow.now_wall_ns, outcome=outcome, words=text))
         is_told = outcome is not ProofOutcome.UNFINISHED
         due_ns = schedule.next_due_ns(outcome, host.proof_tries or 1, gave_way, chance, uow.now_wall_ns)
         after = replace(
@@ -379,18 +354,13 @@ class ProofService:
         return int.from_bytes(self._rng.random_bytes(8), "big")
 
 
-def _hold_any(uow: UnitOfWork, hosts: Sequence[HostId]) -> bool:
-    """Whether proofs hold slots of these hosts, those that have ended by their rows among them."""
-    return any(one.host_id in hosts for one in uow.workloads.held_of(PROOF_ACCOUNT))
-
-
 def _left(uow: UnitOfWork) -> list[Cluster]:
     """What is meant to run for proofs whose rows have ended: the row of one that is under way is open until its walk
     has ended what it rented, as far as it could."""
-    held = {one.cluster_id for one in uow.workloads.held_of(PROOF_ACCOUNT)}
+    held = {one.cluster_id for one in uow[WorkloadRepository].held_of(PROOF_ACCOUNT)}
     if not held:
         return []
-    walked = (uow.clusters.by_key(PROOF_ACCOUNT, one.proof_id) for one in uow.proofs.open_all())
+    walked = (uow[ClusterRepository].by_key(PROOF_ACCOUNT, one.proof_id) for one in uow[ProofRepository].open_all())
     held -= {known[0].cluster_id for known in walked if known is not None}
-    found = (uow.clusters.get(cluster_id) for cluster_id in sorted(held))
+    found = (uow[ClusterRepository].get(cluster_id) for cluster_id in sorted(held))
     return [one for one in found if one is not None and one.phase in HOLDING]

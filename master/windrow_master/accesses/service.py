@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection, Mapping
 
 from windrow_master.accesses.model import Drained, refusal
+from windrow_master.accesses.repository import DrainRepository
 from windrow_master.identity.model import MemberRole, Standing
+from windrow_master.identity.repository import MemberRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NotFound
@@ -15,12 +17,14 @@ class AccessService:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._drained: dict[str, Drained] = {}
-        self.on_change: Callable[[AccessId], None] = lambda access_id: None
+        self._drained: dict[str, Drained] = {
+            row.access_id: row for row in store.read_now(lambda uow: uow[DrainRepository].list_all())
+        }
+        self._listeners: list[Callable[[AccessId], None]] = []
 
-    def start(self) -> None:
-        """Read what was decided before; call once, before any Access is served."""
-        self._drained = {row.access_id: row for row in self._store.read_now(lambda uow: uow.drains.list_all())}
+    def on_change(self, listener: Callable[[AccessId], None]) -> None:
+        """Call `listener` on the loop whenever an Access was drained or serves again."""
+        self._listeners.append(listener)
 
     def is_drained(self, access_id: str) -> bool:
         """Whether people took this Access out of service."""
@@ -35,7 +39,7 @@ class AccessService:
         """The ids of Accesses in good standing whose certificate still holds: they are there, or may come back."""
 
         def read(uow: UnitOfWork) -> frozenset[str]:
-            members = uow.members.list(MemberRole.ACCESS)
+            members = uow[MemberRepository].list(MemberRole.ACCESS)
             return frozenset(
                 one.id for one in members if one.standing is Standing.GOOD and one.not_after_ns > uow.now_wall_ns
             )
@@ -50,14 +54,14 @@ class AccessService:
 
         def decide(uow: UnitOfWork) -> None:
             access_id = wanted.access_id
-            rows = {row.access_id: row for row in uow.drains.list_all()}
+            rows = {row.access_id: row for row in uow[DrainRepository].list_all()}
             if access_id in rows:
                 return
             refused = refusal(access_id, able, rows)
             if refused is not None:
                 raise refused
             row = Drained(access_id, wanted.region, wanted.address, uow.now_wall_ns, wanted.actor, wanted.reason)
-            uow.drains.add(row)
+            uow[DrainRepository].add(row)
             uow.audit(wanted.actor, "access.drain", access_id, wanted.reason, {"region": wanted.region})
             why = f": {wanted.reason}" if wanted.reason else ""
             text = f"{_name(access_id, wanted.region)} is draining: its agents go to other Accesses{why}"
@@ -70,11 +74,11 @@ class AccessService:
         """Let a drained Access serve again; one that is not drained stays as it is."""
 
         def decide(uow: UnitOfWork) -> None:
-            rows = {row.access_id: row for row in uow.drains.list_all()}
+            rows = {row.access_id: row for row in uow[DrainRepository].list_all()}
             row = rows.get(access_id)
             if row is None:
                 return
-            uow.drains.remove(access_id)
+            uow[DrainRepository].remove(access_id)
             uow.audit(actor, "access.resume", access_id, reason, {"region": row.region})
             why = f": {reason}" if reason else ""
             text = f"{_name(access_id, row.region)} takes agents again{why}"
@@ -88,7 +92,8 @@ class AccessService:
             self._drained.pop(access_id, None)
         else:
             self._drained[access_id] = row
-        self.on_change(access_id)
+        for listener in self._listeners:
+            listener(access_id)
 
 
 def no_access(access_id: str) -> NotFound:

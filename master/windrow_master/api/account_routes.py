@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import Header, Request
 from pydantic import Field
 
-from windrow_master.accounts import AccountService, AccountView, MadeLink
+from windrow_master.accounts import AccountView, MadeLink
 from windrow_master.api import answers
 from windrow_master.api.answers import Out, Read, Time
 from windrow_master.api.auth import Reach, Repeat
@@ -16,7 +16,6 @@ from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import AccountState, Role
-from windrow_proto.errors import Unavailable
 from windrow_proto.units import time_text
 
 route = Routes("accounts")
@@ -53,13 +52,6 @@ class LinkBody(Body):
     secret: Annotated[str, Field(max_length=200)]
 
 
-def accounts_of(services: Services) -> AccountService:
-    """The accounts; Unavailable while the Master starts."""
-    if services.accounts is None:
-        raise Unavailable("This Master has no accounts yet; it is starting.")
-    return services.accounts
-
-
 class PersonOut(Out):
     """An account, whether it may do anything, and what it can spend."""
 
@@ -90,21 +82,21 @@ class LinkRedeemedOut(Out):
 @route.get("/accounts", may=Permission.ACCOUNTS_READ, answer=answers.Page[PersonOut])
 async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """All accounts, the oldest first, with what each can spend."""
-    found = await accounts_of(services).list(read_cursor(cursor), limit + 1)
+    found = await services.accounts.list(read_cursor(cursor), limit + 1)
     return page(found, limit, PersonOut.of, lambda view: view.account.id)
 
 
 @route.post("/accounts", may=Permission.ACCOUNTS, repeat=Repeat.ALWAYS, status_code=201, answer=PersonMadeOut)
 async def add_account(request: Request, services: Serving, principal: Asking, body: AccountBody) -> Any:
     """A new account, and the link by which its person signs in: shown this once, good for three days, works once."""
-    made = await accounts_of(services).add(principal, body.name, frozenset(body.roles), money_of("credit", body.credit))
+    made = await services.accounts.add(principal, body.name, frozenset(body.roles), money_of("credit", body.credit))
     return _made_json(request, services, *made)
 
 
 @route.get("/accounts/{account_id}", may=Permission.ACCOUNTS_READ, reach=Reach.ALL, answer=PersonOut)
 async def account(services: Serving, account_id: str) -> Any:
     """One account, by its id or name."""
-    return PersonOut.of(await accounts_of(services).get(account_id))
+    return PersonOut.of(await services.accounts.get(account_id))
 
 
 @route.post(
@@ -123,7 +115,7 @@ async def credit_account(
 ) -> Any:
     """Grant test credits; with an Idempotency-Key once, however often it is asked for."""
     amount = money_of("amount", body.amount)
-    return PersonOut.of(await accounts_of(services).credit(principal, account_id, amount, idempotency_key))
+    return PersonOut.of(await services.accounts.credit(principal, account_id, amount, idempotency_key))
 
 
 @route.post(
@@ -136,25 +128,25 @@ async def credit_account(
 )
 async def new_link(request: Request, services: Serving, principal: Asking, account_id: str) -> Any:
     """Another sign-in link for an account; those before it open nothing any more."""
-    return _made_json(request, services, *await accounts_of(services).new_link(principal, account_id))
+    return _made_json(request, services, *await services.accounts.new_link(principal, account_id))
 
 
 @route.post("/accounts/{account_id}/suspend", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=PersonOut)
 async def suspend_account(services: Serving, principal: Asking, account_id: str, body: SuspendBody) -> Any:
     """Stop an account: its tokens and links end, its clusters and jobs end, its hosts take nothing new."""
-    return PersonOut.of(await accounts_of(services).suspend(principal, account_id, body.reason))
+    return PersonOut.of(await services.accounts.suspend(principal, account_id, body.reason))
 
 
 @route.post("/accounts/{account_id}/resume", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=PersonOut)
 async def resume_account(services: Serving, principal: Asking, account_id: str) -> Any:
     """Let a suspended account sign in again."""
-    return PersonOut.of(await accounts_of(services).resume(principal, account_id))
+    return PersonOut.of(await services.accounts.resume(principal, account_id))
 
 
 @route.post("/sign-in", may=Permission.NOBODY, signs_in=True, status_code=201, answer=LinkRedeemedOut)
 async def redeem_link(services: Serving, body: LinkBody) -> Any:
     """A token of the account that a sign-in link opens; the link works once. Browsers go on with `POST /session`."""
-    account, token, text = await accounts_of(services).redeem(body.secret)
+    account, token, text = await services.accounts.redeem(body.secret)
     return {
         "account": {"id": account.id, "name": account.name},
         "roles": sorted(token.roles),

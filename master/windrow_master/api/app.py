@@ -8,12 +8,11 @@ from starlette.types import ASGIApp
 
 from windrow_master.api import cluster_routes, console, health, metrics, problems
 from windrow_master.api.deps import Services
-from windrow_master.api.event_tail import EventTail
 from windrow_master.api.health import bus_figures
 from windrow_master.api.middleware import Edge
 from windrow_master.api.own_names import OwnNames
 from windrow_master.api.paging import LEFT_OUT, Json
-from windrow_master.api.rate_limits import Limited
+from windrow_master.api.rate_limits import Limited, Limits
 from windrow_master.api.routers import ROUTES, declared
 
 TITLE = "Windrow"
@@ -39,11 +38,15 @@ def build_api() -> FastAPI:
 
 
 def build_app(
-    services: Services, static: Path = console.STATIC, *, is_writer: bool = True, names: OwnNames | None = None
+    services: Services,
+    static: Path = console.STATIC,
+    *,
+    names: OwnNames | None = None,
+    limits: Limits | None = None,
 ) -> ASGIApp:
-    """The application, ready to serve; events are told to its streams while `services.tail` runs.
+    """The application, ready to serve; events are told to its streams while an EventTail of the services runs.
 
-    is_writer: whether this process commits through `services.store`, or only reads what another one commits.
+    limits: how often anybody may ask; None: as often as they like.
     names: under which it answers; a server always gives them. None: any, for an application without a server.
     """
     app = build_api()
@@ -53,9 +56,8 @@ def build_app(
     app.state.registry = registry
     app.state.static = static
 
-    services.tail = EventTail(services.store, services.bus, services.broadcaster, is_writer=is_writer)
     cluster_routes.attach(services)
-    limited = Limited(app, services.bus, services.limits, declared())
+    limited = Limited(app, services.bus, limits, declared())
     services.health.figures.append(lambda: bus_figures(services.bus, limited.refused))
     said = "Items that a list could not show"
     services.health.figures.append(lambda: [("list_items_left_out_total", said, float(LEFT_OUT.count), {})])

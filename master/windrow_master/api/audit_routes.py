@@ -11,8 +11,9 @@ from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page, read_number
 from windrow_master.api.route import Routes
-from windrow_master.audit.model import Head, Wanted
+from windrow_master.audit.model import Head
 from windrow_master.identity.decide import Permission
+from windrow_master.store.model import AuditQuery
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import parse_time
 
@@ -75,7 +76,7 @@ async def audit(
     """Who did what to which subject and why, the latest first. `action` may be a beginning: `host.`."""
     before = read_number(cursor)
     word = action.removesuffix("*") if action is not None else None
-    wanted = Wanted(subject, actor, word or None, _moment("since", since), _moment("until", until))
+    wanted = AuditQuery(subject, actor, word or None, _moment("since", since), _moment("until", until))
     found = await services.audit.list(wanted, before, limit + 1)
     return page(found, limit, AuditOut.of, lambda entry: str(entry.number))
 

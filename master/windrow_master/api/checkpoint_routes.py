@@ -8,11 +8,9 @@ from pydantic import Field
 from windrow_master.api.answers import Out, Page, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
-from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
-from windrow_master.storage.transfer import CheckpointService
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 
 route = Routes("checkpoints")
@@ -67,14 +65,14 @@ async def checkpoints(
     cursor: Annotated[str | None, Query(max_length=400)] = None,
 ) -> Any:
     """The checkpoints that exist, the newest first: there are never more than a page."""
-    found = await _mover(services).list_cluster(principal, ClusterId(cluster_id))
+    found = await services.checkpoints.list_cluster(principal, ClusterId(cluster_id))
     return {"items": [CheckpointOut.of(one) for one in found[:limit]], "next_cursor": None}
 
 
 @route.post("/clusters/{cluster_id}/checkpoints", may=Permission.RENT, reach=Reach.OWN, answer=SavedOut)
 async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save the newest whole checkpoint of running work; the answer comes when it exists."""
-    saved = await _mover(services).save_cluster(principal, ClusterId(cluster_id))
+    saved = await services.checkpoints.save_cluster(principal, ClusterId(cluster_id))
     return {"checkpoint": None if saved is None else CheckpointOut.of(saved)}
 
 
@@ -86,11 +84,5 @@ async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str)
 )
 async def restore_checkpoint(services: Serving, principal: Asking, cluster_id: str, body: RestoreBody) -> Any:
     """Put the newest whole checkpoint of the cluster `source` into CKPT_DIR of this one's work."""
-    outcome = await _mover(services).restore_cluster(principal, ClusterId(cluster_id), ClusterId(body.source))
+    outcome = await services.checkpoints.restore_cluster(principal, ClusterId(cluster_id), ClusterId(body.source))
     return RestoredOut.of(outcome)
-
-
-def _mover(services: Services) -> CheckpointService:
-    if services.checkpoints is None:
-        raise Unavailable("This Master has no link to hosts.")
-    return services.checkpoints

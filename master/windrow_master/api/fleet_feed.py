@@ -19,6 +19,7 @@ from windrow_master.fleet.model import AdminState
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
+from windrow_master.market.repository import AskRepository
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
@@ -107,7 +108,7 @@ class FleetFeed:
         """The prices, at most five seconds old."""
         now_ns = self._clock.monotonic_ns()
         if self._book is None or now_ns - self._book_ns >= PRICES_KEPT_NS:
-            asks = await self._store.read(lambda uow: tuple(uow.asks.list_all()))
+            asks = await self._store.read(lambda uow: tuple(uow[AskRepository].list_all()))
             self._book_ns = now_ns
             if self._book is None or asks != self._asks:
                 self._asks, self._book = asks, PriceBook(asks)

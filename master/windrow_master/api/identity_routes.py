@@ -27,7 +27,7 @@ from windrow_master.identity.model import (
 )
 from windrow_proto.errors import InvalidInput, Unauthenticated
 from windrow_proto.ids import TokenId
-from windrow_proto.units import CURRENCY_TEST, SECOND, time_text
+from windrow_proto.units import CURRENCY_TEST, SECOND, money_text, time_text
 
 route = Routes("identity")
 
@@ -194,13 +194,14 @@ class MemberOut(Out):
 @route.get("/me", may=Permission.SIGNED_IN, answer=MeOut)
 async def me(services: Serving, principal: Asking) -> Any:
     """Who asks, the balance, and which Master this is."""
+    balance = await services.market.balance_now(principal.account_id)
     ends = time_text(principal.expires_at_ns)
     return {
         "account": {"id": principal.account_id, "name": principal.account_name},
         "roles": sorted(principal.roles),
         "token": {"id": principal.token_id, "name": principal.token_name, "expires_at": ends},
         "session": None if principal.session_id is None else {"id": principal.session_id, "expires_at": ends},
-        "balance": await services.balance(principal.account_id),
+        "balance": {"amount": money_text(balance), "currency": CURRENCY_TEST},
         "master": {"version": services.version, "epoch": services.store.epoch, "currency_is_test": True},
     }
 

@@ -20,7 +20,7 @@ from windrow_master.api.bodies import (
     nanoseconds_of,
 )
 from windrow_master.api.cluster_routes import PlanOut
-from windrow_master.api.deps import Asking, Services, Serving, announced
+from windrow_master.api.deps import Asking, Serving, announced
 from windrow_master.api.paging import (
     Cursor,
     Limit,
@@ -37,8 +37,8 @@ from windrow_master.identity.decide import Permission
 from windrow_master.jobs import gpu_impact
 from windrow_master.jobs.gpu_impact import CardImpact, Spans
 from windrow_master.jobs.model import Attempt, JobId, JobRequest
-from windrow_master.jobs.service import JobService, JobView
-from windrow_proto.errors import InvalidInput, Unavailable
+from windrow_master.jobs.service import JobView
+from windrow_proto.errors import InvalidInput
 from windrow_proto.metrics import BY_NAME
 from windrow_proto.units import SECOND, Bytes, moment_ns, money_text
 from windrow_proto.volumes import MOUNTS_MAX, parse_mount
@@ -135,13 +135,6 @@ def _ns(at: datetime) -> int:
         return moment_ns(at)
     except ValueError as error:
         raise InvalidInput(f"deadline: {error}.") from None
-
-
-def jobs_of(services: Services) -> JobService:
-    """The jobs."""
-    if services.jobs is None:
-        raise Unavailable("This Master takes no jobs.")
-    return services.jobs
 
 
 class AttemptOut(Out):
@@ -278,7 +271,7 @@ class ImpactOut(Out):
 @route.post("/jobs/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_job(services: Serving, principal: Asking, body: JobBody) -> Any:
     """Where its first attempt would run now and what that costs per hour, or why nowhere. Changes nothing."""
-    return PlanOut.of(await jobs_of(services).plan(principal, body.parsed()))
+    return PlanOut.of(await services.jobs.plan(principal, body.parsed()))
 
 
 @route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, answer=JobsOut)
@@ -290,21 +283,21 @@ async def submit_job(
 ) -> Any:
     """Take a job, or all of an array. It waits for a place, runs, leaves its log and files here, and lets go."""
     login = None if body.registry_login is None else body.registry_login.parsed()
-    found = await jobs_of(services).submit(principal, body.parsed(), idempotency_key, login=login)
+    found = await services.jobs.submit(principal, body.parsed(), idempotency_key, login=login)
     return {"jobs": [job_json(view) for view in found]}
 
 
 @route.get("/jobs", may=Permission.RENT_READ, answer=answers.Page[JobOut])
 async def jobs(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Jobs of the account (operators and auditors: of all), the latest first."""
-    found = await jobs_of(services).list(principal, read_cursor(cursor) or None, limit + 1)
+    found = await services.jobs.list(principal, read_cursor(cursor) or None, limit + 1)
     return page(found, limit, job_json, lambda view: view.job.job_id)
 
 
 @route.get("/jobs/{job_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=JobOut)
 async def job(request: Request, services: Serving, principal: Asking, job_id: str) -> Response:
     """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
-    view = await jobs_of(services).get(principal, JobId(job_id))
+    view = await services.jobs.get(principal, JobId(job_id))
     return tagged(request, job_json(view), f"{view.job.version}-{view.cost}")
 
 
@@ -319,7 +312,7 @@ async def job(request: Request, services: Serving, principal: Asking, job_id: st
 async def put_job_files(request: Request, services: Serving, principal: Asking, job_id: str) -> Any:
     """Keep the folder, a tar stream, of a job that waits for it, and of all of its array."""
     body, size_bytes = request.stream(), announced(request)
-    return {"bytes": await jobs_of(services).put_folder(principal, JobId(job_id), body, size_bytes)}
+    return {"bytes": await services.jobs.put_folder(principal, JobId(job_id), body, size_bytes)}
 
 
 @route.get(
@@ -340,7 +333,7 @@ async def job_logs(
 ) -> Response:
     """The log of an attempt, by default the last one; with `follow` of all, as it is written, until the job ends.
     offset: bytes of that answer to leave out, for who goes on reading."""
-    service, text = jobs_of(services), "text/plain; charset=utf-8"
+    service, text = services.jobs, "text/plain; charset=utf-8"
     pieces: AsyncIterator[bytes]
     if follow:
         pieces = await service.follow(principal, JobId(job_id))
@@ -375,7 +368,7 @@ async def job_artefacts(
     """The files that an attempt changed, by default the last one, as a tar stream. offset: bytes of it to leave out,
     for who was cut off."""
     pieces: AsyncIterator[bytes]
-    pieces, found = await jobs_of(services).artefacts(principal, JobId(job_id), attempt, offset)
+    pieces, found = await services.jobs.artefacts(principal, JobId(job_id), attempt, offset)
     headers = {
         "Content-Length": str(max(0, (found.files_bytes or 0) - offset)),
         "X-Files-Truncated": "true" if found.files_truncated else "false",
@@ -390,7 +383,7 @@ async def job_artefacts(
 async def job_impact(services: Serving, principal: Asking, job_id: str, attempt: WhichAttempt = None) -> Any:
     """What an attempt, by default the last one, did to each GPU that it had: use, memory, power and throttling in the
     minute before, during and in the minute after it, as history has them."""
-    number, tried, workloads = await jobs_of(services).placed(principal, JobId(job_id), attempt)
+    number, tried, workloads = await services.jobs.placed(principal, JobId(job_id), attempt)
     cards = gpu_impact.cards_of(workloads)
     if tried is None or not cards:
         return impact_json(number, tried, None, ())
@@ -402,7 +395,7 @@ async def job_impact(services: Serving, principal: Asking, job_id: str, attempt:
 @route.post("/jobs/{job_id}/cancel", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, answer=JobOut)
 async def cancel_job(services: Serving, principal: Asking, job_id: str) -> Any:
     """End it; safe to repeat, and what has ended stays as it is. What it wrote is brought in first."""
-    return job_json(await jobs_of(services).cancel(principal, JobId(job_id)))
+    return job_json(await services.jobs.cancel(principal, JobId(job_id)))
 
 
 @route.post(
@@ -422,7 +415,7 @@ async def rerun_job(
 ) -> Any:
     """The same once more, with the folder that was sent then."""
     env = body.env if body is not None else {}
-    return job_json(await jobs_of(services).rerun(principal, JobId(job_id), idempotency_key, env))
+    return job_json(await services.jobs.rerun(principal, JobId(job_id), idempotency_key, env))
 
 
 def job_json(view: JobView) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import account_of
+from windrow_master.market.repository import LedgerRepository
 from windrow_proto.units import CURRENCY_TEST, DAY, Microcents, money_text, time_text
 
 route = Routes("overview")
@@ -122,7 +123,9 @@ async def _revenue(services: Services, principal: Principal, sees_all: bool) -> 
     async with turn:  # two that fold the same rows would count them twice
         now_ns = services.clock.wall_ns()
         since_ns = (now_ns // DAY - overview.DAYS + 1) * DAY
-        number, sums = await services.store.read(lambda uow: uow.ledger.earned_after(earnings.number, since_ns))
+        number, sums = await services.store.read(
+            lambda uow: uow[LedgerRepository].earned_after(earnings.number, since_ns)
+        )
         earnings.fold(number, sums, now_ns)
         days = earnings.days(None if sees_all else account_of(principal.account_id), now_ns)
     return {

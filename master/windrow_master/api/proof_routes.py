@@ -12,8 +12,8 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import accepted
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.identity.decide import Permission
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND
 
@@ -74,8 +74,8 @@ async def proof(services: Serving, host_id: str) -> Any:
     """How far a host has come from the download to the listing, and its newest test rentals step by step."""
     entry = services.fleet.entry(HostId(host_id))
     host, slots = entry.host, entry.slots
-    found = () if services.proofs is None else await services.proofs.of_host(host.host_id)
-    latest = await services.store.read(lambda uow: uow.verifications.latest(host.host_id))
+    found = await services.proofs.of_host(host.host_id)
+    latest = await services.store.read(lambda uow: uow[VerificationRepository].latest(host.host_id))
     now_ns = services.clock.wall_ns()
     return {
         "host_id": host.host_id,
@@ -95,7 +95,5 @@ async def proof(services: Serving, host_id: str) -> Any:
 async def prove(services: Serving, principal: Asking, host_id: str) -> Response:
     """Rent it now as a renter would; the operation ends with the result."""
     owned = own_host(services, principal, host_id)
-    if services.proofs is None:
-        raise Unavailable("This Master proves no hosts.", subject=owned)
     operation = await services.proofs.ask(owned, principal.account_id, principal.actor)
     return accepted(operation, {"host_id": owned})

@@ -12,9 +12,9 @@ from windrow_master.api.paging import accepted
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host
 from windrow_master.fleet.model import Verification
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.identity.decide import Permission
 from windrow_master.verification import schedule
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND, time_text
 
@@ -120,7 +120,10 @@ async def verification(services: Serving, host_id: str) -> Any:
     """How a host's verification stands, in words, the newest challenge of each card with its evidence, earlier ones."""
     host = services.fleet.entry(HostId(host_id)).host
     latest, past = await services.store.read(
-        lambda uow: (uow.verifications.latest(host.host_id), uow.verifications.of_host(host.host_id))
+        lambda uow: (
+            uow[VerificationRepository].latest(host.host_id),
+            uow[VerificationRepository].of_host(host.host_id),
+        )
     )
     return {
         "host_id": host.host_id,
@@ -143,8 +146,6 @@ async def verification(services: Serving, host_id: str) -> Any:
 async def verify(services: Serving, principal: Asking, host_id: str) -> Response:
     """Challenge every free GPU of it now; the operation ends with the verdict."""
     owned = own_host(services, principal, host_id)
-    if services.verification is None:
-        raise Unavailable("This Master verifies no hosts.", subject=owned)
     operation = await services.verification.ask(owned, principal.account_id, principal.actor)
     return accepted(operation, {"host_id": owned})
 

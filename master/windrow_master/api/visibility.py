@@ -9,10 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from windrow_master.api.services import Services
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.fleet.model import CommandRow
+from windrow_master.fleet.repository import CommandRepository, HostRepository
 from windrow_master.identity.model import Principal, Role
+from windrow_master.identity.repository import JoinTokenRepository, TokenRepository
 from windrow_master.jobs.model import JobId
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import RentalId
+from windrow_master.market.repository import RentalRepository
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NotFound
@@ -41,7 +46,7 @@ def sees_subject(uow: UnitOfWork, principal: Principal, subject: str) -> bool:
     if oversees(principal) or kind not in PRIVATE:
         return True
     if kind == "command":
-        command = uow.commands.get(CommandId(subject))
+        command = uow[CommandRepository].get(CommandId(subject))
         return command is not None and sees_command(uow, principal, command)
     return _owner(uow, kind, subject) == principal.account_id
 
@@ -51,22 +56,22 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
         case "account":
             return AccountId(subject)
         case "cluster":
-            cluster = uow.clusters.get(ClusterId(subject))
+            cluster = uow[ClusterRepository].get(ClusterId(subject))
             return cluster.account_id if cluster is not None else None
         case "workload":
-            workload = uow.workloads.get(WorkloadId(subject))
+            workload = uow[WorkloadRepository].get(WorkloadId(subject))
             return _owner(uow, "cluster", workload.cluster_id) if workload is not None else None
         case "job":
-            job = uow.jobs.get(JobId(subject))
+            job = uow[JobRepository].get(JobId(subject))
             return job.account_id if job is not None else None
         case "rental" | "receipt":
-            rental = uow.rentals.get(RentalId("rental_" + subject.partition("_")[2]))
+            rental = uow[RentalRepository].get(RentalId("rental_" + subject.partition("_")[2]))
             return rental.renter if rental is not None else None
         case "token":
-            token = uow.tokens.get(TokenId(subject))
+            token = uow[TokenRepository].get(TokenId(subject))
             return token.account_id if token is not None else None
         case "jointoken":
-            ticket = uow.join_tokens.get(TokenId(subject))
+            ticket = uow[JoinTokenRepository].get(TokenId(subject))
             return ticket.account_id if ticket is not None else None
         case "operation":
             operation = uow.operations.get(OperationId(subject))
@@ -76,7 +81,7 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
 
 
 def _owns_host(uow: UnitOfWork, principal: Principal, host_id: str) -> bool:
-    host = uow.hosts.get(HostId(host_id))
+    host = uow[HostRepository].get(HostId(host_id))
     return host is not None and host.owner_account == principal.account_id
 
 

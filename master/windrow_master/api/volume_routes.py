@@ -13,7 +13,6 @@ from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX, VOLUMES_MAX
 from windrow_master.storage.volumes import VolumeView
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 
 route = Routes("volumes")
@@ -112,7 +111,5 @@ async def delete_volume(services: Serving, principal: Asking, name: Name) -> Res
 )
 async def save_volumes(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save now what has changed in the volumes that this cluster writes; the answer comes when it is stored."""
-    if services.volume_course is None:
-        raise Unavailable("This Master has no link to hosts.")
     saved = await services.volume_course.save_now(principal, ClusterId(cluster_id))
     return {"volumes": [KeptVolumeOut.of(one) for one in saved]}

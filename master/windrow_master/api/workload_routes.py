@@ -16,16 +16,14 @@ from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
     Body,
 )
-from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Json
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
 from windrow_master.clusters.request import HOSTS_MAX
-from windrow_master.clusters.results import ResultService
 from windrow_master.identity.decide import Permission
 from windrow_master.network.nearest_access import LISTED_MAX, Wish
-from windrow_master.network.workload_io import WorkAccess
-from windrow_proto.errors import Unavailable, WindrowError
+from windrow_proto.errors import WindrowError
 from windrow_proto.ids import ClusterId
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.messages import ChannelClose, ChannelData
@@ -80,20 +78,6 @@ class FilesArrived(BaseModel):
 
     bytes: int
     files: int
-
-
-def inside_of(services: Services) -> WorkAccess:
-    """The way into workloads."""
-    if services.inside is None:
-        raise Unavailable("This Master has no link to hosts.")
-    return services.inside
-
-
-def results_of(services: Services) -> ResultService:
-    """Logs and files of work, while it is there and afterwards."""
-    if services.results is None:
-        raise Unavailable("This Master has no link to hosts.")
-    return services.results
 
 
 class TunnelAccessOut(Out):
@@ -152,7 +136,7 @@ async def logs(
 ) -> Response:
     """The log as the work wrote it, byte by byte; with `follow` as it is written, until the work ends. The log of work
     that has ended by itself is kept for 30 days."""
-    results = results_of(services)
+    results = services.results
     # Whatever the work prints is text to a browser and nothing else.
     safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     if follow:
@@ -174,7 +158,7 @@ async def execute(
     request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody, rank: Rank = 0
 ) -> Response:
     """Run one more command inside: lines of JSON with its output, the last one with its exit code or an error."""
-    pieces = await inside_of(services).execute(principal, ClusterId(cluster_id), tuple(body.argv), rank)
+    pieces = await services.inside.execute(principal, ClusterId(cluster_id), tuple(body.argv), rank)
 
     async def lines() -> AsyncGenerator[bytes]:
         async for part in pieces:
@@ -200,8 +184,6 @@ async def open_tunnel(
     the 101 end this TLS, shake hands with the host on the same connection (its certificate: `host_pem`, its name:
     `host_server_name`), and send `secret`. It goes by the host's Access, unless another is clearly nearer in sum by
     what both measured, or that one is in `without`: if the Access does not answer, ask once more without it."""
-    if services.tunnels is None:
-        raise Unavailable("This Master has no link to hosts.")
     is_allowed = partial(streaming.is_allowed, request)
     ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish())
     return Json(TunnelOut.of(ticket), 201, headers={"Cache-Control": "no-store"})
@@ -219,7 +201,7 @@ async def put_files(
     request: Request, services: Serving, principal: Asking, cluster_id: str, commit: bool = False
 ) -> Any:
     """Unpack a tar stream into the working folder; `commit=true` starts work that waits for its files."""
-    sent = await inside_of(services).send_files(principal, ClusterId(cluster_id), request.stream(), commit=commit)
+    sent = await services.inside.send_files(principal, ClusterId(cluster_id), request.stream(), commit=commit)
     return {"bytes": sent.size_bytes, "files": sent.files}
 
 
@@ -243,7 +225,7 @@ async def get_files(
     for the rest by `offset`: bytes of the stream to leave out, if the header X-Files-Version says the same in both
     answers; without it the folder may have changed. It is whole if it ends as a tar archive does. Of work that has
     ended by itself what changed is kept for 30 days, as far as the account's quota goes."""
-    pieces, version = await results_of(services).files(
+    pieces, version = await services.results.files(
         principal, ClusterId(cluster_id), changed_only=changed, rank=rank, offset=offset
     )
     headers = {"Cache-Control": "no-store"} | ({"X-Files-Version": version} if version else {})

@@ -1,6 +1,6 @@
-"""`windrow-master`: opens the rooms, serves people (HTTP, HTTPS) and Accesses (the trunk), and stops them in order.
+"""`windrow-master`: puts the Master together, serves people (HTTP, HTTPS) and Accesses (the trunk), and stops in order.
 
-stop: streams end ─▶ trunk and HTTP close ─▶ rooms' loops end ─▶ store drained, term ended, lock released
+stop: streams end ─▶ trunk and HTTP close ─▶ the services' loops end ─▶ store drained, term ended, lock released
 """
 
 import asyncio
@@ -19,13 +19,14 @@ from typing import Final
 import structlog
 
 from windrow_master.api.app import build_app
+from windrow_master.api.event_tail import EventTail
 from windrow_master.api.own_names import OwnNames
 from windrow_master.api.proxied import Proxied
 from windrow_master.api.rate_limits import Limits
 from windrow_master.api.services import Figure
 from windrow_master.app import logs, serving, standby, wiring
 from windrow_master.app.clock import SteadyClock
-from windrow_master.app.wiring import KeysUnusable, Rooms
+from windrow_master.app.wiring import KeysUnusable, Master, Reached, Settings
 from windrow_master.config import (
     HEALTH_PORT,
     HTTP_PORT,
@@ -36,6 +37,7 @@ from windrow_master.config import (
     default_data_dir,
     from_process,
 )
+from windrow_master.identity.authority import Authority
 from windrow_master.loops import again
 from windrow_master.onboarding.join_line import is_loopback
 from windrow_master.proxies import Network
@@ -57,7 +59,7 @@ from windrow_proto.disk import OsDisk
 from windrow_proto.endure import endure
 from windrow_proto.errors import Conflict, Fenced, StorageFailed, WindrowError
 from windrow_proto.link_grpc import serve_trunk
-from windrow_proto.ports import Clock
+from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import MIB, SECOND
 
 LOOPBACK: Final = "127.0.0.1"
@@ -112,7 +114,7 @@ def open_doors(config: Config, cli: serving.CliFile) -> Doors:
     return doors
 
 
-def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors) -> None:
+def write_cli(config: Config, opened: Master, cli: serving.CliFile, doors: Doors) -> None:
     """Tell the command line on this machine where the Master is, with a token of the first account."""
     record = cli.read()
     account = opened.identity.first_account()
@@ -123,7 +125,6 @@ def write_cli(config: Config, opened: Rooms, cli: serving.CliFile, doors: Doors)
         "trunk": doors.trunk_port,
         "health": serving.port_of(doors.health),
     }
-    opened.services.https_url = _https_url(config, doors)
     ca_path = config.data_dir / "identity" / "ca.pem"
     known = record.get("ports")
     cli.write(
@@ -155,36 +156,39 @@ def _in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def open_bus(config: Config, opened: Rooms) -> Bus:
+def open_bus(config: Config, https_url: str, store: Store, clock: Clock, rng: Rng, ca_sha256: str) -> Bus:
     """The bus to the other Masters of this market, or the one of this process."""
-    services = opened.services
-    name = f"master-{opened.store.epoch}-{services.rng.random_bytes(4).hex()}"
-    bus: Bus = MemoryBus(name, services.clock)
+    name = f"master-{store.epoch}-{rng.random_bytes(4).hex()}"
+    bus: Bus = MemoryBus(name, clock)
     if config.redis_url:
         # Loaded only where it is used: it takes a good part of what a Master needs to start.
         from windrow_master.store.bus_redis import RedisBus
 
-        bus = RedisBus(config.redis_url, name, services.clock, services.rng, opened.identity.ca_sha256[:16])
-    bus.announce({"role": "leader", "epoch": str(opened.store.epoch), "url": services.https_url})
+        bus = RedisBus(config.redis_url, name, clock, rng, ca_sha256[:16])
+    bus.announce({"role": "leader", "epoch": str(store.epoch), "url": https_url})
     return bus
 
 
-async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
+def reached_at(config: Config, doors: Doors, clock: Clock, authority: Authority) -> Reached:
+    """Where people and Accesses find this Master, with its certificate, which it issues itself."""
+    names = serving.own_names(config.listen, config.public, config.names)
+    tls = authority.issue_master(serving.tls_key(config.data_dir / "identity"), names, clock.wall_ns())
+    trunk = f"{_in_url(config.public)}:{doors.trunk_port}"
+    return Reached(tls, _https_url(config, doors), serving.pin_of(tls), (trunk,))
+
+
+async def serve(config: Config, opened: Master, doors: Doors) -> None:
     """Serve until a signal comes, then stop in order."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    opened.services.bus = open_bus(config, opened)
-    if config.supervisor_fd is not None:
-        opened.services.trials.supervisor = Line(config.supervisor_fd)
-    opened.services.limits = Limits() if config.rate_limits else None
-    names = serving.own_names(config.listen, config.public, config.names)
-    app = Proxied(build_app(opened.services, names=OwnNames(names)), config.trusted_proxies)
-    assert opened.services.tail is not None, "the application made it"
-    key = serving.tls_key(config.data_dir / "identity")
-    tls = opened.authority.issue_master(key, names, opened.services.clock.wall_ns())
-    opened.services.https_pin = serving.pin_of(tls)
+    services, tls = opened.services, opened.reached.tls
+    assert tls is not None, "main gave it"
+    names = OwnNames(serving.own_names(config.listen, config.public, config.names))
+    limits = Limits() if config.rate_limits else None
+    app = Proxied(build_app(services, names=names, limits=limits), config.trusted_proxies)
+    tail = EventTail(services.store, services.bus, services.broadcaster)
     tls_files = serving.write_tls(config.data_dir / "identity", tls)
     servers = _servers(app, doors, tls_files, config.trusted_proxies)
     opened.services.health.figures.append(partial(_connection_figures, servers))
@@ -192,7 +196,6 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     opened.fleet.start()
     if not is_loopback(opened.services.https_url):
         opened.services.wheelhouse.want()
-    opened.identity.hooks.trunk_addresses = lambda: (f"{_in_url(config.public)}:{doors.trunk_port}",)
     trunk = await serve_trunk(opened.hub, tls, f"{_in_url(config.listen)}:{doors.trunk_port}")
     async with asyncio.TaskGroup() as group:
         loops = (
@@ -203,7 +206,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
             opened.services.wheelhouse.run(),
             opened.services.packages.run(),
             opened.services.bus.run(),
-            opened.services.tail.run(),
+            tail.run(),
             opened.services.trials.run(),
             again(opened.clusters.tick, CLUSTERS_EVERY_NS, opened.services.clock, "clusters"),
             again(opened.audit.checkpoint, KEEPING_EVERY_NS, opened.services.clock, "audit"),
@@ -226,7 +229,7 @@ async def serve(config: Config, opened: Rooms, doors: Doors) -> None:
     await _end_well(config, opened)
 
 
-async def _end_well(config: Config, opened: Rooms) -> None:
+async def _end_well(config: Config, opened: Master) -> None:
     """Write what is left to write; raises what the store ended with."""
     if opened.store.problem is not None:
         raise _ended(config, opened.store)
@@ -258,7 +261,7 @@ def _connection_figures(servers: Mapping[str, serving.HttpServer]) -> Iterable[F
     return [figure for name, server in servers.items() for figure in server.figures(name)]
 
 
-async def _until_unfit(opened: Rooms, stop: asyncio.Event) -> None:
+async def _until_unfit(opened: Master, stop: asyncio.Event) -> None:
     """Stop this Master when it may write no more, overtaken or on a failed disk: what it says is old from then on."""
     while opened.store.problem is None:
         await opened.services.clock.sleep_ns(UNFIT_EVERY_NS)
@@ -304,9 +307,6 @@ def run(config: Config, crashes: Crashes) -> None:
                 return
             opened.services.health.figures.append(partial(logs.figures, crashes))
             opened.services.health.conditions.append(partial(logs.conditions, crashes))
-            opened.fleet.measures.cap_bytes = config.measure_mib * MIB
-            if opened.services.proofs is not None:
-                opened.services.proofs.is_automatic = config.proofs
             try:
                 write_cli(config, opened, cli, doors)
                 asyncio.run(serve(config, opened, doors))
@@ -339,35 +339,28 @@ def room_of(config: Config, clock: Clock) -> Room:
     return Room(OsDisk(), one_of_each_disk(folders), clock)
 
 
-def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: DirectoryLock | None) -> Rooms | None:
-    """The rooms, once this Master may lead; None when it is told to stop before that."""
+def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: DirectoryLock | None) -> Master | None:
+    """This Master, once it may lead; None when it is told to stop before that."""
+    https_url = _https_url(config, doors)
+    settings = Settings(
+        reached_at=partial(reached_at, config, doors, clock),
+        make_bus=partial(open_bus, config, https_url),
+        history=config.history,
+        artefacts=config.artefacts,
+        keeping=config.keeping,
+        room=room,
+        acceptance_tests=config.proofs,
+        measure_cap_bytes=config.measure_mib * MIB,
+        supervisor=None if config.supervisor_fd is None else Line(config.supervisor_fd),
+    )
     if not config.is_shared:
-        return wiring.build(
-            config.data_dir,
-            clock,
-            SystemRng(),
-            database=config.database,
-            history=config.history,
-            artefacts=config.artefacts,
-            keeping=config.keeping,
-            room=room,
-            lock=lock,
-        )
+        return wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database, lock=lock)
     while True:
         claim = asyncio.run(stand_by(config, doors))
         if claim is None:
             return None
         try:
-            return wiring.build(
-                config.data_dir,
-                clock,
-                SystemRng(),
-                claim=claim,
-                history=config.history,
-                artefacts=config.artefacts,
-                keeping=config.keeping,
-                room=room,
-            )
+            return wiring.build(config.data_dir, clock, SystemRng(), settings, claim=claim)
         except Conflict as error:
             log.info("seat_taken_by_another", error=str(error))
 

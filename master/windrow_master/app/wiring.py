@@ -1,15 +1,23 @@
-"""Wires the rooms of one Master to one another; knows who tells whom what, and does nothing else."""
+"""Puts one Master together: each service once, with what it needs; and who handles which message.
+
+`build` opens the store and makes a `_Parts`, where every service is made by the property of its name, the first time
+that another one needs it. What concerns a package above is a message (store/messages.py); `_register` says who
+handles it.
+"""
 
 import errno
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from windrow_master import __version__
 from windrow_master.acceptance.rental import Ways
 from windrow_master.acceptance.service import ProofService
+from windrow_master.acceptance.under_way import UnderWay
+from windrow_master.accesses.failover_test.model import Supervisor
 from windrow_master.accesses.failover_test.service import TrialService
 from windrow_master.accesses.service import AccessService
 from windrow_master.accounts import AccountService
@@ -18,35 +26,47 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.app import wiring_history
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
-from windrow_master.clusters.results import ResultService
+from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
-from windrow_master.fleet.model import HostFacts
-from windrow_master.fleet.ports import FleetPorts
+from windrow_master.fleet import messages as fleet_says
+from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
+from windrow_master.identity import messages as identity_says
 from windrow_master.identity.authority import Authority
-from windrow_master.identity.model import Member, MemberRole, Standing
+from windrow_master.identity.model import MemberRole, Standing
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.identity.service import IdentityService
+from windrow_master.jobs import answers as job_answers
+from windrow_master.jobs import retention as job_retention
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.service import JobService
+from windrow_master.link.accesses import Accesses
+from windrow_master.link.certificates import MarketIdentities
 from windrow_master.link.hub import LinkHub
+from windrow_master.link.routes import Routes
 from windrow_master.loops import GivenUp
 from windrow_master.market.service import MarketService
-from windrow_master.network.overlay import CordService
+from windrow_master.network.overlay import CordService, CordStates
 from windrow_master.network.reachability import SightService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import Keeping
 from windrow_master.records.service import RecordService
+from windrow_master.storage import messages as storage_says
+from windrow_master.storage import volume_attachments
 from windrow_master.storage.artefacts import ARTEFACTS_KEY, ArtefactService
+from windrow_master.storage.results import ResultService
 from windrow_master.storage.retention import RetentionService
 from windrow_master.storage.s3_store import S3Settings
 from windrow_master.storage.transfer import CheckpointService
 from windrow_master.storage.volume_sync import VolumeCourse
 from windrow_master.storage.volumes import VolumeService
-from windrow_master.store.bus import MemoryBus
+from windrow_master.store.bus import Bus, MemoryBus
 from windrow_master.store.disk_space import Room
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.executors import Executor, ThreadExecutor
@@ -61,30 +81,81 @@ from windrow_master.verification.scheduler import VerificationService
 from windrow_proto.ballast import ReservedDisk
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import InvalidInput, StorageFailed
-from windrow_proto.ids import AccountId, ClusterId, HostId
+from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.keys import ExchangeKey, TlsIdentity
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
-from windrow_proto.units import CURRENCY_TEST, money_text
 
 
 class KeysUnusable(StorageFailed):
     """A market's keys are missing or damaged: only a person helps."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where people and Accesses find this Master. tls: of its HTTPS. https_pin: `sha256//...` of its key."""
+
+    tls: TlsIdentity | None = None
+    https_url: str = ""
+    https_pin: str = ""
+    trunk_addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a Master is told. reached_at: given the market's keys. artefacts: where they are kept; None: in a folder of
+    the data directory. room: watches the disks; without it nothing is full until a write says so. acceptance_tests:
+    True: hosts are tested by themselves, False: when somebody asks, None: never. supervisor: of a development market.
+    """
+
+    reached_at: Callable[[Authority], Reached] = lambda authority: Reached()
+    make_bus: Callable[[Store, Clock, Rng, str], Bus] = lambda store, clock, rng, ca_sha256: MemoryBus("master", clock)
+    history: HistorySettings = field(default_factory=HistorySettings)
+    artefacts: S3Settings | None = None
+    keeping: Keeping = field(default_factory=Keeping)
+    room: Room | None = None
+    acceptance_tests: bool | None = None
+    measure_cap_bytes: int = MEASURE_CAP_BYTES
+    supervisor: Supervisor | None = None
+    exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
+    """A fresh one for each welcome of a host."""
+
+
 @dataclass(slots=True)
-class Rooms:
-    """One Master's rooms. `close` in the end, after the loop."""
+class Master:
+    """One Master, put together. `close` in the end, after the loop."""
 
     store: Store
     authority: Authority
-    identity: IdentityService
-    fleet: FleetService
-    market: MarketService
-    clusters: ClusterService
-    telemetry: TelemetryService
+    reached: Reached
     hub: LinkHub
     services: Services
     executors: tuple[Executor, ...]
+
+    @property
+    def identity(self) -> IdentityService:
+        """Accounts, tokens and members."""
+        return self.services.identity
+
+    @property
+    def fleet(self) -> FleetService:
+        """Hosts, slots and commands."""
+        return self.services.fleet
+
+    @property
+    def market(self) -> MarketService:
+        """Rentals, prices and the ledger."""
+        return self.services.market
+
+    @property
+    def clusters(self) -> ClusterService:
+        """Clusters of all accounts."""
+        return self.services.clusters
+
+    @property
+    def telemetry(self) -> TelemetryService:
+        """Samples of hosts, and their history."""
+        return self.services.telemetry
 
     @property
     def audit(self) -> AuditService:
@@ -92,27 +163,21 @@ class Rooms:
         return self.services.audit
 
     def watching(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """What looks after the disks, the tunnels and the clock, until it is cancelled."""
+        """Loops of the services, to run until they are cancelled."""
         services = self.services
         if services.room is not None:
             yield services.room.keep(wiring_history.event_writer(self.store, "master/storage"))
-        if services.tunnels is not None:
-            yield services.tunnels.run()
-        if services.cords is not None:
-            yield services.cords.run()
+        yield services.tunnels.run()
+        yield services.cords.run()
         yield services.artefacts.run()
         yield services.retention.run()
         yield services.records.run()
-        if services.verification is not None:
-            yield services.verification.run()
-        if services.proofs is not None and services.proofs.is_automatic is not None:
+        yield services.verification.run()
+        if services.proofs.is_automatic is not None:
             yield services.proofs.run()
-        if services.jobs is not None:
-            yield services.jobs.course.run()
-        if services.volume_course is not None:
-            yield services.volume_course.run()
-        if services.results is not None:
-            yield services.results.run()
+        yield services.jobs.course.run()
+        yield services.volume_course.run()
+        yield services.results.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 
@@ -128,23 +193,18 @@ def build(
     data_dir: Path,
     clock: Clock,
     rng: Rng,
+    settings: Settings | None = None,
     *,
     database: str | None = None,
     disk: Disk | None = None,
     make_executor: Callable[[], Executor] = ThreadExecutor,
     open_engines: Callable[[str], Engines] = engines_of,
     claim: Claim | None = None,
-    history: HistorySettings | None = None,
-    room: Room | None = None,
     lock: DirectoryLock | None = None,
-    artefacts: S3Settings | None = None,
-    keeping: Keeping | None = None,
-) -> Rooms:
-    """Open the store and every room on it. Before the loop. disk holds the telemetry log; the real one by default.
-
-    room: watches the disks; without it nothing is full until a write says so. lock: of the data directory, where the
-    caller holds it already; let go with the rooms. artefacts: where they are; None: in a folder of the data directory.
-    """
+) -> Master:
+    """Open the store and make every service on it. Before the loop. disk holds the telemetry log; the real one by
+    default. lock: of the data directory, where the caller holds it already; let go with the Master."""
+    settings = settings or Settings()
     store = Store.open(
         data_dir,
         clock,
@@ -154,86 +214,355 @@ def build(
         database=database,
         open_engines=open_engines,
         claim=claim,
-        room=room,
+        room=settings.room,
         lock=lock,
         resume=clock.resume if isinstance(clock, SteadyClock) else lambda last_ns: None,
     )
     try:
-        history = history or HistorySettings()
-        return _furnished(
-            store, data_dir, clock, rng, disk, make_executor, history, room, claim, artefacts, keeping or Keeping()
-        )
+        parts = _Parts(settings, store, data_dir, clock, rng, disk or OsDisk(), make_executor, claim)
+        seal_earlier(store, parts.identity.seal_key)
+        services = parts.services()
+        _register(parts)
+        if missing := ", ".join(store.messages.missing()):
+            raise LookupError(f"Nobody handles these messages: {missing}. Register them in app/wiring.py.")
+        parts.audit.start()
+        return Master(store, parts.authority, parts.reached, parts.hub, services, (parts.executor,))
     except BaseException:
         store.close()
         raise
 
 
-def _furnished(
-    store: Store,
-    data_dir: Path,
-    clock: Clock,
-    rng: Rng,
-    disk: Disk | None,
-    make_executor: Callable[[], Executor],
-    history: HistorySettings,
-    room: Room | None,
-    claim: Claim | None,
-    artefacts: S3Settings | None,
-    keeping: Keeping,
-) -> Rooms:
-    authority = _authority(store, data_dir, clock.wall_ns())
-    identity = IdentityService(store, authority, clock, rng)
-    store.seal_earlier(identity.seal_key)
-    fleet = FleetService(store, clock, rng, FleetPorts())
-    clusters = ClusterService(store, fleet, market := MarketService(store), identity.seal_key)
-    executors = (make_executor(),)
-    telemetry = wiring_history.telemetry_of(
-        history, disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor, room, claim
-    )
-    accesses = AccessService(store)
-    accesses.start()
-    hub = LinkHub(fleet, telemetry, clock, epoch=store.epoch, signing=authority.signing)
-    wheelhouse = Wheelhouse(data_dir / "wheels", signing := authority.signing)
-    services = Services(
-        store=store,
-        audit=(audit := AuditService(store, data_dir, _reserved(disk or OsDisk(), room), signing, clock, executors[0])),
-        identity=identity,
-        clock=clock,
-        rng=rng,
-        broadcaster=Broadcaster(),
-        bus=MemoryBus("master", clock),
-        health=HealthSources(),
-        wheelhouse=wheelhouse,
-        packages=Packages(data_dir / "packages", wheelhouse, authority.signing),
-        fleet=fleet,
-        accesses=accesses,
-        trials=TrialService(store, clock, fleet, telemetry),
-        telemetry=telemetry,
-        market=market,
-        clusters=clusters,
-        templates=TemplateService(store, identity.seal_key),
-        artefacts=(kept := ArtefactService.open(store, data_dir, clusters, clock, rng, artefacts, room)),
-        retention=RetentionService(store, kept, clock),
-        records=RecordService(store, audit, clock, keeping),
-        volumes=VolumeService(store, kept),
-        inside=WorkAccess(clusters, hub),
-        tunnels=TunnelService(
-            *(store, clusters, hub, hub.down.tunnel_addresses, authority.signing, authority.root_pem, clock),
-            lambda host_id: hub.down.nearby(host_id, hub.accesses.tunnel_places()),
-        ),
-        version=__version__,
-        started_at_ns=clock.monotonic_ns(),
-        room=room,
-    )
-    rooms = Rooms(store, authority, identity, fleet, market, clusters, telemetry, hub, services, executors)
-    _introduce(rooms, data_dir)
-    return rooms
+@dataclass
+class _Parts:
+    """Every service by its name, made when it is first asked for."""
+
+    settings: Settings
+    store: Store
+    data_dir: Path
+    clock: Clock
+    rng: Rng
+    disk: Disk
+    make_executor: Callable[[], Executor]
+    claim: Claim | None
+
+    @cached_property
+    def executor(self) -> Executor:
+        return self.make_executor()
+
+    @cached_property
+    def authority(self) -> Authority:
+        return _authority(self.store, self.data_dir, self.clock.wall_ns())
+
+    @cached_property
+    def reached(self) -> Reached:
+        return self.settings.reached_at(self.authority)
+
+    @cached_property
+    def reserved(self) -> Disk:
+        """The disk, where the last of it is kept for what has to be written."""
+        return self.disk if self.settings.room is None else ReservedDisk(self.disk, self.settings.room)
+
+    @cached_property
+    def audit(self) -> AuditService:
+        signing = self.authority.signing
+        return AuditService(self.store, self.data_dir, self.reserved, signing, self.clock, self.executor)
+
+    @cached_property
+    def identity(self) -> IdentityService:
+        points, addresses = self.trunk_accesses.points, self.reached.trunk_addresses
+        return IdentityService(self.store, self.authority, self.clock, self.rng, points, addresses)
+
+    @cached_property
+    def accesses(self) -> AccessService:
+        return AccessService(self.store)
+
+    @cached_property
+    def trunk_accesses(self) -> Accesses:
+        return Accesses({}, self.clock, self.accesses.is_drained)
+
+    @cached_property
+    def fleet(self) -> FleetService:
+        cap_bytes, access_key = self.settings.measure_cap_bytes, self.identity.access_key
+        return FleetService(self.store, self.clock, self.rng, self.trunk_accesses, access_key, cap_bytes)
+
+    @cached_property
+    def telemetry(self) -> TelemetryService:
+        return wiring_history.telemetry_of(
+            self.settings.history,
+            self.disk,
+            self.data_dir,
+            self.store.epoch,
+            self.clock,
+            self.rng,
+            self.fleet,
+            self.make_executor,
+            self.settings.room,
+            self.claim,
+        )
+
+    @cached_property
+    def trials(self) -> TrialService:
+        return TrialService(self.store, self.clock, self.fleet, self.telemetry, self.settings.supervisor)
+
+    @cached_property
+    def routes(self) -> Routes:
+        return Routes(self.fleet.presence)
+
+    @cached_property
+    def identities(self) -> MarketIdentities:
+        return MarketIdentities(self.store, self.identity, self.clock)
+
+    @cached_property
+    def verification(self) -> VerificationService:
+        facts = self.identities.host_facts
+        return VerificationService(self.store, self.clock, self.rng, self.fleet, self.routes, facts, __version__)
+
+    @cached_property
+    def market(self) -> MarketService:
+        return MarketService(self.store)
+
+    @cached_property
+    def tests_under_way(self) -> UnderWay:
+        return UnderWay(self.store, self.clock)
+
+    @cached_property
+    def cord_states(self) -> CordStates:
+        return CordStates()
+
+    @cached_property
+    def clusters(self) -> ClusterService:
+        accesses, routes = self.trunk_accesses, self.routes
+        return ClusterService(
+            self.store,
+            self.fleet,
+            self.market,
+            self.identity.seal_key,
+            proofs=self.tests_under_way,
+            sight=SightService(routes, self.clock),
+            cords=self.cord_states.of,
+            service_place=lambda host_id: accesses.service_place(routes.access_of(host_id)),
+        )
+
+    @cached_property
+    def inside(self) -> WorkAccess:
+        return WorkAccess(self.clusters, self.routes)
+
+    @cached_property
+    def tunnels(self) -> TunnelService:
+        accesses, routes, authority = self.trunk_accesses, self.routes, self.authority
+        return TunnelService(
+            self.store,
+            self.clusters,
+            routes,
+            routes.tunnel_addresses,
+            authority.signing,
+            authority.root_pem,
+            self.clock,
+            lambda host_id: routes.nearby(host_id, accesses.tunnel_places()),
+        )
+
+    @cached_property
+    def cords(self) -> CordService:
+        routes, signing = self.routes, self.authority.signing
+        return CordService(
+            self.store, self.clusters, routes, routes.tunnel_addresses, signing, self.clock, self.cord_states
+        )
+
+    @cached_property
+    def artefacts(self) -> ArtefactService:
+        where = self.settings.artefacts
+        return ArtefactService.open(
+            self.store, self.data_dir, self.clusters, self.clock, self.rng, where, self.settings.room
+        )
+
+    @cached_property
+    def results(self) -> ResultService:
+        return ResultService(self.store, self.clock, self.clusters, self.artefacts, self.inside)
+
+    @cached_property
+    def checkpoints(self) -> CheckpointService:
+        return CheckpointService(self.artefacts, self.clusters, self.routes, self.clock, self.rng)
+
+    @cached_property
+    def jobs(self) -> JobService:
+        files = JobFiles(self.artefacts.objects, self.inside)
+        jobs = JobService(
+            self.store,
+            self.clock,
+            self.clusters,
+            files,
+            self.identity.seal_key,
+            self.artefacts.uploads,
+            self.checkpoints,
+            self.fleet.view.free_slots,
+        )
+        self.artefacts.add_owner("job", jobs.owner)
+        return jobs
+
+    @cached_property
+    def proofs(self) -> ProofService:
+        return ProofService(
+            self.store,
+            self.clock,
+            self.rng,
+            self.fleet,
+            self.market,
+            self.clusters,
+            Ways(self.inside, self.tunnels),
+            self.tests_under_way,
+            is_automatic=self.settings.acceptance_tests,
+        )
+
+    @cached_property
+    def wheelhouse(self) -> Wheelhouse:
+        return Wheelhouse(self.data_dir / "wheels", self.authority.signing)
+
+    @cached_property
+    def hub(self) -> LinkHub:
+        return LinkHub(
+            self.fleet,
+            self.telemetry,
+            self.clock,
+            epoch=self.store.epoch,
+            signing=self.authority.signing,
+            accesses=self.trunk_accesses,
+            routes=self.routes,
+            identities=self.identities,
+            renewals=self.clusters.renewals,
+            open_service=self.open_service,
+            on_welcome=self.trials.on_hello,
+            exchange_key=self.settings.exchange_key,
+        )
+
+    async def open_service(self, cluster_id: ClusterId, port: int) -> RenterTicket:
+        """A tunnel to a port of a service, for a visitor of its address."""
+        ticket = await self.tunnels.open_public(cluster_id, port)
+        trusted = ticket.ca_pem.encode(), ticket.host_pem.encode()
+        return RenterTicket(ticket.address, ticket.grant, *trusted, ticket.secret)
+
+    @cached_property
+    def health(self) -> HealthSources:
+        room = self.settings.room
+        found = HealthSources(
+            telemetry=lambda: wiring_history.health(self.telemetry),
+            accesses=self.trunk_accesses.summaries,
+            departed=self.trunk_accesses.departed,
+            problems=[self.wheelhouse.problem],
+            conditions=[
+                self.audit.conditions,
+                GivenUp(self.clock).conditions,
+                Unreadable(self.clock).conditions,
+                lambda: wiring_history.conditions(self.telemetry),
+                self.hub.conditions,
+            ],
+            figures=[
+                lambda: wiring_history.figures(self.telemetry, self.fleet),
+                lambda: _hub_figures(self.hub),
+                lambda: [("tunnels", "Tunnels that are open", self.tunnels.count, {})],
+            ],
+        )
+        if isinstance(self.clock, SteadyClock):
+            found.conditions.append(self.clock.conditions)
+        if room is not None:
+            found.conditions.append(room.conditions)
+            found.figures.append(lambda: _disk_figures(room))
+        return found
+
+    def services(self) -> Services:
+        """All of them, for routes."""
+        identity, market, clusters = self.identity, self.market, self.clusters
+        return Services(
+            store=self.store,
+            audit=self.audit,
+            identity=identity,
+            accounts=AccountService(self.store, identity, market, clusters, self.fleet, self.jobs),
+            clock=self.clock,
+            rng=self.rng,
+            broadcaster=Broadcaster(),
+            bus=self.settings.make_bus(self.store, self.clock, self.rng, identity.ca_sha256),
+            health=self.health,
+            wheelhouse=self.wheelhouse,
+            packages=Packages(self.data_dir / "packages", self.wheelhouse, self.authority.signing),
+            fleet=self.fleet,
+            accesses=self.accesses,
+            trials=self.trials,
+            telemetry=self.telemetry,
+            verification=self.verification,
+            proofs=self.proofs,
+            market=market,
+            clusters=clusters,
+            results=self.results,
+            templates=TemplateService(self.store, identity.seal_key),
+            jobs=self.jobs,
+            artefacts=self.artefacts,
+            checkpoints=self.checkpoints,
+            volumes=VolumeService(self.store, self.artefacts),
+            volume_course=VolumeCourse(self.store, self.clock, clusters, self.checkpoints),
+            retention=RetentionService(
+                self.store, self.artefacts, self.clock, {"job": job_retention.stays}, [job_retention.FOLDER]
+            ),
+            records=RecordService(self.store, self.audit, self.clock, self.settings.keeping),
+            inside=self.inside,
+            tunnels=self.tunnels,
+            cords=self.cords,
+            room=self.settings.room,
+            version=__version__,
+            started_at_ns=self.clock.monotonic_ns(),
+            https_url=self.reached.https_url,
+            https_pin=self.reached.https_pin,
+        )
+
+
+def _register(parts: _Parts) -> None:
+    """Who handles which message, and who listens to what."""
+    messages, life, hub = parts.store.messages, parts.clusters.life, parts.hub
+    identity, fleet, clusters = parts.identity, parts.fleet, parts.clusters
+
+    def host_joined(uow: UnitOfWork, fact: identity_says.HostJoined) -> None:
+        member = fact.member
+        actor = f"account/{member.account_id}"
+        fleet.enrol(uow, HostId(member.id), member.name, member.account_id, member.simulated, actor)
+
+    def clone_found(uow: UnitOfWork, fact: identity_says.CloneFound) -> None:
+        if fact.member.role is MemberRole.HOST:
+            fleet.quarantine(uow, HostId(fact.member.id), fact.reason, "master")
+
+    def standing_changed(uow: UnitOfWork, fact: identity_says.StandingChanged) -> None:
+        uow.after_commit(lambda: hub.ban(HostId(fact.member_id)))
+
+    def host_banned(uow: UnitOfWork, fact: fleet_says.HostBanned) -> None:
+        host = uow[HostRepository].get(fact.host_id)
+        retired = host is not None and host.admin_state.value == Standing.RETIRED.value
+        worse = Standing.RETIRED if retired else Standing.QUARANTINED
+        standing = worse if fact.is_banned else Standing.GOOD
+        identity.set_standing(uow, fact.host_id, standing, "master", "as the host's state says")
+
+    messages.on(identity_says.AccountMade, lambda uow, it: parts.market.open_account(uow, it.account_id))
+    messages.on(identity_says.HostJoined, host_joined)
+    messages.on(identity_says.CloneFound, clone_found)
+    messages.on(identity_says.StandingChanged, standing_changed)
+    messages.on(fleet_says.HostBanned, host_banned)
+    messages.on(fleet_says.WorkloadReported, lambda uow, it: life.on_workload(uow, it.host_id, it.workload))
+    messages.on(fleet_says.CommandChanged, lambda uow, it: life.on_command(uow, it.row))
+    messages.on(fleet_says.ReceiptTaken, lambda uow, it: life.on_receipt(uow, it.host_id, it.receipt, it.sealed))
+    messages.on(fleet_says.LinkChanged, lambda uow, it: life.on_host_link(uow, it.host_id, it.state))
+    messages.on(fleet_says.SlotsLost, lambda uow, it: life.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
+    messages.answer(fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
+    messages.answer(fleet_says.HasHad, lambda uow, it: life.had(uow, it.host_id, it.workload_id))
+    messages.answer(fleet_says.Holds, lambda uow, it: life.holds(uow, it.host_id, it.workload_id))
+    messages.answer(fleet_says.ClusterOf, lambda uow, it: life.cluster_of(uow, it.host_id, it.workload_id))
+    messages.on(cluster_says.VolumesAsked, volume_attachments.on_asked)
+    messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
+    messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
+    messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
+    parts.accesses.on_change(hub.drain_changed)
+    wiring_history.introduce(parts.telemetry, parts.store)
 
 
 def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
     """The market's keys, made at its first start and never again: members trust these and no others."""
     folder = data_dir / "identity"
-    if store.read_now(lambda uow: uow.accounts.first()) is None:
+    if store.read_now(lambda uow: uow[AccountRepository].first()) is None:
         return Authority.make(folder, now_ns)
     try:
         if not (folder / ARTEFACTS_KEY).exists():
@@ -247,148 +576,10 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
         ) from error
 
 
-def _reserved(disk: Disk, room: Room | None) -> Disk:
-    return disk if room is None else ReservedDisk(disk, room)
-
-
-def _introduce(rooms: Rooms, data_dir: Path) -> None:
-    identity, fleet, clusters = rooms.identity, rooms.fleet, rooms.clusters
-    rooms.services.health.problems.append(rooms.services.wheelhouse.problem)
-    rooms.services.health.conditions.append(rooms.audit.conditions)
-    rooms.services.health.conditions.append(GivenUp(rooms.services.clock).conditions)
-    rooms.services.health.conditions.append(Unreadable(rooms.services.clock).conditions)
-    rooms.audit.start()
-
-    def host_joined(uow: UnitOfWork, member: Member) -> None:
-        actor = f"account/{member.account_id}"
-        fleet.enrol(uow, HostId(member.id), member.name, member.account_id, member.simulated, actor)
-
-    def cloned(uow: UnitOfWork, member: Member, reason: str) -> None:
-        if member.role is MemberRole.HOST:
-            fleet.quarantine(uow, HostId(member.id), reason, "master")
-
-    def banned(uow: UnitOfWork, host_id: HostId, is_banned: bool) -> None:
-        host = uow.hosts.get(host_id)
-        retired = host is not None and host.admin_state.value == Standing.RETIRED.value
-        worse = Standing.RETIRED if retired else Standing.QUARANTINED
-        identity.set_standing(uow, host_id, worse if is_banned else Standing.GOOD, "master", "as the host's state says")
-
-    def access_public(uow: UnitOfWork, access_id: str) -> bytes | None:
-        member = uow.members.get(access_id)
-        return member.sign_public if member is not None and member.role is MemberRole.ACCESS else None
-
-    async def balance(account_id: AccountId) -> dict[str, str]:
-        amount = await rooms.market.balance_now(account_id)
-        return {"amount": money_text(amount), "currency": CURRENCY_TEST}
-
-    rooms.services.health.telemetry = lambda: wiring_history.health(rooms.telemetry)
-    rooms.services.health.figures.append(lambda: wiring_history.figures(rooms.telemetry, fleet))
-    rooms.services.health.conditions.append(lambda: wiring_history.conditions(rooms.telemetry))
-    wiring_history.introduce(rooms.telemetry, rooms.store)
-    if isinstance(rooms.services.clock, SteadyClock):
-        rooms.services.health.conditions.append(rooms.services.clock.conditions)
-    if rooms.services.room is not None:
-        _introduce_room(rooms, rooms.services.room)
-    rooms.services.balance = balance
-    identity.hooks.on_account = rooms.market.open_account
-    identity.hooks.on_host_joined = host_joined
-    identity.hooks.on_clone = cloned
-    fleet.ports.on_ban = banned
-    fleet.ports.access_public = access_public
-    fleet.ports.desired = clusters.desired
-    fleet.ports.had = clusters.life.had
-    fleet.ports.holds = clusters.life.holds
-    fleet.ports.cluster_of = clusters.life.cluster_of
-    fleet.ports.on_command = clusters.life.on_command
-    fleet.ports.on_workload = clusters.life.on_workload
-    fleet.ports.on_receipt = clusters.life.on_receipt
-    fleet.ports.on_host_link = clusters.life.on_host_link
-    fleet.ports.on_slots_lost = clusters.life.on_slots_lost
-    _introduce_hub(rooms, data_dir)
-
-
-def _introduce_room(rooms: Rooms, room: Room) -> None:
-    def figures() -> Iterable[Figure]:
-        yield "disk_full", "1 while a disk has no room and no new work is taken", float(not room.has_room()), {}
-        for folder, free in room.free_bytes().items():
-            yield "disk_free_bytes", "Free on each disk, beside the ballast", free, {"folder": folder}
-
-    rooms.services.health.figures.append(figures)
-    rooms.services.health.conditions.append(room.conditions)
-
-
-def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
-    identity, hub, store = rooms.identity, rooms.hub, rooms.store
-
-    async def host_facts(host_id: HostId) -> HostFacts | None:
-        member = await store.read(lambda uow: identity.member(uow, host_id))
-        if member is None or member.role is not MemberRole.HOST:
-            return None
-        is_banned = member.standing is not Standing.GOOD
-        may_jump = member.may_jump(rooms.services.clock.wall_ns())
-        return HostFacts(member.sign_public, member.generation, is_banned, member.used_generation, may_jump)
-
-    hub.ports.host_facts = host_facts
-    services = rooms.services
-    services.verification = VerificationService(
-        *(store, services.clock, services.rng, rooms.fleet, hub, host_facts, __version__)
-    )
-    services.proofs = ProofService(
-        *(store, services.clock, services.rng, rooms.fleet, rooms.market, rooms.clusters),
-        lambda: Ways(services.inside, services.tunnels) if services.inside and services.tunnels else None,
-    )
-    services.checkpoints = CheckpointService(services.artefacts, rooms.clusters, hub, services.clock, services.rng)
-    services.volume_course = VolumeCourse(store, services.clock, rooms.clusters, services.checkpoints)
-    rooms.clusters.sight = SightService(hub, services.clock)
-    services.cords = CordService(
-        *(store, rooms.clusters, hub, hub.down.tunnel_addresses, rooms.authority.signing, services.clock)
-    )
-    files = JobFiles(services.artefacts.objects, lambda: services.inside)
-    services.results = ResultService(
-        *(store, services.clock, rooms.clusters, services.artefacts, lambda: services.inside)
-    )
-    services.jobs = JobService(
-        store, services.clock, rooms.clusters, files, identity.seal_key, services.artefacts.uploads
-    )
-    services.accounts = AccountService(
-        *(store, identity, rooms.market, rooms.clusters, rooms.fleet, services.jobs),
-    )
-    services.jobs.course.move_by(services.checkpoints)
-    services.artefacts.owners["job"] = services.jobs.owner
-    services.jobs.course.free_slots = rooms.fleet.view.free_slots
-    _introduce_certificates(identity, hub)
-    hub.ports.renewals = rooms.clusters.renewals
-    identity.hooks.access_points = hub.accesses.points
-    rooms.fleet.ports.relays = hub.accesses.serving
-    rooms.fleet.ports.relay_regions = lambda: {one.access_id: one.region for one in hub.accesses.points()}
-    rooms.clusters.service_place = lambda host_id: hub.accesses.service_place(hub.down.access_of(host_id))
-    hub.ports.is_drained = rooms.services.accesses.is_drained
-    rooms.services.accesses.on_change = hub.drain_changed
-    hub.ports.on_welcome = rooms.services.trials.on_hello
-    rooms.services.health.accesses = hub.accesses.summaries
-    rooms.services.health.conditions.append(hub.accesses.conditions)
-    rooms.services.health.departed = hub.accesses.departed
-    rooms.services.health.figures.append(lambda: _hub_figures(hub))
-    _introduce_tunnels(rooms)
-
-
-def _introduce_tunnels(rooms: Rooms) -> None:
-    if (tunnels := rooms.services.tunnels) is not None:
-
-        async def open_service(cluster_id: ClusterId, port: int) -> RenterTicket:
-            ticket = await tunnels.open_public(cluster_id, port)
-            trusted = ticket.ca_pem.encode(), ticket.host_pem.encode()
-            return RenterTicket(ticket.address, ticket.grant, *trusted, ticket.secret)
-
-        rooms.hub.ports.open_service = open_service
-        rooms.services.health.figures.append(lambda: [("tunnels", "Tunnels that are open", tunnels.count, {})])
-
-
-def _introduce_certificates(identity: IdentityService, hub: LinkHub) -> None:
-    hub.ports.generations_used = identity.generations_used
-    hub.ports.generation_found = identity.generation_found
-    hub.ports.forgetting = identity.forgetting
-    identity.hooks.on_standing = lambda member_id: hub.ban(HostId(member_id))
+def _disk_figures(room: Room) -> Iterable[Figure]:
+    yield "disk_full", "1 while a disk has no room and no new work is taken", float(not room.has_room()), {}
+    for folder, free in room.free_bytes().items():
+        yield "disk_free_bytes", "Free on each disk, beside the ballast", free, {"folder": folder}
 
 
 def _hub_figures(hub: LinkHub) -> Iterable[Figure]:

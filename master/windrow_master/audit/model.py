@@ -1,4 +1,4 @@
-"""Values of the audit room: a signed head of the log, what to look for in it, and what a verification found. Pure."""
+"""Values of the audit log: its signed head, and what a verification found. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -16,18 +16,6 @@ class Head:
     def claim(self) -> bytes:
         """What is signed."""
         return json.dumps([self.number, self.chain.hex(), self.at_ns], separators=(",", ":")).encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which entries to list; None asks for all. action: also of all below it, as `host` of
-    `host.drain`."""
-
-    subject: str | None = None
-    actor: str | None = None
-    action: str | None = None
-    since_ns: int | None = None
-    until_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

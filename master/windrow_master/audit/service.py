@@ -14,9 +14,9 @@ from typing import Final
 import structlog
 
 from windrow_master.audit import sealing
-from windrow_master.audit.model import Head, Verdict, Wanted, seal, unseal
+from windrow_master.audit.model import Head, Verdict, seal, unseal
 from windrow_master.store.executors import Executor
-from windrow_master.store.model import CHAIN_START, AuditEntry
+from windrow_master.store.model import CHAIN_START, AuditEntry, AuditQuery
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import BadProof, InvalidInput
@@ -56,7 +56,7 @@ class AuditService:
     def start(self) -> None:
         """Anchor a log that has just begun, before anybody can have changed it; once, before the loop."""
         first, last = self._store.read_now(
-            lambda uow: (uow.audit_log.list(limit=1), uow.audit_log.newest(Wanted(), None, 1))
+            lambda uow: (uow.audit_log.list(limit=1), uow.audit_log.newest(AuditQuery(), None, 1))
         )
         if not first or first[0].number != 1 or first[0].epoch != self._store.epoch:
             return
@@ -77,7 +77,7 @@ class AuditService:
         if self._problem is not None:
             yield BROKEN, f"The audit log is not intact. {self._problem} {REPAIR}", self._problem_since_ns
 
-    async def list(self, wanted: Wanted, before: int | None, limit: int) -> Sequence[AuditEntry]:
+    async def list(self, wanted: AuditQuery, before: int | None, limit: int) -> Sequence[AuditEntry]:
         """Entries, the latest first, from below number `before`."""
         return await self._store.read(lambda uow: uow.audit_log.newest(wanted, before, limit))
 
@@ -111,7 +111,7 @@ class AuditService:
         def note(uow: UnitOfWork) -> Head:
             fields = {"problem": (self._problem or found.problem or "")[:PROBLEM_CHARS_MAX]}
             uow.audit(actor, "audit.reanchor", "audit", reason, fields)
-            (last,) = uow.audit_log.newest(Wanted(), None, 1)
+            (last,) = uow.audit_log.newest(AuditQuery(), None, 1)
             return Head(last.number, last.chain, self._clock.wall_ns())
 
         head = await self._store.write(note, name="audit.reanchor")

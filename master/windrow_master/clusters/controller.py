@@ -11,10 +11,14 @@ from typing import Final
 
 from windrow_master.clusters import end_limits, images, reports
 from windrow_master.clusters.kinds import multi_host
+from windrow_master.clusters.messages import IsOfJob
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Results, Step, Workload, WorkPhase
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.states import HOLDING, ClusterEvent, Effect, noted, step
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
+from windrow_master.fleet.repository import CommandRepository, HostRepository
 from windrow_master.fleet.service import FleetService
+from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
@@ -62,7 +66,7 @@ class LifeDesk:
         """A command's row changed: progress of a creation, or the end of a creation or deletion."""
         if row.kind not in (CommandKind.CREATE, CommandKind.START, CommandKind.DELETE) or not row.subject:
             return
-        workload = uow.workloads.get(WorkloadId(row.subject))
+        workload = uow[WorkloadRepository].get(WorkloadId(row.subject))
         if workload is None or workload.host_id != row.host_id:
             return
         if row.kind is CommandKind.CREATE:
@@ -75,22 +79,22 @@ class LifeDesk:
 
     def had(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
         """Whether this workload was placed on this host."""
-        workload = uow.workloads.get(WorkloadId(workload_id))
+        workload = uow[WorkloadRepository].get(WorkloadId(workload_id))
         return workload is not None and workload.host_id == host_id
 
     def holds(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
         """Whether this host has this workload and has not yet let go of it."""
-        workload = uow.workloads.get(WorkloadId(workload_id))
+        workload = uow[WorkloadRepository].get(WorkloadId(workload_id))
         return workload is not None and workload.host_id == host_id and not workload.is_released
 
     def cluster_of(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> str:
         """The cluster of a workload that this host has or had; empty where it had none of that name."""
-        workload = uow.workloads.get(WorkloadId(workload_id))
+        workload = uow[WorkloadRepository].get(WorkloadId(workload_id))
         return workload.cluster_id if workload is not None and workload.host_id == host_id else ""
 
     def on_workload(self, uow: UnitOfWork, host_id: HostId, report: ObservedWorkload) -> None:
         """A host reports a workload, maybe again and maybe late."""
-        workload = uow.workloads.get(report.workload_id)
+        workload = uow[WorkloadRepository].get(report.workload_id)
         if workload is None or workload.host_id != host_id:
             return
         said = replace(report, detail=_END_WORDS.get(report.detail, report.detail))
@@ -110,7 +114,7 @@ class LifeDesk:
     def on_receipt(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, sealed: bytes) -> None:
         """A signed receipt: the market charges it; why a work ended is said of its cluster."""
         line = self._market.on_receipt(uow, host_id, receipt, sealed)
-        workload = uow.workloads.get(receipt.workload_id)
+        workload = uow[WorkloadRepository].get(receipt.workload_id)
         if line is None or workload is None or workload.cluster_id != receipt.cluster_id:
             return
         words = _END_WORDS.get(receipt.end_reason, "") if receipt.final else ""
@@ -121,7 +125,7 @@ class LifeDesk:
             detail=workload.detail or words,  # what the host says of this very end is worth more
         )
         if after != workload:
-            uow.workloads.save(after)
+            uow[WorkloadRepository].save(after)
         if receipt.final and after.delete_command is not None:
             self._fleet.slots_scrubbing(uow, after.slots, f"host/{host_id}", "the work has ended, its host cleans up")
         if receipt.final and receipt.end_reason == UNPAID:
@@ -132,7 +136,7 @@ class LifeDesk:
 
     def on_host_link(self, uow: UnitOfWork, host_id: HostId, link_state: LinkState) -> None:
         """A host became Online, Suspect or Lost; Suspect matters for its bills only."""
-        held = uow.workloads.held_on(host_id)
+        held = uow[WorkloadRepository].held_on(host_id)
         is_heard = link_state is LinkState.ONLINE
         self._market.on_host_link(uow, [workload.workload_id for workload in held], is_heard)
         if link_state is LinkState.SUSPECT:
@@ -146,7 +150,7 @@ class LifeDesk:
     def on_slots_lost(self, uow: UnitOfWork, host_id: HostId, slot_ids: Sequence[str], reason: str) -> None:
         """Held slots are out of order: what runs on them cannot go on."""
         broken = set(slot_ids)
-        for workload in uow.workloads.held_on(host_id):
+        for workload in uow[WorkloadRepository].held_on(host_id):
             if broken & {slot.slot_id for slot in workload.slots}:
                 self._save(uow, self._failed(uow, workload, reason))
 
@@ -166,7 +170,7 @@ class LifeDesk:
 
     def judge(self, uow: UnitOfWork, cluster: Cluster, actor: str = "master") -> Cluster:
         """What all of its workloads, and time, mean for a cluster now."""
-        workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
         if cluster.kind in OVER_HOSTS:
             found = multi_host.judge(cluster, workloads, uow.now_wall_ns)
         else:
@@ -181,8 +185,8 @@ class LifeDesk:
             return self.end(uow, cluster, said, "master", keeps_results=True)
         if not end_limits.are_any(cluster.request):
             return cluster
-        rental = uow.rentals.get(cluster.rental_id)
-        spent = end_limits.spent_of(rental, uow.rentals.lines([cluster.rental_id]), uow.now_wall_ns)
+        rental = uow[RentalRepository].get(cluster.rental_id)
+        spent = end_limits.spent_of(rental, uow[RentalRepository].lines([cluster.rental_id]), uow.now_wall_ns)
         idle_ns = self.uses.idle_ns(cluster.cluster_id, uow.now_wall_ns)
         reason = end_limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
         return self.end(uow, cluster, reason, "master", keeps_results=True) if reason else cluster
@@ -191,11 +195,11 @@ class LifeDesk:
         """Order its end once more where its host refused or failed to end it, a minute after it said so, or where it
         was to end with its results kept, and did not."""
         if workload.delete_command is None:
-            cluster = uow.clusters.get(workload.cluster_id)
+            cluster = uow[ClusterRepository].get(workload.cluster_id)
             if cluster is not None and reports.is_end_overdue(cluster, workload, uow.now_wall_ns):
                 self._order_end(uow, workload, "master")
             return
-        row = uow.commands.get(workload.delete_command)
+        row = uow[CommandRepository].get(workload.delete_command)
         if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
             return
         if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
@@ -204,7 +208,7 @@ class LifeDesk:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _is_online(self, uow: UnitOfWork, host_id: HostId) -> bool:
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         return host is not None and host.link_state is LinkState.ONLINE
 
     def _on_create(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
@@ -216,7 +220,7 @@ class LifeDesk:
         if row.step == "waiting_files":
             after = reports.advanced(workload, WorkPhase.WAITING_FILES, uow.now_wall_ns)
             workload = self._save(uow, after) if after != workload else workload
-        cluster = uow.clusters.get(workload.cluster_id)
+        cluster = uow[ClusterRepository].get(workload.cluster_id)
         if cluster is None or cluster.phase not in HOLDING or not workload.is_member:
             return
         if not row.step or row.state is CommandState.SUCCEEDED:
@@ -228,14 +232,14 @@ class LifeDesk:
 
     def _resolved(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> Workload:
         """Write down which image its tag was found to be: from then on that is what is started in its place."""
-        cluster, said = uow.clusters.get(workload.cluster_id), str(row.result.get("image", ""))
+        cluster, said = uow[ClusterRepository].get(workload.cluster_id), str(row.result.get("image", ""))
         if cluster is None or not images.pins(said, workload.image):
             return workload
         found = replace(workload, image=said)
-        uow.workloads.save(found)
+        uow[WorkloadRepository].save(found)
         who = multi_host.named(workload) if cluster.kind in OVER_HOSTS else ""
         self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "image", None, said, who)))
-        others = multi_host.members_of(uow.workloads.of_cluster(cluster.cluster_id))
+        others = multi_host.members_of(uow[WorkloadRepository].of_cluster(cluster.cluster_id))
         known = [one for one in others if is_pinned(one.image) and one.workload_id != found.workload_id]
         why = images.disagreement([*known, found]) if found.is_member else ""
         return self._save(uow, self._failed(uow, found, why)) if why else found
@@ -252,7 +256,7 @@ class LifeDesk:
             self._save(uow, gone)
         elif row.is_done and not workload.is_released:
             # The host could not, or was retired; reconcile asks again for what is still seen there.
-            cluster = uow.clusters.get(workload.cluster_id)
+            cluster = uow[ClusterRepository].get(workload.cluster_id)
             if cluster is not None:
                 said = f"{workload.host_name} could not delete it: {row.error_detail or row.error_code}"
                 self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "delete_failed", None, said)))
@@ -267,8 +271,8 @@ class LifeDesk:
         if workload.phase is WorkPhase.GONE and workload.delete_command is not None and not workload.is_released:
             self._fleet.slots_released(uow, workload.slots, f"host/{workload.host_id}", "nothing of the work is left")
             workload = replace(workload, is_released=True)
-        uow.workloads.save(workload)
-        cluster = uow.clusters.get(workload.cluster_id)
+        uow[WorkloadRepository].save(workload)
+        cluster = uow[ClusterRepository].get(workload.cluster_id)
         if cluster is not None:
             after = self.judge(uow, cluster, f"host/{workload.host_id}")
             if after == cluster and is_worth_showing:
@@ -291,14 +295,14 @@ class LifeDesk:
     def _do(self, uow: UnitOfWork, cluster: Cluster, effect: Effect, actor: str) -> None:
         match effect:
             case Effect.START_MEMBERS:
-                for workload in multi_host.members_of(uow.workloads.of_cluster(cluster.cluster_id)):
+                for workload in multi_host.members_of(uow[WorkloadRepository].of_cluster(cluster.cluster_id)):
                     self._order_start(uow, workload)
             case Effect.END_WORK:
                 self._close(uow, cluster, actor)
                 self.clear(uow, cluster, actor)
             case Effect.CLOSE_WORK:
                 self._close(uow, cluster, actor)
-                for workload in uow.workloads.of_cluster(cluster.cluster_id):
+                for workload in uow[WorkloadRepository].of_cluster(cluster.cluster_id):
                     self._order_rest(uow, workload, actor)
             case Effect.FINISH_CREATE:
                 self._finish(uow, cluster, *_STARTS)
@@ -321,18 +325,18 @@ class LifeDesk:
 
     def clear(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> None:
         """Order the end of whatever is left of a cluster on its hosts."""
-        for workload in uow.workloads.of_cluster(cluster.cluster_id):
+        for workload in uow[WorkloadRepository].of_cluster(cluster.cluster_id):
             self._order_end(uow, workload, actor)
 
     def keep_results(self, uow: UnitOfWork, workload_id: WorkloadId, results: Results) -> None:
         """What is to be kept of work that has ended is: its host clears it away, and what is missing is said."""
-        workload = uow.workloads.get(workload_id)
+        workload = uow[WorkloadRepository].get(workload_id)
         if workload is None or workload.delete_command is not None or workload.is_released:
             return
         after = replace(workload, results=results)
-        uow.workloads.save(after)
+        uow[WorkloadRepository].save(after)
         self._order_end(uow, after, "master")
-        cluster = uow.clusters.get(workload.cluster_id)
+        cluster = uow[ClusterRepository].get(workload.cluster_id)
         if cluster is None:
             return
         if results.problem:
@@ -348,7 +352,7 @@ class LifeDesk:
         command = Command(CommandId(""), CommandKind.START, start=spec)
         not_after_ns = uow.now_wall_ns + START_NOT_AFTER_NS
         command_id = self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id)
-        uow.workloads.save(replace(workload, start_command=command_id))
+        uow[WorkloadRepository].save(replace(workload, start_command=command_id))
 
     def broke(self, uow: UnitOfWork, workload: Workload, detail: str) -> None:
         """What it needs to start cannot be had."""
@@ -356,13 +360,13 @@ class LifeDesk:
 
     def let_go(self, uow: UnitOfWork, workload: Workload) -> None:
         """Write a member down as replaced, and order its end."""
-        uow.workloads.save(workload)
+        uow[WorkloadRepository].save(workload)
         self._order_end(uow, workload, "master")
 
     def _order_rest(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
         """Order the end of what runs of a workload, whose log and files are brought in before the rest is cleared."""
         is_asked = workload.phase is WorkPhase.RUNNING and self._is_online(uow, workload.host_id)
-        if is_asked and not _is_of_job(uow, workload.cluster_id):  # which reads all jobs: asked last
+        if is_asked and not uow.ask(IsOfJob(workload.cluster_id)):  # which reads all jobs: asked last
             if workload.delete_command is None:
                 spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)
                 command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
@@ -391,7 +395,7 @@ class LifeDesk:
             # It went by itself; the order still goes out, since its tombstone keeps it from ever coming back.
             self._fleet.slots_released(uow, after.slots, actor, "nothing of the work is left")
             after = replace(after, is_released=True)
-        uow.workloads.save(after)
+        uow[WorkloadRepository].save(after)
 
     def _finish(
         self, uow: UnitOfWork, cluster: Cluster, *kinds: str, error_code: str | None = None, detail: str = ""
@@ -402,17 +406,12 @@ class LifeDesk:
 
     def keep(self, uow: UnitOfWork, cluster: Cluster) -> None:
         """Write a cluster down, and tell of it once that is committed."""
-        uow.clusters.save(cluster)
+        uow[ClusterRepository].save(cluster)
         uow.after_commit(lambda: self._changed(cluster.cluster_id))
 
     def _subjects(self, uow: UnitOfWork, cluster: Cluster) -> tuple[str, ...]:
-        hosts = tuple(workload.host_id for workload in uow.workloads.of_cluster(cluster.cluster_id))
+        hosts = tuple(workload.host_id for workload in uow[WorkloadRepository].of_cluster(cluster.cluster_id))
         return (cluster.cluster_id, cluster.account_id, *hosts)
-
-
-def _is_of_job(uow: UnitOfWork, cluster_id: ClusterId) -> bool:
-    """Whether a job brings in itself what this leaves."""
-    return any(attempt.cluster_id == cluster_id for job in uow.jobs.living() for attempt in job.attempts)
 
 
 def _why(row: CommandRow) -> str:

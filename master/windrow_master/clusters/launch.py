@@ -12,12 +12,14 @@ from zlib import crc32
 from windrow_master.clusters import environments, images
 from windrow_master.clusters.kinds import box, engines
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, NetworkMode, Workload
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.request import Membership, workload_spec
+from windrow_master.clusters.topology import Meeting
 from windrow_master.fleet.model import Host
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.model import RentalLine
 from windrow_master.market.service import HOLD_NS, LEASE_NS
-from windrow_master.network.topology import Meeting
 from windrow_master.placement.model import Chosen, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NoCapacity
@@ -63,8 +65,8 @@ class Launcher:
         return replace(cluster, first_port=first)
 
     def _blocks_on(self, uow: UnitOfWork, host_id: HostId) -> set[int]:
-        clusters: set[ClusterId] = {workload.cluster_id for workload in uow.workloads.held_on(host_id)}
-        found = (uow.clusters.get(cluster_id) for cluster_id in clusters)
+        clusters: set[ClusterId] = {workload.cluster_id for workload in uow[WorkloadRepository].held_on(host_id)}
+        found = (uow[ClusterRepository].get(cluster_id) for cluster_id in clusters)
         return {one.first_port for one in found if one is not None and one.first_port is not None}
 
     def launch(
@@ -92,7 +94,7 @@ class Launcher:
         return Launched(tuple(workloads), tuple(lines))
 
     def _host(self, uow: UnitOfWork, place: Chosen) -> Host:
-        host = uow.hosts.get(place.host_id)
+        host = uow[HostRepository].get(place.host_id)
         assert host is not None, "placement read it in this very unit of work"
         return host
 
@@ -117,7 +119,9 @@ class Launcher:
             host_id=host.host_id,
             host_name=host.name,
             runtime=place.runtime.value,
-            image=images.pin_of(place.image or "", uow.workloads.of_cluster(cluster.cluster_id), host.host_id),
+            image=images.pin_of(
+                place.image or "", uow[WorkloadRepository].of_cluster(cluster.cluster_id), host.host_id
+            ),
             slots=grants,
             cpus=cluster.request.cpus,
             memory_bytes=cluster.request.memory_bytes or Bytes(0),

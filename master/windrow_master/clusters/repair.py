@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import (
     OVER_HOSTS,
     Cluster,
@@ -16,10 +17,10 @@ from windrow_master.clusters.model import (
     Step,
     Workload,
 )
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.states import noted
+from windrow_master.clusters.topology import Meeting, Unsighted
 from windrow_master.market.service import MarketService
-from windrow_master.network.meeting import Meeter
-from windrow_master.network.topology import Meeting, Unsighted
 from windrow_master.placement.model import Placement, Refusal
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NoCapacity
@@ -47,7 +48,7 @@ class Mender:
         happen first."""
         if cluster.kind not in OVER_HOSTS:
             return Lacking()
-        workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
         found = multi_host.mending(cluster, workloads)
         if found.leaving:
             self._let_go(uow, cluster, found.leaving)
@@ -86,7 +87,7 @@ class Mender:
             addresses.insert(rank, "")
         launched = self._launcher.launch(uow, cluster, places, "master", addresses)
         for workload in launched.workloads:
-            uow.workloads.add(workload)
+            uow[WorkloadRepository].add(workload)
         self._market.add_lines(uow, launched.lines)
         said = ", ".join(f"rank {rank} on {place.host_name}" for rank, place in places.items())
         self._life.keep(uow, noted(cluster, Step(uow.now_wall_ns, "placed", None, said)))

@@ -11,12 +11,12 @@ from windrow_master.clusters import end_limits
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Request, Runtime
-from windrow_master.storage import volume_rules
 from windrow_proto import image_names
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.units import GIB, MIB
+from windrow_proto.volumes import check_mounts
 
 HOSTS_MAX: Final = 64
 """Of one cluster: each is a command, a lease and a row, all in one transaction."""
@@ -70,12 +70,24 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("restart_members", is_gang or not request.restart_members, "only said of a gang")
     _check("argv", not is_gang or bool(request.argv), "said for a gang: it is what every member runs")
     box.check(request)
-    volume_rules.check(request)
+    check_volumes(request)
     end_limits.check(request)
     is_process = request.runtime == Runtime.PROCESS
     _check("runtime", not (is_process and request.image is not None), "docker where an image is named")
     _check("max_price_per_hour", (request.max_price_per_hour or 0) >= 0, "at least 0")
     return replace(request, name=clean_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
+
+
+def check_volumes(request: ClusterRequest) -> None:
+    """Raise InvalidInput where volumes are asked for that such a cluster cannot have."""
+    check_mounts(request.volumes)
+    if not request.volumes:
+        return
+    if request.simulated or request.runtime == Runtime.SIMULATED:
+        raise InvalidInput("A simulated host has no disk, and so no volumes.", subject="volumes")
+    if request.hosts > 1 and any(not one.read_only for one in request.volumes):
+        said = "One host writes a volume. A cluster over several hosts takes it read-only: NAME:/path:ro"
+        raise InvalidInput(f"{said}, and writes it from a cluster or job of its own.", subject="volumes")
 
 
 def clean_name(name: str) -> str:

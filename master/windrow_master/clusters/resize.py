@@ -12,11 +12,12 @@ from windrow_master.clusters import stopping
 from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Step, Workload
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.clusters.states import noted
 from windrow_master.market.service import MarketService
-from windrow_master.network.meeting import Meeter
 from windrow_master.placement.model import Refusal
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, InvalidInput
@@ -54,7 +55,7 @@ class Resizer:
             raise InvalidInput(f"hosts must be between 1 and {HOSTS_MAX}.", subject="hosts")
         if cluster.phase is not ClusterPhase.RUNNING:
             raise Conflict(f"Only what runs is resized: it is {cluster.phase}. Ask again later.")
-        members = multi_host.members_of(uow.workloads.of_cluster(cluster.cluster_id))
+        members = multi_host.members_of(uow[WorkloadRepository].of_cluster(cluster.cluster_id))
         if hosts > len(members):
             return self._grown(uow, cluster, members, hosts, actor, most, login)
         return self._shrunk(uow, cluster, members, hosts, actor) if hosts < len(members) else cluster
@@ -94,7 +95,7 @@ class Resizer:
         addresses = [member.address or "" for member in members]
         launched = self._launcher.launch(uow, asked, places, actor, addresses, login)
         for workload in launched.workloads:
-            uow.workloads.add(workload)
+            uow[WorkloadRepository].add(workload)
         self._market.reprice(uow, cluster.rental_id, price, launched.lines)
         for rank, place in places.items():
             asked = noted(asked, Step(uow.now_wall_ns, "placed", None, f"rank {rank} on {place.host_name}"))

@@ -1,7 +1,7 @@
 """The clusters' shell: plan, create, delete, read; leases for the hosts, desired state for reconcile, and the clock.
 
 Creating is one unit of work: the key of the request, the plan, the hold, the slots, the rows and the command commit
-together or not at all. What happens afterwards is life/service.py's, reaching into a workload access/service.py's.
+together or not at all. What happens afterwards is controller.py's, reaching into a workload network/workload_io.py's.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 from windrow_master.clusters import end_limits, environments, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
 from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.meeting import Meeter
+from windrow_master.clusters.messages import IsOfJob, VolumesAsked, VolumesTaken
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -23,24 +25,24 @@ from windrow_master.clusters.model import (
 from windrow_master.clusters.ports import Proofs, ProofsInTheWay
 from windrow_master.clusters.repair import Lacking, Mender
 from windrow_master.clusters.reports import has_results
+from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resize import Resizer
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import HOLDING
-from windrow_master.clusters.views import ClusterView, Preview
+from windrow_master.clusters.topology import Cord, Sight, Unsighted
+from windrow_master.clusters.views import ClusterView, Preview, public_ports
 from windrow_master.fleet.model import DesiredWorkload, LinkState
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market.model import Offer
+from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
-from windrow_master.network.meeting import Meeter
-from windrow_master.network.public_ports import public_ports
-from windrow_master.network.topology import Cord, Sight, Unsighted
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
-from windrow_master.storage import volume_attachments
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
@@ -71,33 +73,33 @@ _RENEWED: Final = frozenset(
 class ClusterService:
     """Clusters of all accounts. Methods that take a `uow` run inside the caller's unit of work."""
 
-    def __init__(self, store: Store, fleet: FleetService, market: MarketService, seal_key: SealKey) -> None:
-        """seal_key: the Master's own, for the values of environments."""
+    def __init__(
+        self,
+        store: Store,
+        fleet: FleetService,
+        market: MarketService,
+        seal_key: SealKey,
+        *,
+        proofs: Proofs,
+        sight: Sight,
+        cords: Callable[[ClusterId], Sequence[Cord]],
+        service_place: Callable[[HostId], str],
+    ) -> None:
+        """seal_key: the Master's own, for the values of environments. proofs: test rentals, which end where a renter's
+        request finds no room because of them. sight: which hosts see each other. cords: the connections of a cluster's
+        private network. service_place: DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host;
+        empty: there is none."""
         self._store, self._fleet, self._market, self._seal_key = store, fleet, market, seal_key
+        self._proofs, self._sight, self._cords, self._service_place = proofs, sight, cords, service_place
         self._placer = Placer(market)
         self._listeners: list[Callable[[ClusterId], None]] = []
-        self.service_place: Callable[[HostId], str] = lambda host_id: ""
-        """DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host; empty: there is none."""
-        self.proofs: Proofs | None = None
-        """What only tries hosts, and ends where a renter's request finds no room because of it."""
-        self.cords: Callable[[ClusterId], Sequence[Cord]] = lambda cluster_id: ()
-        """The cords of a cluster's private network."""
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key)
-        self._meeter = Meeter(self._placer)
+        self._meeter = Meeter(self._placer, sight)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.life = LifeDesk(fleet, market, self._changed)
         self._mender = Mender(market, self._meeter, self._launcher, self.life)
         self._resizer = Resizer(market, self._meeter, self._launcher, self.life)
-
-    @property
-    def sight(self) -> Sight | None:
-        """Which hosts see each other."""
-        return self._meeter.sight
-
-    @sight.setter
-    def sight(self, sight: Sight | None) -> None:
-        self._meeter.sight = sight
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
@@ -114,7 +116,7 @@ class ClusterService:
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
-            volume_attachments.check(uow, principal.account_id, request.volumes)
+            uow.publish(VolumesAsked(principal.account_id, request.volumes))
             answer = self._starter.placed(uow, principal.account_id, request)
             balance = self._market.balance(uow, principal.account_id)
             proofs_on: tuple[HostId, ...] = ()
@@ -151,7 +153,7 @@ class ClusterService:
         try:
             return await self._seeing(ask)
         except ProofsInTheWay as first:
-            if self.proofs is None or not await self.proofs.give_way(first.hosts):
+            if not await self._proofs.give_way(first.hosts):
                 raise first.refused from None
         try:
             return await self._seeing(ask)
@@ -164,8 +166,7 @@ class ClusterService:
             try:
                 return await ask()
             except Unsighted as unseen:
-                assert self.sight is not None, "nobody else says so"
-                await self.sight.look(unseen.hosts)
+                await self._sight.look(unseen.hosts)
         raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
 
     async def resize(
@@ -193,21 +194,21 @@ class ClusterService:
     ) -> tuple[Operation, ClusterView]:
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
-            known = uow.clusters.by_key(principal.account_id, key) if key is not None else None
+            known = uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return self._again(uow, principal, request, known)
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
             self._check_waited(uow, principal, asked)
-            volume_attachments.claim(uow, principal.account_id, asked.volumes, cluster_id)
+            uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
             found = self._starter.placed(uow, principal.account_id, asked, is_proof)
             if isinstance(found, Refusal):
                 raise _refused(found)
             if is_proof:
                 found = replace(found, members=tuple(self._fair(member) for member in found.members))
             cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, found, login is not None)
-            uow.clusters.add(cluster, key, self._digest(request))
+            uow[ClusterRepository].add(cluster, key, self._digest(request))
             self._starter.rent(uow, cluster, found.members, principal.actor, login)
             return self._starts(uow, principal, cluster, found, CREATE_KIND)
 
@@ -217,7 +218,7 @@ class ClusterService:
         """Raises TooMany. What has no token is the Master itself, for a job or a proof: it has the files."""
         if asked.await_files and principal.token_id and not principal.is_trusted:
             end_limits.check_waited(
-                uow.clusters.page(principal.account_id, None, end_limits.LATELY_MAX), uow.now_wall_ns
+                uow[ClusterRepository].page(principal.account_id, None, end_limits.LATELY_MAX), uow.now_wall_ns
             )
 
     def _starts(
@@ -239,7 +240,7 @@ class ClusterService:
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             stopping.check_stop(cluster)
-            if any(attempt.cluster_id == cluster_id for job in uow.jobs.living() for attempt in job.attempts):
+            if uow.ask(IsOfJob(cluster_id)):
                 raise Conflict("It is a job's, which ends with it: cancel the job instead.", subject=cluster_id)
             operation = self._asked(uow, principal, cluster_id, STOP_KIND)
             after = self.life.stop(uow, cluster, principal.actor)
@@ -269,13 +270,13 @@ class ClusterService:
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
             self._check_waited(uow, principal, asked)
-            volume_attachments.claim(uow, cluster.account_id, asked.volumes, cluster_id)
+            uow.publish(VolumesTaken(cluster.account_id, asked.volumes, cluster_id))
             found = self._starter.placed(uow, cluster.account_id, asked)
             if isinstance(found, Refusal):
                 raise _refused(found)
             after = replace(cluster, needs_login=cluster.needs_login or login is not None)
             after = self._starter.again(uow, after, found, principal.actor, login)
-            uow.clusters.save(after)
+            uow[ClusterRepository].save(after)
             return self._starts(uow, principal, after, found, START_KIND)
 
         return await self._making_way(lambda: self._store.write(change, name="cluster.start"))
@@ -298,7 +299,7 @@ class ClusterService:
 
     def end_all(self, uow: UnitOfWork, account_id: AccountId, reason: str, actor: str) -> None:
         """End all clusters of an account that are not over."""
-        for cluster in uow.clusters.living():
+        for cluster in uow[ClusterRepository].living():
             if cluster.account_id == account_id:
                 self.life.judge(uow, self.life.end(uow, cluster, reason, actor, keeps_results=True), actor)
 
@@ -323,7 +324,7 @@ class ClusterService:
             account_id = None if principal.roles & _SEES_ALL else principal.account_id
 
             def rows(last: Cluster | None, size: int) -> Sequence[Cluster]:
-                return uow.clusters.page(account_id, before if last is None else last.cluster_id, size)
+                return uow[ClusterRepository].page(account_id, before if last is None else last.cluster_id, size)
 
             return page_alone("cluster_view", rows, lambda cluster: self._view(uow, cluster), limit)
 
@@ -355,8 +356,8 @@ class ClusterService:
     def desired(self, uow: UnitOfWork, host_id: HostId) -> tuple[DesiredWorkload, ...]:
         """What should be on a host: all that still holds slots there, and whether it is meant to run."""
         found = []
-        for workload in uow.workloads.held_on(host_id):
-            cluster = uow.clusters.get(workload.cluster_id)
+        for workload in uow[WorkloadRepository].held_on(host_id):
+            cluster = uow[ClusterRepository].get(workload.cluster_id)
             lives = cluster is not None and cluster.phase in HOLDING and workload.phase is not WorkPhase.FAILED
             lives = (lives and workload.is_member) or has_results(workload)
             found.append(DesiredWorkload(workload.workload_id, workload.slots, lives))
@@ -368,19 +369,19 @@ class ClusterService:
 
         def renew(uow: UnitOfWork) -> dict[HostId, tuple[LeaseRenewal, ...]]:
             found: dict[HostId, tuple[LeaseRenewal, ...]] = {}
-            for workload in uow.workloads.held():
+            for workload in uow[WorkloadRepository].held():
                 with self._faults.around(workload.cluster_id, "renew"), uow.attempt():
                     lease = self._renewed(uow, workload)
                     if lease is not None:
                         found[workload.host_id] = (*found.get(workload.host_id, ()), lease)
             return found
 
-        if not await self._store.read(lambda uow: bool(uow.workloads.held())):
+        if not await self._store.read(lambda uow: bool(uow[WorkloadRepository].held())):
             return {}
         return await self._store.write(renew, name="cluster.renew")
 
     def _renewed(self, uow: UnitOfWork, workload: Workload) -> LeaseRenewal | None:
-        host = uow.hosts.get(workload.host_id)
+        host = uow[HostRepository].get(workload.host_id)
         is_online = host is not None and host.link_state is LinkState.ONLINE
         if workload.delete_command is not None or not is_online:
             return None
@@ -397,8 +398,8 @@ class ClusterService:
         """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s."""
 
         def judge(uow: UnitOfWork) -> Sequence[Lacking]:
-            living, judged, lacking = uow.clusters.living(), [], []
-            held, rented = uow.workloads.held(), uow.rentals.live()
+            living, judged, lacking = uow[ClusterRepository].living(), [], []
+            held, rented = uow[WorkloadRepository].held(), uow[RentalRepository].live()
             of_all = {one.cluster_id for one in living} | {one.cluster_id for one in held}
             self._faults.keep_only(of_all | {one.cluster_id for one in rented})
             for cluster in living:
@@ -414,25 +415,28 @@ class ClusterService:
                 with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
                     lacking.append(self._mender.mend(uow, cluster))
             go_on = {cluster.cluster_id for cluster in living if cluster.phase in HOLDING}
-            for workload in uow.workloads.held():
+            for workload in uow[WorkloadRepository].held():
                 if workload.delete_command is None and workload.cluster_id in go_on:
                     continue  # almost all of them: nothing of it is to end
                 with self._faults.around(workload.cluster_id, "order_again"), uow.attempt():
                     self.life.order_again(uow, workload)
-            for rental in uow.rentals.live():
+            for rental in uow[RentalRepository].live():
                 with self._faults.around(rental.cluster_id, "rental"), uow.attempt():
                     self._market.judge(uow, rental)
             return lacking
 
         def is_needed(uow: UnitOfWork) -> bool:
-            return bool(uow.clusters.living()) or bool(uow.rentals.live()) or bool(uow.workloads.held())
+            return (
+                bool(uow[ClusterRepository].living())
+                or bool(uow[RentalRepository].live())
+                or bool(uow[WorkloadRepository].held())
+            )
 
         if await self._store.read(is_needed):
             lacking = await self._store.write(judge, name="cluster.tick")
-            if self.proofs is not None:
-                self.proofs.end_on([host_id for one in lacking for host_id in one.proofs_on])
-            if self.sight is not None:  # within some ten seconds; the next tick knows what they saw
-                await asyncio.gather(*(self.sight.look(one.unseen) for one in lacking if one.unseen))
+            self._proofs.end_on([host_id for one in lacking for host_id in one.proofs_on])
+            # Within some ten seconds; the next tick knows what they saw.
+            await asyncio.gather(*(self._sight.look(one.unseen) for one in lacking if one.unseen))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -469,7 +473,7 @@ class ClusterService:
 
     def _load(self, uow: UnitOfWork, principal: Principal, cluster_id: ClusterId, others: frozenset[Role]) -> Cluster:
         """A cluster of one's own, or of anybody with one of these roles."""
-        cluster = uow.clusters.get(cluster_id)
+        cluster = uow[ClusterRepository].get(cluster_id)
         if cluster is None or not (cluster.account_id == principal.account_id or principal.roles & others):
             raise NotFound("There is no such cluster, or it is not yours.", subject=cluster_id)
         return cluster
@@ -483,26 +487,26 @@ class ClusterService:
             return view  # it was sealed to another key: its names are all that can be shown
 
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
-        rentals, now_ns = uow.rentals.of_cluster(cluster.cluster_id), uow.now_wall_ns
-        workloads = uow.workloads.of_cluster(cluster.cluster_id)
+        rentals, now_ns = uow[RentalRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
+        workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
         view = ClusterView(cluster, workloads, Microcents(sum(rental.charged for rental in rentals)))
         view = replace(view, client_lease_ends_at_ns=self.life.clients.lease_ends_at_ns(cluster, now_ns))
         if end_limits.are_any(cluster.request):
             spent = end_limits.spent_of(
-                rentals[-1] if rentals else None, uow.rentals.lines([cluster.rental_id]), now_ns
+                rentals[-1] if rentals else None, uow[RentalRepository].lines([cluster.rental_id]), now_ns
             )
             view = replace(view, ends_at_ns=end_limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
-            cords = self.cords(cluster.cluster_id)
+            cords = self._cords(cluster.cluster_id)
             problem = next((one.problem for one in cords if one.problem), "")
             up = tuple(one.is_up for one in cords)
-            return replace(view, traffic=uow.traffic.get(cluster.cluster_id), cords=up, cord_problem=problem)
+            return replace(view, traffic=uow[TrafficRepository].get(cluster.cluster_id), cords=up, cord_problem=problem)
         if cluster.kind is not ClusterKind.SERVICE:
             return view
-        place = self.service_place(workloads[0].host_id if workloads else HostId(""))
+        place = self._service_place(workloads[0].host_id if workloads else HostId(""))
         ports = public_ports(cluster) if place and cluster.phase not in stopping.RESTS else ()
         urls = {port: service_url(cluster.cluster_id, port, place) for port in ports}
-        return replace(view, urls=urls, traffic=uow.traffic.get(cluster.cluster_id))
+        return replace(view, urls=urls, traffic=uow[TrafficRepository].get(cluster.cluster_id))
 
     def _changed(self, cluster_id: ClusterId) -> None:
         for listener in self._listeners:

@@ -10,15 +10,16 @@ from typing import Any, Final
 
 from windrow_master.clusters.launch import network_of
 from windrow_master.clusters.model import ClusterRequest
+from windrow_master.clusters.repository import ClusterRepository, Committed, WorkloadRepository
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.yielding import retried, vacated
 from windrow_master.fleet.model import ABOUT_CONTAINERS, AdminState, Host, LinkState, Slot
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import is_back_soon
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
 from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
 from windrow_master.placement.service import plan
-from windrow_master.store.clusters_repository import Committed
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.model import GpuFacts
@@ -49,7 +50,7 @@ class Placer:
         """Where this request would run now, or why nowhere. but: hosts that are left out. is_private: its members meet
         in a network of their own, so that it does not matter whether their hosts see each other."""
         # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
-        seed = f"{account_id}|{uow.clusters.count(account_id)}"
+        seed = f"{account_id}|{uow[ClusterRepository].count(account_id)}"
         snapshot = _open(self.snapshot(uow, request.cpus), but, is_private)
         wanted = placement_request(request, account_id, seed, is_proof)
         found = plan(wanted, snapshot)
@@ -64,14 +65,14 @@ class Placer:
 
     def _vacated(self, uow: UnitOfWork, cpus: int) -> tuple[Candidate, ...]:
         """The hosts on which proofs hold anything, as they will be once these have ended."""
-        proofs, book = uow.workloads.held_of(PROOF_ACCOUNT), self._market.book(uow)
+        proofs, book = uow[WorkloadRepository].held_of(PROOF_ACCOUNT), self._market.book(uow)
         ids = frozenset(one.cluster_id for one in proofs)
         found = []
         for host_id in sorted({one.host_id for one in proofs}):
-            host = uow.hosts.get(host_id)
+            host = uow[HostRepository].get(host_id)
             if host is None:
                 continue
-            slots, held = uow.slots.of_host(host_id), uow.workloads.held_on(host_id)
+            slots, held = uow[SlotRepository].of_host(host_id), uow[WorkloadRepository].held_on(host_id)
             slots, held = vacated(slots, held, ids, uow.now_wall_ns)
             taken = Committed(sum(one.cpus for one in held), Bytes(sum(one.memory_bytes for one in held)))
             found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns)))
@@ -80,14 +81,14 @@ class Placer:
     def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
         """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
         book = self._market.book(uow)
-        committed = uow.workloads.committed()
-        by_host = _by_host(uow.slots.list_all())
+        committed = uow[WorkloadRepository].committed()
+        by_host = _by_host(uow[SlotRepository].list_all())
         last, known = self._last
         if not book.says_the_same(last) or len(known) > KNOWN_MAX:
             known = {}
             self._last = book, known
         found: list[Candidate] = []
-        for host in uow.hosts.list_all():
+        for host in uow[HostRepository].list_all():
             if host.admin_state is AdminState.RETIRED:
                 continue
             # Rows that did not change give the values they gave before (store/prepared.py), and so the same candidate.
@@ -102,8 +103,10 @@ class Placer:
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
         """What the whole fleet offers, by tier."""
-        hosts = {host.host_id: host for host in uow.hosts.list_all() if host.admin_state is not AdminState.RETIRED}
-        slots = [slot for slot in uow.slots.list_all() if slot.host_id in hosts]
+        hosts = {
+            host.host_id: host for host in uow[HostRepository].list_all() if host.admin_state is not AdminState.RETIRED
+        }
+        slots = [slot for slot in uow[SlotRepository].list_all() if slot.host_id in hosts]
         listings = [_listing(hosts[slot.host_id], slot, uow.now_wall_ns) for slot in slots]
         return self._market.offers(uow, listings)
 

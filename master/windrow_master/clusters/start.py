@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windrow_master.clusters.launch import Launcher
+from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.states import ClusterEvent, answer, noted
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
-from windrow_master.network.meeting import Meeter
 from windrow_master.placement.model import Chosen, Placement, Refusal
 from windrow_master.placement.service import record_bytes
 from windrow_master.store.unit import UnitOfWork
@@ -36,7 +38,7 @@ class Starter:
     ) -> Placement | Refusal:
         """Where it would run: on hosts that see each other, or else on others, if a network can be made for them."""
         found = self._placer.place(uow, request, account_id, is_proof)
-        if isinstance(found, Placement) or self._meeter.sight is None or request.hosts == 1:
+        if isinstance(found, Placement) or request.hosts == 1:
             return found
         private = self._placer.place(uow, request, account_id, is_proof, is_private=True)
         is_better = isinstance(private, Placement) or (found.without_proofs is None and bool(private.without_proofs))
@@ -71,13 +73,13 @@ class Starter:
         self, uow: UnitOfWork, stopped: Cluster, found: Placement, actor: str, login: RegistryLogin | None
     ) -> Cluster:
         """Start what was stopped in these places. Raises what a creation does, and then nothing is changed."""
-        past = uow.workloads.of_cluster(stopped.cluster_id)
+        past = uow[WorkloadRepository].of_cluster(stopped.cluster_id)
         empty = replace(stopped, reason="", started_at_ns=None, ended_at_ns=None, restarts=0, first_port=None)
         cluster = self._placed_on(uow, empty, found)
         self._audit(uow, stopped, actor)
         self.rent(uow, cluster, found.members, actor, login)
         for workload in past:
-            uow.workloads.save(replace(workload, is_past=True))
+            uow[WorkloadRepository].save(replace(workload, is_past=True))
         return cluster
 
     def rent(
@@ -90,7 +92,7 @@ class Starter:
     ) -> None:
         """Lease all slots, put the commands into the outbox, and set the money aside for all of them together."""
         launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), actor, login=login)
-        host = uow.hosts.get(members[0].host_id)
+        host = uow[HostRepository].get(members[0].host_id)
         rental = Rental(
             cluster.rental_id,
             cluster.cluster_id,
@@ -105,7 +107,7 @@ class Starter:
         )
         self._market.start_rental(uow, rental, launched.lines)
         for workload in launched.workloads:
-            uow.workloads.add(workload)
+            uow[WorkloadRepository].add(workload)
 
     def _audit(self, uow: UnitOfWork, stopped: Cluster, actor: str) -> None:
         before = stopped.phase

@@ -9,6 +9,7 @@ from typing import Final
 from windrow_master.clusters import environments
 from windrow_master.clusters.model import ClusterRequest, Template, names_of, template_owner
 from windrow_master.clusters.request import checked, size
+from windrow_master.clusters.template_repository import TemplateRepository
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -42,12 +43,12 @@ class TemplateService:
         def change(uow: UnitOfWork) -> Template:
             names = replace(asked, env=names_of(asked.env))
             kept = Template(principal.account_id, name, names, uow.now_wall_ns, sealed)
-            others = [one for one in uow.templates.of_account(principal.account_id) if one.name != name]
+            others = [one for one in uow[TemplateRepository].of_account(principal.account_id) if one.name != name]
             if len(others) >= TEMPLATES_MAX:
                 raise TooMany(f"This account has {TEMPLATES_MAX} templates. Delete some.")
             if size(asked) + sum(size(one.request) + len(one.sealed) for one in others) > TEMPLATES_CHARS_MAX:
                 raise TooMany(f"The templates of this account take {TEMPLATES_CHARS_MAX} characters. Delete some.")
-            uow.templates.save(kept)
+            uow[TemplateRepository].save(kept)
             uow.audit(principal.actor, "template.save", name, "kept", {})
             return kept
 
@@ -55,12 +56,12 @@ class TemplateService:
 
     async def list(self, principal: Principal) -> Sequence[Template]:
         """All of the account, by name."""
-        found = await self.store.read(lambda uow: uow.templates.of_account(principal.account_id))
+        found = await self.store.read(lambda uow: uow[TemplateRepository].of_account(principal.account_id))
         return [self._whole(one) for one in found]
 
     async def get(self, principal: Principal, name: str) -> Template:
         """One of the account. Raises NotFound."""
-        kept = await self.store.read(lambda uow: uow.templates.get(principal.account_id, name))
+        kept = await self.store.read(lambda uow: uow[TemplateRepository].get(principal.account_id, name))
         if kept is None:
             raise NotFound("There is no such template.", subject=name)
         return self._whole(kept)
@@ -76,7 +77,7 @@ class TemplateService:
         """Forget one. Raises NotFound."""
 
         def change(uow: UnitOfWork) -> None:
-            if not uow.templates.delete(principal.account_id, name):
+            if not uow[TemplateRepository].delete(principal.account_id, name):
                 raise NotFound("There is no such template.", subject=name)
             uow.audit(principal.actor, "template.delete", name, "asked for", {})
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from windrow_master.clusters.model import Cluster, Traffic, Workload
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Traffic, Workload
+from windrow_master.clusters.states import FINAL
 from windrow_master.placement.model import Chosen, Verdict
 from windrow_proto.ids import HostId
 from windrow_proto.units import Microcents
@@ -50,3 +51,10 @@ class Preview:
     def chosen(self) -> Chosen | None:
         """The best place, rank 0's; None where nothing fits."""
         return self.members[0] if self.members else None
+
+
+def public_ports(cluster: Cluster) -> tuple[int, ...]:
+    """The ports that anybody may reach while it runs, in order; none of a box, nor once it has ended."""
+    if cluster.kind is not ClusterKind.SERVICE or cluster.phase in FINAL or cluster.phase is ClusterPhase.DELETING:
+        return ()
+    return tuple(sorted(set(cluster.request.ports)))

@@ -19,7 +19,7 @@ from windrow_proto.units import MINUTE
 from windrow_proto.wire_command import decode_command
 
 ROUND_NS: Final = 3 * MINUTE
-"""A relay may be busy with others for half a minute (windrow_agent.probes), and is asked again."""
+"""A relay may be busy with others for half a minute (windrow_agent.link.bandwidth_probe), and is asked again."""
 OTHERS_MAX: Final = 2
 """Beside the host's own relay: two or three in all."""
 ANSWER_NS: Final = 10 * MINUTE

@@ -9,6 +9,7 @@ from windrow_master.fleet.commands import CommandDesk
 from windrow_master.fleet.hosts import HostDesk
 from windrow_master.fleet.intake import next_measurement_ns
 from windrow_master.fleet.model import AdminState, Host
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import TooMany
@@ -39,10 +40,10 @@ class MeasureDesk:
     cap_bytes: that a measurement of a real host may move each way.
     """
 
-    def __init__(self, hosts: HostDesk, commands: CommandDesk) -> None:
+    def __init__(self, hosts: HostDesk, commands: CommandDesk, cap_bytes: int) -> None:
         self._hosts, self._commands = hosts, commands
         self._benchmarked: dict[HostId, int] = {}
-        self.cap_bytes = MEASURE_CAP_BYTES
+        self.cap_bytes = cap_bytes
 
     def due(
         self, entries: Iterable[Entry], is_connected: Callable[[HostId], bool], now_ns: int
@@ -62,7 +63,7 @@ class MeasureDesk:
         """Measure the first of those that are due, as many as may be measured beside each other, and benchmark all.
         relays: that serve now."""
         recent_ns = uow.now_wall_ns - MEASURE_LIFE_NS
-        measures = [row for row in uow.commands.open_all() if row.kind is CommandKind.MEASURE_BANDWIDTH]
+        measures = [row for row in uow[CommandRepository].open_all() if row.kind is CommandKind.MEASURE_BANDWIDTH]
         under_way = {row.host_id for row in measures if row.created_at_ns > recent_ns}
         free = max(0, MEASURES_AT_ONCE - len(under_way))
         for host in [host for host in due if host.host_id not in under_way][:free]:
@@ -75,7 +76,7 @@ class MeasureDesk:
             current = self._hosts.load(uow, host.host_id)
             self._hosts.save(uow, replace(current, measure_due_ns=retry_ns))
         for host in bare:
-            latest = [row for row in uow.commands.list(host.host_id) if row.kind is CommandKind.BENCHMARK]
+            latest = [row for row in uow[CommandRepository].list(host.host_id) if row.kind is CommandKind.BENCHMARK]
             if not latest or uow.now_wall_ns - latest[0].created_at_ns > BENCHMARK_AGAIN_NS:
                 self._commands.issue(uow, host.host_id, Command(CommandId(""), CommandKind.BENCHMARK))
 
@@ -94,7 +95,7 @@ class MeasureDesk:
     def _check_budget(self, uow: UnitOfWork, host_id: HostId, spec: BandwidthSpec) -> None:
         """Raise TooMany, with when there is room again, where this would go beyond the budget of a day. A single
         measurement never does, however large an operator made it."""
-        asked = uow.commands.since(host_id, CommandKind.MEASURE_BANDWIDTH, uow.now_wall_ns - DAY)
+        asked = uow[CommandRepository].since(host_id, CommandKind.MEASURE_BANDWIDTH, uow.now_wall_ns - DAY)
         moved = [(row.created_at_ns, bandwidth.bytes_max(decode_command(row.body).bandwidth)) for row in asked]
         free_ns = bandwidth.free_again_ns(moved, bandwidth.bytes_max(spec), MEASURE_DAY_BYTES)
         if free_ns is not None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from windrow_master.fleet.model import CommandRow, CommandState
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import CommandEvent, step_command
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import CommandId, HostId
@@ -74,18 +75,18 @@ class CommandDesk:
             deadline_ns=deadline_ns,
             created_at_ns=uow.now_wall_ns,
         )
-        uow.commands.add(row)
+        uow[CommandRepository].add(row)
         uow.audit(actor, "command.issue", command_id, command.kind.name.lower(), {"host": host_id})
         uow.after_commit(lambda: self._wake(host_id))
         return command_id
 
     def sent(self, uow: UnitOfWork, command_ids: tuple[CommandId, ...]) -> None:
         """The trunk has handed these to the link."""
-        uow.commands.sent(command_ids, _SENDABLE, uow.now_wall_ns)
+        uow[CommandRepository].sent(command_ids, _SENDABLE, uow.now_wall_ns)
 
     def on_status(self, uow: UnitOfWork, host_id: HostId, status: CommandStatus) -> CommandRow | None:
         """Take in what a host says of a command; None when it is not a command of that host."""
-        row = uow.commands.get(status.command_id)
+        row = uow[CommandRepository].get(status.command_id)
         event = _EVENTS.get(status.phase)
         if row is None or row.host_id != host_id or event is None:
             return None
@@ -128,7 +129,7 @@ class CommandDesk:
 
     def abandon(self, uow: UnitOfWork, host_id: HostId) -> None:
         """The host is gone for good: nothing of it will ever be done."""
-        for row in uow.commands.open_of_host(host_id):
+        for row in uow[CommandRepository].open_of_host(host_id):
             step = step_command(row.state, CommandEvent.ABANDON)
             self._save(uow, replace(row, state=step.state), CommandEvent.ABANDON)
 
@@ -145,7 +146,7 @@ class CommandDesk:
             )
             fields = {"host": row.host_id, "state": str(row.state), "error": row.error_code}
             uow.audit(f"host/{row.host_id}", "command.done", row.command_id, row.error_detail[:200], fields)
-        uow.commands.save(row)
+        uow[CommandRepository].save(row)
         self._told(uow, row)
         return row
 

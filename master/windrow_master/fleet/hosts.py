@@ -4,11 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from windrow_master.fleet import sanitise, tiers
+from windrow_master.fleet import sanitise, tiers, verdicts
+from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.benchmarks import RUNS, counted
+from windrow_master.fleet.claims import register
+from windrow_master.fleet.claims.consistency import check
+from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.flaps import SETTLED_NS, flapped
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, REFUSED, HostBudget
 from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
+from windrow_master.fleet.reliability_repository import ReliabilityRepository
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.slices import sliced_tier
 from windrow_master.fleet.slot_leases import SlotDesk
 from windrow_master.fleet.standing import standing_of
@@ -23,10 +29,8 @@ from windrow_master.fleet.states import (
     step_link,
     step_verify,
 )
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.verification import schedule, service
-from windrow_master.verification.consistency import check
-from windrow_master.verification.uniqueness import FLEET_CODES
 from windrow_proto import image_names
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, HostId, SlotId
@@ -72,7 +76,7 @@ class HostDesk:
 
     def load(self, uow: UnitOfWork, host_id: HostId) -> Host:
         """One host, or NotFound."""
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         if host is None:
             raise NotFound("There is no such host.", subject=host_id)
         return host
@@ -80,7 +84,7 @@ class HostDesk:
     def save(self, uow: UnitOfWork, host: Host) -> Host:
         """Write a changed host; the caller read it in this unit of work."""
         after = replace(host, version=host.version + 1)
-        if not uow.hosts.save(after):
+        if not uow[HostRepository].save(after):
             raise Conflict(subject=host.host_id)
         uow.after_commit(lambda: self._touched(host.host_id))
         return after
@@ -121,7 +125,7 @@ class HostDesk:
 
     def misused(self, uow: UnitOfWork, host_id: HostId, code: str) -> None:
         """A host's connection was ended for what it sent: told at most once in MISUSE_EVERY_NS."""
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         if host is None or uow.now_wall_ns < self._misuse_due_ns.get(host_id, 0):
             return
         self._misuse_due_ns[host_id] = uow.now_wall_ns + MISUSE_EVERY_NS
@@ -130,7 +134,7 @@ class HostDesk:
 
     def kept_back(self, uow: UnitOfWork, host_id: HostId, access_id: str) -> None:
         """An Access kept messages back: told of each host at most once in MISUSE_EVERY_NS, whatever a host may say."""
-        host, pair = uow.hosts.get(host_id), (host_id, access_id)
+        host, pair = uow[HostRepository].get(host_id), (host_id, access_id)
         if host is None or uow.now_wall_ns < self._accusing_due_ns.get(pair, 0):
             return
         self._accusing_due_ns[pair] = uow.now_wall_ns + MISUSE_EVERY_NS
@@ -141,11 +145,11 @@ class HostDesk:
         self, uow: UnitOfWork, host_id: HostId, name: str, owner_account: AccountId, simulated: bool, actor: str
     ) -> Host:
         """A host has joined; the same one again changes nothing."""
-        known = uow.hosts.get(host_id)
+        known = uow[HostRepository].get(host_id)
         if known is not None:
             return known
         host = Host(host_id, sanitise.host_name(name, host_id), owner_account, simulated, uow.now_wall_ns)
-        uow.hosts.add(host)
+        uow[HostRepository].add(host)
         uow.audit(actor, "host.enrol", host_id, fields={"name": host.name, "owner": owner_account})
         uow.event("host.enrolled", (host_id,), f"{host.name} joined", actor=actor)
         uow.after_commit(lambda: self._touched(host_id))
@@ -160,7 +164,7 @@ class HostDesk:
         if step.answer is Answer.REFUSED:
             raise Conflict(f"A host that is {host.admin_state} cannot {event}.", subject=host_id)
         if event is AdminEvent.ACTIVATE or event is AdminEvent.REVERIFIED:
-            for slot in uow.slots.of_host(host_id):
+            for slot in uow[SlotRepository].of_host(host_id):
                 is_faulted = sanitise.is_faulted(slot.card, host.conditions, slot.gpu_uuid)
                 if slot.state is SlotState.FAULTED and not is_faulted:
                     self._slots.reverify(uow, slot, actor, reason or "an operator says it is sound")
@@ -192,7 +196,7 @@ class HostDesk:
         return after
 
     def _refuse_while_held(self, uow: UnitOfWork, host: Host) -> None:
-        held = [slot.slot_id for slot in uow.slots.of_host(host.host_id) if slot.state in SLOT_HELD]
+        held = [slot.slot_id for slot in uow[SlotRepository].of_host(host.host_id) if slot.state in SLOT_HELD]
         if held:
             raise Conflict(f"{len(held)} slots are still in use: wait until it has drained.", subject=host.host_id)
 
@@ -225,7 +229,7 @@ class HostDesk:
         if is_first_word:
             return after  # the Master was away, and not the host: nothing has happened to it
         reason = _REASONS[event]
-        held = sum(slot.holder is not None for slot in uow.slots.of_host(host_id))
+        held = sum(slot.holder is not None for slot in uow[SlotRepository].of_host(host_id))
         fields = {"from": str(host.link_state), "to": str(step.state), "held": str(held)}
         uow.audit("master", f"host.{event}", host_id, reason, fields)
         text = f"{host.name} is {step.state}: {reason}"
@@ -262,7 +266,7 @@ class HostDesk:
         after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions == host.conditions:
             return ()
-        if schedule.is_fault_over(host, after):
+        if verdicts.is_fault_over(host, after):
             after = replace(after, verify_due_ns=None, verify_tries=None)
         self._tell_conditions(uow, host, after)
         after = self.save(uow, after)
@@ -294,9 +298,9 @@ class HostDesk:
         """Take in an inventory: slots, tiers, and the first one makes the host active."""
         host = self.load(uow, host_id)
         kept, notes = sanitise.inventory(claimed)
-        rivals = service.write_claims(uow, host_id, kept)
-        found = {finding.condition: finding.words for finding in check(claimed)} | service.found_in_fleet(uow, host)
-        found |= schedule.standing(host, kept, uow.verifications.verdicts(host_id))
+        rivals = register.write_claims(uow, host_id, kept)
+        found = {finding.condition: finding.words for finding in check(claimed)} | register.found_in_fleet(uow, host)
+        found |= verdicts.standing(host, kept, uow[VerificationRepository].verdicts(host_id))
         masters = [c.code for c in host.conditions if c.code in sanitise.MASTERS_CODES]
         after = replace(
             host,
@@ -339,7 +343,7 @@ class HostDesk:
         codes = [condition.code for condition in host.conditions]
         own = sanitise.own(host.conditions)
         found = {code: words for code, words in own.items() if not code.startswith(FLEET_CODES)}
-        found |= service.found_in_fleet(uow, host)
+        found |= register.found_in_fleet(uow, host)
         after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions != host.conditions:
             self._tell_conditions(uow, host, after)
@@ -357,12 +361,14 @@ class HostDesk:
         inventory = host.inventory or Inventory()
         bandwidth = host.bandwidth.bandwidth() if host.bandwidth is not None else None
         found: list[tiers.Tier] = []
-        known = uow.reliability.get(host.host_id)
+        known = uow[ReliabilityRepository].get(host.host_id)
         figure = known.figure if known is not None else None
         of_host = tiers.Standing(reliability=figure)
-        measured = () if host.simulated or not inventory.gpus else counted(uow.benchmarks.newest(host.host_id, RUNS))
+        measured = (
+            () if host.simulated or not inventory.gpus else counted(uow[BenchmarkRepository].newest(host.host_id, RUNS))
+        )
         processors = tiers.cpu_tier(inventory, bandwidth, None, of_host)
-        for slot in uow.slots.of_host(host.host_id):
+        for slot in uow[SlotRepository].of_host(host.host_id):
             gpu = host.gpu(slot.card) if slot.card is not None else None
             if gpu is not None:
                 standing = standing_of(gpu, host.conditions, figure)

@@ -12,11 +12,14 @@ from typing import Final
 import structlog
 
 from windrow_master.fleet import bandwidth
+from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.commands import CommandDesk
+from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe
 from windrow_master.fleet.hosts import HostDesk, gpu_ids
+from windrow_master.fleet.messages import ClusterOf, Holds, ReceiptTaken, SlotsLost, WorkloadReported
 from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
-from windrow_master.fleet.ports import FleetPorts
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto import wipes
 from windrow_proto.bandwidth import BandwidthClaim
@@ -45,6 +48,7 @@ REGION_CHARS_MAX: Final = 128
 """As far as the store keeps it: a host's own word."""
 KEPT_KINDS: Final = frozenset({Kind.BANDWIDTH, Kind.INVENTORY, Kind.COMMAND_STATUS})
 """Kept sealed here; receipts are kept by the market, with what they paid for."""
+AccessKey = Callable[[UnitOfWork, str], bytes | None]
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +73,8 @@ class EvidenceFigures:
 
 
 class EvidenceDesk:
-    """The intake. `observed` is called on the loop after the commit of each report of workloads.
+    """The intake. On the loop, after the commit, `observed` is called for each report of workloads, and `missing` for
+    each gap in the samples.
 
     relay_regions: where each relay is; of one that is not in it a host's own word counts.
     """
@@ -78,13 +83,14 @@ class EvidenceDesk:
         self,
         hosts: HostDesk,
         commands: CommandDesk,
-        ports: FleetPorts,
+        access_key: AccessKey,
         observed: Callable[[HostId, Observed], None],
+        missing: Callable[[HostId, Gap], None],
     ) -> None:
         self._hosts = hosts
         self._commands = commands
-        self._ports = ports
-        self._observed = observed
+        self._access_key = access_key
+        self._observed, self._missing = observed, missing
         self.relay_regions: Mapping[str, str] = {}
         self.figures = EvidenceFigures()
 
@@ -105,10 +111,10 @@ class EvidenceDesk:
             for item in new:
                 self._take_one(uow, item)
         for (host_id, boot), have in marks.items():
-            uow.marks.put(host_id, boot, have.ranges, uow.now_wall_ns)
+            uow[MarkRepository].put(host_id, boot, have.ranges, uow.now_wall_ns)
 
     def _load(self, uow: UnitOfWork, host_id: HostId, boot: BootId) -> Intervals:
-        return Intervals(uow.marks.of_host(host_id).get(boot, ()))
+        return Intervals(uow[MarkRepository].of_host(host_id).get(boot, ()))
 
     def _with_gaps(self, item: EvidenceItem, have: Intervals) -> Intervals:
         """What a gap record gave up counts as had: it will never come."""
@@ -158,7 +164,7 @@ class EvidenceDesk:
         host_id, size = item.host_id, len(item.sealed)
         if not self._may_keep(uow, host_id, "letters") or not self._may_keep(uow, host_id, "bytes", size):
             return
-        uow.evidence.bury(_row(uow, item), f"{type(error).__name__}: {error}")
+        uow[EvidenceRepository].bury(_row(uow, item), f"{type(error).__name__}: {error}")
         text = f"A message of this host ({item.record.kind.name.lower()}) could not be taken in and was put aside"
         uow.event("evidence.put_aside", (host_id,), text, {"error": str(error)[:300]}, "master")
 
@@ -172,7 +178,7 @@ class EvidenceDesk:
     def _keep(self, uow: UnitOfWork, item: EvidenceItem) -> None:
         """Keep the sealed bytes of what may have to be proved later."""
         if item.record.kind in KEPT_KINDS and self._may_keep(uow, item.host_id, "bytes", len(item.sealed)):
-            uow.evidence.keep(_row(uow, item))
+            uow[EvidenceRepository].keep(_row(uow, item))
 
     def _apply(self, uow: UnitOfWork, item: EvidenceItem) -> None:
         host_id, body = item.host_id, item.record.body
@@ -183,7 +189,7 @@ class EvidenceDesk:
             case Kind.COMMAND_STATUS:
                 self._commands.on_status(uow, host_id, decode_status(body))
             case Kind.RECEIPT:
-                self._ports.on_receipt(uow, host_id, decode_receipt(body), item.sealed)
+                uow.publish(ReceiptTaken(host_id, decode_receipt(body), item.sealed))
             case Kind.OBSERVED:
                 self._take_observed(uow, host_id, decode_observed(body))
             case Kind.EVENT:
@@ -201,9 +207,9 @@ class EvidenceDesk:
         """An event in the host's own words, as far as it may say it."""
         own = gpu_ids(self._hosts.load(uow, host_id))
         if said.code == wipes.CODE:
-            event = heard_wipe(said, host_id, lambda workload_id: self._ports.cluster_of(uow, host_id, workload_id))
+            event = heard_wipe(said, host_id, lambda workload_id: uow.ask(ClusterOf(host_id, workload_id)))
         else:
-            event = heard(said, own, lambda workload_id: self._ports.holds(uow, host_id, workload_id))
+            event = heard(said, own, lambda workload_id: uow.ask(Holds(host_id, workload_id)))
         if event is None:
             self._hosts.budget.refuse(host_id, uow.now_wall_ns)
             self._hosts.tell_excess(uow, host_id, REFUSED)
@@ -214,18 +220,18 @@ class EvidenceDesk:
 
     def _take_observed(self, uow: UnitOfWork, host_id: HostId, observed: Observed) -> None:
         for workload in observed.workloads:
-            self._ports.on_workload(uow, host_id, workload)
+            uow.publish(WorkloadReported(host_id, workload))
         uow.after_commit(lambda: self._observed(host_id, observed))
 
     def _lose(self, uow: UnitOfWork, host_id: HostId, lost: tuple[object, ...]) -> None:
         if lost:
-            self._ports.on_slots_lost(uow, host_id, tuple(map(str, lost)), "the GPU is out of order")
+            uow.publish(SlotsLost(host_id, tuple(map(str, lost)), "the GPU is out of order"))
 
     def _measure(self, uow: UnitOfWork, host_id: HostId, body: bytes) -> None:
         """A bandwidth counts as the lower of both ends' counts, and only with the relay's own signature and as the
         answer of that relay to a command; the same answer once more changes nothing."""
         result = decode_bandwidth(body)
-        public = self._ports.access_public(uow, result.access_id)
+        public = self._access_key(uow, result.access_id)
         if public is None:
             raise BadProof(f"The relay {result.access_id} is not known here, so its claim cannot be checked.")
         verify_signature(public, DOMAIN_CLAIM, result.access_signed, result.access_signature)
@@ -241,16 +247,18 @@ class EvidenceDesk:
         self._hosts.measured(uow, host_id, after, next_measurement_ns(uow))
         region = self.relay_regions.get(result.access_id, result.region)[:REGION_CHARS_MAX]
         nonce, now_ns = result.nonce, uow.now_wall_ns
-        known = uow.bandwidths.get(host_id, nonce, region) or MeasuredRound(host_id, nonce, region, now_ns, 0, 0, {})
-        uow.bandwidths.put(bandwidth.with_relay(known, result.access_id, up_bps, down_bps, now_ns))
+        known = uow[BandwidthRepository].get(host_id, nonce, region) or MeasuredRound(
+            host_id, nonce, region, now_ns, 0, 0, {}
+        )
+        uow[BandwidthRepository].put(bandwidth.with_relay(known, result.access_id, up_bps, down_bps, now_ns))
         text = f"Bandwidth: {up_bps / 1e6:.0f} Mbit/s up, {down_bps / 1e6:.0f} Mbit/s down"
         uow.event("bandwidth.measured", (host_id,), text, {"access": result.access_id}, f"host/{host_id}")
 
     def _is_known(self, uow: UnitOfWork, host_id: HostId, claim: BandwidthClaim, found: tuple[int, int]) -> bool:
         """Whether just this answer was counted already; BadProof where it is none to a command of the last day."""
-        rows = uow.commands.since(host_id, CommandKind.MEASURE_BANDWIDTH, uow.now_wall_ns - DAY)
+        rows = uow[CommandRepository].since(host_id, CommandKind.MEASURE_BANDWIDTH, uow.now_wall_ns - DAY)
         asked = bandwidth.asked_for(rows, claim.nonce)
-        rounds = uow.bandwidths.of_round(host_id, claim.nonce) if asked is not None else ()
+        rounds = uow[BandwidthRepository].of_round(host_id, claim.nonce) if asked is not None else ()
         answered = {access_id: one for round_ in rounds for access_id, one in round_.relays.items()}
         if answered.get(claim.access_id) == found:
             return True
@@ -264,7 +272,9 @@ class EvidenceDesk:
         if not self._may_keep(uow, host_id, "gaps"):
             self._count_gap(uow, host_id, gap)
             return
-        uow.evidence.add_gap(GapRow(host_id, gap.lane, gap.origin_boot, gap.ranges, gap.reason, uow.now_wall_ns))
+        uow[EvidenceRepository].add_gap(
+            GapRow(host_id, gap.lane, gap.origin_boot, gap.ranges, gap.reason, uow.now_wall_ns)
+        )
         count = Intervals.of(gap.ranges).count
         text = f"The host had to give up {count} records of {gap.lane.name.lower()} before they arrived ({gap.reason})"
         uow.event("spool.gap", (host_id,), text, {"records": str(count), "reason": gap.reason}, f"host/{host_id}")
@@ -273,7 +283,7 @@ class EvidenceDesk:
     def _count_gap(self, uow: UnitOfWork, host_id: HostId, gap: Gap) -> None:
         self.figures.gaps += Intervals.of(gap.ranges).count
         if gap.lane is Lane.TELEMETRY:
-            uow.after_commit(lambda: self._ports.on_telemetry_gap(host_id, gap))
+            uow.after_commit(lambda: self._missing(host_id, gap))
 
 
 def _row(uow: UnitOfWork, item: EvidenceItem) -> EvidenceRow:

@@ -4,6 +4,7 @@ from typing import Final
 
 from windrow_master.fleet.commands import CommandDesk
 from windrow_master.fleet.hosts import HostDesk
+from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.slices import cut_refusal
 from windrow_master.store.model import Operation
 from windrow_master.store.unit import UnitOfWork
@@ -29,7 +30,7 @@ class CutDesk:
         """Have a card cut into its owner's layout, or made whole again. Raises Conflict; the host may refuse, too."""
         host = self._hosts.load(uow, host_id)
         gpu = host.gpu(gpu_uuid)
-        refused = cut_refusal(host, uow.slots.of_host(host_id), gpu)
+        refused = cut_refusal(host, uow[SlotRepository].of_host(host_id), gpu)
         if refused is not None:
             raise refused
         if gpu is None:

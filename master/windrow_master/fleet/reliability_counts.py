@@ -13,6 +13,7 @@ from windrow_master.fleet import mishaps, reliability
 from windrow_master.fleet.hosts import HostDesk
 from windrow_master.fleet.model import AdminState, HostRecord, LinkState, Mishap
 from windrow_master.fleet.reliability import SLOT_NS, Record
+from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.loops import Boundary
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
@@ -40,10 +41,10 @@ class ReliabilityDesk:
         return partial(self._count, entries=entries, from_ns=from_ns if is_watched else None, now_ns=now_ns)
 
     def _count(self, uow: UnitOfWork, *, entries: Sequence[Entry], from_ns: int | None, now_ns: int) -> None:
-        known, last = uow.reliability.all(), uow.reliability.last_event()
+        known, last = uow[ReliabilityRepository].all(), uow[ReliabilityRepository].last_event()
         looked = max((one.event_number for one in known.values()), default=last)
         found: dict[HostId, list[Mishap]] = {}
-        for mishap in uow.reliability.mishaps(looked, mishaps.KINDS):
+        for mishap in uow[ReliabilityRepository].mishaps(looked, mishaps.KINDS):
             found.setdefault(mishap.host_id, []).append(mishap)
         for entry in entries:
             host_id = entry.host.host_id
@@ -52,7 +53,7 @@ class ReliabilityDesk:
                 after = _counted(before, found.get(host_id, ()), entry, from_ns if host_id in known else None, now_ns)
                 after = replace(after, event_number=last)
                 if after != before or host_id not in known:
-                    uow.reliability.put(after)
+                    uow[ReliabilityRepository].put(after)
                 if after.figure != before.figure:
                     self._hosts.grade(uow, self._hosts.load(uow, host_id))
 

@@ -11,26 +11,38 @@ from typing import Final
 import structlog
 
 from windrow_master.fleet import reconcile
-from windrow_master.fleet.bandwidth_schedule import MeasureDesk
+from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, MeasureDesk
+from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.commands import CommandDesk, is_under_way
+from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.hosts import HostDesk
-from windrow_master.fleet.intake import EvidenceDesk, EvidenceItem
+from windrow_master.fleet.intake import AccessKey, EvidenceDesk, EvidenceItem
+from windrow_master.fleet.messages import (
+    CommandChanged,
+    DesiredOn,
+    HasHad,
+    HostBanned,
+    LinkChanged,
+    SlotsLost,
+    WorkloadReported,
+)
 from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, Slot
 from windrow_master.fleet.partitioning import CutDesk
-from windrow_master.fleet.ports import FleetPorts
+from windrow_master.fleet.ports import HostLink, Relays
 from windrow_master.fleet.presence import Change, PresenceBook
 from windrow_master.fleet.reconcile import Findings
 from windrow_master.fleet.reliability import SLOT_NS
 from windrow_master.fleet.reliability_counts import ReliabilityDesk
+from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.slot_leases import SlotDesk, is_back_soon
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.loops import Boundary, again, each_alone, ends_alone
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
-from windrow_master.verification.uniqueness import FLEET_CODES
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
+from windrow_proto.messages import Gap
 from windrow_proto.model import Command, CommandKind, Kind, Observed, ObservedWorkload, SlotGrant, WorkloadPhase
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import DAY, HOUR, SECOND
@@ -52,18 +64,29 @@ log = structlog.get_logger(__name__)
 class FleetService:
     """Hosts, slots and commands. Methods that take a `uow` run inside the caller's unit of work."""
 
-    def __init__(self, store: Store, clock: Clock, rng: Rng, ports: FleetPorts | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        rng: Rng,
+        relays: Relays,
+        access_key: AccessKey,
+        measure_cap_bytes: int = MEASURE_CAP_BYTES,
+    ) -> None:
+        """access_key: the Ed25519 key that an Access signs with; None if the Access is not one of this market.
+        measure_cap_bytes: that a measurement of a real host may move each way."""
         self._store, self._clock, self._rng = store, clock, rng
-        self.ports = ports or FleetPorts()
+        self.relays: Final = relays
+        self._links: list[HostLink] = []
         self.view = FleetView()
         self.presence = PresenceBook(clock)
         self.slots = SlotDesk(self._touch)
-        self.commands = CommandDesk(lambda host_id: self.ports.on_wake(host_id), self._on_command)
+        self.commands = CommandDesk(self._wake, self._on_command)
         self.hosts = HostDesk(self.slots, self._touch, self._on_ban, self._alarm)
-        self.measures = MeasureDesk(self.hosts, self.commands)
+        self.measures = MeasureDesk(self.hosts, self.commands, measure_cap_bytes)
         self.cuts = CutDesk(self.hosts, self.commands)
         self.reliability = ReliabilityDesk(self.hosts)
-        self.evidence = EvidenceDesk(self.hosts, self.commands, self.ports, self._on_observed)
+        self.evidence = EvidenceDesk(self.hosts, self.commands, access_key, self._on_observed, self._on_gap)
         self._faults = Boundary("fleet", DATABASE_FAULTS)
         self._timeouts = Boundary("timeout", DATABASE_FAULTS)
         self._steps = Boundary("fleet", (*DATABASE_FAULTS, WindrowError))
@@ -158,7 +181,7 @@ class FleetService:
         if not self.is_connected(host_id):
             raise HostUnreachable(subject=host_id)
 
-        relays = self.ports.relays()
+        relays = self.relays.serving()
 
         def begin(uow: UnitOfWork) -> OperationId:
             command_id = self.measures.ask(uow, host_id, actor, relays)
@@ -183,7 +206,7 @@ class FleetService:
     async def take(self, items: Sequence[EvidenceItem]) -> None:
         """Commit the records of many hosts together; when this returns they may be acknowledged."""
         if any(item.record.kind is Kind.BANDWIDTH for item in items):
-            self.evidence.relay_regions = self.ports.relay_regions()
+            self.evidence.relay_regions = self.relays.regions()
         await self._store.write(lambda uow: self.evidence.take(uow, items), name="fleet.evidence")
         if self._is_alarmed:  # a fault shows at once; everything else with the next tick
             self._is_alarmed = False
@@ -196,11 +219,11 @@ class FleetService:
     async def outbox(self, host_ids: Iterable[HostId]) -> Mapping[HostId, Sequence[CommandRow]]:
         """The open commands of these hosts, oldest first."""
         wanted = tuple(host_ids)
-        return await self._store.read(lambda uow: {h: uow.commands.open_of_host(h) for h in wanted})
+        return await self._store.read(lambda uow: {h: uow[CommandRepository].open_of_host(h) for h in wanted})
 
     async def evidence_marks(self, host_id: HostId) -> Mapping[BootId, tuple[tuple[int, int], ...]]:
         """What was committed of a host's evidence, per boot of origin."""
-        return await self._store.read(lambda uow: uow.marks.of_host(host_id))
+        return await self._store.read(lambda uow: uow[MarkRepository].of_host(host_id))
 
     async def quarantine_now(self, host_id: HostId, reason: str, actor: str) -> None:
         """The same as `quarantine`, in a unit of work of its own; a retired host stays retired."""
@@ -302,7 +325,7 @@ class FleetService:
 
     def _write_change(self, uow: UnitOfWork, change: Change, *, is_ours: bool) -> None:
         host_id = change.host_id
-        if uow.hosts.get(host_id) is None:
+        if uow[HostRepository].get(host_id) is None:
             return
         if change.route is not None:
             route = change.route
@@ -317,15 +340,15 @@ class FleetService:
         if change.conditions is not None:
             lost = self.hosts.conditions(uow, host_id, change.conditions, is_whole=change.is_whole)
             if lost:
-                self.ports.on_slots_lost(uow, host_id, tuple(lost), "the GPU is out of order")
+                uow.publish(SlotsLost(host_id, tuple(lost), "the GPU is out of order"))
         if change.event is not None:
             after = self.hosts.link(uow, host_id, change.event, change.seen_ns, is_ours)
             if after is not None:
-                self.ports.on_host_link(uow, host_id, after.link_state)
+                uow.publish(LinkChanged(host_id, after.link_state))
 
     async def _time_out(self) -> None:
         def look(uow: UnitOfWork) -> tuple[Sequence[CommandRow], Sequence[Slot]]:
-            return uow.commands.open_all(), uow.slots.expired(uow.now_wall_ns)
+            return uow[CommandRepository].open_all(), uow[SlotRepository].expired(uow.now_wall_ns)
 
         def judge(uow: UnitOfWork) -> None:
             rows, slots = look(uow)
@@ -343,7 +366,7 @@ class FleetService:
             await self._store.write(judge, name="fleet.timeouts")
 
     async def _judge_claims(self) -> None:
-        rivals = set(await self._store.read(lambda uow: uow.claims.rivals()))
+        rivals = set(await self._store.read(lambda uow: uow[ClaimRepository].rivals()))
         rivals |= {e.host.host_id for e in self.view if any(c.code.startswith(FLEET_CODES) for c in e.host.conditions)}
 
         def judge(uow: UnitOfWork) -> None:
@@ -357,7 +380,7 @@ class FleetService:
     async def _measure_due(self) -> None:
         due, bare = self.measures.due(self.view, self.is_connected, self._clock.wall_ns())
         if due or bare:
-            relays = self.ports.relays()
+            relays = self.relays.serving()
             await self._store.write(lambda uow: self.measures.ask_all(uow, due, bare, relays), name="fleet.measure")
 
     async def reconcile(self, only: Collection[HostId] | None = None) -> None:
@@ -373,7 +396,7 @@ class FleetService:
             await self._store.write(lambda uow: self._act(uow, acting), name="fleet.reconcile")
         for host_id, found in findings.items():
             if found.ask:
-                self.ports.on_ask(host_id)
+                self._ask_observed(host_id)
 
     def _settled_returns(self) -> set[HostId]:
         """Hosts that are back, once what is known of their workloads is what their heartbeat says it is."""
@@ -389,9 +412,10 @@ class FleetService:
         found = {}
         for host_id, observed in reports.items():
             with self._faults.around(host_id, "compare"):
-                under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
+                under_way = {row.subject for row in uow[CommandRepository].open_of_host(host_id) if is_under_way(row)}
+                desired = uow.ask(DesiredOn(host_id))
                 found[host_id] = reconcile.compare(
-                    self.ports.desired(uow, host_id),
+                    desired,
                     observed.workloads,
                     under_way=under_way,
                     before=self._findings.get(host_id, Findings()),
@@ -405,19 +429,19 @@ class FleetService:
                 self._act_on(uow, host_id, found)
 
     def _act_on(self, uow: UnitOfWork, host_id: HostId, found: Findings) -> None:
-        under_way = {row.subject for row in uow.commands.open_of_host(host_id) if is_under_way(row)}
+        under_way = {row.subject for row in uow[CommandRepository].open_of_host(host_id) if is_under_way(row)}
         for workload in found.lost:
             why = "the host does not have it any more"
             gone = ObservedWorkload(workload.workload_id, WorkloadPhase.GONE, workload.slots, detail=why)
             uow.event("workload.lost", (host_id, workload.workload_id), "A workload is gone from its host")
-            self.ports.on_workload(uow, host_id, gone)
+            uow.publish(WorkloadReported(host_id, gone))
         for spec in found.delete:
             if spec.workload_id in under_way:
                 continue
             if not self.hosts.budget.admit(host_id, "orphans", uow.now_wall_ns):
                 self.hosts.tell_excess(uow, host_id, "orphans")
                 break  # the next look goes on
-            own = (spec.workload_id,) if self.ports.had(uow, host_id, spec.workload_id) else ()
+            own = (spec.workload_id,) if uow.ask(HasHad(host_id, spec.workload_id)) else ()
             uow.event("workload.orphan", (host_id, *own), "A workload nobody wants is being ended")
             command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
             self.issue(uow, host_id, command, subject=spec.workload_id)
@@ -437,6 +461,10 @@ class FleetService:
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call `listener` on the loop whenever the view has changed."""
         self._listeners.append(listener)
+
+    def attach(self, link: HostLink) -> None:
+        """Tell this link what there is for its hosts."""
+        self._links.append(link)
 
     # --- callbacks --------------------------------------------------------------------------------------------------
 
@@ -460,10 +488,22 @@ class FleetService:
             text = f"{row.kind.name.lower().replace('_', ' ')}: {row.state}"
             fields = {"error": row.error_code, "kind": row.kind.name.lower()}
             uow.event("command.done", (row.host_id, row.command_id), text, fields)
-        self.ports.on_command(uow, row)
+        uow.publish(CommandChanged(row))
 
     def _on_ban(self, uow: UnitOfWork, host_id: HostId, is_banned: bool) -> None:
-        self.ports.on_ban(uow, host_id, is_banned)
+        uow.publish(HostBanned(host_id, is_banned))
+
+    def _wake(self, host_id: HostId) -> None:
+        for link in self._links:
+            link.wake(host_id)
+
+    def _ask_observed(self, host_id: HostId) -> None:
+        for link in self._links:
+            link.ask_observed(host_id)
+
+    def _on_gap(self, host_id: HostId, gap: Gap) -> None:
+        for link in self._links:
+            link.telemetry_gap(host_id, gap)
 
     def _on_observed(self, host_id: HostId, observed: Observed) -> None:
         self._observed[host_id] = observed
@@ -482,26 +522,28 @@ class FleetService:
 
 def _everything(uow: UnitOfWork) -> list[tuple[Host, list[Slot]]]:
     slots: dict[HostId, list[Slot]] = {}
-    for slot in uow.slots.list_all():
+    for slot in uow[SlotRepository].list_all():
         slots.setdefault(slot.host_id, []).append(slot)
-    return [(host, slots.get(host.host_id, [])) for host in uow.hosts.list_all()]
+    return [(host, slots.get(host.host_id, [])) for host in uow[HostRepository].list_all()]
 
 
 def _some(uow: UnitOfWork, host_ids: Iterable[HostId]) -> list[tuple[Host, list[Slot]]]:
     found = each_alone(
-        "host_view", sorted(host_ids), lambda host_id: (uow.hosts.get(host_id), list(uow.slots.of_host(host_id)))
+        "host_view",
+        sorted(host_ids),
+        lambda host_id: (uow[HostRepository].get(host_id), list(uow[SlotRepository].of_host(host_id))),
     )
     return [(host, slots) for host, slots in found if host is not None]
 
 
 def _forget(uow: UnitOfWork) -> None:
-    uow.evidence.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
-    uow.marks.forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
+    uow[EvidenceRepository].forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
+    uow[MarkRepository].forget_before(uow.now_wall_ns - EVIDENCE_KEPT_NS)
 
 
 def _begin_unheard(uow: UnitOfWork) -> None:
     """The links that an earlier Master wrote down are not believed; said once for all hosts."""
-    count = uow.hosts.not_heard(uow.now_wall_ns)
+    count = uow[HostRepository].not_heard(uow.now_wall_ns)
     if count:
         said, fields = "the Master started and has heard no host yet", {"hosts": str(count)}
         uow.audit("master", "fleet.start", "", said, fields)

@@ -8,12 +8,13 @@ after a restore, which begins a term above all that were, a host has seen none t
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from windrow_master.fleet.claims.register import may_move
 from windrow_master.fleet.model import Host, LinkState, Slot, SlotState
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.sanitise import CHALLENGE_RUNS, is_faulted, split_condition, unavailable_reason
 from windrow_master.fleet.slices import Part, parts
 from windrow_master.fleet.states import Answer, SlotEvent, step_slot
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.verification.service import may_move
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, HostId, SlotId
 from windrow_proto.model import SlotGrant
@@ -69,7 +70,7 @@ class SlotDesk:
         """The host has ended and cleaned up: whatever state the slots are in, they are free again (or stay faulted)."""
         moved = 0
         for grant in grants:
-            slot = uow.slots.get(grant.slot_id)
+            slot = uow[SlotRepository].get(grant.slot_id)
             if slot is None or slot.token != grant.token or slot.holder is None:
                 continue
             if slot.state is SlotState.RESERVED:
@@ -86,7 +87,7 @@ class SlotDesk:
         """Slots that a lease did not leave as it found them, and why: out of order until they are found sound."""
         moved = 0
         for grant in grants:
-            slot = uow.slots.get(grant.slot_id)
+            slot = uow[SlotRepository].get(grant.slot_id)
             why = faults.get(grant.slot_id)
             if why and slot is not None and slot.token == grant.token and slot.holder is not None:
                 words = f"{AFTER_LEASE}{why}"
@@ -103,14 +104,14 @@ class SlotDesk:
         """A faulted slot was found sound: it is free, if nothing holds it."""
         if slot.holder is not None:
             return False
-        host = uow.hosts.get(slot.host_id)
+        host = uow[HostRepository].get(slot.host_id)
         part = next((one for one in parts(host) if one.slot_id == slot.slot_id), None) if host is not None else None
         why = UNREPORTED if host is None or part is None else _closed(host, part)
         return self._move(uow, slot, SlotEvent.REVERIFIED, actor, reason, unavailable=why) is not None
 
     def sync(self, uow: UnitOfWork, host: Host) -> tuple[SlotId, ...]:
         """Make the slots of a host what its inventory and conditions say; returns held ones that are faulted now."""
-        have = {slot.slot_id: slot for slot in uow.slots.of_host(host.host_id)}
+        have = {slot.slot_id: slot for slot in uow[SlotRepository].of_host(host.host_id)}
         lost: list[SlotId] = []
         for part in parts(host):
             slot = have.pop(part.slot_id, None) or self._adopt(uow, host, part)
@@ -124,10 +125,10 @@ class SlotDesk:
 
     def _adopt(self, uow: UnitOfWork, host: Host, part: Part) -> Slot | None:
         """A new slot, or one whose card moved here from a host that has it no more; None while another host has it."""
-        slot = uow.slots.get(part.slot_id)
+        slot = uow[SlotRepository].get(part.slot_id)
         if slot is None:
             slot = _shaped(Slot(part.slot_id, host.host_id, part.kind, None, changed_at_ns=uow.now_wall_ns), part)
-            uow.slots.add(slot)
+            uow[SlotRepository].add(slot)
             uow.audit(f"host/{host.host_id}", "slot.add", part.slot_id, "inventory", {"kind": part.kind})
             self._touch(uow, host.host_id)
             return slot
@@ -172,7 +173,7 @@ class SlotDesk:
             raise Conflict(f"Between 1 and {SLOTS_PER_GRANT_MAX} different slots can be granted at once.")
         found = []
         for slot_id in sorted(slot_ids):
-            slot = uow.slots.get(slot_id)
+            slot = uow[SlotRepository].get(slot_id)
             if slot is None:
                 raise NotFound("There is no such slot.", subject=slot_id)
             found.append(slot)
@@ -201,7 +202,7 @@ class SlotDesk:
     def _each(self, uow: UnitOfWork, grants: Sequence[SlotGrant], event: SlotEvent, actor: str, reason: str) -> int:
         moved = 0
         for grant in grants:
-            slot = uow.slots.get(grant.slot_id)
+            slot = uow[SlotRepository].get(grant.slot_id)
             if slot is not None and slot.token == grant.token and slot.holder is not None:
                 moved += self._move(uow, slot, event, actor, reason) is not None
         return moved
@@ -221,7 +222,7 @@ class SlotDesk:
         return after
 
     def _swap(self, uow: UnitOfWork, before: Slot, after: Slot) -> Slot | None:
-        if not uow.slots.swap(before, after):
+        if not uow[SlotRepository].swap(before, after):
             return None
         self._touch(uow, after.host_id)
         return after

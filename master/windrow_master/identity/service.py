@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, assert_never
 
 from windrow_master.identity import decide
 from windrow_master.identity.authority import Authority
+from windrow_master.identity.messages import AccountMade, CloneFound, HostJoined, StandingChanged
 from windrow_master.identity.model import (
     ALL_ROLES,
     Account,
@@ -22,6 +23,14 @@ from windrow_master.identity.model import (
     Role,
     SignedRegions,
     Standing,
+)
+from windrow_master.identity.repository import (
+    AccountRepository,
+    JoinTokenRepository,
+    MemberRepository,
+    SessionRepository,
+    SignInLinkRepository,
+    TokenRepository,
 )
 from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, new_secret
 from windrow_master.sift import sift
@@ -57,23 +66,19 @@ CA_HASH_HEX: Final = 32
 """As windrow_proto.enrol reads it."""
 
 
-@dataclass(slots=True)
-class Hooks:
-    """What identity tells other rooms and asks of them; wired in main. Those with `uow` run in the same transaction."""
-
-    on_host_joined: Callable[[UnitOfWork, Member], None] = lambda uow, member: None
-    on_clone: Callable[[UnitOfWork, Member, str], None] = lambda uow, member, reason: None
-    on_account: Callable[[UnitOfWork, AccountId], None] = lambda uow, account_id: None
-    on_standing: Callable[[str], None] = lambda member_id: None
-    """After the commit, on the loop: a member's standing has changed (push a new ban list)."""
-    access_points: Callable[[], tuple[AccessPoint, ...]] = tuple
-    trunk_addresses: Callable[[], tuple[str, ...]] = tuple
-
-
 class IdentityService:
     """Accounts, tokens and members."""
 
-    def __init__(self, store: Store, authority: Authority, clock: Clock, rng: Rng) -> None:
+    def __init__(
+        self,
+        store: Store,
+        authority: Authority,
+        clock: Clock,
+        rng: Rng,
+        access_points: Callable[[], tuple[AccessPoint, ...]],
+        trunk_addresses: tuple[str, ...],
+    ) -> None:
+        """access_points: how agents find each Access now. trunk_addresses: HOST:PORT of this Master for Accesses."""
         self._store = store
         self._authority = authority
         self.seal_key: Final = SealKey.of(authority.signing)
@@ -82,7 +87,7 @@ class IdentityService:
         self._rng = rng
         self._backup_at_ns = store.read_now(lambda uow: uow.terms.backup_at_ns())
         self.asking = Asking(store, clock)
-        self.hooks = Hooks()
+        self._access_points, self._trunk_addresses = access_points, trunk_addresses
 
     # --- the authority ---------------------------------------------------------------------------
 
@@ -104,7 +109,7 @@ class IdentityService:
     def signed_regions(self) -> SignedRegions:
         """The map of Accesses as it is now; its version is the time in milliseconds, so it grows."""
         version = self._clock.wall_ns() // MILLISECOND
-        signed = encode_region_map(RegionMap(version, self.hooks.access_points()))
+        signed = encode_region_map(RegionMap(version, self._access_points()))
         return SignedRegions(signed, self._authority.signing.sign(DOMAIN_REGIONS, signed))
 
     # --- joining and renewal ---------------------------------------------------------------------
@@ -120,11 +125,11 @@ class IdentityService:
         return self._answer(member)
 
     def _join(self, uow: UnitOfWork, request: JoinRequest, digest: bytes, addresses: tuple[str, ...]) -> Member:
-        token = uow.join_tokens.by_hash(digest)
-        owner = uow.accounts.get(token.account_id) if token is not None else None
+        token = uow[JoinTokenRepository].by_hash(digest)
+        owner = uow[AccountRepository].get(token.account_id) if token is not None else None
         if owner is not None and owner.state is AccountState.SUSPENDED:
             raise JoinTokenRefused("The account of this join token is suspended. Ask an operator of this market.")
-        known = uow.members.by_key(request.sign_public)
+        known = uow[MemberRepository].by_key(request.sign_public)
         csr_sha256 = hashlib.sha256(request.tls_csr_pem).digest()
         verdict = decide.judge_join(token, request.role, known, csr_sha256, uow.now_wall_ns)
         if isinstance(verdict, decide.Refuse):
@@ -157,8 +162,8 @@ class IdentityService:
             joined_at_ns=known.joined_at_ns if known is not None else uow.now_wall_ns,
             used_generation=known.used_generation if known is not None else 0,
         )
-        uow.members.save(member)
-        uow.join_tokens.use(token.id, member_id, uow.now_wall_ns)
+        uow[MemberRepository].save(member)
+        uow[JoinTokenRepository].use(token.id, member_id, uow.now_wall_ns)
         uow.audit(
             f"account/{token.account_id}",
             f"{request.role}.join",
@@ -172,7 +177,7 @@ class IdentityService:
             {"generation": str(generation)},
         )
         if request.role is MemberRole.HOST:
-            self.hooks.on_host_joined(uow, member)
+            uow.publish(HostJoined(member))
         return member
 
     async def renew(self, request: RenewRequest) -> JoinAnswer:
@@ -180,7 +185,7 @@ class IdentityService:
         claim = f"{request.id}|{request.generation}|{request.wall_ns}|".encode() + request.tls_csr_pem
 
         def renew(uow: UnitOfWork) -> Member | WindrowError:
-            member = uow.members.get(request.id)
+            member = uow[MemberRepository].get(request.id)
             if member is not None:
                 verify_signature(member.sign_public, DOMAIN_RENEW, claim, request.proof)
             return self._renew(uow, member, request)
@@ -202,7 +207,7 @@ class IdentityService:
             case decide.Clone(reason):
                 # Returned, not raised: the quarantine must stay.
                 self.set_standing(uow, member.id, Standing.QUARANTINED, "master", reason)
-                self.hooks.on_clone(uow, member, reason)
+                uow.publish(CloneFound(member, reason))
                 return Banned(f"Quarantined: {reason}. Ask the operator of this Master.", subject=member.id)
             case decide.Issue(generation):
                 issued = self._authority.issue_member(
@@ -216,7 +221,7 @@ class IdentityService:
                     not_after_ns=issued.not_after_ns,
                     restored_at_ns=member.restored_at_ns if request.generation == member.generation else None,
                 )
-                uow.members.save(renewed)
+                uow[MemberRepository].save(renewed)
                 uow.audit(f"{member.role}/{member.id}", "certificate.renew", member.id, fields={"g": str(generation)})
                 return renewed
             case _:
@@ -231,23 +236,23 @@ class IdentityService:
             master_public=self.master_public,
             regions=self.signed_regions(),
             not_after_ns=member.not_after_ns,
-            trunk_addresses=self.hooks.trunk_addresses(),
+            trunk_addresses=self._trunk_addresses,
         )
 
     # --- members, for the link and fleet ---------------------------------------------------------
 
     def member(self, uow: UnitOfWork, member_id: str) -> Member | None:
         """One host or Access as identity knows it."""
-        return uow.members.get(member_id)
+        return uow[MemberRepository].get(member_id)
 
     async def generations_used(self, heard: Mapping[HostId, int]) -> None:
         """Write down with which certificates hosts were heard; a smaller number than before changes nothing."""
 
         def note(uow: UnitOfWork) -> None:
             for host_id, generation in heard.items():
-                member = uow.members.get(host_id)
+                member = uow[MemberRepository].get(host_id)
                 if member is not None and member.used_generation < generation:
-                    uow.members.save(replace(member, used_generation=generation))
+                    uow[MemberRepository].save(replace(member, used_generation=generation))
 
         await self._store.write(note, name="generations_used")
 
@@ -256,13 +261,13 @@ class IdentityService:
         Older ones are refused from now on, and no other jump is allowed."""
 
         def find(uow: UnitOfWork) -> None:
-            member = uow.members.get(host_id)
+            member = uow[MemberRepository].get(host_id)
             if member is None or not member.may_jump(uow.now_wall_ns) or generation <= member.generation:
                 raise CertificateRefused(subject=host_id)
             found = replace(
                 member, generation=generation, csr_sha256=b"", not_after_ns=not_after_ns, restored_at_ns=None
             )
-            uow.members.save(found)
+            uow[MemberRepository].save(found)
             fields = {"from": str(member.generation), "to": str(generation)}
             uow.audit("master", "certificate.find", host_id, "renewed after the backup that was restored", fields)
 
@@ -272,23 +277,28 @@ class IdentityService:
         """The end of a sentence to who is not known here, with the way out."""
         return decide.forgetting(self._backup_at_ns)
 
+    def access_key(self, uow: UnitOfWork, access_id: str) -> bytes | None:
+        """The Ed25519 key that an Access signs with; None if the Access is not one of this market."""
+        member = uow[MemberRepository].get(access_id)
+        return member.sign_public if member is not None and member.role is MemberRole.ACCESS else None
+
     def host_public_key(self, uow: UnitOfWork, host_id: str) -> bytes | None:
         """The Ed25519 key a host signs with; None when it is not known or not in good standing."""
-        member = uow.members.get(host_id)
+        member = uow[MemberRepository].get(host_id)
         return member.sign_public if member is not None and member.standing is Standing.GOOD else None
 
     def banned(self, uow: UnitOfWork) -> Sequence[str]:
         """Ids whose streams every Access must close."""
-        return uow.members.banned()
+        return uow[MemberRepository].banned()
 
     def set_standing(self, uow: UnitOfWork, member_id: str, standing: Standing, actor: str, reason: str) -> None:
         """Change whether a member's certificate is honoured; nothing happens where it already stands so."""
-        member = uow.members.get(member_id)
+        member = uow[MemberRepository].get(member_id)
         if member is None or member.standing is standing:
             return
-        uow.members.save(replace(member, standing=standing, reason=reason))
+        uow[MemberRepository].save(replace(member, standing=standing, reason=reason))
         uow.audit(actor, f"{member.role}.{standing}", member_id, reason)
-        uow.after_commit(lambda: self.hooks.on_standing(member_id))
+        uow.publish(StandingChanged(member_id))
 
     # --- who is asking ---------------------------------------------------------------------------
 
@@ -309,9 +319,9 @@ class IdentityService:
             raise InvalidInput("expires_in_s must be above 0 and at most 90 days.")
 
         def make(uow: UnitOfWork) -> tuple[ApiToken, str]:
-            have = uow.tokens.count(principal.account_id, uow.now_wall_ns)
+            have = uow[TokenRepository].count(principal.account_id, uow.now_wall_ns)
             decide.check_number(principal, have, decide.TOKENS_MAX, "API tokens", "Revoke some: windrow token rm")
-            own = uow.tokens.get(principal.token_id) if principal.token_id else None
+            own = uow[TokenRepository].get(principal.token_id) if principal.token_id else None
             left_ns = life_ns if own is None else min(life_ns, own.expires_at_ns - uow.now_wall_ns)
             token, text = self.issue_token(
                 uow, principal.account_id, name, roles, left_ns, principal.actor, principal.token_id
@@ -345,7 +355,7 @@ class IdentityService:
             revoked_at_ns=None,
             made_by=made_by,
         )
-        uow.tokens.add(token)
+        uow[TokenRepository].add(token)
         uow.audit(actor, "token.make", token.id, fields={"name": token.name, "roles": ",".join(sorted(roles))})
         return token, text
 
@@ -354,7 +364,7 @@ class IdentityService:
 
         def read(uow: UnitOfWork) -> list[ApiToken]:
             def page(last: ApiToken | None, size: int) -> Sequence[ApiToken]:
-                return uow.tokens.list(principal.account_id, after if last is None else last.id, size)
+                return uow[TokenRepository].list(principal.account_id, after if last is None else last.id, size)
 
             return sift(page, lambda token: decide.reaches(principal, token), limit, None)[0]
 
@@ -367,15 +377,15 @@ class IdentityService:
         this one."""
 
         def revoke(uow: UnitOfWork) -> None:
-            token = uow.tokens.get(token_id)
+            token = uow[TokenRepository].get(token_id)
             if token is None or not decide.reaches(principal, token):
                 raise NotFound(subject=token_id)
             if token.revoked_at_ns is None:
-                for one in (token_id, *uow.tokens.made_by(token_id)):
-                    uow.tokens.revoke(one, uow.now_wall_ns)
-                    uow.sessions.revoke_of(one, uow.now_wall_ns)
-                    uow.join_tokens.revoke_of(one, uow.now_wall_ns)
-                    uow.sign_in_links.forget_of(one)
+                for one in (token_id, *uow[TokenRepository].made_by(token_id)):
+                    uow[TokenRepository].revoke(one, uow.now_wall_ns)
+                    uow[SessionRepository].revoke_of(one, uow.now_wall_ns)
+                    uow[JoinTokenRepository].revoke_of(one, uow.now_wall_ns)
+                    uow[SignInLinkRepository].forget_of(one)
                     uow.audit(principal.actor, "token.revoke", one, fields={"with": token_id, "by": principal.token_id})
                 said = f"A token was revoked: {token.name}; browsers that signed in with it are signed out"
                 uow.event("token.revoked", (token_id, token.account_id), said, actor=principal.actor)
@@ -393,7 +403,7 @@ class IdentityService:
             raise InvalidInput("expires_in_s must be above 0 and at most one day.")
 
         def make(uow: UnitOfWork) -> tuple[JoinToken, str]:
-            have = uow.join_tokens.count(principal.account_id, uow.now_wall_ns)
+            have = uow[JoinTokenRepository].count(principal.account_id, uow.now_wall_ns)
             way = "Use or revoke some; each expires by itself."
             decide.check_number(principal, have, decide.JOIN_TOKENS_MAX, "join tokens", way)
             text = f"wj_{new_secret(uow)}.{self.ca_sha256[:CA_HASH_HEX]}"
@@ -403,7 +413,7 @@ class IdentityService:
                 *(token_id, principal.account_id, role, digest, uow.now_wall_ns, until),
                 *(None, None, None, principal.token_id),
             )
-            uow.join_tokens.add(token)
+            uow[JoinTokenRepository].add(token)
             uow.audit(principal.actor, "join_token.make", token.id, fields={"role": role.value})
             said = f"A join token was made, for {_KINDS[role]}"
             uow.event("join_token.made", (token.id, token.account_id), said, actor=principal.actor)
@@ -414,17 +424,17 @@ class IdentityService:
     async def list_join_tokens(self, principal: Principal, after: str = "", limit: int = 100) -> Sequence[JoinToken]:
         """The account's join tokens that can still be used."""
         return await self._store.read(
-            lambda uow: uow.join_tokens.list(principal.account_id, uow.now_wall_ns, after, limit)
+            lambda uow: uow[JoinTokenRepository].list(principal.account_id, uow.now_wall_ns, after, limit)
         )
 
     async def revoke_join_token(self, principal: Principal, token_id: TokenId) -> None:
         """Make a join token of the account worthless at once."""
 
         def revoke(uow: UnitOfWork) -> None:
-            token = uow.join_tokens.get(token_id)
+            token = uow[JoinTokenRepository].get(token_id)
             if token is None or token.account_id != principal.account_id:
                 raise NotFound(subject=token_id)
-            uow.join_tokens.revoke(token_id, uow.now_wall_ns)
+            uow[JoinTokenRepository].revoke(token_id, uow.now_wall_ns)
             uow.audit(principal.actor, "join_token.revoke", token_id)
             subjects = (token_id, token.account_id)
             uow.event("join_token.revoked", subjects, "A join token was revoked", actor=principal.actor)
@@ -437,12 +447,12 @@ class IdentityService:
         """The account of whoever started this Master, made at the first start with every role. Before the loop runs."""
 
         def ensure(uow: UnitOfWork) -> Account:
-            account = uow.accounts.first()
+            account = uow[AccountRepository].first()
             if account is None:
                 account = Account(AccountId(uow.mint("account")), name, ALL_ROLES, uow.now_wall_ns)
-                uow.accounts.add(account)
+                uow[AccountRepository].add(account)
                 uow.audit("master", "account.make", account.id, fields={"name": name})
-                self.hooks.on_account(uow, account.id)
+                uow.publish(AccountMade(account.id))
             return account
 
         return self._store.write_now(ensure, name="account.first")
@@ -451,11 +461,11 @@ class IdentityService:
         """The token that `cli.json` holds: `present` while it is good for a month, else a new one. Before the loop."""
 
         def ensure(uow: UnitOfWork) -> str:
-            kept = uow.tokens.by_hash(hashlib.sha256(present.encode()).digest()) if present else None
+            kept = uow[TokenRepository].by_hash(hashlib.sha256(present.encode()).digest()) if present else None
             if present and kept is not None and kept.revoked_at_ns is None:
                 if kept.expires_at_ns - uow.now_wall_ns > renew_below_ns:
                     return present
-                uow.tokens.revoke(kept.id, uow.now_wall_ns)
+                uow[TokenRepository].revoke(kept.id, uow.now_wall_ns)
             _, text = self.issue_token(uow, account.id, "cli.json", ALL_ROLES, TOKEN_LIFE_NS_MAX, "master")
             return text
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from windrow_master.identity import decide
 from windrow_master.identity.model import AccountState, ApiToken, Principal, Session, SessionId
+from windrow_master.identity.repository import AccountRepository, SessionRepository, TokenRepository
 from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -90,10 +91,10 @@ class Asking:
         return principal
 
     def _principal(self, uow: UnitOfWork, digest: bytes) -> Principal:
-        return self._principal_of(uow, uow.tokens.by_hash(digest))
+        return self._principal_of(uow, uow[TokenRepository].by_hash(digest))
 
     def _principal_of(self, uow: UnitOfWork, token: ApiToken | None) -> Principal:
-        account = uow.accounts.get(token.account_id) if token is not None else None
+        account = uow[AccountRepository].get(token.account_id) if token is not None else None
         if token is None or account is None or token.revoked_at_ns is not None:
             raise Unauthenticated
         if account.state is AccountState.SUSPENDED:
@@ -103,13 +104,13 @@ class Asking:
         )
 
     def _principal_of_session(self, uow: UnitOfWork, digest: bytes) -> Principal:
-        session = uow.sessions.by_hash(digest)
+        session = uow[SessionRepository].by_hash(digest)
         if session is None or session.revoked_at_ns is not None:
             raise Unauthenticated("You are signed out. Sign in again.")
         used_ns = self._used.get(session.id, session.last_used_at_ns)
         if uow.now_wall_ns - used_ns > SESSION_IDLE_NS:
             raise Unauthenticated("The session was not used for three days. Sign in again.")
-        principal = self._principal_of(uow, uow.tokens.get(session.token_id))
+        principal = self._principal_of(uow, uow[TokenRepository].get(session.token_id))
         ends_ns = min(principal.expires_at_ns, session.expires_at_ns)
         return replace(principal, session_id=session.id, expires_at_ns=ends_ns)
 
@@ -122,9 +123,9 @@ class Asking:
         def note(uow: UnitOfWork) -> None:
             for key, at_ns in used.items():
                 if key.startswith("session"):
-                    uow.sessions.used(SessionId(key), at_ns)
+                    uow[SessionRepository].used(SessionId(key), at_ns)
                 else:
-                    uow.tokens.used(TokenId(key), at_ns)
+                    uow[TokenRepository].used(TokenId(key), at_ns)
 
         await self._store.write(note, name="token.used")
 
@@ -133,7 +134,7 @@ class Asking:
         principal = await self.authenticate(token)
 
         def make(uow: UnitOfWork) -> tuple[Session, str]:
-            have = uow.sessions.count(principal.account_id, uow.now_wall_ns)
+            have = uow[SessionRepository].count(principal.account_id, uow.now_wall_ns)
             decide.check_number(principal, have, decide.SESSIONS_MAX, "sessions", "End some of them first.")
             secret = SESSION_PREFIX + new_secret(uow)
             session = Session(
@@ -147,7 +148,7 @@ class Asking:
                 expires_at_ns=min(principal.expires_at_ns, uow.now_wall_ns + SESSION_LIFE_NS),
                 revoked_at_ns=None,
             )
-            uow.sessions.add(session)
+            uow[SessionRepository].add(session)
             uow.audit(principal.actor, "session.begin", session.id, fields={"token": principal.token_id})
             return session, secret
 
@@ -164,10 +165,10 @@ class Asking:
 
             def page(last: Session | None, size: int) -> Sequence[Session]:
                 idle_ns, position = uow.now_wall_ns - SESSION_IDLE_NS, after if last is None else last.id
-                return uow.sessions.list(principal.account_id, uow.now_wall_ns, idle_ns, position, size)
+                return uow[SessionRepository].list(principal.account_id, uow.now_wall_ns, idle_ns, position, size)
 
             def is_reached(session: Session) -> bool:
-                token = uow.tokens.get(session.token_id)
+                token = uow[TokenRepository].get(session.token_id)
                 names[session.token_id] = token.name if token is not None else ""
                 return token is not None and decide.reaches(principal, token)
 
@@ -184,12 +185,12 @@ class Asking:
         """Sign a browser of the account out."""
 
         def end(uow: UnitOfWork) -> None:
-            session = uow.sessions.get(session_id)
-            token = uow.tokens.get(session.token_id) if session is not None else None
+            session = uow[SessionRepository].get(session_id)
+            token = uow[TokenRepository].get(session.token_id) if session is not None else None
             if session is None or token is None or not decide.reaches(principal, token):
                 raise NotFound(subject=session_id)
             if session.revoked_at_ns is None:
-                uow.sessions.revoke(session_id, uow.now_wall_ns)
+                uow[SessionRepository].revoke(session_id, uow.now_wall_ns)
                 uow.audit(principal.actor, "session.end", session_id)
             uow.after_commit(self._cache.clear)
 

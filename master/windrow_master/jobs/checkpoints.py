@@ -6,7 +6,9 @@ Nothing here fails a job: what goes wrong is said in its events, a reason that l
 from typing import Protocol
 
 from windrow_master.clusters.model import Workload
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.jobs.model import Job, JobId
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.transitions import JobDesk
 from windrow_master.storage.model import Manifest
 from windrow_master.storage.transfer import Outcome
@@ -73,7 +75,7 @@ class JobCheckpoints:
         self._said = {job_id: said for job_id, said in self._said.items() if job_id in living}
 
     async def _work(self, job: Job) -> Workload | None:
-        held = await self._store.read(lambda uow: uow.workloads.of_cluster(job.attempts[-1].cluster_id))
+        held = await self._store.read(lambda uow: uow[WorkloadRepository].of_cluster(job.attempts[-1].cluster_id))
         return held[0] if held else None
 
     async def _failed(self, job: Job, said: str) -> None:
@@ -83,7 +85,7 @@ class JobCheckpoints:
 
     async def _tell(self, job: Job, kind: str, said: str) -> None:
         def write(uow: UnitOfWork) -> None:
-            now = uow.jobs.get(job.job_id)
+            now = uow[JobRepository].get(job.job_id)
             is_going = now is not None and now.has_cluster and len(now.attempts) == len(job.attempts)
             if is_going:  # the end of a lease ends a move, too: that is no news
                 self._desk.tell(uow, job, kind, f"{job.name}: {said}", "master")

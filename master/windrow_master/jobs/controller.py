@@ -17,12 +17,14 @@ from typing import Any, Final
 import structlog
 
 from windrow_master.clusters.model import WorkPhase
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins
-from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
+from windrow_master.jobs.checkpoints import JobCheckpoints
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import Attempt, Job, JobId, JobState, Verdict
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key, cluster_request
 from windrow_master.jobs.states import PLACEABLE, JobEvent
 from windrow_master.jobs.transitions import JobDesk, known_image, seen
@@ -76,14 +78,15 @@ class JobCourse:
         files: JobFiles,
         desk: JobDesk,
         seal_key: SealKey,
+        checkpoints: JobCheckpoints,
+        free_slots: Callable[[], int],
     ) -> None:
+        """free_slots: number that could be rented now; when it grows, jobs that wait are tried again at once."""
         self._store, self._clock, self._clusters = store, clock, clusters
         self._files, self._desk, self._seal_key = files, desk, seal_key
         self.placing = asyncio.Lock()
-        self.free_slots: Callable[[], int] = lambda: 0
-        """Slots that could be rented now: with more of them than before, jobs that wait are tried again at once."""
+        self._checkpoints, self._free_slots = checkpoints, free_slots
         self._turns = Turns()
-        self.checkpoints: JobCheckpoints | None = None
         self._save_due_ns: dict[ClusterId, int] = {}
         self._moving: set[ClusterId] = set()
         self._restored: set[ClusterId] = set()
@@ -94,10 +97,6 @@ class JobCourse:
         self._transfers = Shares("transfers of jobs", "They go on in a moment.", TRANSFERS)
         self._faults = Boundary("job", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
-
-    def move_by(self, mover: Mover) -> None:
-        """Save and restore checkpoints with this; without it there are none."""
-        self.checkpoints = JobCheckpoints(self._store, self._desk, mover)
 
     async def run(self) -> None:
         """Carry jobs on, until cancelled."""
@@ -126,7 +125,7 @@ class JobCourse:
 
     def _unanswered(self, uow: UnitOfWork) -> Sequence[Job] | None:
         """All that have not ended, where none of them has a step to take; else None."""
-        jobs = uow.jobs.living()
+        jobs = uow[JobRepository].living()
         for job in jobs:
             has_step = True  # also of one that crashes: the write counts it
             with suppress(Exception):
@@ -137,13 +136,13 @@ class JobCourse:
 
     def _steps(self, uow: UnitOfWork) -> Sequence[Job]:
         """Let every job take the step that follows from what is known; returns those that have not ended."""
-        for job in uow.jobs.living():
+        for job in uow[JobRepository].living():
             is_spent = self._faults.is_spent(job.job_id)
             with self._faults.around(job.job_id), uow.attempt():
                 found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)
                 if found is not None:
                     self._desk.step(uow, job, found, "master")
-        return uow.jobs.living()
+        return uow[JobRepository].living()
 
     def _has_shape(self, job: Job) -> bool:
         with self._faults.around(job.job_id, "shape"):
@@ -153,7 +152,7 @@ class JobCourse:
 
     async def _place_in_turn(self, waiting: Sequence[Job]) -> None:
         """Look for places: one try of each account, then further ones in turn."""
-        look = self._turns.look(waiting, self.free_slots(), self._clock.monotonic_ns())
+        look = self._turns.look(waiting, self._free_slots(), self._clock.monotonic_ns())
         while (job := look.next()) is not None:
             refused: WindrowError | None = WindrowError("This Master met a bug with it; it tries again.")
             with self._faults.around(job.job_id, "place"):
@@ -182,7 +181,7 @@ class JobCourse:
                 return error
 
             def place(uow: UnitOfWork) -> None:
-                now = uow.jobs.get(job.job_id)
+                now = uow[JobRepository].get(job.job_id)
                 if now is not None and now.state in PLACEABLE:
                     attempt = Attempt(made.cluster.cluster_id, uow.now_wall_ns)
                     now = replace(now, attempts=(*now.attempts, attempt))
@@ -192,14 +191,14 @@ class JobCourse:
             return None
 
     def _impossible(self, uow: UnitOfWork, job: Job, refused: WindrowError) -> None:
-        now = uow.jobs.get(job.job_id)
+        now = uow[JobRepository].get(job.job_id)
         if now is not None and now.state in PLACEABLE:
             self._desk.step(uow, now, decide.Answer(JobEvent.FAIL, refused.detail or refused.code), "master")
 
     def _waits(self, uow: UnitOfWork, job_ids: Sequence[JobId], said: str) -> None:
         """Say why jobs of one shape wait."""
         for job_id in job_ids:
-            now = uow.jobs.get(job_id)
+            now = uow[JobRepository].get(job_id)
             if now is not None and now.state in PLACEABLE and now.reason != said:
                 self._desk.keep(uow, replace(now, reason=said))
 
@@ -215,10 +214,10 @@ class JobCourse:
             cluster_id = job.attempts[-1].cluster_id
             if cluster_id in self._sent:
                 return  # its host has the folder, and the word that it runs is on its way
-            held = await self._store.read(lambda uow: uow.workloads.of_cluster(cluster_id))
+            held = await self._store.read(lambda uow: uow[WorkloadRepository].of_cluster(cluster_id))
             if any(one.phase is WorkPhase.WAITING_FILES for one in held):
-                if self.checkpoints is not None and len(job.attempts) > 1 and cluster_id not in self._restored:
-                    self._move(job, self._restore(job, self.checkpoints))
+                if len(job.attempts) > 1 and cluster_id not in self._restored:
+                    self._move(job, self._restore(job))
                     return
                 self._begin(job, self._send(job, cluster_id))
         elif job.state is JobState.RUNNING:
@@ -256,16 +255,16 @@ class JobCourse:
     # --- checkpoints: beside all else, since one may take long, and nothing waits for a save ---
 
     def _save(self, job: Job) -> None:
-        if self.checkpoints is None or not job.request.checkpoint_every_ns:
+        if not job.request.checkpoint_every_ns:
             return
         cluster_id, now_ns = job.attempts[-1].cluster_id, self._clock.monotonic_ns()
         next_ns = now_ns + job.request.checkpoint_every_ns
         if cluster_id not in self._moving and now_ns >= self._save_due_ns.setdefault(cluster_id, next_ns):
             self._save_due_ns[cluster_id] = next_ns
-            self._move(job, self.checkpoints.save(job))
+            self._move(job, self._checkpoints.save(job))
 
-    async def _restore(self, job: Job, checkpoints: JobCheckpoints) -> None:
-        if await checkpoints.restore(job):
+    async def _restore(self, job: Job) -> None:
+        if await self._checkpoints.restore(job):
             self._restored.add(job.attempts[-1].cluster_id)
 
     def _move(self, job: Job, work: Coroutine[Any, Any, None]) -> None:
@@ -294,8 +293,7 @@ class JobCourse:
         self._restored &= clusters
         self._sent &= clusters
         self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in clusters}
-        if self.checkpoints is not None:
-            self.checkpoints.forget({job.job_id for job in jobs})
+        self._checkpoints.forget({job.job_id for job in jobs})
 
     async def _send(self, job: Job, cluster_id: ClusterId) -> None:
         await self._files.send_folder(_principal(job, self._clock), cluster_id, job.group)
@@ -329,7 +327,7 @@ class JobCourse:
         await self._store.write(lambda uow: self._collected(uow, job.job_id, attempt, why), name="job.collected")
 
     def _collected(self, uow: UnitOfWork, job_id: JobId, attempt: Attempt, why: str) -> None:
-        job = uow.jobs.get(job_id)
+        job = uow[JobRepository].get(job_id)
         if job is None or job.state is not JobState.CHECKPOINTING or job.verdict is None:
             return
         event = _ENDS[job.verdict]
@@ -339,7 +337,7 @@ class JobCourse:
 
 
 def _answer(uow: UnitOfWork, job: Job) -> decide.Answer | None:
-    return decide.decide(job, uow.jobs.all_of(job.request.after), seen(uow, job), uow.now_wall_ns)
+    return decide.decide(job, uow[JobRepository].all_of(job.request.after), seen(uow, job), uow.now_wall_ns)
 
 
 def _room_bytes(uow: UnitOfWork, job: Job) -> int:

@@ -7,7 +7,7 @@ jobs/<job>/<attempt>/files               a tar of what the work changed
 Everything may be done twice: a piece of a log lies under its offset, a tar replaces itself.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Final
 
@@ -17,7 +17,6 @@ from windrow_master.jobs.model import JobId
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.storage.model import ARTEFACT_BYTES_MAX, ObjectKey, ObjectStat, object_key
 from windrow_master.storage.object_store import ObjectStore
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import MIB
 
@@ -31,17 +30,9 @@ FILES_KEPT_MAX: Final = ARTEFACT_BYTES_MAX
 class JobFiles:
     """The folders, logs and files of jobs. Raises StorageFailed, Unavailable, DiskFull as the store does."""
 
-    def __init__(self, objects: ObjectStore, inside: Callable[[], WorkAccess | None]) -> None:
-        """inside: the way into workloads, once there is a link to hosts."""
-        self._objects, self._inside = objects, inside
-
-    @property
-    def inside(self) -> WorkAccess:
-        """The way into workloads."""
-        found = self._inside()
-        if found is None:
-            raise Unavailable("This Master has no link to hosts.")
-        return found
+    def __init__(self, objects: ObjectStore, inside: WorkAccess) -> None:
+        """inside: the way into workloads."""
+        self._objects, self.inside = objects, inside
 
     # --- the folder ------------------------------------------------------------------------------------------------
 

@@ -3,20 +3,23 @@
 Submitting is one unit of work; the folder comes after it and is kept by the Master, so that whoever submitted may go.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from windrow_master.clusters import environments
 from windrow_master.clusters.model import Workload, names_of
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins, moving
+from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
 from windrow_master.jobs.controller import LOOK_NS, JobCourse
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import checked, cluster_request, digest
 from windrow_master.jobs.states import FINAL, JobEvent
 from windrow_master.jobs.transitions import JobDesk, known_image, spent
@@ -69,12 +72,24 @@ class JobService:
         files: JobFiles,
         seal_key: SealKey,
         uploads: Uploads,
+        mover: Mover,
+        free_slots: Callable[[], int],
     ) -> None:
-        """seal_key: the Master's own, for the logins of jobs that wait."""
+        """seal_key: the Master's own, for the logins of jobs that wait. mover: saves and restores checkpoints.
+        free_slots: that could be rented now."""
         self._uploads = uploads
         self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
         self._desk, self._seal_key = JobDesk(clusters), seal_key
-        self.course = JobCourse(store, clock, clusters, files, self._desk, seal_key)
+        self.course = JobCourse(
+            store,
+            clock,
+            clusters,
+            files,
+            self._desk,
+            seal_key,
+            JobCheckpoints(store, self._desk, mover),
+            free_slots,
+        )
         self.on_change = self._desk.on_change
         """Call a listener on the loop whenever a job has changed."""
 
@@ -95,7 +110,7 @@ class JobService:
         """
 
         def change(uow: UnitOfWork) -> tuple[JobView, ...]:
-            known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
+            known = uow[JobRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 if known[1] != self._digest(request):
                     raise IdempotencyMismatch(subject=known[0][0].job_id)
@@ -132,9 +147,9 @@ class JobService:
                 login=sealed,
                 sealed_env=sealed_env,
             )
-            parents = uow.jobs.all_of(asked.after)
+            parents = uow[JobRepository].all_of(asked.after)
             job = replace(job, reason=decide.blocked_by(job, parents) or decide.waits_for(job, parents))
-            uow.jobs.add(job, key, self._digest(request))
+            uow[JobRepository].add(job, key, self._digest(request))
             self._desk.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
             found.append(_view(uow, job))
         uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
@@ -157,7 +172,7 @@ class JobService:
 
         def change(uow: UnitOfWork) -> None:
             self._check_waits(self._load(uow, principal, job_id, frozenset()))
-            for one in uow.jobs.of_group(job.group):
+            for one in uow[JobRepository].of_group(job.group):
                 if one.state is JobState.SUBMITTED and one.request.await_files:
                     self._desk.keep(uow, replace(one, folder_bytes=size))
 
@@ -188,7 +203,7 @@ class JobService:
 
         def read(uow: UnitOfWork) -> Sequence[JobView]:
             def rows(last: Job | None, size: int) -> Sequence[Job]:
-                return uow.jobs.page(account_id, before if last is None else last.job_id, size)
+                return uow[JobRepository].page(account_id, before if last is None else last.job_id, size)
 
             return page_alone("job_view", rows, lambda job: _view(uow, job), limit)
 
@@ -206,7 +221,7 @@ class JobService:
 
     def end_all(self, uow: UnitOfWork, account_id: AccountId, reason: str, actor: str) -> None:
         """Cancel all jobs of an account that have not ended. Hold `course.placing` meanwhile."""
-        for job in uow.jobs.living():
+        for job in uow[JobRepository].living():
             if job.account_id == account_id:
                 self._end(uow, job, reason, actor)
 
@@ -229,7 +244,7 @@ class JobService:
         env = env or {}
 
         def change(uow: UnitOfWork) -> JobView:
-            known = uow.jobs.by_key(principal.account_id, key) if key is not None else None
+            known = uow[JobRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return _view(uow, known[0][0])
             job = self._load(uow, principal, job_id, frozenset())
@@ -252,7 +267,7 @@ class JobService:
                 folder_bytes=job.folder_bytes,
                 sealed_env=environments.sealed(self._seal_key, env, job.group),
             )
-            uow.jobs.add(fresh, key, self._digest(replace(job.request, env=env)))
+            uow[JobRepository].add(fresh, key, self._digest(replace(job.request, env=env)))
             uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
             self._desk.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
             return _view(uow, fresh)
@@ -339,7 +354,7 @@ class JobService:
             if not number:
                 return 0, None, ()
             tried = job.attempts[number - 1]
-            return number, tried, uow.workloads.of_cluster(tried.cluster_id)
+            return number, tried, uow[WorkloadRepository].of_cluster(tried.cluster_id)
 
         return await self._store.read(look)
 
@@ -347,7 +362,7 @@ class JobService:
 
     def _load(self, uow: UnitOfWork, principal: Principal, job_id: JobId, others: frozenset[Role]) -> Job:
         """A job of one's own, or of anybody with one of these roles."""
-        job = uow.jobs.get(job_id)
+        job = uow[JobRepository].get(job_id)
         if job is None or not (job.account_id == principal.account_id or principal.roles & others):
             raise NotFound("There is no such job, or it is not yours.", subject=job_id)
         return job
@@ -364,7 +379,7 @@ def _check_env(job: Job, env: Mapping[str, str]) -> None:
 
 def _check_living(uow: UnitOfWork, account_id: AccountId, more: int) -> None:
     """Raises TooMany where an account would have too many jobs that have not ended."""
-    living = uow.jobs.count_living(account_id)
+    living = uow[JobRepository].count_living(account_id)
     if living + more > LIVING_MAX:
         raise TooMany(
             f"This account has {living:,} jobs that have not ended; {more:,} more would be above {LIVING_MAX:,}. "

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from windrow_master.clusters import images
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.jobs import decide, moving
 from windrow_master.jobs.model import Job, JobId
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key
 from windrow_master.jobs.states import JobEffect, answer
+from windrow_master.market.repository import RentalRepository
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.units import Microcents
 
@@ -30,7 +33,7 @@ class JobDesk:
         if move.state is job.state:
             return job
         if JobEffect.LET_GO in move.effects:
-            known = uow.clusters.by_key(job.account_id, attempt_key(job))
+            known = uow[ClusterRepository].by_key(job.account_id, attempt_key(job))
             if known is not None:
                 ended = self._clusters.life.end(uow, known[0], "its job let it go", actor)
                 self._clusters.life.clear(uow, ended, actor)
@@ -51,7 +54,7 @@ class JobDesk:
     def keep(self, uow: UnitOfWork, job: Job) -> Job:
         """Write a job down as its next version."""
         after = replace(job, version=job.version + 1)
-        uow.jobs.save(after)
+        uow[JobRepository].save(after)
         uow.after_commit(lambda: self._changed(job.job_id))
         return after
 
@@ -65,8 +68,8 @@ def seen(uow: UnitOfWork, job: Job) -> decide.Seen:
     costs = spent(uow, job)
     if not job.has_cluster:
         return decide.Seen(earlier=Microcents(sum(costs)))
-    cluster = uow.clusters.get(job.attempts[-1].cluster_id)
-    held = () if cluster is None else uow.workloads.of_cluster(cluster.cluster_id)
+    cluster = uow[ClusterRepository].get(job.attempts[-1].cluster_id)
+    held = () if cluster is None else uow[WorkloadRepository].of_cluster(cluster.cluster_id)
     return decide.Seen(cluster, held[0] if held else None, Microcents(sum(costs[:-1])), costs[-1])
 
 
@@ -75,7 +78,7 @@ def known_image(uow: UnitOfWork, job: Job) -> str | None:
     asked = job.request.image
     if asked is None:
         return None
-    held = (one for attempt in job.attempts for one in uow.workloads.of_cluster(attempt.cluster_id))
+    held = (one for attempt in job.attempts for one in uow[WorkloadRepository].of_cluster(attempt.cluster_id))
     return images.pin_of(asked, held)
 
 
@@ -83,7 +86,7 @@ def spent(uow: UnitOfWork, job: Job) -> tuple[Microcents, ...]:
     """What each of its attempts was charged so far."""
     found = []
     for attempt in job.attempts:
-        cluster = uow.clusters.get(attempt.cluster_id)
-        rental = None if cluster is None else uow.rentals.get(cluster.rental_id)
+        cluster = uow[ClusterRepository].get(attempt.cluster_id)
+        rental = None if cluster is None else uow[RentalRepository].get(cluster.rental_id)
         found.append(Microcents(0) if rental is None else rental.charged)
     return tuple(found)

@@ -24,10 +24,11 @@ EVENT_NAME_MAX: Final = 64
 
 
 class Accesses:
-    """What the hub knows of Accesses. trunks: the hub's own, in the order they came."""
+    """Accesses as the Master sees them. trunks: all that are attached, in the order they came, so that a history can be
+    played again; the hub keeps them."""
 
-    def __init__(self, trunks: Mapping[Trunk, None], clock: Clock, is_drained: Callable[[str], bool]) -> None:
-        self._trunks, self._clock, self._is_drained = trunks, clock, is_drained
+    def __init__(self, trunks: dict[Trunk, None], clock: Clock, is_drained: Callable[[str], bool]) -> None:
+        self.trunks, self._clock, self.is_drained = trunks, clock, is_drained
         self._departed: dict[str, tuple[AccessPoint, int]] = {}
         self._left: dict[str, Mapping[str, Any]] = {}
 
@@ -38,7 +39,7 @@ class Accesses:
 
     def went(self, trunk: Trunk) -> None:
         """A worker's trunk has ended; with the last of them the Access is gone."""
-        if any(other.access_id == trunk.access_id for other in self._trunks):
+        if any(other.access_id == trunk.access_id for other in self.trunks):
             return
         self._departed[trunk.access_id] = trunk.point(draining=True), self._clock.monotonic_ns()
         facts = {"address": trunk.address, "version": trunk.version, "left_at": time_text(self._clock.wall_ns())}
@@ -56,27 +57,31 @@ class Accesses:
 
     def tell(self, access_id: str) -> None:
         """Say to every worker of an Access whether it is drained."""
-        for trunk in self._trunks:
+        for trunk in self.trunks:
             if trunk.access_id == access_id:
-                trunk.put_drain(self._is_drained(access_id))
+                trunk.put_drain(self.is_drained(access_id))
 
     def points(self) -> tuple[AccessPoint, ...]:
         """How agents find each Access; those drained and those that went a moment ago are draining."""
         points: dict[str, AccessPoint] = {access_id: point for access_id, (point, _) in self._departed.items()}
-        points |= {one.access_id: one.point(draining=self._is_drained(one.access_id)) for one in self._trunks}
+        points |= {one.access_id: one.point(draining=self.is_drained(one.access_id)) for one in self.trunks}
         return tuple(points[access_id] for access_id in sorted(points))
 
     def serving(self) -> tuple[str, ...]:
         """Who takes hosts now."""
         return tuple(point.access_id for point in self.points() if not point.draining)
 
+    def regions(self) -> Mapping[str, str]:
+        """The region of each, those among them that left a moment ago."""
+        return {one.access_id: one.region for one in self.points()}
+
     def tunnel_places(self) -> tuple[TunnelPlace, ...]:
         """Where tunnels to hosts that are connected elsewhere may go: of each Access that takes them, is not drained
         and has room, the worker with the least load."""
         found: dict[str, TunnelPlace] = {}
-        for one in self._trunks:
+        for one in self.trunks:
             is_able = one.tunnels_of_others and one.tunnel_address and one.tunnel_host_address
-            if not is_able or one.load.load_permille >= LOAD_FULL or self._is_drained(one.access_id):
+            if not is_able or one.load.load_permille >= LOAD_FULL or self.is_drained(one.access_id):
                 continue
             named = one.access_id, worker_name(one.access_id, one.worker), one.tunnel_address, one.tunnel_host_address
             place, least = TunnelPlace(*named, one.load.load_permille), found.get(one.access_id)
@@ -87,19 +92,19 @@ class Accesses:
     def service_place(self, access_id: str) -> str:
         """DOMAIN:PORT under which services are asked for, of this Access if it has one, else of the first that has;
         every one leads to every service. Empty: there is none. Safe to call from any thread."""
-        places = {one.access_id: one.service_place for one in tuple(self._trunks) if one.service_place}
+        places = {one.access_id: one.service_place for one in tuple(self.trunks) if one.service_place}
         return places.get(access_id) or (places[min(places)] if places else "")
 
     def summaries(self) -> list[dict[str, Any]]:
         """How each attached Access fares, for operators."""
         found: dict[str, list[Trunk]] = {}
-        for trunk in self._trunks:
+        for trunk in self.trunks:
             found.setdefault(trunk.access_id, []).append(trunk)
         return [Trunk.summary(access_id, trunks) for access_id, trunks in sorted(found.items())]
 
     def conditions(self) -> Iterable[tuple[str, str, int]]:
         """Code, detail and since when, for health: of bugs that Accesses say that they have met."""
-        met = [trunk for trunk in self._trunks if trunk.load.HasField("bugs")]
+        met = [trunk for trunk in self.trunks if trunk.load.HasField("bugs")]
         if met:
             said = [
                 f"{trunk.access_id} {trunk.load.bugs.count} times, the last one logged as "

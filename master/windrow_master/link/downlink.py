@@ -13,21 +13,17 @@ from typing import Final
 import structlog
 
 from windrow_master.fleet.commands import to_ask, to_send
-from windrow_master.fleet.model import CommandRow, CommandState, HostFacts
+from windrow_master.fleet.model import CommandRow, CommandState
 from windrow_master.fleet.service import FleetService
 from windrow_master.link.route import HostRoute
 from windrow_master.loops import ends_alone
-from windrow_master.network.nearest_access import Nearby, TunnelPlace
-from windrow_master.network.tunnels import TunnelAddresses
 from windrow_master.telemetry.service import TelemetryService
-from windrow_proto.errors import LinkClosed, Unavailable, WindrowError
+from windrow_proto.errors import LinkClosed, WindrowError
 from windrow_proto.gather import Gather
-from windrow_proto.ids import BootId, ClusterId, CommandId, HostId
-from windrow_proto.keys import ExchangeKey
-from windrow_proto.messages import LaneMarks, Query, Settings
+from windrow_proto.ids import CommandId, HostId
+from windrow_proto.messages import Query, Settings
 from windrow_proto.model import CommandKind, Kind, Lane, LeaseRenewal
 from windrow_proto.ports import Clock
-from windrow_proto.renter_end import RenterTicket
 from windrow_proto.units import KIB, MIB, MILLISECOND, SECOND
 from windrow_proto.wire_command import encode_leases
 from windrow_proto.wire_link import encode_query, encode_settings
@@ -46,56 +42,10 @@ EVIDENCE_CREDITS: Final = 128
 TELEMETRY_CREDITS: Final = 256
 CHANNEL_CREDIT_BYTES: Final = 1 << 20
 
-Marks = Mapping[BootId, tuple[tuple[int, int], ...]]
-"""What is committed of a host's evidence, by boot of origin, as ranges."""
+Renewals = Callable[[], Awaitable[Mapping[HostId, tuple[LeaseRenewal, ...]]]]
+"""Renews the leases that hosts hold; what is to be sent to each of them."""
 
 log = structlog.get_logger(__name__)
-
-
-async def _unknown(_host_id: HostId) -> HostFacts | None:
-    return None
-
-
-async def _unnoted(_heard: Mapping[HostId, int]) -> None:
-    return None
-
-
-async def _unfound(_host_id: HostId, _generation: int, _not_after_ns: int) -> None:
-    return None
-
-
-async def _no_service(_cluster_id: ClusterId, _port: int) -> RenterTicket:
-    raise Unavailable("This Master is starting.")
-
-
-async def _no_renewals() -> Mapping[HostId, tuple[LeaseRenewal, ...]]:
-    return {}
-
-
-@dataclass(slots=True)
-class HubPorts:
-    """What the hub asks of other rooms; set by main.
-
-    host_facts: key, generations and standing of a host, None if it never joined. generations_used: to be written down,
-    so that a later Master refuses older certificates as well. generation_found: a host that may jump has come with a
-    newer certificate than is known of, until when it holds. forgetting: the end of a sentence to who is not known here,
-    with the way out. renewals: leases to renew, every 30 s.
-    on_stale: a host has seen a later Master than this one. exchange_key: a fresh key for each welcome. is_drained:
-    whether people took this Access out of service. on_welcome: an agent's hello was answered: who, through which
-    Access, its boot, what it still holds, and what of its evidence is committed. open_service: a tunnel to a port of a
-    service, for whoever came to an Access with its address.
-    """
-
-    host_facts: Callable[[HostId], Awaitable[HostFacts | None]] = _unknown
-    generations_used: Callable[[Mapping[HostId, int]], Awaitable[None]] = _unnoted
-    generation_found: Callable[[HostId, int, int], Awaitable[None]] = _unfound
-    forgetting: Callable[[], str] = lambda: ": join again."
-    renewals: Callable[[], Awaitable[Mapping[HostId, tuple[LeaseRenewal, ...]]]] = _no_renewals
-    on_stale: Callable[[], None] = lambda: None
-    exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
-    is_drained: Callable[[str], bool] = lambda access_id: False
-    open_service: Callable[[ClusterId, int], Awaitable[RenterTicket]] = _no_service
-    on_welcome: Callable[[HostId, str, BootId, tuple[LaneMarks, ...], Marks], None] = lambda *welcomed: None
 
 
 @dataclass(slots=True)
@@ -118,12 +68,12 @@ class Downlink:
         fleet: FleetService,
         telemetry: TelemetryService,
         clock: Clock,
-        ports: HubPorts,
+        renewals: Renewals,
         figures: HubFigures,
         routes: Mapping[HostId, HostRoute],
     ) -> None:
         self._fleet, self._telemetry, self._clock = fleet, telemetry, clock
-        self._ports, self._figures, self._routes = ports, figures, routes
+        self._renewals, self._figures, self._routes = renewals, figures, routes
         self._woken: dict[HostId, None] = {}
         self._gather = Gather()
         self._sent: list[CommandId] = []
@@ -136,28 +86,6 @@ class Downlink:
         dead Access take few reads of the store and not one each."""
         self._woken[host_id] = None
         self._gather.nudge(is_urgent=is_urgent)
-
-    def tunnel_addresses(self, host_id: HostId) -> TunnelAddresses | None:
-        """Of the Access worker that this host is connected to; None where it is not, or has no tunnels."""
-        route = self._routes.get(host_id)
-        if route is None or not all(route.tunnels):
-            return None
-        return TunnelAddresses(*route.tunnels)
-
-    def nearby(self, host_id: HostId, places: tuple[TunnelPlace, ...]) -> Nearby:
-        """What is known for the choice of an Access for tunnels to a host. places: those that may be chosen."""
-        route, live = self._routes.get(host_id), self._fleet.presence.get(host_id)
-        if route is None or live is None:
-            return Nearby()
-        rtts_ns = dict(live.rtts_ns)
-        if live.rtt_ns is not None:
-            rtts_ns[route.access_id] = live.rtt_ns
-        return Nearby(route.access_id, places, rtts_ns)
-
-    def access_of(self, host_id: HostId) -> str:
-        """The Access that this host is connected to; empty: none."""
-        route = self._routes.get(host_id)
-        return "" if route is None else route.access_id
 
     async def dispatch(self) -> None:
         while True:
@@ -280,7 +208,7 @@ class Downlink:
 
     async def renew_once(self) -> None:
         """Send every connected host the time its leases have gained."""
-        renewals = await self._ports.renewals()
+        renewals = await self._renewals()
         not_after_ns = self._clock.wall_ns() + LEASES_LIFE_NS
         for host_id, leases in renewals.items():
             self.send(host_id, Kind.LEASES, encode_leases(leases), not_after_ns)

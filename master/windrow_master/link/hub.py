@@ -10,6 +10,7 @@ Queues are bounded: what does not fit is not accepted, and the agent, which keep
 """
 
 import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -17,16 +18,16 @@ import structlog
 
 from windrow_master.fleet.presence import Route
 from windrow_master.fleet.service import FleetService
-from windrow_master.link.accesses import Accesses
-from windrow_master.link.certificates import NOT_NEWEST, Certificates
-from windrow_master.link.channels import ChannelPipe
+from windrow_master.link.accesses import TOLD_MAX, Accesses
+from windrow_master.link.certificates import NOT_NEWEST, Certificates, HostIdentities
 from windrow_master.link.copies import Copies
-from windrow_master.link.downlink import RESEND_NS, Downlink, HubFigures, HubPorts
+from windrow_master.link.downlink import RESEND_NS, Downlink, HubFigures, Renewals
 from windrow_master.link.letters import Letters
 from windrow_master.link.pumps import Waiting, evidence_pump, telemetry_pump
 from windrow_master.link.region_map import RegionMaps
 from windrow_master.link.route import HostRoute, Opening
-from windrow_master.link.services import ServiceAsks
+from windrow_master.link.routes import Routes
+from windrow_master.link.services import OpenService, ServiceAsks
 from windrow_master.link.wire import Trunk, hello_of
 from windrow_master.loops import again
 from windrow_master.telemetry.service import TelemetryService
@@ -36,16 +37,15 @@ from windrow_proto.errors import (
     Conflict,
     Expired,
     Fenced,
-    HostUnreachable,
     InvalidInput,
     KeptBack,
     LinkClosed,
     Unavailable,
     WindrowError,
 )
-from windrow_proto.ids import HostId
-from windrow_proto.keys import SigningKey
-from windrow_proto.messages import ChannelOpen, Gap, HeartbeatReply, LaneMarks, Query
+from windrow_proto.ids import BootId, HostId
+from windrow_proto.keys import ExchangeKey, SigningKey
+from windrow_proto.messages import Gap, HeartbeatReply, LaneMarks, Query
 from windrow_proto.model import Kind, Lane
 from windrow_proto.ports import Clock, PeerFacts, TrunkLink
 from windrow_proto.units import SECOND
@@ -66,7 +66,14 @@ BAD_PROOFS_MAX: Final = 16
 MISUSES: Final = frozenset({"invalid_input", "too_large", "bad_proof"})
 """What a route ends with that said what no agent says."""
 
-__all__ = ["HubFigures", "HubPorts", "LinkHub"]
+LATER_MASTER_SEEN: Final = "master.later_master_seen"
+LATER_MASTERS_MAX: Final = 64
+Marks = Mapping[BootId, tuple[tuple[int, int], ...]]
+"""What is committed of a host's evidence, by boot of origin, as ranges."""
+OnWelcome = Callable[[HostId, str, BootId, tuple[LaneMarks, ...], Marks], None]
+"""Told which host, through which Access, its boot, what it still holds, and what of its evidence is committed."""
+
+__all__ = ["HubFigures", "LinkHub"]
 
 log = structlog.get_logger(__name__)
 
@@ -82,28 +89,32 @@ class LinkHub:
         *,
         epoch: int,
         signing: SigningKey,
-        ports: HubPorts | None = None,
+        accesses: Accesses,
+        routes: Routes,
+        identities: HostIdentities,
+        renewals: Renewals,
+        open_service: OpenService,
+        on_welcome: OnWelcome,
+        exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate,
     ) -> None:
+        """on_welcome: an agent's hello was answered. exchange_key: a fresh one for each welcome."""
         self._fleet, self._telemetry, self._clock = fleet, telemetry, clock
         self._epoch, self._signing = epoch, signing
-        self.ports = ports or HubPorts()
+        self._on_welcome, self._exchange_key = on_welcome, exchange_key
         self.figures = HubFigures()
-        self._trunks: dict[Trunk, None] = {}  # in the order they came, so that a history can be played again
-        self.accesses = Accesses(self._trunks, clock, lambda access_id: self.ports.is_drained(access_id))
-        self._routes: dict[HostId, HostRoute] = {}
+        self._trunks, self.accesses, self._routes = accesses.trunks, accesses, routes
+        self._later_masters: dict[HostId, int] = {}
         self._copies = Copies()
         self._seconds: dict[HostId, HostRoute] = {}
-        self._certificates = Certificates(self.ports, clock)
-        self._channel_id = self._connections = 0
+        self._certificates = Certificates(identities, clock)
+        self._connections = 0
         self._evidence = evidence_pump(fleet)
         self._samples = telemetry_pump(telemetry)
-        self.down = Downlink(fleet, telemetry, clock, self.ports, self.figures, self._routes)
-        self._letters, self._services = Letters(self._routes, fleet, self.down), ServiceAsks(self.ports)
+        self.down = Downlink(fleet, telemetry, clock, renewals, self.figures, routes)
+        self._letters, self._services = Letters(self._routes, fleet, self.down), ServiceAsks(open_service)
         self._maps = RegionMaps(self.accesses, self._routes, clock)
         self._told_bans = list[str]()
-        fleet.ports.on_wake = self.down.wake
-        fleet.ports.on_ask = self.down.ask_observed
-        fleet.ports.on_telemetry_gap = self._on_telemetry_gap
+        fleet.attach(self)
         telemetry.on_period(self.down.on_period)
         fleet.on_change(self._check_bans)
 
@@ -128,7 +139,7 @@ class LinkHub:
         self._trunks[served] = None
         self.accesses.came(served)
         self._maps.changed()
-        served.greet(self._epoch, self._banned(), draining=self.ports.is_drained(served.access_id))
+        served.greet(self._epoch, self._banned(), draining=self.accesses.is_drained(served.access_id))
         log.info("trunk_attached", access_id=served.access_id, region=served.region, worker=served.worker)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -258,7 +269,7 @@ class LinkHub:
                 frame,
                 public_key=facts.public_key,
                 signing=self._signing,
-                exchange=self.ports.exchange_key(),
+                exchange=self._exchange_key(),
                 settings=self.down.settings(host_id),
                 committed=committed,
                 telemetry_have=lambda boot: self._telemetry.have(host_id, boot),
@@ -267,11 +278,11 @@ class LinkHub:
             )
             assert route.boot_id is not None, "welcomed"
             if not route.is_second:
-                self.ports.on_welcome(host_id, route.access_id, route.boot_id, hello.unacked, committed)
+                self._on_welcome(host_id, route.access_id, route.boot_id, hello.unacked, committed)
         except WindrowError as error:
             if isinstance(error, Fenced):
                 log.critical("later_master_seen", host_id=host_id, epoch=self._epoch)
-                self.ports.on_stale()
+                self._note_later_master(host_id)
             self._end(trunk, number, route, error)
             return
         except Exception:  # the task's top level
@@ -304,7 +315,7 @@ class LinkHub:
         route.resume(unacked)
         self._confirm(route)
         if route.boot_id is not None and not route.is_closed:
-            self.ports.on_welcome(host_id, route.access_id, route.boot_id, unacked, route.committed())
+            self._on_welcome(host_id, route.access_id, route.boot_id, unacked, route.committed())
             self.down.on_period(host_id)
 
     def _confirm(self, route: HostRoute) -> None:
@@ -398,13 +409,13 @@ class LinkHub:
 
     # --- down ---------------------------------------------------------------------------------------------------------
 
-    async def open(self, host_id: HostId, opening: ChannelOpen) -> ChannelPipe:
-        """A channel to a workload of this host; raises HostUnreachable when no route to it is open."""
-        route = self._routes.get(host_id)
-        if route is None or not route.is_open:
-            raise HostUnreachable(subject=host_id)
-        self._channel_id += 1
-        return route.open_channel(self._channel_id, opening)
+    def wake(self, host_id: HostId) -> None:
+        """Commands for this host are in its outbox."""
+        self.down.wake(host_id)
+
+    def ask_observed(self, host_id: HostId) -> None:
+        """The host should say again what runs on it."""
+        self.down.ask_observed(host_id)
 
     # --- keeping time ----------------------------------------------------------------------------------------------
 
@@ -433,6 +444,26 @@ class LinkHub:
         self._maps.changed()
         self.accesses.tell(access_id)
 
+    def _note_later_master(self, host_id: HostId) -> None:
+        """It is only this host's word: what it can do is to be named to operators, not to stop this Master."""
+        self._later_masters.setdefault(host_id, self._clock.wall_ns())
+        if len(self._later_masters) > LATER_MASTERS_MAX:
+            del self._later_masters[next(iter(self._later_masters))]
+
+    def conditions(self) -> Iterable[tuple[str, str, int]]:
+        """Code, detail and since when, for health."""
+        yield from self.accesses.conditions()
+        if self._later_masters:
+            named = ", ".join(list(self._later_masters)[:TOLD_MAX])
+            more = " and others" if len(self._later_masters) > TOLD_MAX else ""
+            yield (
+                LATER_MASTER_SEEN,
+                f"These hosts say that they obey a later Master of this market: {named}{more}. They are refused here. "
+                "If another Master was started on a copy of this one's data, stop this Master. If there is no other, "
+                "quarantine the host: it lies, or it has the state of another market.",
+                min(self._later_masters.values()),
+            )
+
     def _lacks_inventory(self, host_id: HostId, announced: str) -> bool:
         entry = self._fleet.view.get(host_id)
         return entry is None or entry.host.inventory is None or entry.host.inventory_hash != announced
@@ -440,7 +471,8 @@ class LinkHub:
     def _banned(self) -> list[str]:
         return [entry.host.host_id for entry in self._fleet.view if entry.is_banned]
 
-    def _on_telemetry_gap(self, host_id: HostId, gap: Gap) -> None:
+    def telemetry_gap(self, host_id: HostId, gap: Gap) -> None:
+        """These samples of the host will never come."""
         self._telemetry.forgive(host_id, gap.origin_boot, gap.ranges)
         route = self._routes.get(host_id)
         if route is not None:

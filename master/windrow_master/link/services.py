@@ -4,28 +4,30 @@ Why there is none is said by its code alone: what stands in the text is for rent
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
 
-from windrow_master.link.downlink import HubPorts
 from windrow_master.link.wire import Trunk
 from windrow_proto.errors import NotFound, TooMany, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, is_id
+from windrow_proto.renter_end import RenterTicket
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import services_pb2
 
 ASKS_MAX: Final = 256
 """Of one trunk, that wait for a host to dial; an Access asks for fewer at once."""
+OpenService = Callable[[ClusterId, int], Awaitable[RenterTicket]]
 
 log = structlog.get_logger(__name__)
 
 
 class ServiceAsks:
-    """Answers them."""
+    """Answers them. open_service: makes a tunnel to a port of a service for somebody who came with its address."""
 
-    def __init__(self, ports: HubPorts) -> None:
-        self._ports = ports
+    def __init__(self, open_service: OpenService) -> None:
+        self._open_service = open_service
 
     def take(self, trunk: Trunk, item: services_pb2.TrunkItem, tasks: asyncio.TaskGroup) -> None:
         """A question that came by this trunk, or word that nobody waits for its answer any more."""
@@ -44,7 +46,7 @@ class ServiceAsks:
 
     async def _answer(self, trunk: Trunk, ask: services_pb2.ServiceAsk) -> None:
         try:
-            ticket = await self._ports.open_service(ClusterId(ask.cluster_id), ask.port)
+            ticket = await self._open_service(ClusterId(ask.cluster_id), ask.port)
             answer = services_pb2.ServiceAnswer(
                 ask=ask.ask,
                 tunnel_address=ticket.address,

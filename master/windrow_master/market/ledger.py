@@ -4,7 +4,7 @@
                              ▲                    ├──────────fee────▶ platform:fees
                              └───────void─────────┘
 
-Nothing here reads a balance by itself or writes one; store/market_repository.py appends what these functions return.
+Nothing here reads a balance by itself or writes one; market/repository.py appends what these functions return.
 """
 
 from collections.abc import Iterable

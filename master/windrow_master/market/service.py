@@ -28,6 +28,7 @@ from windrow_master.market.model import (
 )
 from windrow_master.market.offers import PriceBook, offers
 from windrow_master.market.prices import suggest
+from windrow_master.market.repository import AskRepository, LedgerRepository, ReceiptRepository, RentalRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InsufficientFunds, InvalidInput, NotFound, TooMany
@@ -83,14 +84,14 @@ class MarketService:
 
     def open_account(self, uow: UnitOfWork, account_id: AccountId) -> None:
         """Give a new account its first test credits, once however often it is called."""
-        if uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns)):
+        if uow[LedgerRepository].post(ledger.minting(account_id, uow.now_wall_ns)):
             uow.audit("master", "ledger.mint", account_of(account_id), "first test credits")
 
     def credit(self, uow: UnitOfWork, account_id: AccountId, amount: Microcents, key: str, actor: str) -> None:
         """Give an account test credits, once for each key. Raises InvalidInput for an amount that is none."""
         if not 0 < amount <= CREDIT_MAX:
             raise InvalidInput(f"A credit is above 0 and at most {money_text(CREDIT_MAX)}.", subject=account_id)
-        if uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns, f"granted {key}", amount)):
+        if uow[LedgerRepository].post(ledger.minting(account_id, uow.now_wall_ns, f"granted {key}", amount)):
             uow.audit(
                 actor, "ledger.mint", account_of(account_id), "granted test credits", {"amount": money_text(amount)}
             )
@@ -101,12 +102,12 @@ class MarketService:
         """Give an account of the market's own new test credits when it has spent half of the last."""
         self.open_account(uow, account_id)
         if self.balance(uow, account_id) < ledger.FIRST_CREDITS // 2:
-            uow.ledger.post(ledger.minting(account_id, uow.now_wall_ns, f"more {uow.now_wall_ns}"))
+            uow[LedgerRepository].post(ledger.minting(account_id, uow.now_wall_ns, f"more {uow.now_wall_ns}"))
             uow.audit("master", "ledger.mint", account_of(account_id), "more test credits")
 
     def balance(self, uow: UnitOfWork, account_id: AccountId) -> Microcents:
         """What an account can spend; what it has set aside is not in it."""
-        return uow.ledger.balance(account_of(account_id))
+        return uow[LedgerRepository].balance(account_of(account_id))
 
     async def balance_now(self, account_id: AccountId) -> Microcents:
         """The same in a unit of work of its own."""
@@ -120,7 +121,7 @@ class MarketService:
 
     def book(self, uow: UnitOfWork) -> PriceBook:
         """All prices of this moment."""
-        return PriceBook(uow.asks.list_all())
+        return PriceBook(uow[AskRepository].list_all())
 
     def offers(self, uow: UnitOfWork, listings: Iterable[Listing]) -> tuple[Offer, ...]:
         """What these slots offer together, by tier."""
@@ -128,7 +129,7 @@ class MarketService:
 
     def demand(self, uow: UnitOfWork, since_ns: int) -> Mapping[tuple[str, bool], int]:
         """How many rentals began since then, by tier and whether of simulated hosts; the Master's own are no demand."""
-        return uow.rentals.begun_since(since_ns, PROOF_ACCOUNT)
+        return uow[RentalRepository].begun_since(since_ns, PROOF_ACCOUNT)
 
     def suggested(self, tier: str) -> Microcents:
         """What is suggested for an hour of one GPU, or of one processor, of this tier."""
@@ -144,9 +145,9 @@ class MarketService:
             raise InvalidInput(f"A price is between 0 and {money_text(PRICE_MAX)} an hour.", subject=tier)
 
         def put(uow: UnitOfWork) -> None:
-            if account_id is not None and uow.asks.count_others(account_id, tier) >= ASKS_MAX:
+            if account_id is not None and uow[AskRepository].count_others(account_id, tier) >= ASKS_MAX:
                 raise TooMany(f"This account has set {ASKS_MAX:,} prices. Change one of those.", subject=tier)
-            uow.asks.put(Ask(account_id, tier, price, uow.now_wall_ns, actor))
+            uow[AskRepository].put(Ask(account_id, tier, price, uow.now_wall_ns, actor))
             text = f"{tier} is asked for at {money_text(price)} an hour"
             uow.audit(actor, "ask.set", tier, text, {"account": account_id or "all", "price": money_text(price)})
             uow.event("offer.priced", (f"tier/{tier}", *((account_id,) if account_id else ())), text, actor=actor)
@@ -166,9 +167,9 @@ class MarketService:
                 "Have an operator grant credits (`windrow credit add`), or ask for less.",
                 subject=rental.renter,
             )
-        uow.rentals.add(rental)
+        uow[RentalRepository].add(rental)
         for line in lines:
-            uow.rentals.add_line(line)
+            uow[RentalRepository].add_line(line)
         rental = self._fill(uow, rental, ledger.filling(rental, balance, uow.now_wall_ns))
         fields = {"price_per_hour": money_text(rental.price_per_hour), "held": money_text(rental.held)}
         uow.audit(account_of(rental.renter), "rental.open", rental.rental_id, rental.cluster_id, fields)
@@ -179,7 +180,7 @@ class MarketService:
     ) -> None:
         """More or fewer hosts run of a rental from now on, at this price for all of them; lines: of those that are
         new. Raises InsufficientFunds where the next 15 minutes cannot be set aside for more."""
-        rental = uow.rentals.get(rental_id)
+        rental = uow[RentalRepository].get(rental_id)
         assert rental is not None, "its cluster runs"
         balance = self.balance(uow, rental.renter)
         needed = Microcents(ledger.hold_amount(price) - rental.held_left)
@@ -191,9 +192,9 @@ class MarketService:
                 subject=rental.renter,
             )
         for line in lines:
-            uow.rentals.add_line(line)
+            uow[RentalRepository].add_line(line)
         changed = replace(rental, price_per_hour=price)
-        uow.rentals.save(changed)
+        uow[RentalRepository].save(changed)
         self._fill(uow, changed, ledger.filling(changed, balance, uow.now_wall_ns))
         fields = {"from": money_text(rental.price_per_hour), "to": money_text(price)}
         uow.audit(account_of(rental.renter), "rental.reprice", rental_id, rental.cluster_id, fields)
@@ -201,37 +202,37 @@ class MarketService:
     def add_lines(self, uow: UnitOfWork, lines: Sequence[RentalLine]) -> None:
         """More hosts run of a rental, in the place of others: its own price stays, and is not exceeded."""
         for line in lines:
-            uow.rentals.add_line(line)
+            uow[RentalRepository].add_line(line)
 
     def end_line(self, uow: UnitOfWork, workload_id: WorkloadId) -> None:
         """Another takes this workload's place: what its host runs from now on is nobody's to pay."""
-        line = uow.rentals.line(workload_id)
+        line = uow[RentalRepository].line(workload_id)
         if line is not None:
-            uow.rentals.save_line(metering.ended(line, uow.now_wall_ns))
+            uow[RentalRepository].save_line(metering.ended(line, uow.now_wall_ns))
 
     def on_host_link(self, uow: UnitOfWork, workload_ids: Iterable[WorkloadId], is_heard: bool) -> None:
         """The host of these workloads is heard of again, or not any more: its silence is charged for a minute only."""
         for workload_id in workload_ids:
-            line = uow.rentals.line(workload_id)
+            line = uow[RentalRepository].line(workload_id)
             if line is not None:
                 after = metering.heard(line, uow.now_wall_ns) if is_heard else metering.silent(line, uow.now_wall_ns)
                 if after != line:
-                    uow.rentals.save_line(after)
+                    uow[RentalRepository].save_line(after)
 
     def line_price(self, uow: UnitOfWork, workload_id: WorkloadId) -> Microcents:
         """What an hour of one workload costs; 0 where it is in no rental."""
-        line = uow.rentals.line(workload_id)
+        line = uow[RentalRepository].line(workload_id)
         return Microcents(0) if line is None else line.price_per_hour
 
     def on_receipt(self, uow: UnitOfWork, host_id: HostId, receipt: Receipt, sealed: bytes) -> RentalLine | None:
         """Take in a receipt whose signature holds; the line afterwards, None when the receipt counts for nothing."""
-        line = uow.rentals.line(receipt.workload_id)
-        rental = uow.rentals.get(line.rental_id) if line is not None else None
+        line = uow[RentalRepository].line(receipt.workload_id)
+        rental = uow[RentalRepository].get(line.rental_id) if line is not None else None
         if line is None or rental is None:
             self._refuse(uow, host_id, receipt, "there is no rental of this workload")
             return None
         flaw = metering.flaw_of(line, rental.cluster_id, host_id, receipt)
-        known = uow.receipts.get(receipt.workload_id, receipt.number)
+        known = uow[ReceiptRepository].get(receipt.workload_id, receipt.number)
         if flaw is None and known is not None and known.running_ns != receipt.running_ns:
             self._refuse(uow, host_id, receipt, "its number was signed before with another running time")
             return None
@@ -240,7 +241,7 @@ class MarketService:
             return None
         if known is not None:
             return line
-        uow.receipts.add(_row(receipt, rental.rental_id, host_id, uow.now_wall_ns, sealed))
+        uow[ReceiptRepository].add(_row(receipt, rental.rental_id, host_id, uow.now_wall_ns, sealed))
         reading = metering.Reading(receipt, uow.now_wall_ns)
         if metering.is_impossible(line, reading):
             self._flag(uow, line, host_id, receipt)
@@ -252,15 +253,15 @@ class MarketService:
 
     def renew(self, uow: UnitOfWork, workload_id: WorkloadId) -> Renewal | None:
         """Renew the lease of a workload that runs and fill its hold; None when its rental is not open any more."""
-        line = uow.rentals.line(workload_id)
-        rental = uow.rentals.get(line.rental_id) if line is not None else None
+        line = uow[RentalRepository].line(workload_id)
+        rental = uow[RentalRepository].get(line.rental_id) if line is not None else None
         if line is None or rental is None or rental.state is not RentalState.OPEN or line.is_final:
             return None
         now = uow.now_wall_ns
-        uow.rentals.save_line(metering.renewed(line, now + LEASE_NS))
+        uow[RentalRepository].save_line(metering.renewed(line, now + LEASE_NS))
         before = rental
         rental = self._fill(uow, rental, ledger.filling(rental, self.balance(uow, rental.renter), now))
-        paid_ns = metering.paid_ns(rental, uow.rentals.lines([rental.rental_id]), now)
+        paid_ns = metering.paid_ns(rental, uow[RentalRepository].lines([rental.rental_id]), now)
         paid_ns = LEASE_NS if paid_ns is None else paid_ns
         if rental is before and ledger.is_low(rental):
             log.info("funds_low", rental_id=rental.rental_id, held_left=rental.held_left, paid_ns=paid_ns)
@@ -269,34 +270,34 @@ class MarketService:
 
     def end_rental(self, uow: UnitOfWork, rental_id: RentalId, reason: str) -> None:
         """Let nothing more be set aside; it closes with the last signed second of each line. Safe to repeat."""
-        rental = uow.rentals.get(rental_id)
+        rental = uow[RentalRepository].get(rental_id)
         if rental is None or rental.state is not RentalState.OPEN:
             return
-        uow.rentals.save(replace(rental, state=RentalState.ENDING, end_reason=reason))
-        for line in uow.rentals.lines([rental_id]):
-            uow.rentals.save_line(metering.cut(line, uow.now_wall_ns))
+        uow[RentalRepository].save(replace(rental, state=RentalState.ENDING, end_reason=reason))
+        for line in uow[RentalRepository].lines([rental_id]):
+            uow[RentalRepository].save_line(metering.cut(line, uow.now_wall_ns))
         self.close_if_done(uow, rental_id)
 
     def nothing_ran(self, uow: UnitOfWork, workload_id: WorkloadId) -> None:
         """A workload is gone without ever having run: no receipt will come, and none counts any more."""
-        line = uow.rentals.line(workload_id)
+        line = uow[RentalRepository].line(workload_id)
         if line is None or line.is_final or line.receipts:
             return
-        uow.rentals.save_line(replace(line, final_number=0, end_reason="never_ran"))
+        uow[RentalRepository].save_line(replace(line, final_number=0, end_reason="never_ran"))
         self.close_if_done(uow, line.rental_id)
 
     def close_if_done(self, uow: UnitOfWork, rental_id: RentalId) -> None:
         """Close an ending rental once nothing more of any line can be charged."""
-        rental = uow.rentals.get(rental_id)
+        rental = uow[RentalRepository].get(rental_id)
         if rental is None or rental.state is not RentalState.ENDING:
             return
         now = uow.now_wall_ns
-        lines = uow.rentals.lines([rental_id])
+        lines = uow[RentalRepository].lines([rental_id])
         if not all(metering.is_settled(line, now, CLOSE_GRACE_NS) for line in lines):
             return
         rest = ledger.voiding(rental, now)
         if rest is not None:
-            uow.ledger.post(rest)
+            uow[LedgerRepository].post(rest)
         closed = replace(
             rental,
             state=RentalState.CLOSED,
@@ -304,7 +305,7 @@ class MarketService:
             held=rental.charged,
             balance_after=self.balance(uow, rental.renter),
         )
-        uow.rentals.save(closed)
+        uow[RentalRepository].save(closed)
         charged = money_text(closed.charged)
         uow.audit("master", "rental.close", rental_id, rental.end_reason, {"charged": charged})
         subjects = (rental.cluster_id, rental_id, *(line.host_id for line in lines))
@@ -324,7 +325,7 @@ class MarketService:
 
         def read(uow: UnitOfWork) -> Sequence[Statement]:
             def rows(last: Rental | None, size: int) -> Sequence[Rental]:
-                return uow.rentals.page(renter, cluster_id, before if last is None else last.rental_id, size)
+                return uow[RentalRepository].page(renter, cluster_id, before if last is None else last.rental_id, size)
 
             return page_alone("statement", rows, lambda rental: self._statement(uow, rental), limit)
 
@@ -334,7 +335,7 @@ class MarketService:
         """One rental's; NotFound where there is none or it is somebody else's."""
 
         def read(uow: UnitOfWork) -> Statement:
-            rental = uow.rentals.get(rental_id)
+            rental = uow[RentalRepository].get(rental_id)
             if rental is None or renter not in (None, rental.renter):
                 raise NotFound(subject=rental_id)
             return self._statement(uow, rental)
@@ -345,11 +346,11 @@ class MarketService:
         """Every ledger account with its balance; only an account's own and its holds where it is named."""
 
         def read(uow: UnitOfWork) -> dict[LedgerAccount, Microcents]:
-            found = uow.ledger.balances()
+            found = uow[LedgerRepository].balances()
             if account_id is None:
                 return found
             own = {account_of(account_id)} | {
-                hold_of(r.rental_id) for r in uow.rentals.live() if r.renter == account_id
+                hold_of(r.rental_id) for r in uow[RentalRepository].live() if r.renter == account_id
             }
             return {account: amount for account, amount in found.items() if account in own}
 
@@ -362,7 +363,7 @@ class MarketService:
 
         def read(uow: UnitOfWork) -> Sequence[tuple[int, Transfer]]:
             touched: Iterable[LedgerAccount] | None = None if account_id is None else [account_of(account_id)]
-            return uow.ledger.page(touched, before, limit)
+            return uow[LedgerRepository].page(touched, before, limit)
 
         return await self._store.read(read)
 
@@ -371,18 +372,18 @@ class MarketService:
     def _settle(self, uow: UnitOfWork, rental: Rental, line: RentalLine) -> RentalLine:
         done = ledger.settling(rental, line, self.balance(uow, rental.renter), uow.now_wall_ns)
         for transfer in done.transfers:
-            uow.ledger.post(transfer)
-        uow.rentals.save_line(done.line)
+            uow[LedgerRepository].post(transfer)
+        uow[RentalRepository].save_line(done.line)
         if done.rental != rental:
-            uow.rentals.save(done.rental)
+            uow[RentalRepository].save(done.rental)
         return done.line
 
     def _fill(self, uow: UnitOfWork, rental: Rental, hold: Transfer | None) -> Rental:
         if hold is None:
             return rental
-        uow.ledger.post(hold)
+        uow[LedgerRepository].post(hold)
         filled = replace(rental, held=Microcents(rental.held + hold.amount))
-        uow.rentals.save(filled)
+        uow[RentalRepository].save(filled)
         return filled
 
     def _warn(self, uow: UnitOfWork, rental: Rental, paid_ns: int) -> None:
@@ -411,15 +412,15 @@ class MarketService:
         uow.event("receipt.refused", (host_id, receipt.workload_id), text, actor=f"host/{host_id}")
 
     def _statement(self, uow: UnitOfWork, rental: Rental) -> Statement:
-        lines = tuple(uow.rentals.lines([rental.rental_id]))
-        transfers = tuple(uow.ledger.of_rental(rental.rental_id))
+        lines = tuple(uow[RentalRepository].lines([rental.rental_id]))
+        transfers = tuple(uow[LedgerRepository].of_rental(rental.rental_id))
         return Statement(rental, lines, transfers, self.balance(uow, rental.renter))
 
 
 def wrong_with_ledger(uow: UnitOfWork) -> tuple[str, ...]:
     """What is wrong with the ledger, in words; empty when it balances and the kept balances equal its fold."""
-    kept = {account: amount for account, amount in uow.ledger.balances().items() if amount}
-    folded = {account: amount for account, amount in uow.ledger.folded().items() if amount}
+    kept = {account: amount for account, amount in uow[LedgerRepository].balances().items() if amount}
+    folded = {account: amount for account, amount in uow[LedgerRepository].folded().items() if amount}
     wrong = [
         f"{account}: kept {kept.get(account, 0)}, folded {folded.get(account, 0)} microcents"
         for account in sorted(kept.keys() | folded.keys())

@@ -17,6 +17,7 @@ import structlog
 
 from windrow_master.clusters.kinds.multi_host import members_of
 from windrow_master.clusters.model import Cluster, ClusterPhase, NetworkMode, Traffic, Workload, WorkPhase
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.network.channels import ChannelBroker, ChannelStream
@@ -84,6 +85,14 @@ class CordState:
     problem: str = ""
 
 
+class CordStates(dict[tuple[WorkloadId, WorkloadId], CordState]):
+    """How far each cord of this Master is."""
+
+    def of(self, cluster_id: ClusterId) -> tuple[CordState, ...]:
+        """The cords of one cluster. Safe to call from any thread."""
+        return tuple(state for state in tuple(self.values()) if state.cluster_id == cluster_id)
+
+
 def pairs_of(cluster: Cluster, workloads: Sequence[Workload]) -> tuple[Pair, ...]:
     """Who of this cluster is to be joined. A member that has ended by itself still is: what it said last may be under
     way."""
@@ -105,11 +114,12 @@ class CordService:
         addresses: Addresses,
         signing: SigningKey,
         clock: Clock,
+        states: CordStates,
     ) -> None:
         self._store, self._broker, self._addresses = store, broker, addresses
         self._signing, self._clock = signing, clock
         self._changed = clusters.touch
-        self._states: dict[tuple[WorkloadId, WorkloadId], CordState] = {}
+        self._states = states
         self._tasks: dict[tuple[WorkloadId, WorkloadId], asyncio.Task[None]] = {}
         self._shares: dict[tuple[WorkloadId, WorkloadId], Share] = {}
         self._cords = Shares("cords", "They are joined when others have ended.", CORDS)
@@ -117,16 +127,11 @@ class CordService:
         self._faults = Boundary("cords", DATABASE_FAULTS)
         self._tally = Tally()
         clusters.on_change(lambda cluster_id: self._wake.set())
-        clusters.cords = self.of
 
     @property
     def count(self) -> int:
         """Cords that are up."""
         return sum(state.is_up for state in self._states.values())
-
-    def of(self, cluster_id: ClusterId) -> tuple[CordState, ...]:
-        """The cords of one cluster."""
-        return tuple(state for state in tuple(self._states.values()) if state.cluster_id == cluster_id)
 
     async def run(self) -> None:
         """Join what is to be joined, until cancelled; then their hosts are told to end them."""
@@ -142,11 +147,11 @@ class CordService:
                         await self._wake.wait()
 
     def _wanted(self, uow: UnitOfWork) -> tuple[Pair, ...]:
-        private, found = uow.clusters.in_tunnels(), list[Pair]()
+        private, found = uow[ClusterRepository].in_tunnels(), list[Pair]()
         self._faults.keep_only({one.cluster_id for one in private})
         for one in private:
             with self._faults.around(one.cluster_id):
-                found += pairs_of(one, uow.workloads.of_cluster(one.cluster_id))
+                found += pairs_of(one, uow[WorkloadRepository].of_cluster(one.cluster_id))
         return tuple(found)
 
     def _match(self, wanted: Sequence[Pair], group: asyncio.TaskGroup) -> None:

@@ -7,8 +7,8 @@ the service itself looks at who calls. Of each browser's connection no row is wr
 from collections.abc import Iterable
 from typing import Final
 
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Traffic, Workload, WorkPhase
-from windrow_master.clusters.states import FINAL
+from windrow_master.clusters.model import Cluster, ClusterPhase, Traffic, Workload, WorkPhase
+from windrow_master.clusters.views import public_ports
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import SECOND
@@ -17,19 +17,11 @@ UNKNOWN_KEPT_NS: Final = 5 * SECOND
 """How long it is remembered that there is no such service: a flood for one name costs one look at the store."""
 UNKNOWN_MAX: Final = 4_096
 LIVING: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
-ENDED: Final = FINAL | {ClusterPhase.DELETING}
 
 
 def is_running(workload: Workload) -> bool:
     """Whether something of it may be reached."""
     return workload.phase is WorkPhase.RUNNING and workload.delete_command is None
-
-
-def public_ports(cluster: Cluster) -> tuple[int, ...]:
-    """The ports that anybody may reach while it runs, in order; none of a box, nor once it has ended."""
-    if cluster.kind is not ClusterKind.SERVICE or cluster.phase in ENDED:
-        return ()
-    return tuple(sorted(set(cluster.request.ports)))
 
 
 def judge(cluster: Cluster | None, workloads: Iterable[Workload], port: int) -> tuple[Cluster, Workload]:

@@ -13,10 +13,10 @@ from typing import Final
 
 import structlog
 
+from windrow_master.clusters import topology
 from windrow_master.clusters.model import Network
-from windrow_master.network import topology
+from windrow_master.clusters.topology import Found, Meeting, Sighted
 from windrow_master.network.channels import ChannelBroker, ChannelStream
-from windrow_master.network.topology import Found, Meeting, Sighted
 from windrow_proto.challenge import NO_WORKLOAD
 from windrow_proto.errors import InvalidInput, WindrowError, from_code
 from windrow_proto.ids import HostId

@@ -12,6 +12,7 @@ import structlog
 
 from windrow_master.audit.service import AuditService
 from windrow_master.loops import again, ends_alone
+from windrow_master.records.repository import RecordRepository
 from windrow_master.records.rules import (
     EVENTS_MAX,
     EVERY_NS,
@@ -74,9 +75,9 @@ class RecordService:
     async def _let_go(self, rule: Rule) -> int:
         before_ns = self._clock.wall_ns() - rule.kept_ns
         keep = EVENTS_MAX if rule.what is Record.EVENTS else 0
-        found = await self._store.read(lambda uow: uow.records.past(rule.what, before_ns, ROWS_MAX, keep))
+        found = await self._store.read(lambda uow: uow[RecordRepository].past(rule.what, before_ns, ROWS_MAX, keep))
         if found:
-            await self._store.write(lambda uow: uow.records.let_go(rule.what, found), name="records.let_go")
+            await self._store.write(lambda uow: uow[RecordRepository].let_go(rule.what, found), name="records.let_go")
         return len(found)
 
     async def _seal(self) -> int:

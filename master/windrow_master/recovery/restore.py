@@ -15,6 +15,7 @@ from typing import Final
 
 from windrow_master import __version__
 from windrow_master.config import POSTGRESQL_PREFIX, SQLITE_PREFIX
+from windrow_master.identity.repository import MemberRepository
 from windrow_master.recovery import archive, manifest
 from windrow_master.recovery.check import check_copy
 from windrow_master.recovery.manifest import Manifest
@@ -70,7 +71,12 @@ def run(backup: Path, data_dir: Path, database: str, now_ns: int, say: Say) -> R
             elif listed.database == "postgresql":
                 copies.restore_postgresql(database, staging / manifest.DUMP)
             epoch = copies.make_current(
-                url, at_least=seen + 1, now_ns=now_ns, version=__version__, backup_at_ns=listed.made_at_ns
+                url,
+                lambda uow: uow[MemberRepository].restored(now_ns),
+                at_least=seen + 1,
+                now_ns=now_ns,
+                version=__version__,
+                backup_at_ns=listed.made_at_ns,
             )
             aside = _swap(data_dir, database, staging, listed, now_ns)
         except OSError as error:

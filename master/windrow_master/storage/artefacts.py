@@ -18,13 +18,15 @@ import structlog
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
 from windrow_master.loops import again, ends_alone
+from windrow_master.storage.artefact_repository import ArtefactRepository
 from windrow_master.storage.folder_store import FolderStore
+from windrow_master.storage.messages import KeptByJobs
 from windrow_master.storage.model import ARTEFACT_BYTES_MAX, Artefact, ObjectKey, Usage, object_key
 from windrow_master.storage.object_store import ObjectStore, capped
-from windrow_master.storage.retention_rules import KEPT_NS
 from windrow_master.storage.s3_store import S3Settings, S3Store
 from windrow_master.storage.sealing import Tally, opened, sealed
 from windrow_master.storage.uploads import QUOTA_BYTES, Uploads
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.disk_space import Room
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -56,7 +58,7 @@ Owns = Callable[[Principal, str], Awaitable[AccountId]]
 
 
 class ArtefactService:
-    """Artefacts, for routes and for the rooms that make some. Other kinds of owners are added to `owners`."""
+    """Artefacts, for routes and for the rooms that make some. Other kinds of owners are added by `add_owner`."""
 
     def __init__(
         self,
@@ -79,7 +81,11 @@ class ArtefactService:
                 raise NotFound("An account's artefacts are its own.", subject=owner_id)
             return principal.account_id
 
-        self.owners: dict[str, Owns] = {"cluster": of_cluster, "account": of_account}
+        self._owners: dict[str, Owns] = {"cluster": of_cluster, "account": of_account}
+
+    def add_owner(self, kind: str, owns: Owns) -> None:
+        """Let another kind of thing have artefacts."""
+        self._owners[kind] = owns
 
     @classmethod
     def open(
@@ -125,7 +131,7 @@ class ArtefactService:
     ) -> tuple[Artefact, AsyncIterator[bytes]]:
         """One and its bytes. Raises NotFound; BadProof, in the middle, where the store gives back something else."""
         await self._owner(principal, owner)
-        artefact = await self._store.read(lambda uow: uow.artefacts.get(*owner, name))
+        artefact = await self._store.read(lambda uow: uow[ArtefactRepository].get(*owner, name))
         if artefact is None:
             raise NotFound("There is no such artefact. See what there is: windrow artefact ls", subject=name[:64])
         key = self._of(artefact.account_id).unwrap(artefact.wrapped_key, artefact.object_key)
@@ -138,7 +144,9 @@ class ArtefactService:
         """The asker's own, the latest first."""
         if owner is not None:
             await self._owner(principal, owner)
-        return await self._store.read(lambda uow: uow.artefacts.page(principal.account_id, owner, before, limit))
+        return await self._store.read(
+            lambda uow: uow[ArtefactRepository].page(principal.account_id, owner, before, limit)
+        )
 
     async def usage(self, principal: Principal) -> Usage:
         """What the asker's artefacts take."""
@@ -150,10 +158,10 @@ class ArtefactService:
         await self._owner(principal, owner)
 
         def remove(uow: UnitOfWork) -> Artefact:
-            found = uow.artefacts.get(*owner, name)
+            found = uow[ArtefactRepository].get(*owner, name)
             if found is None:
                 raise NotFound("There is no such artefact.", subject=name[:64])
-            uow.artefacts.remove(found.artefact_id)
+            uow[ArtefactRepository].remove(found.artefact_id)
             uow.audit(principal.actor, "artefact.delete", found.artefact_id, "asked for", _fields(found))
             return found
 
@@ -182,9 +190,9 @@ class ArtefactService:
         wrapped = self._of(account_id).wrap(data_key, key)
 
         def write(uow: UnitOfWork) -> tuple[Artefact, Artefact | None]:
-            older = uow.artefacts.get(*owner, name)
+            older = uow[ArtefactRepository].get(*owner, name)
             if older is not None:
-                uow.artefacts.remove(older.artefact_id)
+                uow[ArtefactRepository].remove(older.artefact_id)
             self._room_for(taken(uow, account_id), tally.size_bytes)
             now_ns = uow.now_wall_ns
             expires_ns = None if keep_ns is None else now_ns + keep_ns
@@ -192,7 +200,7 @@ class ArtefactService:
                 *(artefact_id, account_id, *owner, name, key, wrapped),
                 *(tally.size_bytes, tally.digest.hexdigest(), now_ns, expires_ns),
             )
-            uow.artefacts.add(made)
+            uow[ArtefactRepository].add(made)
             return made, older
 
         try:
@@ -225,11 +233,11 @@ class ArtefactService:
         """Remove what has expired, and objects that belong to nothing; returns how many of each."""
 
         def expire(uow: UnitOfWork) -> Sequence[Artefact]:
-            over = uow.artefacts.expired(uow.now_wall_ns, SWEEP_MAX)
+            over = uow[ArtefactRepository].expired(uow.now_wall_ns, SWEEP_MAX)
             gone = []
             for one in over:
                 with ends_alone("artefact_expiry", artefact=one.artefact_id), uow.attempt():
-                    uow.artefacts.remove(one.artefact_id)
+                    uow[ArtefactRepository].remove(one.artefact_id)
                     uow.audit("master", "artefact.expire", one.artefact_id, "its time is over", _fields(one))
                     gone.append(one)
             return gone
@@ -258,9 +266,9 @@ class ArtefactService:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     async def _owner(self, principal: Principal, owner: tuple[str, str]) -> AccountId:
-        owns = self.owners.get(owner[0])
+        owns = self._owners.get(owner[0])
         if owns is None:
-            raise InvalidInput(f"Artefacts are of {', '.join(sorted(self.owners))}.", subject=owner[0][:64])
+            raise InvalidInput(f"Artefacts are of {', '.join(sorted(self._owners))}.", subject=owner[0][:64])
         return await owns(principal, owner[1])
 
     def _room_for(self, used: tuple[int, int], size_bytes: int) -> int:
@@ -296,13 +304,12 @@ def _anything(more_bytes: int) -> None:
 def taken(uow: UnitOfWork, account_id: AccountId) -> tuple[int, int]:
     """How many artefacts an account has, and what counts against its quota: their bytes, those of its volumes, and
     those of the folders, logs and files that its jobs keep."""
-    count, size = uow.artefacts.used(account_id)
-    of_jobs = uow.jobs.kept_bytes(account_id, uow.now_wall_ns - KEPT_NS)
-    return count, size + uow.volumes.used(account_id) + of_jobs
+    count, size = uow[ArtefactRepository].used(account_id)
+    return count, size + uow[VolumeRepository].used(account_id) + uow.ask(KeptByJobs(account_id))
 
 
 def _known(keys: Sequence[ObjectKey], uow: UnitOfWork) -> frozenset[ObjectKey]:
-    return uow.artefacts.known(keys)
+    return uow[ArtefactRepository].known(keys)
 
 
 ARTEFACTS_KEY: Final = "artefacts.key"

@@ -7,15 +7,23 @@ not matter in which way a cluster ended.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from windrow_master.clusters.messages import VolumesAsked, VolumesTaken
 from windrow_master.clusters.model import Cluster, Use, Volume
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.storage import volume_rules
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, InvalidInput
-from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.ids import AccountId
 from windrow_proto.volumes import Mount
 
 
-def check(uow: UnitOfWork, account_id: AccountId, mounts: Sequence[Mount]) -> list[Volume]:
+def on_asked(uow: UnitOfWork, fact: VolumesAsked) -> None:
+    """A request names volumes."""
+    _check(uow, fact.account_id, fact.mounts)
+
+
+def _check(uow: UnitOfWork, account_id: AccountId, mounts: Sequence[Mount]) -> list[Volume]:
     """The account's volumes of these names. Raises InvalidInput for one that is not there, Conflict for one that is to
     be written and that another cluster writes."""
     found = known(uow, account_id, mounts)
@@ -30,7 +38,7 @@ def known(uow: UnitOfWork, account_id: AccountId, mounts: Sequence[Mount]) -> li
     """The account's volumes of these names. Raises InvalidInput for one that is not there."""
     found = []
     for mount in mounts:
-        volume = uow.volumes.get(account_id, mount.name)
+        volume = uow[VolumeRepository].get(account_id, mount.name)
         if volume is None:
             said = f"There is no volume {mount.name}. Make it first: windrow volume create {mount.name}"
             raise InvalidInput(said, subject="volumes")
@@ -38,26 +46,29 @@ def known(uow: UnitOfWork, account_id: AccountId, mounts: Sequence[Mount]) -> li
     return found
 
 
-def claim(uow: UnitOfWork, account_id: AccountId, mounts: Sequence[Mount], cluster_id: ClusterId) -> None:
+def on_taken(uow: UnitOfWork, fact: VolumesTaken) -> None:
     """Write down that this cluster has them."""
-    for mount, volume in zip(mounts, check(uow, account_id, mounts), strict=True):
+    cluster_id = fact.cluster_id
+    for mount, volume in zip(fact.mounts, _check(uow, fact.account_id, fact.mounts), strict=True):
         living = {use.cluster_id for use, _ in users(uow, volume.volume_id)}
-        for use in uow.volumes.uses(volume.volume_id):
+        for use in uow[VolumeRepository].uses(volume.volume_id):
             if use.cluster_id not in living:
-                uow.volumes.let_go(use)
-                is_held = any(not one.is_released for one in uow.workloads.of_cluster(use.cluster_id))
+                uow[VolumeRepository].let_go(use)
+                is_held = any(not one.is_released for one in uow[WorkloadRepository].of_cluster(use.cluster_id))
                 if is_held and use.cluster_id != cluster_id:
                     # Its lost host may come back with it, and waits to be told that nothing of it is saved.
-                    uow.volumes.use(replace(use, writes=False))
-        uow.volumes.use(Use(volume.volume_id, cluster_id, not mount.read_only))
+                    uow[VolumeRepository].use(replace(use, writes=False))
+        uow[VolumeRepository].use(Use(volume.volume_id, cluster_id, not mount.read_only))
 
 
 def users(uow: UnitOfWork, volume_id: str) -> list[tuple[Use, Cluster]]:
     """The clusters that have a volume and are not over."""
     found = []
-    for use in uow.volumes.uses(volume_id):
-        cluster = uow.clusters.get(use.cluster_id)
-        if cluster is not None and not volume_rules.is_over(cluster, uow.workloads.of_cluster(use.cluster_id)):
+    for use in uow[VolumeRepository].uses(volume_id):
+        cluster = uow[ClusterRepository].get(use.cluster_id)
+        if cluster is not None and not volume_rules.is_over(
+            cluster, uow[WorkloadRepository].of_cluster(use.cluster_id)
+        ):
             found.append((use, cluster))
     return found
 

@@ -1,17 +1,15 @@
-"""What may be asked of volumes, and what is due for those that a workload has. Pure."""
+"""Limits of volumes, and what is due for those that a workload has. Pure."""
 
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, ClusterPhase, Workload, WorkPhase
 from windrow_master.clusters.states import FINAL
 from windrow_master.clusters.stopping import RESTS
-from windrow_master.placement.model import Runtime
 from windrow_proto.checkpoints import CHECKPOINT_BYTES_MAX
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import MINUTE
-from windrow_proto.volumes import check_mounts
 
 VOLUMES_MAX: Final = 100
 """Of one account."""
@@ -26,18 +24,6 @@ TORN_NAMED: Final = 4
 PROBLEM_CHARS_MAX: Final = 400
 KEEP: Final = 2
 """Versions of a volume: the newest, and one before it for when it does not match any more."""
-
-
-def check(request: ClusterRequest) -> None:
-    """Raise InvalidInput where volumes are asked for that such a cluster cannot have."""
-    check_mounts(request.volumes)
-    if not request.volumes:
-        return
-    if request.simulated or request.runtime == Runtime.SIMULATED:
-        raise InvalidInput("A simulated host has no disk, and so no volumes.", subject="volumes")
-    if request.hosts > 1 and any(not one.read_only for one in request.volumes):
-        said = "One host writes a volume. A cluster over several hosts takes it read-only: NAME:/path:ro"
-        raise InvalidInput(f"{said}, and writes it from a cluster or job of its own.", subject="volumes")
 
 
 def check_size(max_bytes: int) -> int:

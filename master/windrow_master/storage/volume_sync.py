@@ -18,6 +18,7 @@ import structlog
 
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Use, Volume, Workload, WorkPhase
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING, noted
 from windrow_master.identity.model import Principal
@@ -26,6 +27,7 @@ from windrow_master.storage import volume_rules
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.transfer import CheckpointService, Restoring, Saving
 from windrow_master.storage.uploads import QUOTA_BYTES
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.storage.volume_rules import Due
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
@@ -251,10 +253,10 @@ class VolumeCourse:
         size = sum(part.size_bytes for part in manifest.parts if part.name != INDEX_NAME)
 
         def keep(uow: UnitOfWork) -> None:
-            now = uow.volumes.by_id(volume.volume_id)
+            now = uow[VolumeRepository].by_id(volume.volume_id)
             if now is not None:
                 told = {"size_bytes": size, "files": len(files), "saved_at_ns": manifest.made_ns, "problem": problem}
-                uow.volumes.save(replace(now, **told))  # type: ignore[arg-type]
+                uow[VolumeRepository].save(replace(now, **told))  # type: ignore[arg-type]
                 if problem and problem != now.problem:
                     _tell_event(uow, held, "saved_in_part", f"Version {manifest.step} of {now.name}: {problem}")
 
@@ -265,31 +267,35 @@ class VolumeCourse:
 
         def change(uow: UnitOfWork) -> None:
             is_writer = any(one.writes and one.cluster_id == held.cluster.cluster_id for one in _uses(uow, row))
-            if step != row.version + 1 or not is_writer or not uow.volumes.advance(row.volume_id, row.version):
+            if (
+                step != row.version + 1
+                or not is_writer
+                or not uow[VolumeRepository].advance(row.volume_id, row.version)
+            ):
                 raise Conflict(f"The volume {row.name} has another writer, or a newer version, by now.")
 
         await self._store.write(change, name="volume.begin")
 
     def _failed(self, uow: UnitOfWork, held: _Held, row: Volume, why: str) -> None:
-        now = uow.volumes.by_id(row.volume_id)
+        now = uow[VolumeRepository].by_id(row.volume_id)
         if now is not None:
-            uow.volumes.save(replace(now, problem=f"not saved: {why}"[: volume_rules.PROBLEM_CHARS_MAX]))
+            uow[VolumeRepository].save(replace(now, problem=f"not saved: {why}"[: volume_rules.PROBLEM_CHARS_MAX]))
             _tell_event(uow, held, "not_saved", f"The volume {row.name} was not saved: {why}")
 
     def _unsaved(self, uow: UnitOfWork, held: _Held, row: Volume, why: str, *, is_over: bool) -> None:
         """The last save came to nothing; is_over: its host removes the folder now, else while it tries again."""
-        now = uow.volumes.by_id(row.volume_id)
+        now = uow[VolumeRepository].by_id(row.volume_id)
         if now is None:
             return
         kept = f"version {now.version} is what is kept" if now.saved_at_ns is not None else "nothing of it is kept"
         ends = "was not saved" if is_over else "is not saved yet"
         said = f"the end of {held.cluster.name} {ends}: {why}; {kept}"[: volume_rules.PROBLEM_CHARS_MAX]
         if said != now.problem:
-            uow.volumes.save(replace(now, problem=said))
+            uow[VolumeRepository].save(replace(now, problem=said))
             _tell_event(uow, held, "lost" if is_over else "not_saved", f"Volume {now.name}: {said}")
 
     def _broke(self, uow: UnitOfWork, held: _Held, why: str) -> None:
-        workload = uow.workloads.get(held.workload.workload_id)
+        workload = uow[WorkloadRepository].get(held.workload.workload_id)
         if workload is not None:
             self._clusters.life.broke(uow, workload, why)
 
@@ -303,7 +309,7 @@ class VolumeCourse:
         who = multi_host.named(held.workload) if held.cluster.kind in OVER_HOSTS else ""
 
         def change(uow: UnitOfWork) -> None:
-            cluster = uow.clusters.get(held.cluster.cluster_id)
+            cluster = uow[ClusterRepository].get(held.cluster.cluster_id)
             if cluster is not None and cluster.phase in HOLDING:
                 share = 1000 * done // total if total else 1000
                 told = noted(cluster, Step(uow.now_wall_ns, "volumes", share, said, who))
@@ -313,16 +319,16 @@ class VolumeCourse:
         await self._store.write(change, name="volume.progress")
 
     async def _row(self, volume: Volume) -> Volume | None:
-        return await self._store.read(lambda uow: uow.volumes.by_id(volume.volume_id))
+        return await self._store.read(lambda uow: uow[VolumeRepository].by_id(volume.volume_id))
 
     def _let_go(self, uow: UnitOfWork, over: list[Use]) -> None:
         """Forget uses that are over still: each look reads all that there are."""
         for use in over:
             with self._faults.around(use.cluster_id, "let_go"), uow.attempt():
-                cluster = uow.clusters.get(use.cluster_id)
-                is_held = any(not one.is_released for one in uow.workloads.of_cluster(use.cluster_id))
+                cluster = uow[ClusterRepository].get(use.cluster_id)
+                is_held = any(not one.is_released for one in uow[WorkloadRepository].of_cluster(use.cluster_id))
                 if cluster is None or (volume_rules.is_over(cluster, ()) and not is_held):
-                    uow.volumes.let_go(use)
+                    uow[VolumeRepository].let_go(use)
 
     def _forget(self, workloads: set[WorkloadId], over: list[Use]) -> None:
         """Keep nothing in memory of what is over."""
@@ -337,14 +343,14 @@ class VolumeCourse:
 def _look(uow: UnitOfWork) -> tuple[list[_Held], list[Use]]:
     """All workloads that may still need something of their volumes, and the uses that nobody needs any more."""
     uses: dict[ClusterId, list[Use]] = {}
-    for use in uow.volumes.uses():
+    for use in uow[VolumeRepository].uses():
         uses.setdefault(use.cluster_id, []).append(use)
     if not uses:
         return [], []
-    volumes = {one.volume_id: one for one in uow.volumes.in_use()}
-    clusters = {one.cluster_id: one for one in uow.clusters.with_volumes()}
+    volumes = {one.volume_id: one for one in uow[VolumeRepository].in_use()}
+    clusters = {one.cluster_id: one for one in uow[ClusterRepository].with_volumes()}
     held: dict[ClusterId, list[Workload]] = {}
-    for workload in uow.workloads.with_volumes():
+    for workload in uow[WorkloadRepository].with_volumes():
         held.setdefault(workload.cluster_id, []).append(workload)
     found, over = list[_Held](), list[Use]()
     for cluster_id, its in uses.items():
@@ -358,7 +364,7 @@ def _look(uow: UnitOfWork) -> tuple[list[_Held], list[Use]]:
 
 
 def _uses(uow: UnitOfWork, volume: Volume) -> list[Use]:
-    return list(uow.volumes.uses(volume.volume_id))
+    return list(uow[VolumeRepository].uses(volume.volume_id))
 
 
 def _room(uow: UnitOfWork, volume: Volume) -> int:

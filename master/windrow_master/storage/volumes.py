@@ -15,6 +15,7 @@ from windrow_master.clusters.model import Cluster, Use, Volume
 from windrow_master.identity.model import Principal
 from windrow_master.storage import checkpoints, volume_attachments, volume_rules
 from windrow_master.storage.artefacts import ArtefactService
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NotFound, TooMany, WindrowError
@@ -51,13 +52,13 @@ class VolumeService:
 
         def change(uow: UnitOfWork) -> VolumeView:
             self._store.admit()
-            known = uow.volumes.of_account(principal.account_id)
+            known = uow[VolumeRepository].of_account(principal.account_id)
             if any(one.name == name for one in known):
                 raise Conflict(f"There is a volume {name} already.", subject=name)
             if len(known) >= volume_rules.VOLUMES_MAX:
                 raise TooMany(f"This account has {volume_rules.VOLUMES_MAX} volumes. Delete some: windrow volume rm")
             made = Volume(uow.mint(KIND), principal.account_id, name, max_bytes, uow.now_wall_ns)
-            uow.volumes.add(made)
+            uow[VolumeRepository].add(made)
             uow.audit(principal.actor, "volume.create", made.volume_id, "asked for", {"name": name})
             return VolumeView(made)
 
@@ -67,7 +68,7 @@ class VolumeService:
         """All of the account, by name."""
 
         def read(uow: UnitOfWork) -> Sequence[VolumeView]:
-            return [_view(uow, one) for one in uow.volumes.of_account(principal.account_id)]
+            return [_view(uow, one) for one in uow[VolumeRepository].of_account(principal.account_id)]
 
         return await self._store.read(read)
 
@@ -84,7 +85,7 @@ class VolumeService:
             if users:
                 said = ", ".join(f"{cluster.name} ({cluster.cluster_id})" for _, cluster in users)
                 raise Conflict(f"The volume {name} is in use by {said}. End that first.", subject=volume.volume_id)
-            uow.volumes.remove(volume.volume_id)
+            uow[VolumeRepository].remove(volume.volume_id)
             uow.audit(principal.actor, "volume.delete", volume.volume_id, "asked for", {"name": name})
             return volume
 
@@ -99,7 +100,7 @@ class VolumeService:
 
 
 def _load(uow: UnitOfWork, principal: Principal, name: str) -> Volume:
-    found = uow.volumes.get(principal.account_id, name)
+    found = uow[VolumeRepository].get(principal.account_id, name)
     if found is None:
         raise NotFound("There is no such volume, or it is not yours. See what is: windrow volume ls", subject=name[:64])
     return found

@@ -1,4 +1,4 @@
-"""The bus over Redis or Valkey; the door to redis. A server that is away, hangs or forgets costs speed, nothing else.
+"""The bus over Redis or Valkey; adapter of redis. A server that is away, hangs or forgets costs speed, nothing else.
 
          connect, subscribe, ping              beat, ping or read fails, or is late
 down ────────────────────────────▶ up ─────────────────────────────────────────────▶ down (full-jitter back-off)

@@ -12,12 +12,12 @@ from typing import Final, TypeVar
 
 from sqlalchemy import make_url
 
-from windrow_master.config import with_password
-from windrow_master.store.core_repository import TermRepository
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.leadership import is_led
+from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import revision_of, upgrade
 from windrow_master.store.open_errors import explained
+from windrow_master.store.repository import TermRepository
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, StorageFailed
 
@@ -117,7 +117,8 @@ def _named(url: str) -> str:
 
 
 def _run_tool(name: str, url: str, *flags: str) -> None:
-    environment = with_password(str(make_url(url).password or ""))
+    password = str(make_url(url).password or "")
+    environment = {**os.environ, **({"PGPASSWORD": password} if password else {})}
     words = [name, *flags] if name == "pg_restore" else [name, *flags, _named(url)]
     try:
         done = subprocess.run(
@@ -156,15 +157,19 @@ def check_unused(url: str) -> None:
             raise Conflict("A Master leads on this database. Stop all of them first.", subject="database")
 
 
-def make_current(url: str, *, at_least: int, now_ns: int, version: str, backup_at_ns: int) -> int:
-    """Bring a restored database up to date, begin a term on it above all that hosts may have seen, and let each member
-    come once with a newer certificate than it knows of. Returns the term. Raises StorageFailed."""
+def make_current(
+    url: str, also: Callable[[UnitOfWork], None], *, at_least: int, now_ns: int, version: str, backup_at_ns: int
+) -> int:
+    """Bring a restored database up to date, and begin a term on it above all that hosts may have seen.
+
+    also: what the packages change in the same transaction. Returns the term. Raises StorageFailed.
+    """
     with _opened(url) as engines:
         upgrade(engines.writer)
         with engines.writer.connect() as connection, connection.begin():
-            uow = UnitOfWork(connection, now_ns, 0, os.urandom)
+            uow = UnitOfWork(connection, now_ns, 0, os.urandom, Messages())
             uow.epoch = uow.terms.begin_restored(at_least, now_ns, version, backup_at_ns)
-            uow.members.restored(now_ns)
+            also(uow)
             fields = {"epoch": str(uow.epoch), "backup_at_ns": str(backup_at_ns)}
             uow.audit("operator", "market.restore", f"term/{uow.epoch}", "restored from a backup", fields)
         return uow.epoch
@@ -173,4 +178,4 @@ def make_current(url: str, *, at_least: int, now_ns: int, version: str, backup_a
 def read_of(url: str, read: Callable[[UnitOfWork], T]) -> T:
     """Run a function that only reads, without beginning a term. Raises StorageFailed."""
     with _opened(url) as engines, engines.reader.begin() as connection:
-        return read(UnitOfWork(connection, 0, 0, os.urandom))
+        return read(UnitOfWork(connection, 0, 0, os.urandom, Messages()))

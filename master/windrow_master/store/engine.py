@@ -1,4 +1,4 @@
-"""The door to the database: opens its engines with the settings that durability, speed and fencing rest on.
+"""Opens the database: its engines with the settings that durability, speed and fencing rest on.
 
 SQLite: one Master by its file lock. PostgreSQL: several may wait, one leads. In both one connection writes, so that
 write transactions follow one another, and readers see one snapshot each:

@@ -17,7 +17,7 @@ from windrow_master.store.engine import APPLICATION, Engines, engines_of
 from windrow_master.store.leader import BEAT_NS, Seat, Sighting, has_lost, is_sure, may_take, see
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.open_errors import explained
-from windrow_master.store.tables_core import leader
+from windrow_master.store.tables import leader
 from windrow_proto.errors import Fenced, StorageFailed
 from windrow_proto.ports import Clock
 from windrow_proto.units import seconds

@@ -1,14 +1,13 @@
-"""Brings a database to this version's schema, and says what differs; the door to Alembic."""
+"""Brings a database to this version's schema, and says what differs; the adapter of Alembic."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, Engine, MetaData, inspect
 
 from windrow_master.store.engine import LOCK_MS
-from windrow_master.store.schema import load_tables
 from windrow_proto.errors import StorageFailed
 
 MIGRATIONS = Path(__file__).with_name("migrations")
@@ -86,27 +85,27 @@ def _check_references(connection: Connection) -> None:
         raise StorageFailed(f"After the migration a row of {broken[0]} refers to one of {broken[2]} that is not there.")
 
 
-def differences(engine: Engine) -> list[Any]:
-    """What the migrated database has other than the tables in code; empty when nobody forgot a migration."""
+def differences(engine: Engine, schema: MetaData) -> list[Any]:
+    """What the migrated database has other than this schema; empty when nobody forgot a migration."""
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-        return list(compare_metadata(context, load_tables()))
+        return list(compare_metadata(context, schema))
 
 
-def write_revision(engine: Engine, message: str, revision: str) -> Path:
-    """Write the migration that leads from this database's schema to the tables in code; returns its file."""
+def write_revision(engine: Engine, schema: MetaData, message: str, revision: str) -> Path:
+    """Write the migration that leads from this database's schema to the given one; returns its file."""
     from alembic import command
 
     with engine.begin() as connection:
-        script = command.revision(_config(connection), message=message, autogenerate=True, rev_id=revision)
+        script = command.revision(_config(connection, schema), message=message, autogenerate=True, rev_id=revision)
     assert script is not None and not isinstance(script, list)
     return Path(script.path)
 
 
-def _config(connection: Any) -> Any:
+def _config(connection: Any, schema: MetaData | None = None) -> Any:
     # Imported late: the Master's start pays for Alembic once, readers of this module do not.
     from alembic.config import Config
 
@@ -114,4 +113,5 @@ def _config(connection: Any) -> Any:
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("file_template", "%%(rev)s_%%(slug)s")
     config.attributes["connection"] = connection
+    config.attributes["schema"] = schema
     return config

@@ -34,6 +34,18 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which entries of the audit log to list; None asks for all. action: also of all below it, as `host` of
+    `host.drain`."""
+
+    subject: str | None = None
+    actor: str | None = None
+    action: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EventRow:
     """Something worth telling the people who look at its subjects; `number` grows and never repeats."""
 

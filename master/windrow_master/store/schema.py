@@ -1,7 +1,5 @@
-"""The one MetaData that all rooms' tables hang on, and the column types they share."""
+"""The one MetaData that all packages' tables hang on, and the column types they share."""
 
-import importlib
-import pkgutil
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, Integer, MetaData
@@ -23,12 +21,3 @@ Whole: Final[TypeEngine[Any]] = BigInteger()
 
 Serial: Final[TypeEngine[Any]] = BigInteger().with_variant(Integer(), "sqlite")
 """A growing row number; SQLite only counts by itself in a column called INTEGER."""
-
-
-def load_tables() -> MetaData:
-    """Import every room's `tables_<room>.py`, so that the metadata is whole."""
-    package = importlib.import_module("windrow_master.store")
-    for module in pkgutil.iter_modules(package.__path__):
-        if module.name.startswith("tables_"):
-            importlib.import_module(f"windrow_master.store.{module.name}")
-    return metadata

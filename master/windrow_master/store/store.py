@@ -16,17 +16,16 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
-from windrow_master.audit.model import Wanted
-from windrow_master.store import earlier
-from windrow_master.store.core_repository import AuditRepository, ChainHead, TermRepository
 from windrow_master.store.disk_space import Room
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.leadership import Claim
 from windrow_master.store.lock import DirectoryLock
+from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
-from windrow_master.store.model import EventRow
+from windrow_master.store.model import AuditQuery, EventRow
 from windrow_master.store.open_errors import explained, is_damage
+from windrow_master.store.repository import AuditRepository, ChainHead, TermRepository
 from windrow_master.store.unit import ORIGIN, Part, UnitOfWork
 from windrow_proto.errors import (
     DeadlineExceeded,
@@ -38,7 +37,6 @@ from windrow_proto.errors import (
     WindrowError,
 )
 from windrow_proto.ports import Clock, Rng
-from windrow_proto.sealed import SealKey
 from windrow_proto.units import SECOND, seconds
 
 T = TypeVar("T")
@@ -115,6 +113,8 @@ class Store:
         self._guard = threading.Lock()
         self._listeners: list[Callable[[EventRow], None]] = []
         self._chain = ChainHead()
+        self.messages = Messages()
+        """Between packages; whoever puts the Master together registers the handlers."""
         self.figures = StoreFigures()
         self.epoch = 0
         self.epoch = self.write_now(lambda uow: self._begin_term(uow, version, claim), name="begin_term")
@@ -176,7 +176,7 @@ class Store:
         uow.audit("master", "term.begin", f"term/{epoch}", fields={"version": version})
         return epoch
 
-    # --- what rooms use --------------------------------------------------------------------------
+    # --- what packages use --------------------------------------------------------------------------
 
     async def write(self, fn: Callable[[UnitOfWork], T], *, name: str, deadline_ns: int = WRITE_DEADLINE_NS) -> T:
         """Run `fn` in the next transaction; returns after COMMIT. What `fn` raises is raised here, and nothing stays.
@@ -232,11 +232,8 @@ class Store:
         """The same as `read` in the calling thread."""
         return self._read(fn)
 
-    def seal_earlier(self, key: SealKey) -> None:
-        """Seal what a version before kept in clear, and leave nothing of it in the files. Before the loop."""
-        if not self.read_now(lambda uow: earlier.is_any(uow.connection)):
-            return
-        self.write_now(lambda uow: earlier.seal(uow.connection, key), name="seal_earlier")
+    def rewrite(self) -> None:
+        """Leave nothing of what was changed or deleted in the database's files. Before the loop."""
         try:
             rewrite(self._engines)
         except DatabaseError as error:
@@ -324,12 +321,16 @@ class Store:
     # --- on the writer and reader threads --------------------------------------------------------
 
     def _unit(self, connection: Connection) -> UnitOfWork:
-        return UnitOfWork(connection, self._clock.wall_ns(), self.epoch, self._rng.random_bytes, self._chain)
+        return self._made(connection, self._chain)
+
+    def _made(self, connection: Connection, chain: ChainHead | None) -> UnitOfWork:
+        now_ns, random_bytes = self._clock.wall_ns(), self._rng.random_bytes
+        return UnitOfWork(connection, now_ns, self.epoch, random_bytes, self.messages, chain)
 
     def _read(self, fn: Callable[[UnitOfWork], T]) -> T:
         try:
             with self._engines.reader.begin() as connection:
-                return fn(UnitOfWork(connection, self._clock.wall_ns(), self.epoch, self._rng.random_bytes))
+                return fn(self._made(connection, None))
         except (OperationalError, InternalError) as error:
             raise StorageFailed(f"The database could not be read: {_reason(error)}.") from error
         except DatabaseError as error:
@@ -437,7 +438,7 @@ class Store:
 
 def _last_ns(engines: Engines) -> int | None:
     with engines.reader.begin() as connection:
-        entries = AuditRepository(connection, ChainHead()).newest(Wanted(), None, 1)
+        entries = AuditRepository(connection, ChainHead()).newest(AuditQuery(), None, 1)
     return entries[0].at_ns if entries else None
 
 

@@ -1,6 +1,6 @@
-"""The unit of work: what one function sees of the store inside one savepoint, with a repository per room.
+"""The unit of work: what one function sees of the store inside one savepoint.
 
-A room hangs its repositories here by one `cached_property` each; nothing else in this file knows the rooms.
+`uow[ClusterRepository]` is a package's repository in this transaction; nothing in this file knows the packages.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,52 +8,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, PendingRollbackError
 
-from windrow_master.store.accesses_repository import DrainRepository
-from windrow_master.store.artefact_repository import ArtefactRepository
-from windrow_master.store.bandwidth_repository import BandwidthRepository
-from windrow_master.store.benchmark_repository import BenchmarkRepository
-from windrow_master.store.clusters_repository import ClusterRepository, TrafficRepository, WorkloadRepository
-from windrow_master.store.core_repository import (
+from windrow_master.store.messages import Fact, Messages, Question
+from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
+from windrow_master.store.prepared import say
+from windrow_master.store.repository import (
     AuditRepository,
     ChainHead,
     EventRepository,
     IdempotencyRepository,
     OperationRepository,
+    Repository,
     TermRepository,
 )
-from windrow_master.store.evidence_repository import EvidenceRepository, MarkRepository
-from windrow_master.store.fleet_repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
-from windrow_master.store.identity_repository import (
-    AccountRepository,
-    JoinTokenRepository,
-    MemberRepository,
-    SessionRepository,
-    SignInLinkRepository,
-    TokenRepository,
-)
-from windrow_master.store.jobs_repository import JobRepository
-from windrow_master.store.market_repository import (
-    AskRepository,
-    LedgerRepository,
-    ReceiptRepository,
-    RentalRepository,
-)
-from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
-from windrow_master.store.prepared import say
-from windrow_master.store.proof_repository import ProofRepository
-from windrow_master.store.records_repository import RecordRepository
-from windrow_master.store.reliability_repository import ReliabilityRepository
-from windrow_master.store.template_repository import TemplateRepository
-from windrow_master.store.verification_repository import VerificationRepository
-from windrow_master.store.volume_repository import VolumeRepository
 from windrow_proto.errors import StorageFailed
 from windrow_proto.ids import AccountId, EventId, OperationId, mint
 
+T = TypeVar("T")
+R = TypeVar("R", bound=Repository)
 MINT_BYTES = 10
 """What an id needs of randomness (windrow_proto.ids)."""
 
@@ -101,20 +77,38 @@ class UnitOfWork:
         now_wall_ns: int,
         epoch: int,
         random_bytes: Callable[[int], bytes],
+        messages: Messages,
         chain: ChainHead | None = None,
     ) -> None:
         self.connection = connection
         self.now_wall_ns = now_wall_ns
         self.epoch = epoch
         self.random_bytes = random_bytes
+        self._messages = messages
         self.chain = chain or ChainHead()
         self.callbacks: list[Callable[[], None]] = []
         self.told: list[EventRow] = []
         self.origin: Mapping[str, str] = {}
+        self._repositories: dict[type[Any], Any] = {}
+
+    def __getitem__(self, kind: type[R]) -> R:
+        """The repository of this type in this transaction."""
+        found: R | None = self._repositories.get(kind)
+        if found is None:
+            found = self._repositories[kind] = kind(self.connection)
+        return found
 
     def mint(self, prefix: str) -> str:
         """A new id of this kind."""
         return mint(prefix, self.now_wall_ns, self.random_bytes(MINT_BYTES))
+
+    def publish(self, fact: Fact) -> None:
+        """Tell the packages above in this transaction that something has happened."""
+        self._messages.publish(self, fact)
+
+    def ask(self, question: Question[T]) -> T:
+        """What a package above knows, in this transaction."""
+        return self._messages.ask(self, question)
 
     def after_commit(self, callback: Callable[[], None]) -> None:
         """Call this on the loop once the transaction is on disk; never if it fails."""
@@ -201,131 +195,3 @@ class UnitOfWork:
     @cached_property
     def idempotency(self) -> IdempotencyRepository:
         return IdempotencyRepository(self.connection)
-
-    # --- rooms: one block each, in the order of the alphabet ------------------------------------
-
-    # accesses
-    @cached_property
-    def drains(self) -> DrainRepository:
-        return DrainRepository(self.connection)
-
-    # clusters
-    @cached_property
-    def clusters(self) -> ClusterRepository:
-        return ClusterRepository(self.connection)
-
-    @cached_property
-    def workloads(self) -> WorkloadRepository:
-        return WorkloadRepository(self.connection)
-
-    @cached_property
-    def traffic(self) -> TrafficRepository:
-        return TrafficRepository(self.connection)
-
-    @cached_property
-    def volumes(self) -> VolumeRepository:
-        return VolumeRepository(self.connection)
-
-    @cached_property
-    def templates(self) -> TemplateRepository:
-        return TemplateRepository(self.connection)
-
-    @property
-    def artefacts(self) -> ArtefactRepository:
-        return ArtefactRepository(self.connection)
-
-    @cached_property
-    def jobs(self) -> JobRepository:
-        return JobRepository(self.connection)
-
-    # fleet
-    @cached_property
-    def hosts(self) -> HostRepository:
-        return HostRepository(self.connection)
-
-    @cached_property
-    def slots(self) -> SlotRepository:
-        return SlotRepository(self.connection)
-
-    @cached_property
-    def claims(self) -> ClaimRepository:
-        return ClaimRepository(self.connection)
-
-    @cached_property
-    def verifications(self) -> VerificationRepository:
-        return VerificationRepository(self.connection)
-
-    @cached_property
-    def bandwidths(self) -> BandwidthRepository:
-        return BandwidthRepository(self.connection)
-
-    @cached_property
-    def benchmarks(self) -> BenchmarkRepository:
-        return BenchmarkRepository(self.connection)
-
-    @cached_property
-    def reliability(self) -> ReliabilityRepository:
-        return ReliabilityRepository(self.connection)
-
-    @cached_property
-    def proofs(self) -> ProofRepository:
-        return ProofRepository(self.connection)
-
-    @cached_property
-    def commands(self) -> CommandRepository:
-        return CommandRepository(self.connection)
-
-    @cached_property
-    def marks(self) -> MarkRepository:
-        return MarkRepository(self.connection)
-
-    @cached_property
-    def evidence(self) -> EvidenceRepository:
-        return EvidenceRepository(self.connection)
-
-    # identity
-    @cached_property
-    def accounts(self) -> AccountRepository:
-        return AccountRepository(self.connection)
-
-    @cached_property
-    def tokens(self) -> TokenRepository:
-        return TokenRepository(self.connection)
-
-    @cached_property
-    def sessions(self) -> SessionRepository:
-        return SessionRepository(self.connection)
-
-    @cached_property
-    def sign_in_links(self) -> SignInLinkRepository:
-        return SignInLinkRepository(self.connection)
-
-    @cached_property
-    def join_tokens(self) -> JoinTokenRepository:
-        return JoinTokenRepository(self.connection)
-
-    @cached_property
-    def members(self) -> MemberRepository:
-        return MemberRepository(self.connection)
-
-    # market
-    @cached_property
-    def asks(self) -> AskRepository:
-        return AskRepository(self.connection)
-
-    @cached_property
-    def rentals(self) -> RentalRepository:
-        return RentalRepository(self.connection)
-
-    @cached_property
-    def receipts(self) -> ReceiptRepository:
-        return ReceiptRepository(self.connection)
-
-    @cached_property
-    def ledger(self) -> LedgerRepository:
-        return LedgerRepository(self.connection)
-
-    # records
-    @cached_property
-    def records(self) -> RecordRepository:
-        return RecordRepository(self.connection)

@@ -14,7 +14,7 @@ POINTS_MAX: Final = 2_000_000
 POINTS_PER_PART: Final = 50_000
 """Asked for and sent at a time: what an export holds in memory."""
 FORMULA: Final = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
-"""What a spreadsheet takes for the beginning of a formula, after what some strip (as console/src/csv.ts)."""
+"""What a spreadsheet takes for the beginning of a formula, after what some strip (as console/src/tables/csv.ts)."""
 
 Row = tuple[int, str, str, str, str, str, float]
 """Wall milliseconds, host, its name, GPU ("" the host), metric, unit, value."""

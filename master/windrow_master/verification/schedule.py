@@ -16,10 +16,9 @@ from typing import Final
 from windrow_master.fleet import sanitise
 from windrow_master.fleet.model import AdminState, Host, Slot, SlotState, Verification, VerifyOutcome
 from windrow_master.fleet.states import VerifyEvent
+from windrow_master.fleet.verdicts import is_apart
 from windrow_master.verification.times import TIMES, Timing, Work, timing
-from windrow_master.verification.together import Company
 from windrow_proto.ids import GpuUuid
-from windrow_proto.model import Inventory
 from windrow_proto.units import DAY, HOUR, MINUTE, time_text
 
 AGAIN_NS: Final = 7 * DAY
@@ -134,49 +133,6 @@ def summary(host: Host, latest: Mapping[GpuUuid, Verification]) -> str:
     apart = [row for row in rows if is_apart(row)]
     company = [f"{len(apart)} worked one after another, as one card that answers for several"] if apart else []
     return "; ".join([said, *company, *others[:2]]) + ("." if not others else "")
-
-
-def is_fault_over(before: Host, after: Host) -> bool:
-    """Whether a fault that needs re-verification was there and is gone."""
-    was, now = ({c.code for c in host.conditions} for host in (before, after))
-    return any(sanitise.split_condition(code)[0] in sanitise.FAULT_CODES for code in was - now)
-
-
-def standing(host: Host, inventory: Inventory, verdicts: Mapping[GpuUuid, Verification]) -> dict[str, str]:
-    """The conditions, words by code, that challenges leave on the cards of an inventory: those that failed, by their
-    last verdicts, and those that are being challenged, by the host's own conditions."""
-    own, found = sanitise.own(host.conditions), dict[str, str]()
-    for gpu in inventory.gpus:
-        runs = f"{sanitise.CHALLENGE_RUNS}:{gpu.uuid}"
-        if runs in own:
-            found[runs] = own[runs]
-        verdict = verdicts.get(gpu.uuid)
-        if verdict is not None and verdict.outcome is VerifyOutcome.FAILED:
-            found |= failure(verdict)
-        if verdict is not None and is_apart(verdict):
-            found |= apart(verdict)
-    return found
-
-
-def is_apart(one: Verification) -> bool:
-    """Whether it passed, but after another card and not beside it."""
-    return one.outcome is VerifyOutcome.PASSED and one.evidence.get("together") == Company.APART
-
-
-def apart(verdict: Verification) -> dict[str, str]:
-    """The condition of a card that worked after another: of that card, which is not offered then, where its class is
-    calibrated; else of its host, which goes on."""
-    words = f"{verdict.evidence.get('cards')} GPUs of one class were challenged in the same second, at "
-    words += f"{time_text(verdict.at_ns)}, and worked one after another, as one card that answers for several does."
-    code = sanitise.CHALLENGE_APART
-    return {f"{code}:{verdict.gpu_uuid}" if verdict.evidence.get("calibrated") is True else code: words}
-
-
-def failure(verdict: Verification) -> dict[str, str]:
-    """The condition of a card that failed."""
-    at = time_text(verdict.at_ns)
-    words = f"It failed its challenge at {at}: {verdict.detail} It is not offered until it passes one."
-    return {f"{sanitise.CHALLENGE_FAILED}:{verdict.gpu_uuid}": words}
 
 
 def running(gpu_uuids: Iterable[GpuUuid]) -> dict[str, str]:

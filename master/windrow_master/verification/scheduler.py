@@ -14,10 +14,12 @@ from typing import Final
 
 import structlog
 
-from windrow_master.fleet import sanitise
+from windrow_master.fleet import sanitise, verdicts
 from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.states import VerifyEvent, VerifyOutcome, VerifyState, step_verify
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
@@ -109,7 +111,7 @@ class VerificationService:
 
     async def of_host(self, host_id: HostId) -> tuple[Verification, ...]:
         """What was found, the newest first; of each card the newest is among them."""
-        return tuple(await self._store.read(lambda uow: uow.verifications.of_host(host_id)))
+        return tuple(await self._store.read(lambda uow: uow[VerificationRepository].of_host(host_id)))
 
     # --- keeping time ----------------------------------------------------------------------------------------------
 
@@ -151,7 +153,7 @@ class VerificationService:
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """Give back what a Master before this one was challenging."""
-        for host in uow.hosts.list_all():
+        for host in uow[HostRepository].list_all():
             with self._faults.around(host.host_id, "pick_up"), uow.attempt():
                 is_stale = any(code.startswith(sanitise.CHALLENGE_RUNS) for code in sanitise.own(host.conditions))
                 if is_stale or host.verify_state is VerifyState.VERIFYING:
@@ -161,11 +163,11 @@ class VerificationService:
 
     def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str, *, is_asked: bool = False) -> Begun | None:
         """Take the cards off the market and say so; None where there is none to challenge now."""
-        host = uow.hosts.get(host_id)
+        host = uow[HostRepository].get(host_id)
         if host is None or schedule.hindrance(host) is not None or host.inventory is None:
             return None
         inventory = host.inventory
-        slots, latest = uow.slots.of_host(host_id), uow.verifications.latest(host_id)
+        slots, latest = uow[SlotRepository].of_host(host_id), uow[VerificationRepository].latest(host_id)
         now_ns = uow.now_wall_ns
         cards = schedule.free_cards(host, slots) if is_asked else schedule.wanting(host, slots, latest, now_ns)
         if not cards:
@@ -176,7 +178,7 @@ class VerificationService:
         state = step_verify(host.verify_state, VerifyEvent.BEGIN).state
         due_ns = now_ns + schedule.back_off_ns(tries)
         host = replace(host, verify_state=state, verify_tries=tries, verify_due_ns=due_ns)
-        standing = schedule.standing(host, inventory, uow.verifications.verdicts(host_id))
+        standing = verdicts.standing(host, inventory, uow[VerificationRepository].verdicts(host_id))
         host = self._fleet.hosts.challenged(uow, host, standing | schedule.running(cards))
         verification_id = uow.mint("verification")
         fields = {"cards": str(len(cards)), "verification": verification_id, "try": str(tries)}
@@ -214,7 +216,7 @@ class VerificationService:
         """Its cards go back on the market, and the host waits for its next turn: nothing was found out."""
 
         def conclude(uow: UnitOfWork) -> None:
-            host = uow.hosts.get(begun.host.host_id)
+            host = uow[HostRepository].get(begun.host.host_id)
             if host is not None:
                 self._conclude(uow, host, {}, "the Master met a bug with it")
 
@@ -238,7 +240,7 @@ class VerificationService:
         """Write it down; where the store refuses, again, since the cards are off the market until it is."""
 
         def conclude(uow: UnitOfWork) -> None:
-            host = uow.hosts.get(begun.host.host_id)
+            host = uow[HostRepository].get(begun.host.host_id)
             if host is None:
                 return
             company = side_by_side(outcome.results, begun.classes)
@@ -251,7 +253,7 @@ class VerificationService:
                 for result in outcome.results
             }
             for row in rows.values():
-                uow.verifications.add(row)
+                uow[VerificationRepository].add(row)
             self._conclude(uow, host, rows, outcome.failure)
 
         while True:
@@ -267,10 +269,10 @@ class VerificationService:
         """What this makes of the host. rows: of the cards challenged now; failure: why it was broken off, or empty."""
         host_id, inventory = host.host_id, host.inventory
         failed = _failed(uow, host_id)
-        event = schedule.conclude(host, uow.verifications.latest(host_id), failed)
+        event = schedule.conclude(host, uow[VerificationRepository].latest(host_id), failed)
         outcomes = {row.outcome for row in rows.values()} or {VerifyOutcome.UNFINISHED}
         tries = host.verify_tries or 1
-        is_apart = any(schedule.is_apart(row) for row in rows.values())
+        is_apart = any(verdicts.is_apart(row) for row in rows.values())
         due_ns = schedule.next_due_ns(event, outcomes, tries, uow.now_wall_ns, apart=is_apart)
         after = replace(
             host,
@@ -279,10 +281,12 @@ class VerificationService:
             # None: its driver or its cards changed meanwhile, and it is due at once.
             verify_due_ns=None if host.verify_due_ns is None else due_ns,
         )
-        standing = schedule.standing(host, inventory, uow.verifications.verdicts(host_id)) if inventory else {}
+        standing = (
+            verdicts.standing(host, inventory, uow[VerificationRepository].verdicts(host_id)) if inventory else {}
+        )
         found = {code: words for code, words in standing.items() if not code.startswith(sanitise.CHALLENGE_RUNS)}
         after = self._fleet.hosts.challenged(uow, after, found)
-        for slot in uow.slots.of_host(host_id):
+        for slot in uow[SlotRepository].of_host(host_id):
             row = rows.get(slot.gpu_uuid) if slot.gpu_uuid is not None else None
             is_sound = row is not None and row.outcome is VerifyOutcome.PASSED
             if (
@@ -304,5 +308,5 @@ class VerificationService:
 
 
 def _failed(uow: UnitOfWork, host_id: HostId) -> frozenset[GpuUuid]:
-    verdicts = uow.verifications.verdicts(host_id)
+    verdicts = uow[VerificationRepository].verdicts(host_id)
     return frozenset(uuid for uuid, one in verdicts.items() if one.outcome is VerifyOutcome.FAILED)

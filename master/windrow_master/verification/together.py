@@ -3,9 +3,9 @@ Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from windrow_master.fleet.verdicts import Company
 from windrow_master.verification.times import are_together
 from windrow_proto.ids import GpuUuid
 from windrow_proto.units import SECOND
@@ -13,17 +13,6 @@ from windrow_proto.units import SECOND
 SPREAD_NS: Final = SECOND
 """Spans that differ by less say nothing, whatever their ratio: a busy processor and a line may cost as much. Chosen by
 us, not measured. The same for the moments at which the cards were asked: in the same second, or it was not at once."""
-
-
-class Company(StrEnum):
-    """How one card worked beside the others of its class."""
-
-    ALONE = "alone"
-    """No other card of its class was challenged with it."""
-    UNTOLD = "untold"
-    """The work was too short to tell, or the cards were not asked in the same second."""
-    TOGETHER = "together"
-    APART = "apart"
 
 
 WORDS: Final[Mapping[Company, str]] = {

@@ -6,11 +6,12 @@ from typing import Final
 
 from windrow_master.fleet.model import Host, Verification
 from windrow_master.fleet.states import VerifyOutcome
+from windrow_master.fleet.verdicts import Company
 from windrow_master.verification import memory
 from windrow_master.verification.judge import Phase, Reason, Trial
 from windrow_master.verification.memory import Memory
 from windrow_master.verification.times import Pace
-from windrow_master.verification.together import Beside, Company, Span, beside
+from windrow_master.verification.together import Beside, Span, beside
 from windrow_proto.ids import GpuUuid
 from windrow_proto.units import SECOND
 

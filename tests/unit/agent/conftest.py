@@ -1,4 +1,4 @@
-"""What the agent's unit tests share."""
+"""Shared parts of the agent's unit tests."""
 
 from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml

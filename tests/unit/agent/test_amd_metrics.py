@@ -1,4 +1,5 @@
-"""Why a card of AMD is slowed, from its driver's table of metrics; what a table does not say is absent."""
+"""Reasons for low clocks of an AMD card, from its driver's table of metrics; a reason that the table does not say is
+absent."""
 
 import struct
 from pathlib import Path
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import gpu_trees
-from windrow_agent.gpu.amd_metrics import Held, held_by
-from windrow_agent.gpu.port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_CAP
+from windrow_agent.core.gpu_port import HEAT_BY_HARDWARE, HEAT_BY_SOFTWARE, POWER_CAP
+from windrow_agent.gpu.amd_metrics import ClockReading, held_by
 from windrow_agent.gpu.sysfs import SysfsGpus
 
 AT = "0000:43:00.0"
@@ -46,7 +47,7 @@ def counting(*counters: int, revision: int = 6) -> bytes:
     ],
 )
 def test_a_mask_says_what_holds_the_clocks_down_now(bits: tuple[int, ...], reasons: int) -> None:
-    assert held_by(masked(sum(1 << bit for bit in bits))) == Held(reasons)
+    assert held_by(masked(sum(1 << bit for bit in bits))) == ClockReading(reasons)
 
 
 @pytest.mark.parametrize("revision", [6, 7])
@@ -79,7 +80,7 @@ def test_a_counter_that_began_anew_has_counted() -> None:
     [b"", b"\x78", masked(1)[:119], masked((1 << 64) - 1), counting(0, 0, 0, 0, 0)[:40], b"\x78\x00\x02\x01" * 40],
 )
 def test_a_table_that_is_cut_or_unknown_says_nothing(table: bytes) -> None:
-    assert held_by(table) == Held()
+    assert held_by(table) == ClockReading()
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200))

@@ -1,4 +1,4 @@
-"""When a GPU may be offered, why not, and how long a reason lasts."""
+"""GPUs may be offered or not, each with its reason, and a reason lasts for its time."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, Blame, GpuState
-from windrow_agent.gpu.port import WAY_OUT, Condition, ConditionCode, GpuEvent, GpuEventKind, GpuHealth
+from windrow_agent.core.gpu_port import WAY_OUT, Condition, ConditionCode, GpuEvent, GpuEventKind, GpuHealth
 from windrow_proto.units import GIB, SECOND
 
 UUID = "GPU-1"

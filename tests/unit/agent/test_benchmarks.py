@@ -1,11 +1,11 @@
-"""What the host's own measurements promise: named figures, from a child, in bounded time and space."""
+"""Benchmarks of a host: named figures, from a child process, in bounded time and space."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from windrow_agent import benchmarks
+from windrow_agent.host import benchmarks
 from windrow_proto.clock import SystemClock
 
 NAMES = ["cpu.sha256_bytes_per_s", "disk.write_bytes_per_s", "memory.copy_bytes_per_s"]

@@ -1,4 +1,4 @@
-"""How raw facts become an inventory: cleaned, ordered, bounded, and with a hash that follows them."""
+"""Raw facts become an inventory: cleaned, ordered, bounded, and with a hash that follows them."""
 
 import dataclasses
 import unicodedata
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windrow_agent.core.gpu_port import Condition, ConditionCode, GpuInventory
 from windrow_agent.core.inventory import HostFacts, build_inventory, clean_id, clean_text, machine_id_hash
-from windrow_agent.gpu.port import Condition, ConditionCode, GpuInventory
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts, Inventory, inventory_hash
 from windrow_proto.wire_host import decode_inventory, encode_inventory

@@ -1,4 +1,4 @@
-"""What an owner may write of cutting cards, and what the Master cannot have done against it."""
+"""Layouts that an owner may write, and partitions that the Master cannot have made against them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the NVML door promises, on the real nvidia-ml-py over the fake library: every case here is C answering."""
+"""The NVML adapter on the real nvidia-ml-py over the fake library: every case here is C answering."""
 
 import json
 import subprocess
@@ -13,8 +13,8 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.state import ABSENT, RTX_4090, FakeState
 from tests.waiting import PATIENCE_S, poll
+from windrow_agent.core.gpu_port import Condition, ConditionCode, GpuEvent, GpuEventKind
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import Condition, ConditionCode, GpuEvent, GpuEventKind
 from windrow_proto.units import MIB
 
 pytestmark = pytest.mark.proves("NVIDIA readings through the real nvidia-ml-py, on a fake driver")

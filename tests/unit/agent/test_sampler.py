@@ -1,4 +1,4 @@
-"""What the sampler promises while real threads call the fake driver: fresh, bounded, and never in the loop's way."""
+"""The sampler while real threads call the fake driver: fresh, bounded, and never in the loop's way."""
 
 import asyncio
 import threading
@@ -12,13 +12,13 @@ from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.state import MIG_CHANGED
 from tests.waiting import poll_async
 from windrow_agent.core.availability import Availability
+from windrow_agent.core.gpu_port import GpuBackend
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.gpu import watch
-from windrow_agent.gpu.none import NoGpus
+from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import GpuBackend
-from windrow_agent.host import PsutilHost
-from windrow_agent.sampler import Sampler
+from windrow_agent.host.psutil_reader import PsutilHost
+from windrow_agent.report.sampler import Sampler
 from windrow_proto.clock import SystemClock
 from windrow_proto.model import Event
 from windrow_proto.samples import Sample
@@ -46,7 +46,8 @@ def nvml(tmp_path: Path) -> NvmlBackend:
 
 
 def is_whole(sample: Sample | None, key: tuple[str, int], value: int | None) -> bool:
-    """Whether it has the host's part, and this of the GPUs': on a busy machine either may come too late for one."""
+    """True if the sample has the host's part, and this of the GPUs': on a busy machine either may come too late for
+    one."""
     return sample is not None and sample.values.get(("", 106)) is not None and sample.values.get(key, -1) == value
 
 
@@ -224,7 +225,7 @@ class DeadDisk(PsutilHost):
 async def test_a_hanging_disk_is_stated_and_the_gpus_go_on(
     fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("windrow_agent.sampler.HOST_DEADLINE_NS", FAST)
+    monkeypatch.setattr("windrow_agent.report.sampler.HOST_DEADLINE_NS", FAST)
     host = DeadDisk(tmp_path)
     async with sampling(Sampler(SystemClock(), nvml(tmp_path), host, FAST)) as sampler:
         uuid = fake_nvml.state.uuid(0)
@@ -235,7 +236,7 @@ async def test_a_hanging_disk_is_stated_and_the_gpus_go_on(
 
 
 async def test_samples_not_taken_are_bounded_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("windrow_agent.sampler.SAMPLES_MAX", 2)
+    monkeypatch.setattr("windrow_agent.report.sampler.SAMPLES_MAX", 2)
     async with sampling(make(NoGpus(), tmp_path)) as sampler:
         await poll_async(lambda: sampler.dropped >= 1)
         assert len(sampler.take()) == 2

@@ -1,4 +1,4 @@
-"""When sweeps are due, and how figures become integers."""
+"""The schedule of sweeps, and figures that become integers."""
 
 import pytest
 from hypothesis import given

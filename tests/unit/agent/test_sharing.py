@@ -1,4 +1,4 @@
-"""What an owner may write of sharing cards by MPS, what a host offers then, and what a program is told of its part."""
+"""Shares by MPS: the owner's text, the parts that a host offers then, and the environment of a program in a part."""
 
 from dataclasses import replace
 

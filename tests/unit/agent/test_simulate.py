@@ -1,4 +1,4 @@
-"""What a simulated host promises: it repeats itself exactly, looks like a machine, and never passes for a real one."""
+"""A simulated host repeats itself exactly, looks like a machine, and never passes for a real one."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent.core.availability import Availability
 from windrow_agent.core.inventory import build_inventory
 from windrow_agent.gpu.personas import HOSTS
-from windrow_agent.sampler import Sampler
-from windrow_agent.simulate import SimulatedHost
+from windrow_agent.host.simulated import SimulatedHost
+from windrow_agent.report.sampler import Sampler
 from windrow_proto.metrics import METRICS
 from windrow_proto.samples import Sample
 from windrow_proto.units import SECOND

@@ -1,4 +1,4 @@
-"""speedtest-cli as a child: what it is asked, what is made of its answer, and what ends one that hangs."""
+"""speedtest-cli as a child process: its arguments, the meaning of its answer, and the end of one that hangs."""
 
 import asyncio
 import json
@@ -10,8 +10,8 @@ import pytest
 
 from tests import as_it_was
 from tests.waiting import poll_async
-from windrow_agent import main, speedtest
-from windrow_agent.config import parse, without_proxies
+from windrow_agent.app import main, speedtest
+from windrow_agent.app.config import parse, without_proxies
 from windrow_agent.core.speedtest import INTERNET, SpeedClaim, arguments, check_mini, failure, read_claim, sentence
 from windrow_proto.errors import DeadlineExceeded, InvalidInput, Unavailable
 from windrow_proto.units import MILLISECOND
@@ -34,7 +34,7 @@ CLAIM = SpeedClaim(
 @pytest.fixture
 def command(monkeypatch):
     """The command in this process, which it takes for its own."""
-    monkeypatch.setattr("windrow_agent.footprint.keep_small", lambda: None)
+    monkeypatch.setattr("windrow_agent.app.memory_trim.keep_small", lambda: None)
     with as_it_was.contained():
         yield main.main
 
@@ -186,7 +186,7 @@ async def test_a_childs_status_and_both_its_outputs_come_back():
     ("there", "how"),
     [
         (("pip",), f"{sys.executable} -m pip install speedtest-cli"),
-        ((), f"python3 -m pip install --target {Path(speedtest.__file__).parents[1]} speedtest-cli"),
+        ((), f"python3 -m pip install --target {Path(speedtest.__file__).parents[2]} speedtest-cli"),
     ],
 )
 def test_without_the_extra_the_command_says_how_to_get_it(there, how, monkeypatch, capsys, command):

@@ -8,11 +8,11 @@ import pytest
 
 from tests.support import gpu_trees
 from tests.support.gpu_trees import Machine
+from windrow_agent.core.gpu_port import CutRefusedError, GpuEventKind
 from windrow_agent.gpu import sysfs_files as files
 from windrow_agent.gpu.amd import AmdCard
 from windrow_agent.gpu.amd_smi import AmdSmi
 from windrow_agent.gpu.intel import IntelCard
-from windrow_agent.gpu.port import CutRefusedError, GpuEventKind
 from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_agent.gpu.sysfs_card import Place
 from windrow_proto.model import GpuFacts
@@ -48,7 +48,7 @@ def only(machine: Machine) -> GpuFacts:
 
 
 def swept(gpus: SysfsGpus, with_processes: bool = False) -> dict[int, int | None]:
-    """What one sweep reads of the only card."""
+    """The values that one sweep reads of the only card."""
     return {metric: value for (_, metric), value in gpus.sample(with_processes).items()}
 
 

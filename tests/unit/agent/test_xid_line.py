@@ -1,4 +1,4 @@
-"""What is read of an XID in the kernel's log: lines as people posted them with their bug reports, and what is none."""
+"""XIDs in the kernel's log: lines as people posted them with their bug reports, and lines that are none."""
 
 import os
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.fake_nvml.build import FakeNvml
+from windrow_agent.core.gpu_port import GpuEvent, GpuEventKind
 from windrow_agent.core.xid_line import XidLine, parse, same_card
 from windrow_agent.gpu.kernel_log import KernelLog
 from windrow_agent.gpu.nvml import NvmlBackend
-from windrow_agent.gpu.port import GpuEvent, GpuEventKind
 
 BEFORE = "kernel: NVRM: Xid (0000:01:00): 16, Head 00000000 Count 00000000"
 BARE = "[24128.828315] NVRM: Xid (PCI:0000:01:00): 32, Channel ID 00000000 intr 00004000"

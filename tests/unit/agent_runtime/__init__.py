@@ -1,1 +1,1 @@
-"""What the agent does with commands, disks, runtimes and the link."""
+"""The agent's commands, disks, runtimes and link."""

@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
-from windrow_agent.commands import CommandDesk
-from windrow_agent.journal import Journal, JournalDesk
-from windrow_agent.leaving import Leaving
-from windrow_agent.outbox import Outbox
+from windrow_agent.link.outbox import Outbox
+from windrow_agent.link.spool import Spool
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
-from windrow_agent.spool import Spool
+from windrow_agent.storage.journal import Journal, JournalWriter
 from windrow_agent.threads import InlineRunner
-from windrow_agent.workloads import Keeper
+from windrow_agent.workloads.commands import CommandExecutor
+from windrow_agent.workloads.lease_exit_check import LeaseExitCheck
+from windrow_agent.workloads.manager import WorkloadManager
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
@@ -37,7 +37,7 @@ GPU = SlotId("GPU-1")
 WORK = WorkloadId("work_1")
 YEARS = 10 * 365 * DAY
 SLACK_NS = 3 * SECOND
-"""The keeper looks each second; a look, a journal write and the runtime's own poll."""
+"""The manager of workloads looks each second; a look, a journal write and the runtime's own poll."""
 
 
 def create(work: str = WORK, token: int = 1, lease_ns: int = MINUTE, paid_ns: int = MINUTE) -> Command:
@@ -80,7 +80,7 @@ class Host:
         return self.machine.boxes.get(WorkloadId(work))
 
     def ran_ns(self, work: str = WORK) -> int:
-        """How long it ran, by the machine itself."""
+        """The time that it ran, by the machine itself."""
         box = self.box(work)
         return (box.stopped_ns or self.clock.monotonic_ns()) - box.started_ns
 
@@ -91,11 +91,11 @@ class Host:
         await self.runtime.prepare(spec, lambda *_, **__: None)
         await self.runtime.start(spec.workload_id)
 
-    async def live(self, work: Callable[["Life"], Awaitable[None]], leaving: Leaving | None = None) -> None:
+    async def live(self, work: Callable[["Life"], Awaitable[None]], lease_exit: LeaseExitCheck | None = None) -> None:
         """One life of the agent, ended as by SIGKILL after `work`."""
         self.boot += 1
         runner = InlineRunner(self.clock)
-        desk = JournalDesk(Journal(self.disk, "/journal", self.clock.wall_ns, "kernel"), runner)
+        writer = JournalWriter(Journal(self.disk, "/journal", self.clock.wall_ns, "kernel"), runner)
         spool = Spool(self.disk, "/spool", BootId(bytes([self.boot]) * 16), self.clock.wall_ns)
         outbox = Outbox(spool, runner, self.clock)
         put_all, receipts = outbox.put_all, self.receipts
@@ -120,13 +120,15 @@ class Host:
             tasks.add(task)
             return task
 
-        keeper = Keeper(desk, outbox, {"simulated": self.runtime}, self.clock, "kernel", spawn, leaving)
-        commands = CommandDesk(desk, outbox, keeper, self.clock, "kernel", spawn, _never, _never, seal_key=KEY)
-        await keeper.recover()
+        workloads = WorkloadManager(
+            writer, outbox, {"simulated": self.runtime}, self.clock, "kernel", spawn, lease_exit
+        )
+        commands = CommandExecutor(writer, outbox, workloads, self.clock, "kernel", spawn, _never, _never, seal_key=KEY)
+        await workloads.recover()
         await commands.recover()
-        spawn(keeper.run(), "keeper")
+        spawn(workloads.run(), "workloads")
         try:
-            await work(Life(self, keeper, commands))
+            await work(Life(self, workloads, commands))
         finally:
             for task in tasks:
                 task.cancel()
@@ -136,8 +138,8 @@ class Host:
 class Life:
     """One life of an agent, as a test drives it."""
 
-    def __init__(self, host: Host, keeper: Keeper, commands: CommandDesk) -> None:
-        self.host, self.keeper, self.commands = host, keeper, commands
+    def __init__(self, host: Host, workloads: WorkloadManager, commands: CommandExecutor) -> None:
+        self.host, self.workloads, self.commands = host, workloads, commands
 
     async def started(self, command: Command) -> None:
         await self.commands.arrived(command)
@@ -147,7 +149,7 @@ class Life:
     @property
     def phase(self) -> WorkloadPhase | None:
         """Of the one workload."""
-        state = self.keeper.state(WORK)
+        state = self.workloads.state(WORK)
         return state.phase if state is not None else None
 
     async def pass_ns(self, duration_ns: int) -> None:

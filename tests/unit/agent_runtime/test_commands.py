@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
-from windrow_agent.commands import CommandDesk
 from windrow_agent.core.command import FINAL, Phase
-from windrow_agent.journal import Journal, JournalDesk
-from windrow_agent.outbox import Outbox
+from windrow_agent.link.outbox import Outbox
+from windrow_agent.link.spool import Spool
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
-from windrow_agent.spool import Spool
+from windrow_agent.storage.journal import Journal, JournalWriter
 from windrow_agent.threads import InlineRunner
-from windrow_agent.workloads import Keeper
+from windrow_agent.workloads.commands import CommandExecutor
+from windrow_agent.workloads.manager import WorkloadManager
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
 from windrow_proto.keys import SigningKey
@@ -49,19 +49,21 @@ async def _cross(loop: VirtualLoop) -> dict[str, bool]:
     """Let a create and its delete arrive at once; says which of them has a result."""
     clock, disk = VirtualClock(loop), MemoryDisk()
     runner = InlineRunner(clock)
-    desk = JournalDesk(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
+    writer = JournalWriter(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
     outbox = Outbox(Spool(disk, "/spool", BootId(b"b" * 16), clock.wall_ns), runner, clock)
     async with asyncio.TaskGroup() as group:
 
         def spawn(work, name):
             return group.create_task(work, name=name)
 
-        keeper = Keeper(desk, outbox, {"simulated": SimulatedRuntime(SimulatedMachine(clock))}, clock, "boot", spawn)
-        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never, seal_key=KEY)
+        workloads = WorkloadManager(
+            writer, outbox, {"simulated": SimulatedRuntime(SimulatedMachine(clock))}, clock, "boot", spawn
+        )
+        commands = CommandExecutor(writer, outbox, workloads, clock, "boot", spawn, _never, _never, seal_key=KEY)
         async with asyncio.TaskGroup() as both:
             both.create_task(commands.arrived(CREATE))
             both.create_task(commands.arrived(DELETE))
-    return {key: entry.state.phase in FINAL for key, entry in desk.journal.commands.items()}
+    return {key: entry.state.phase in FINAL for key, entry in writer.journal.commands.items()}
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -81,20 +83,20 @@ async def _lapse(loop: VirtualLoop) -> tuple[int, list[str]]:
     """Let a lease run out while its work is still being prepared; says what started and what is left."""
     clock, disk = VirtualClock(loop), MemoryDisk()
     runner, machine = InlineRunner(clock), SimulatedMachine(clock)
-    desk = JournalDesk(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
+    writer = JournalWriter(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
     outbox = Outbox(Spool(disk, "/spool", BootId(b"b" * 16), clock.wall_ns), runner, clock)
     async with asyncio.TaskGroup() as group:
 
         def spawn(work, name):
             return group.create_task(work, name=name)
 
-        keeper = Keeper(desk, outbox, {"simulated": SlowRuntime(machine)}, clock, "boot", spawn)
-        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never, seal_key=KEY)
-        keeping = group.create_task(keeper.run())
+        workloads = WorkloadManager(writer, outbox, {"simulated": SlowRuntime(machine)}, clock, "boot", spawn)
+        commands = CommandExecutor(writer, outbox, workloads, clock, "boot", spawn, _never, _never, seal_key=KEY)
+        keeping = group.create_task(workloads.run())
         await commands.arrived(replace(CREATE, create=replace(SPEC, lease_ns=SECOND)))
         await clock.sleep_ns(10 * SECOND)
         keeping.cancel()
-    assert desk.journal.commands[CREATE.command_id].state.phase is Phase.FAILED
+    assert writer.journal.commands[CREATE.command_id].state.phase is Phase.FAILED
     return machine.starts, sorted(machine.boxes)
 
 
@@ -119,7 +121,7 @@ async def _told(loop: VirtualLoop) -> list[list[Any]]:
     """Let a creation run on a slow disk; says what went into the spool, write by write."""
     clock, disk = VirtualClock(loop), MemoryDisk()
     runner, machine = SlowDisk(clock), SimulatedMachine(clock)
-    desk = JournalDesk(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
+    writer = JournalWriter(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
     outbox = Outbox(Spool(disk, "/spool", BootId(b"b" * 16), clock.wall_ns), runner, clock)
     put_all, writes = outbox.put_all, []
 
@@ -133,9 +135,9 @@ async def _told(loop: VirtualLoop) -> list[list[Any]]:
         def spawn(work, name):
             return group.create_task(work, name=name)
 
-        keeper = Keeper(desk, outbox, {"simulated": SimulatedRuntime(machine)}, clock, "boot", spawn)
-        commands = CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never, seal_key=KEY)
-        keeping = group.create_task(keeper.run())
+        workloads = WorkloadManager(writer, outbox, {"simulated": SimulatedRuntime(machine)}, clock, "boot", spawn)
+        commands = CommandExecutor(writer, outbox, workloads, clock, "boot", spawn, _never, _never, seal_key=KEY)
+        keeping = group.create_task(workloads.run())
         await commands.arrived(CREATE)
         for _ in range(20):
             await commands.asked(Query((CREATE.command_id,)))  # twenty answers while the disk is at its first
@@ -168,16 +170,18 @@ async def _crash(loop: VirtualLoop) -> tuple[Any, Any, list[str]]:
     """Let a creation meet a mistake of our own; its result, what is known of the work, and what is left of it."""
     clock, disk = VirtualClock(loop), MemoryDisk()
     runner, machine = InlineRunner(clock), SimulatedMachine(clock)
-    desk = JournalDesk(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
+    writer = JournalWriter(Journal(disk, "/journal", clock.wall_ns, "boot"), runner)
     outbox = Outbox(Spool(disk, "/spool", BootId(b"b" * 16), clock.wall_ns), runner, clock)
     async with asyncio.TaskGroup() as group:
 
         def spawn(work, name):
             return group.create_task(work, name=name)
 
-        keeper = Keeper(desk, outbox, {"simulated": WrongRuntime(machine)}, clock, "boot", spawn)
-        await CommandDesk(desk, outbox, keeper, clock, "boot", spawn, _never, _never, seal_key=KEY).arrived(CREATE)
-    return desk.journal.commands[CREATE.command_id].state, keeper.state(WORKLOAD), sorted(machine.boxes)
+        workloads = WorkloadManager(writer, outbox, {"simulated": WrongRuntime(machine)}, clock, "boot", spawn)
+        await CommandExecutor(writer, outbox, workloads, clock, "boot", spawn, _never, _never, seal_key=KEY).arrived(
+            CREATE
+        )
+    return writer.journal.commands[CREATE.command_id].state, workloads.state(WORKLOAD), sorted(machine.boxes)
 
 
 def test_a_mistake_of_our_own_fails_the_command_and_leaves_nobody_waiting() -> None:

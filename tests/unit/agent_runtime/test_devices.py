@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from windrow_agent.core import devices
-from windrow_agent.runtimes import docker_facts, docker_kind
+from windrow_agent.runtimes import docker_daemon, docker_facts
 from windrow_agent.runtimes.docker_facts import host_config
 from windrow_agent.runtimes.sandbox import environment
 from windrow_proto.errors import RuntimeUnavailable
@@ -105,8 +105,8 @@ def test_a_daemon_that_does_not_know_all_of_the_cards_by_cdi_is_asked_for_device
     ],
 )
 def test_what_a_daemon_says_of_devices_and_users(info: dict[str, Any], cdi: set[str], users: str) -> None:
-    assert docker_kind.kind_of({}, info, "unix:///x").cdi == cdi
-    assert docker_kind.users_of(info).startswith(users)
+    assert docker_daemon.kind_of({}, info, "unix:///x").cdi == cdi
+    assert docker_daemon.users_of(info).startswith(users)
 
 
 @pytest.mark.parametrize("held", ["GPU-0123456789abcdef", "PCI-" + "11" * 16, "PCI-" + "00" * 16])

@@ -1,15 +1,15 @@
-"""Where a host looks for an Access beyond its map."""
+"""A host looks for an Access beyond its map."""
 
 from collections import Counter
 
 import pytest
 
-from windrow_agent import config, enrol
+from windrow_agent.app import config
 from windrow_agent.core import discovery
 from windrow_agent.core.discovery import (
     ADDRESSES_MAX,
     TARGETS_MAX,
-    Copy,
+    MapCopy,
     Seed,
     candidates,
     parse_place,
@@ -17,6 +17,7 @@ from windrow_agent.core.discovery import (
     targets,
 )
 from windrow_agent.core.dns import Service
+from windrow_agent.link import membership
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
 
@@ -39,7 +40,7 @@ def test_what_is_no_seed_is_refused_with_the_reason(text: str):
 
 
 def test_a_copy_of_the_map_is_an_https_address():
-    assert parse_place("https://a.org:8443/maps/eu.json") == Copy("https://a.org:8443/maps/eu.json")
+    assert parse_place("https://a.org:8443/maps/eu.json") == MapCopy("https://a.org:8443/maps/eu.json")
     assert str(parse_place("https://a.org")) == "https://a.org"
     assert parse_place("dns:a.org") == Seed("a.org")
 
@@ -67,16 +68,16 @@ def test_what_is_no_place_is_refused_with_the_reason(text: str):
 
 def test_seeds_come_by_option_and_are_kept_from_joining_on(tmp_path):
     found = config.parse(["run", "--access", "dns:a.org", "--access", "https://b.org/map", "--access", "dns:a.org"])
-    assert found.seeds == (Seed("a.org"), Copy("https://b.org/map"))
+    assert found.seeds == (Seed("a.org"), MapCopy("https://b.org/map"))
     assert config.parse(["join", "https://m", "--token-file", "-", "--access", "dns:a.org"]).seeds == (Seed("a.org"),)
     with pytest.raises(InvalidInput):
         config.parse(["run", *(f"--access=dns:{n}.org" for n in "abcde")])
 
-    assert enrol.load_seeds(tmp_path) == ()
-    enrol.save_seeds(tmp_path, found.seeds)
-    assert enrol.load_seeds(tmp_path) == found.seeds
-    (tmp_path / enrol.SEEDS_FILE).write_bytes(b"dns:a.org\nrubbish\n")
-    assert enrol.load_seeds(tmp_path) == ()
+    assert membership.load_seeds(tmp_path) == ()
+    membership.save_seeds(tmp_path, found.seeds)
+    assert membership.load_seeds(tmp_path) == found.seeds
+    (tmp_path / membership.SEEDS_FILE).write_bytes(b"dns:a.org\nrubbish\n")
+    assert membership.load_seeds(tmp_path) == ()
 
 
 def test_lower_priorities_come_first_and_no_more_than_so_many():

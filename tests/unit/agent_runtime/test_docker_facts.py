@@ -73,7 +73,7 @@ def inspected(**state: object) -> dict[str, Any]:
 
 
 def test_an_end_for_want_of_memory_says_so_with_the_limit() -> None:
-    assert ended(ExitCode=137, OOMKilled=True).detail == "it ran out of memory at its limit of 64 MiB"
+    assert ended(ExitCode=137, OOMKilled=True).detail == "the workload ran out of memory at its limit of 64 MiB"
     assert ended(ExitCode=137, OOMKilled=False).detail == ""
     assert ended(ExitCode=128, Error="no such device").detail == "no such device"
 

@@ -1,4 +1,4 @@
-"""The program of the container that holds a network: what it is made of."""
+"""The program of the container that holds a network, byte by byte."""
 
 import io
 import os

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from windrow_agent import fence
-from windrow_agent.runtimes import docker_kind, docker_socket
+from windrow_agent.runtimes import docker_daemon, docker_socket, egress_firewall
+from windrow_agent.runtimes.cgroups import PROCESSES_MAX
 from windrow_agent.runtimes.docker import UNFENCED, DockerRuntime
-from windrow_agent.runtimes.limits import PROCESSES_MAX
 from windrow_proto.ids import HostId
 
 DOCKER = {"SecurityOptions": ["name=seccomp,profile=default", "name=rootless"]}
@@ -24,7 +23,7 @@ async def test_strangers_get_no_containers_where_the_rules_do_not_reach(
 ) -> None:
     answers = {"/version": {"Version": "24"}, "/info": info}
     monkeypatch.setattr(docker_socket, "ask", lambda url, path, within_s: answers[path])
-    monkeypatch.setattr(fence, "stand", lambda *, is_anew: "")
+    monkeypatch.setattr(egress_firewall, "install", lambda *, is_anew: "")
 
     facts = await DockerRuntime(tmp_path, HostId("host_1")).facts()
 
@@ -42,8 +41,8 @@ def test_without_cgroups_a_rootless_daemons_containers_are_bounded_in_processes_
     told = info | {"CgroupDriver": cgroups[0], "CgroupVersion": cgroups[1]}
     version = {"Components": [{"Name": "Podman Engine"}]} if info is PODMAN else {}
 
-    limits = docker_kind.kind_of(version, told, "unix:///x").limits or []
+    limits = docker_daemon.kind_of(version, told, "unix:///x").limits or []
 
-    assert docker_kind.gives_limits(told) is not is_bounded_here
+    assert docker_daemon.gives_limits(told) is not is_bounded_here
     assert ({"Name": "nproc", "Soft": PROCESSES_MAX, "Hard": PROCESSES_MAX} in limits) is is_bounded_here
     assert len({one["Name"] for one in limits}) == len(limits)

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from windrow_agent.runtimes import files, packing
+from windrow_agent.runtimes import tar_pack, tar_unpack
 from windrow_proto.errors import InvalidInput, TooLarge, WindrowError
 
 
@@ -41,9 +41,9 @@ def test_what_leads_out_or_is_no_file_is_refused_by_both_ways_in(tmp_path, membe
     (tmp_path / "in").mkdir()
     archive = _archive(tmp_path / "a.tar", *members)
     with pytest.raises(WindrowError):
-        files.unpack(archive, tmp_path / "in", 1000)
+        tar_unpack.unpack(archive, tmp_path / "in", 1000)
     with pytest.raises(InvalidInput):
-        files.check_archive(archive, 1000)
+        tar_unpack.check_archive(archive, 1000)
     assert not (tmp_path / "x").exists()
 
 
@@ -51,26 +51,26 @@ def test_the_cap_counts_contents(tmp_path):
     (tmp_path / "in").mkdir()
     archive = _archive(tmp_path / "a.tar", ("a", tarfile.REGTYPE, b"x" * 600), ("b", tarfile.REGTYPE, b"x" * 600))
     with pytest.raises(TooLarge):
-        files.unpack(archive, tmp_path / "in", 1000)
+        tar_unpack.unpack(archive, tmp_path / "in", 1000)
 
 
 def test_links_that_stay_inside_are_kept(tmp_path):
     (tmp_path / "in").mkdir()
     archive = _archive(tmp_path / "a.tar", ("d/a", tarfile.REGTYPE, b"x"), ("d/l", tarfile.SYMTYPE, "a"))
-    assert files.unpack(archive, tmp_path / "in", 1000).files.files == 2
+    assert tar_unpack.unpack(archive, tmp_path / "in", 1000).files.files == 2
     assert (tmp_path / "in" / "d" / "l").read_bytes() == b"x"
 
 
 def _packed(folder, known=None, offset=0):
     pieces: list[bytes] = []
-    packing.pack(folder, known, offset, pieces.append)
+    tar_pack.pack(folder, known, offset, pieces.append)
     return b"".join(pieces)
 
 
 def test_what_did_not_change_is_not_packed(tmp_path):
     (tmp_path / "in").mkdir()
     archive = _archive(tmp_path / "a.tar", ("a", tarfile.REGTYPE, b"old"), ("b", tarfile.REGTYPE, b"old"))
-    known = files.unpack(archive, tmp_path / "in", 1000).manifest
+    known = tar_unpack.unpack(archive, tmp_path / "in", 1000).manifest
     (tmp_path / "in" / "a").touch()
     (tmp_path / "in" / "b").write_text("new!")
     (tmp_path / "in" / "c").symlink_to("a")
@@ -113,11 +113,11 @@ def test_a_folder_that_is_swapped_for_a_link_is_not_followed(tmp_path):
             (work / "d").symlink_to(tmp_path / "secret")
 
     (work / "a").write_bytes(bytes(200_000))  # more than one piece comes before the folder is read
-    packing.pack(work, None, 0, swap)
+    tar_pack.pack(work, None, 0, swap)
     assert b"the agent's own" not in b"".join(pieces)
     archive = _archive(tmp_path / "a.tar", ("d/key", tarfile.REGTYPE, b"written"))
     with pytest.raises(InvalidInput):
-        files.unpack(archive, work, 1000)
+        tar_unpack.unpack(archive, work, 1000)
     assert (tmp_path / "secret" / "key").read_text() == "the agent's own"
 
 
@@ -155,11 +155,11 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_and_writes_nothing(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(files, "ENTRIES_MAX", 250)
+    monkeypatch.setattr(tar_unpack, "ENTRIES_MAX", 250)
     (tmp_path / "in").mkdir()
     (tmp_path / "a.tar").write_bytes(BOMBS[name])
     with pytest.raises(WindrowError):
-        files.check_archive(tmp_path / "a.tar", 1 << 30)
+        tar_unpack.check_archive(tmp_path / "a.tar", 1 << 30)
     with pytest.raises(WindrowError):
-        files.unpack(tmp_path / "a.tar", tmp_path / "in", 1 << 30)
+        tar_unpack.unpack(tmp_path / "a.tar", tmp_path / "in", 1 << 30)
     assert sum(path.stat().st_blocks for path in (tmp_path / "in").iterdir()) == 0

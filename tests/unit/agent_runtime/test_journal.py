@@ -1,4 +1,4 @@
-"""The journal: what it says after every crash."""
+"""The journal after every crash."""
 
 import asyncio
 import errno
@@ -7,10 +7,10 @@ from unittest import mock
 
 import pytest
 
-from windrow_agent import journal as j
 from windrow_agent.core import command as c
 from windrow_agent.core import lease, workload
-from windrow_agent.journal import Journal
+from windrow_agent.storage import journal as j
+from windrow_agent.storage.journal import Journal
 from windrow_agent.threads import InlineRunner
 from windrow_proto.clock import SystemClock
 from windrow_proto.disk_memory import MemoryDisk
@@ -57,14 +57,14 @@ def test_everything_written_is_there_after_a_power_cut():
 
 
 async def test_who_waits_for_a_lease_goes_on_with_the_write_that_brings_one():
-    desk = j.JournalDesk(_open(MemoryDisk()), InlineRunner(SystemClock()))
+    writer = j.JournalWriter(_open(MemoryDisk()), InlineRunner(SystemClock()))
     async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(desk.wait_leased())
-        await desk.write([j.epoch_fact(9)])
+        waiting = group.create_task(writer.wait_leased())
+        await writer.write([j.epoch_fact(9)])
         await asyncio.sleep(0)
         assert not waiting.done()
-        await desk.write(_received())
-    await desk.wait_leased()  # there is one: at once
+        await writer.write(_received())
+    await writer.wait_leased()  # there is one: at once
 
 
 def test_a_write_that_failed_promises_nothing_and_memory_agrees():

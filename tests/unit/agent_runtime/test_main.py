@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests import as_it_was
-from windrow_agent import config, main
+from windrow_agent.app import config, main
 from windrow_proto.errors import Conflict, InvalidInput
 
 HEAVY = ("docker", "requests", "urllib3", "numpy", "pydantic", "sqlalchemy")
@@ -16,13 +16,13 @@ HEAVY = ("docker", "requests", "urllib3", "numpy", "pydantic", "sqlalchemy")
 @pytest.fixture
 def command(monkeypatch):
     """The command in this process, which it takes for its own: what it sets is put back. The heap stays the tests'."""
-    monkeypatch.setattr("windrow_agent.footprint.keep_small", lambda: None)
+    monkeypatch.setattr("windrow_agent.app.memory_trim.keep_small", lambda: None)
     with as_it_was.contained():
         yield main.main
 
 
 def test_importing_the_agent_loads_nothing_heavy():
-    code = f"import sys, windrow_agent.main; print([m for m in {HEAVY!r} if m in sys.modules])"
+    code = f"import sys, windrow_agent.app.main; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -1,12 +1,12 @@
-"""What a host tells of itself: changes of one moment are one inventory, a later one is another, none is told twice."""
+"""The report of a host: changes of one moment are one inventory, a later one is another, none is sent twice."""
 
 import asyncio
 from typing import Any
 
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
+from windrow_agent.core.gpu_port import GpuInventory
 from windrow_agent.core.inventory import HostFacts
-from windrow_agent.gpu.port import GpuInventory
-from windrow_agent.report import Reporter, Sources
+from windrow_agent.report.reporter import Reporter, Sources
 from windrow_agent.runtimes.port import RuntimeFacts
 from windrow_proto.ids import BootId
 from windrow_proto.model import Inventory, Kind
@@ -61,13 +61,13 @@ class Told:
 
 
 class SlowRuntime:
-    """It takes two seconds to see whether it can be used."""
+    """A runtime that takes two seconds to see whether it can be used."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
 
     async def facts(self) -> RuntimeFacts:
-        """It can."""
+        """Returns that the runtime can be used."""
         await self._clock.sleep_ns(2 * SECOND)
         return RuntimeFacts(True, "bubblewrap", "")
 
@@ -83,7 +83,7 @@ def test_the_first_inventory_waits_until_it_is_known_what_can_run_here() -> None
     async def history(loop: VirtualLoop) -> list[int]:
         clock, told, counts = VirtualClock(loop), Told(), list[int]()
         runtimes = {"process": SlowRuntime(clock)}
-        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, ()), runtimes, int, "1", tuple, dict)  # type: ignore[arg-type]
         telling = loop.create_task(report(Reporter(sources, told, clock)))  # type: ignore[arg-type]
         for _ in range(3):
             await clock.sleep_ns(SECOND)
@@ -98,7 +98,7 @@ class UnusableRuntime:
     """Something is missing for it."""
 
     async def facts(self) -> RuntimeFacts:
-        """It cannot be used, and says by a condition why."""
+        """Returns that the runtime cannot be used, and a condition that says why."""
         return RuntimeFacts(False, "", "bubblewrap is missing", "process.no_sandbox")
 
 
@@ -106,7 +106,7 @@ def test_the_condition_of_a_runtime_that_cannot_be_used_is_told() -> None:
     async def told(loop: VirtualLoop) -> Inventory:
         clock, outbox = VirtualClock(loop), Told()
         runtimes = {"process": UnusableRuntime()}
-        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, ()), runtimes, int, "1", tuple, dict)  # type: ignore[arg-type]
         telling = loop.create_task(report(Reporter(sources, outbox, clock)))  # type: ignore[arg-type]
         await clock.sleep_ns(SECOND)
         telling.cancel()
@@ -120,7 +120,7 @@ class ContainedRuntime:
     """Its daemon knows whose users its containers have."""
 
     async def facts(self) -> RuntimeFacts:
-        """It can be used."""
+        """Returns that the runtime can be used."""
         return RuntimeFacts(True, "24", "", more={"container_own_users": 1})
 
 
@@ -128,7 +128,7 @@ def test_whose_users_containers_have_is_among_the_facts_of_the_host() -> None:
     async def told(loop: VirtualLoop) -> Inventory:
         clock, outbox = VirtualClock(loop), Told()
         runtimes = {"docker": ContainedRuntime()}
-        sources = Sources(ChangingSampler(clock, ()), runtimes, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, ()), runtimes, int, "1", tuple, dict)  # type: ignore[arg-type]
         telling = loop.create_task(report(Reporter(sources, outbox, clock)))  # type: ignore[arg-type]
         await clock.sleep_ns(SECOND)
         telling.cancel()
@@ -140,7 +140,7 @@ def test_whose_users_containers_have_is_among_the_facts_of_the_host() -> None:
 def tellings(*at_ns: int) -> int:
     async def history(loop: VirtualLoop) -> int:
         clock, told = VirtualClock(loop), Told()
-        sources = Sources(ChangingSampler(clock, at_ns), {}, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, at_ns), {}, int, "1", tuple, dict)  # type: ignore[arg-type]
         telling = loop.create_task(report(Reporter(sources, told, clock)))  # type: ignore[arg-type]
         await clock.sleep_ns(5 * SECOND)
         telling.cancel()
@@ -152,7 +152,7 @@ def tellings(*at_ns: int) -> int:
 def test_an_inventory_that_is_on_its_way_is_not_told_again_to_who_asks_for_it() -> None:
     async def history(loop: VirtualLoop) -> list[int]:
         clock, told, counts = VirtualClock(loop), Told(), list[int]()
-        sources = Sources(ChangingSampler(clock, ()), {}, None, "1", tuple, dict)  # type: ignore[arg-type]
+        sources = Sources(ChangingSampler(clock, ()), {}, int, "1", tuple, dict)  # type: ignore[arg-type]
         reporter = Reporter(sources, told, clock)  # type: ignore[arg-type]
         telling = loop.create_task(report(reporter))
         for told.taken in (0, 0, 1, 1):

@@ -9,10 +9,10 @@ import dns.rcode
 import pytest
 
 from tests.support.name_server import name_server
-from windrow_agent import resolver
 from windrow_agent.core.discovery import ADDRESSES_MAX, Seed
 from windrow_agent.core.dns import TCP_BYTES_MAX, UDP_BYTES_MAX
-from windrow_agent.resolver import Resolver
+from windrow_agent.link import resolver
+from windrow_agent.link.resolver import Resolver
 from windrow_proto.clock import SystemRng
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND

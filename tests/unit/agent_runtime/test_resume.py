@@ -1,4 +1,4 @@
-"""What a second connection says when it takes the first one's place: everything at once, and the disk is not asked."""
+"""A second connection that takes the first one's place says everything at once, and the disk is not asked."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.master_support import SeededRng
-from windrow_agent.connection import Connection, Greeting
-from windrow_agent.outbox import Outbox
-from windrow_agent.spool import Spool
+from windrow_agent.link.connection import Connection, Greeting
+from windrow_agent.link.outbox import Outbox
+from windrow_agent.link.spool import Spool
 from windrow_agent.threads import InlineRunner
 from windrow_master.link.route import HostRoute, Opening
 from windrow_proto.clock import SystemClock

@@ -1,4 +1,4 @@
-"""What every process workload shares on a host is made once, however many are prepared together."""
+"""Files that every process workload of a host shares are made once, however many are prepared together."""
 
 import threading
 from pathlib import Path

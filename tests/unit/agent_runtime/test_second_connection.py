@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 from tests.master_support import SeededRng
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
-from windrow_agent.dialling import Home
-from windrow_agent.dialling_ports import Ready
+from windrow_agent.link.access_connector import AccessConnector, PreparedConnection
 from windrow_proto.errors import LinkClosed
 from windrow_proto.ids import HostId
 from windrow_proto.messages import AccessPoint, RegionMap
@@ -54,7 +53,7 @@ class Two:
 
 
 def lived(served_ns):
-    """What befell the second connection, which serves for so long after the first has died in its second minute."""
+    """The fate of the second connection, which serves for so long after the first has died in its second minute."""
     noted = []
 
     async def history(loop: VirtualLoop) -> None:
@@ -72,12 +71,12 @@ def lived(served_ns):
                 noted.append("it dies")
                 raise LinkClosed("It was killed, too.")
 
-            return Ready(link, serve_second)
+            return PreparedConnection(link, serve_second)
 
         regions = RegionMap(1, (AccessPoint("a", "eu", "near:1"), AccessPoint("b", "eu", "far:1")))
-        home = Home(HostId("host_1"), Two(noted), clock, SeededRng(3), regions, serve, prepare=prepare)
+        connector = AccessConnector(HostId("host_1"), Two(noted), clock, SeededRng(3), regions, serve, prepare=prepare)
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(home.run())
+            task = group.create_task(connector.run())
             while "it dies" not in noted:
                 await clock.sleep_ns(SECOND)
             task.cancel()
@@ -116,13 +115,13 @@ def test_a_canary_goes_with_the_ping_and_its_longer_way_makes_the_access_no_fart
         async def serve(link):
             while True:
                 await clock.sleep_ns(SECOND)
-                rtts_ns.add(home.answers["far:1"].rtt_ns)
+                rtts_ns.add(connector.answers["far:1"].rtt_ns)
 
         regions = RegionMap(1, (AccessPoint("a", "eu", "near:1"), AccessPoint("b", "eu", "far:1")))
         two = Two([], letters)
-        home = Home(HostId("host_1"), two, clock, SeededRng(3), regions, serve, canaries=Asking())
+        connector = AccessConnector(HostId("host_1"), two, clock, SeededRng(3), regions, serve, canaries=Asking())
         async with asyncio.TaskGroup() as group:
-            task = group.create_task(home.run())
+            task = group.create_task(connector.run())
             await clock.sleep_ns(3 * MINUTE)
             task.cancel()
 

@@ -7,8 +7,8 @@ from unittest import mock
 import pytest
 
 from tests.unit.agent_runtime.lives import DELETE, SLACK_NS, WORK, YEARS, Host, Life, create, final, played
-from windrow_agent import workloads
 from windrow_agent.runtimes.simulated import TERMINATED
+from windrow_agent.workloads import manager
 from windrow_proto.clock import BootClock
 from windrow_proto.errors import RuntimeUnavailable, WindrowError
 from windrow_proto.model import (
@@ -39,7 +39,7 @@ def test_the_earlier_deadline_ends_the_work_and_the_receipt_goes_to_its_last_sec
 
 
 def test_of_what_has_ended_the_newest_are_told_of_and_nothing_for_ever(monkeypatch):
-    monkeypatch.setattr(workloads, "GONE_KEPT", 2)
+    monkeypatch.setattr(manager, "GONE_KEPT", 2)
 
     async def story(host: Host) -> None:
         async def life(agent: Life) -> None:
@@ -47,9 +47,9 @@ def test_of_what_has_ended_the_newest_are_told_of_and_nothing_for_ever(monkeypat
                 await agent.commands.arrived(create(f"work_{number}", token=number + 1, lease_ns=2 * SECOND))
                 await agent.pass_ns(10 * SECOND)
             await agent.pass_ns(MINUTE)
-            assert [one.workload_id for one in agent.keeper.observed()] == ["work_2", "work_3"]
-            await agent.pass_ns(workloads.GONE_KEPT_NS)
-            assert agent.keeper.observed() == ()
+            assert [one.workload_id for one in agent.workloads.observed()] == ["work_2", "work_3"]
+            await agent.pass_ns(manager.GONE_KEPT_NS)
+            assert agent.workloads.observed() == ()
 
         await host.live(life)
 
@@ -144,7 +144,7 @@ def test_control_without_the_halt_a_full_disk_keeps_work_running_past_its_time()
         async def life(agent: Life) -> None:
             await agent.started(create(paid_ns=20 * SECOND))
             host.disk.capacity_bytes = 0
-            with mock.patch.object(agent.keeper, "halt", _no_halt):
+            with mock.patch.object(agent.workloads, "halt", _no_halt):
                 await agent.pass_ns(MINUTE)
             assert host.ran_ns() > 50 * SECOND
 
@@ -206,7 +206,7 @@ def test_a_renewal_outlives_the_agent_and_keeps_the_work():
     async def story(host: Host) -> None:
         async def life(agent: Life) -> None:
             await agent.started(create(lease_ns=20 * SECOND))
-            await agent.keeper.renew((LeaseRenewal(WORK, 10 * MINUTE, 10 * MINUTE, 1),))
+            await agent.workloads.renew((LeaseRenewal(WORK, 10 * MINUTE, 10 * MINUTE, 1),))
 
         async def next_life(agent: Life) -> None:
             await agent.pass_ns(5 * MINUTE)

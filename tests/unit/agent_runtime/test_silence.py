@@ -1,4 +1,4 @@
-"""How often an agent speaks and how long it takes the Master's silence for patience; in virtual time."""
+"""The intervals at which an agent speaks, and its patience with the Master's silence; in virtual time."""
 
 import asyncio
 from dataclasses import replace
@@ -10,10 +10,10 @@ from tests.simulation.loop import SeededRng, VirtualClock, VirtualLoop, run
 from tests.support import tiny_master
 from tests.support.agent_world import HOST, PEER, Reader, no_benchmarks
 from tests.unit.agent_runtime.test_resume import GREETING, SETTINGS, Host
-from windrow_agent.connection import Connection
-from windrow_agent.gpu.none import NoGpus
-from windrow_agent.sampler import Sampler
-from windrow_agent.service import AgentService, Parts
+from windrow_agent.app.service import AgentService, Parts
+from windrow_agent.gpu.no_gpus import NoGpus
+from windrow_agent.link.connection import Connection
+from windrow_agent.report.sampler import Sampler
 from windrow_agent.threads import InlineRunner
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import LinkClosed

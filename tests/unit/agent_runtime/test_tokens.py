@@ -7,8 +7,8 @@ from unittest import mock
 import pytest
 
 from tests.unit.agent_runtime.lives import DELETE, GPU, SLACK_NS, WORK, Host, Life, create, final, played
-from windrow_agent.journal import Journal
-from windrow_agent.orphans import ORPHAN_GRACE_NS, ORPHANS_EVERY_NS
+from windrow_agent.storage.journal import Journal
+from windrow_agent.workloads.orphans import ORPHAN_GRACE_NS, ORPHANS_EVERY_NS
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import CommandId, WorkloadId
 from windrow_proto.model import (

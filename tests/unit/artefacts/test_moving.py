@@ -12,8 +12,8 @@ import pytest
 
 from tests.master_support import ManualClock, SeededRng
 from tests.support.objects import MemoryStore
-from windrow_agent import checkpoints as agent
-from windrow_agent.cache import Cache
+from windrow_agent.storage import checkpoint_transfer as agent
+from windrow_agent.storage.object_cache import Cache
 from windrow_master.storage import checkpoints
 from windrow_master.storage.s3_store import S3Store
 from windrow_master.storage.transfer import CheckpointService
@@ -52,7 +52,7 @@ class Line:
             await self.up.put(ChannelData(data[start : start + 65_536], stream))
 
 
-def desk_of(host: Path) -> agent.Desk:
+def context_of(host: Path) -> agent.TransferContext:
     """A host whose workload has its folder, and those of its volumes beside it."""
 
     async def folder_of(volume: str) -> Path:
@@ -61,7 +61,7 @@ def desk_of(host: Path) -> agent.Desk:
     async def settled() -> None:
         (host / "settled").touch()
 
-    return agent.Desk(folder_of, settled, Cache(host / "cache"))
+    return agent.TransferContext(folder_of, settled, Cache(host / "cache"))
 
 
 @dataclass
@@ -97,7 +97,7 @@ class World:
             await line.say(stream, data)
 
         try:
-            await agent.serve(desk_of(host), line.down.get, say)
+            await agent.serve(context_of(host), line.down.get, say)
             await line.up.put(ChannelClose())
         except WindrowError as error:
             await line.up.put(ChannelClose("link_closed" if error.detail == "killed" else error.code, error.detail))

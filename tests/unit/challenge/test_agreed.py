@@ -1,4 +1,4 @@
-"""What Master and host agree on: the generator's published answers, entries, seeds, trees, and sizes on the wire."""
+"""Master and host agree on the generator's published answers, entries, seeds, trees, and sizes on the wire."""
 
 from dataclasses import replace
 

@@ -10,10 +10,10 @@ from tests.services import need
 from tests.unit.challenge.reference import CHALLENGE, prove
 from windrow_agent.challenge import memory as memories
 from windrow_agent.challenge import prover as proving
-from windrow_agent.challenge.crew import Crew, Outcome
 from windrow_agent.challenge.memory import Memory
 from windrow_agent.challenge.opencl import ComputeFailed, Device, OpenCl, Session
 from windrow_agent.challenge.prover import Prover, choose, open_session
+from windrow_agent.challenge.prover_pool import Outcome, ProverPool
 from windrow_master.verification.draw import draw
 from windrow_master.verification.judge import Answered, Committed, Phase, Trial, step
 from windrow_proto.challenge import Challenge, Place, Selection
@@ -124,12 +124,12 @@ async def test_two_devices_are_challenged_at_once_and_believed(pocl: None) -> No
     challenges = {uuid: replace(asked(128), gpu_uuid=uuid) for uuid in (CPU, GpuUuid("CPU-1"))}
     trials = {uuid: Trial(challenge, 0) for uuid, challenge in challenges.items()}
 
-    async with Crew(list(challenges), 128, SystemClock()) as crew:
-        commitments = await crew.commit(challenges)
+    async with ProverPool(list(challenges), 128, SystemClock()) as pool:
+        commitments = await pool.commit(challenges)
         for one in commitments:
             assert one.value is not None, one.failure
             trials[one.gpu_uuid], _ = step(trials[one.gpu_uuid], Committed(one.value, 1, bytes(32)))
-        answers = await crew.answer({uuid: draw(one, bytes(32)) for uuid, one in challenges.items()})
+        answers = await pool.answer({uuid: draw(one, bytes(32)) for uuid, one in challenges.items()})
 
     for answer in answers:
         assert answer.value is not None, answer.failure
@@ -140,8 +140,8 @@ async def test_two_devices_are_challenged_at_once_and_believed(pocl: None) -> No
 async def test_one_card_that_is_absent_costs_itself_only(pocl: None) -> None:
     here, gone = asked(64), replace(asked(64), gpu_uuid=GpuUuid("GPU-gone"))
 
-    async with Crew([gone.gpu_uuid, CPU], 64, SystemClock()) as crew:
-        failed, done = await crew.commit({here.gpu_uuid: here, gone.gpu_uuid: gone})
+    async with ProverPool([gone.gpu_uuid, CPU], 64, SystemClock()) as pool:
+        failed, done = await pool.commit({here.gpu_uuid: here, gone.gpu_uuid: gone})
 
     assert failed == Outcome(gone.gpu_uuid, None, "No OpenCL device here is GPU-gone.", failed.span_ns)
     assert done.value == prove(here).commitment

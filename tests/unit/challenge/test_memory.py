@@ -1,4 +1,4 @@
-"""What a card's memory holds decides: less than its host says fails with a figure."""
+"""The memory of a card is judged by its contents: less than its host says fails with a figure."""
 
 from dataclasses import replace
 

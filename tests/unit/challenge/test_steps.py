@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.unit.challenge.reference import CHALLENGE
 from tests.unit.proto.values import OPENING
-from windrow_agent.gpu.port import GPU_COUNT_MAX
+from windrow_agent.core.gpu_port import GPU_COUNT_MAX
 from windrow_proto.challenge import CARDS_MAX, Answer, Commitment, Failure, Place, Plan, Ready, Selection
 from windrow_proto.errors import InvalidInput, TooLarge
 from windrow_proto.fill import BLOCK_BYTES, LINES_MAX, PROBES_MAX, Fill, Filled, Probe, Values

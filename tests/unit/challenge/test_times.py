@@ -1,4 +1,4 @@
-"""What time says: only of calibrated classes, and of cards that were asked together."""
+"""The judgement by time: only of calibrated classes, and of cards that were asked together."""
 
 import pytest
 

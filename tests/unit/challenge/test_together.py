@@ -2,7 +2,8 @@
 
 import pytest
 
-from windrow_master.verification.together import SPREAD_NS, Beside, Company, Span, beside, judge
+from windrow_master.fleet.verdicts import Company
+from windrow_master.verification.together import SPREAD_NS, Beside, Span, beside, judge
 from windrow_proto.ids import GpuUuid
 from windrow_proto.units import MILLISECOND, SECOND
 

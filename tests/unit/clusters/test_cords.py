@@ -9,8 +9,9 @@ from tests.unit.clusters.test_networks import TUNNELS, Said
 from tests.unit.clusters.test_over_hosts import by_rank, gang, m, prepared
 from tests.unit.clusters.world import principal
 from tests.waiting import poll_async
+from windrow_master.clusters.repository import TrafficRepository
 from windrow_master.network import overlay
-from windrow_master.network.overlay import CordService
+from windrow_master.network.overlay import CordService, CordStates
 from windrow_master.network.tunnels import TunnelAddresses
 from windrow_proto.errors import HostUnreachable, LinkClosed
 from windrow_proto.keys import SigningKey
@@ -67,7 +68,8 @@ async def joining(m, places=None):
     """The service, running on such hosts."""
     broker, signing = Broker(), SigningKey.generate()
     of = (lambda host_id: PLACES) if places is None else places.get
-    service = CordService(m.store, m.clusters, broker, of, signing, m.clock)
+    service = CordService(m.store, m.clusters, broker, of, signing, m.clock, states := CordStates())
+    m.rented.cords = states.of
     async with asyncio.TaskGroup() as group:
         running = group.create_task(service.run())
         try:
@@ -78,7 +80,7 @@ async def joining(m, places=None):
 
 @pytest.fixture
 async def view(m):
-    m.clusters.sight = Said(TUNNELS)
+    m.eyes.sight = Said(TUNNELS)
     return await gang(m)
 
 
@@ -130,7 +132,7 @@ async def test_a_cord_that_breaks_is_made_again_and_what_it_carried_is_counted(m
         assert [end.closed for end in broker.ends] == [True, True, False, False]
 
         def carried():
-            return m.read(lambda uow: uow.traffic.get(view.cluster.cluster_id))
+            return m.read(lambda uow: uow[TrafficRepository].get(view.cluster.cluster_id))
 
         await poll_async(lambda: carried().connections == 2)
         assert (carried().bytes_in, carried().bytes_out) == (70, 9)

@@ -8,6 +8,7 @@ from tests.unit.clusters.test_over_hosts import by_rank, gang, look, lose, met
 from tests.unit.clusters.world import HOST, OTHER, key_of, market_world, principal
 from windrow_master.clusters.images import pin_of, pins
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
+from windrow_master.fleet.repository import HostRepository
 from windrow_proto.errors import BadProof, Conflict, InvalidInput
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.sealed import SEAL_KEY, RegistryLogin
@@ -32,7 +33,7 @@ def keyed(m, host_id, *, is_old=False):
     """The host names its key for secrets, as its agent does; an old one does not."""
 
     def change(uow):
-        told = uow.hosts.get(host_id).inventory
+        told = uow[HostRepository].get(host_id).inventory
         more = {} if is_old else {SEAL_KEY: KEYS[host_id].public}
         m.fleet.hosts.inventory(uow, host_id, replace(told, more=more))
 

@@ -12,6 +12,7 @@ from windrow_master.clusters import yielding
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Workload
 from windrow_master.fleet.model import Slot, SlotState
 from windrow_master.identity.model import Account, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_proto.errors import NoCapacity
 from windrow_proto.ids import ClusterId, SlotId, WorkloadId
@@ -26,7 +27,7 @@ class Proofs:
 
     def __init__(self, m):
         self.m, self.ended = m, []
-        m.clusters.proofs = self
+        m.tests.proofs = self
 
     async def begin(self, host_id):
         """Rent it, as the Master does."""
@@ -54,7 +55,7 @@ class Proofs:
 @pytest.fixture
 def proofs(m):
     def open_account(uow):
-        uow.accounts.add(Account(PROOF_ACCOUNT, "proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        uow[AccountRepository].add(Account(PROOF_ACCOUNT, "proof", frozenset({Role.RENTER}), uow.now_wall_ns))
         m.market.keep_funded(uow, PROOF_ACCOUNT)
 
     m.write(open_account)
@@ -80,7 +81,7 @@ async def test_a_gang_for_which_there_are_too_few_hosts_ends_none(m, proofs):
 async def test_a_gang_of_hosts_that_do_not_see_each_other_has_a_proof_end_as_well(m, proofs):
     translated(m, OTHER, "93.184.216.34")
     translated(m, THIRD, "93.184.216.35")
-    m.clusters.sight = Said(TUNNELS)
+    m.eyes.sight = Said(TUNNELS)
     await proofs.begin(THIRD)
     view = await gang(m, 3)
     assert (proofs.ended, len(view.workloads)) == ([THIRD], 3)
@@ -108,7 +109,7 @@ async def test_what_lacks_a_member_has_a_proof_end_and_takes_its_host_with_the_n
 
 
 async def test_without_proofs_a_refusal_is_one(m, proofs):
-    m.clusters.proofs = None
+    m.tests.proofs = None
     await proofs.begin(HOST)
     with pytest.raises(NoCapacity) as refused:
         await m.create(principal(OWNER), host_id=HOST)

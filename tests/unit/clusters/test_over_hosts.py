@@ -7,8 +7,10 @@ import pytest
 from tests.unit.clusters.world import HOST, OTHER, OWNER, market_world, principal
 from windrow_master.clusters.kinds.multi_host import FILL_NS, HURT_KEPT_NS
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Results, WorkPhase
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.market.model import RentalState
+from windrow_master.market.repository import RentalRepository
 from windrow_proto.errors import InsufficientFunds, InvalidInput, NoCapacity
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
@@ -104,7 +106,7 @@ async def test_one_transaction_leases_every_host_and_tells_each_member_who_the_o
 async def test_the_price_is_the_sum_and_each_host_has_a_line_of_its_own(m):
     view = await gang(m, hosts=3)
     rental = m.rental(view.cluster.cluster_id)
-    lines = m.read(lambda uow: uow.rentals.lines([rental.rental_id]))
+    lines = m.read(lambda uow: uow[RentalRepository].lines([rental.rental_id]))
     assert rental.price_per_hour == view.cluster.price_per_hour == sum(line.price_per_hour for line in lines)
     assert {line.host_id for line in lines} == set(ADDRESSES)
     assert rental.held == rental.price_per_hour // 4
@@ -229,7 +231,7 @@ async def test_deleting_ends_every_member_and_every_receipt_counts(m):
         m.receipt(specs[host_id], 2, 10 * number, host_id, final=True, end_reason="deleted", exit_code=143)
     gone(m, specs, *specs)
     rental = m.rental(view.cluster.cluster_id)
-    lines = m.read(lambda uow: uow.rentals.lines([rental.rental_id]))
+    lines = m.read(lambda uow: uow[RentalRepository].lines([rental.rental_id]))
     assert (await look(m, view)).cluster.phase is ClusterPhase.DELETED
     assert rental.state is RentalState.CLOSED
     assert rental.charged == sum(line.charged for line in lines) > 0
@@ -331,7 +333,7 @@ async def test_what_a_replaced_host_runs_from_then_on_is_nobodys_to_pay(m):
     await m.clusters.tick()
     m.clock.advance(10 * MINUTE)
     m.receipt(spec, 2, 700, lost.host_id)
-    line = m.read(lambda uow: uow.rentals.line(lost.workload_id))
+    line = m.read(lambda uow: uow[RentalRepository].line(lost.workload_id))
     assert line.charged == line.price_per_hour * 100 // 3600
 
 
@@ -367,7 +369,7 @@ async def test_a_replaced_member_is_not_wanted_on_its_host_any_more(m):
     await m.clusters.tick()
     (wanted,) = m.read(lambda uow: m.clusters.desired(uow, lost.host_id))
     assert not wanted.should_run
-    workload = m.read(lambda uow: uow.workloads.get(lost.workload_id))
+    workload = m.read(lambda uow: uow[WorkloadRepository].get(lost.workload_id))
     assert workload.delete_command is not None and workload.phase is WorkPhase.RUNNING
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.unit.clusters.world import HOST, OTHER, OWNER, market_world
 from windrow_master.clusters.snapshot import Placer
+from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.placement.model import Snapshot
 from windrow_proto.units import MINUTE, Microcents
@@ -26,7 +27,11 @@ async def test_a_snapshot_after_any_change_is_as_one_that_was_never_made_before(
         look("a cluster")
         await world.ended(cluster_id, spec, 2, 5)
         look("its end")
-        tier = next(slot.tier for slot in world.read(lambda uow: uow.slots.of_host(OTHER)) if slot.gpu_uuid is not None)
+        tier = next(
+            slot.tier
+            for slot in world.read(lambda uow: uow[SlotRepository].of_host(OTHER))
+            if slot.gpu_uuid is not None
+        )
         await world.market.set_ask(OWNER, tier, Microcents(7_000_000), "test")
         look("another price")
         world.link(LinkEvent.SILENT, OTHER)

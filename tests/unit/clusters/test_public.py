@@ -9,7 +9,9 @@ from tests.unit.clusters.test_routes import HOST
 from tests.unit.clusters.test_tunnels import HeldStream, rows, tunnelling
 from tests.waiting import poll_async
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, Traffic, WorkPhase
-from windrow_master.network.public_ports import Tally, Unknown, judge, public_ports
+from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
+from windrow_master.clusters.views import public_ports
+from windrow_master.network.public_ports import Tally, Unknown, judge
 from windrow_master.shares import ShareLimits
 from windrow_proto.errors import Conflict, HostUnreachable, NotFound, TooMany
 from windrow_proto.ids import ClusterId, mint
@@ -29,8 +31,8 @@ async def served(site):
     site.cluster_id = ClusterId(cluster_id)
 
     def read(uow):
-        (workload,) = uow.workloads.of_cluster(site.cluster_id)
-        return uow.clusters.get(site.cluster_id), workload
+        (workload,) = uow[WorkloadRepository].of_cluster(site.cluster_id)
+        return uow[ClusterRepository].get(site.cluster_id), workload
 
     site.cluster, site.workload = site.rooms.store.read_now(read)
     return site
@@ -115,7 +117,7 @@ async def test_what_was_counted_is_written_when_the_master_stops(served):
     served.broker.streams = [HeldStream()]
     async with tunnelling(served) as tunnels:
         await tunnels.open_public(served.cluster_id, 80)
-    assert served.rooms.store.read_now(lambda uow: uow.traffic.get(served.cluster_id)).connections == 1
+    assert served.rooms.store.read_now(lambda uow: uow[TrafficRepository].get(served.cluster_id)).connections == 1
 
 
 async def test_everything_that_is_not_a_published_port_is_not_there(served):
@@ -177,7 +179,7 @@ async def test_the_public_has_its_numbers_and_they_are_not_the_renters(served, n
 
 async def test_addresses_are_of_the_access_that_is_nearest_and_of_a_service_only(served):
     places = {HOST: "svc.example.org:443"}
-    served.rooms.clusters.service_place = lambda host_id: places.get(host_id, "")
+    served.rooms.clusters._service_place = lambda host_id: places.get(host_id, "")
     first = await served.client.get(f"/api/v1/clusters/{served.cluster_id}")
     digits = served.cluster_id.removeprefix("cluster_")
     assert first.json()["urls"] == {str(port): f"https://p{port}-{digits}.svc.example.org/" for port in (80, 8080)}

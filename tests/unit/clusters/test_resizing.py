@@ -9,6 +9,7 @@ from tests.unit.clusters.test_over_hosts import ADDRESSES, FULL, by_rank, gone, 
 from tests.unit.clusters.test_over_hosts import m as m
 from tests.unit.clusters.world import OWNER, STRANGER, principal
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Network, NetworkMode, WorkPhase
+from windrow_master.market.repository import RentalRepository
 from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NoCapacity, NotFound
 from windrow_proto.model import CommandKind, WorkloadPhase
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
@@ -48,7 +49,7 @@ async def test_the_price_follows_and_the_hold_with_it(m):
     grown = await resize(m, view, 3)
     assert grown.cluster.price_per_hour == m.rental(view.cluster.cluster_id).price_per_hour == 3 * one
     assert m.rental(view.cluster.cluster_id).held >= 3 * one // 4
-    assert len(m.read(lambda uow: uow.rentals.lines([grown.cluster.rental_id]))) == 3
+    assert len(m.read(lambda uow: uow[RentalRepository].lines([grown.cluster.rental_id]))) == 3
     shrunk = await resize(m, view, 1)
     assert shrunk.cluster.price_per_hour == m.rental(view.cluster.cluster_id).price_per_hour == one
 
@@ -63,7 +64,7 @@ async def test_the_highest_ranks_go_and_cost_nothing_from_then_on(m):
     assert len(m.commands(CommandKind.DELETE, last.host_id)) == 1
     m.clock.advance(10 * MINUTE)
     m.receipt(spec, 2, 700, last.host_id)
-    line = m.read(lambda uow: uow.rentals.line(last.workload_id))
+    line = m.read(lambda uow: uow[RentalRepository].line(last.workload_id))
     assert line.charged == line.price_per_hour * 100 // 3600
     gone(m, {last.host_id: spec}, last.host_id)
     assert set(m.slots(last.host_id).values()) == {"free"}
@@ -176,15 +177,15 @@ class Seen:
 
 async def test_new_hosts_look_for_those_that_are_there_first(m):
     view = await ray(m, 1)
-    m.clusters.sight = Seen(Network(NetworkMode.DIRECT, "every host sees every other"))
+    m.eyes.sight = Seen(Network(NetworkMode.DIRECT, "every host sees every other"))
     grown = await resize(m, view, 3)
-    assert m.clusters.sight.looked == [set(ADDRESSES)]
+    assert m.eyes.sight.looked == [set(ADDRESSES)]
     assert (grown.cluster.network, grown.cluster.request.hosts) == (NetworkMode.DIRECT, 3)
 
 
 async def test_members_at_their_hosts_addresses_take_none_that_does_not_see_them(m):
     view = await ray(m, 1)
-    m.clusters.sight = Seen(Network(NetworkMode.TUNNELS, "host_a does not see host_b"))
+    m.eyes.sight = Seen(Network(NetworkMode.TUNNELS, "host_a does not see host_b"))
     with pytest.raises(NoCapacity, match="create a cluster over more hosts from the start"):
         await resize(m, view, 2)
     assert (await look(m, view)).cluster.request.hosts == 1

@@ -7,8 +7,9 @@ import tarfile
 import pytest
 
 from tests.unit.clusters.test_routes import HOST, ScriptedStream
-from windrow_master.clusters.results import ResultService, Terms
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.network.tar import TarSieve
+from windrow_master.storage.results import ResultService, Terms
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.model import CommandKind, ObservedWorkload, WorkloadPhase
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -36,7 +37,7 @@ def said(*pieces: bytes) -> ScriptedStream:
 def terms(site, **given: int) -> ResultService:
     services = site.rooms.services
     services.results = ResultService(
-        *(site.rooms.store, site.clock, site.rooms.clusters, services.artefacts, lambda: services.inside),
+        *(site.rooms.store, site.clock, site.rooms.clusters, services.artefacts, services.inside),
         Terms(**given),
     )
     return services.results
@@ -182,7 +183,7 @@ async def test_work_that_its_host_cleared_away_by_itself_is_over_and_says_so(sit
 
 def orders(site, spec) -> list[bool]:
     """Whether each open order to end this work keeps its files, those that do first."""
-    rows = site.rooms.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
+    rows = site.rooms.store.read_now(lambda uow: uow[CommandRepository].open_of_host(HOST))
     deletes = [decode_command(row.body).delete for row in rows if row.kind is CommandKind.DELETE]
     ours = [one.keeps_files for one in deletes if one is not None and one.workload_id == spec.workload_id]
     return sorted(ours, reverse=True)

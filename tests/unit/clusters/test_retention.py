@@ -11,7 +11,9 @@ from tests.unit.clusters.test_stopping import stopped
 from tests.unit.clusters.test_volumes import saved
 from tests.unit.clusters.world import OWNER
 from tests.unit.jobs.test_decide import job
+from windrow_master.jobs import retention as job_retention
 from windrow_master.jobs.model import JobId, JobState
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.storage import checkpoints
 from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.model import object_key
@@ -50,7 +52,8 @@ def objects(m):
 
 @pytest.fixture
 def retention(m, objects):
-    return RetentionService(m.store, cast(ArtefactService, Kept(objects)), m.clock)
+    kept = cast(ArtefactService, Kept(objects))
+    return RetentionService(m.store, kept, m.clock, {"job": job_retention.stays}, [job_retention.FOLDER])
 
 
 def owners(objects):
@@ -82,7 +85,7 @@ async def test_checkpoints_of_a_job_outlive_it_by_thirty_days(m, objects, retent
     ended = replace(job("job_over", JobState.SUCCEEDED), account_id=OWNER, ended_at_ns=began_ns)
     goes_on = replace(job("job_going", JobState.RUNNING), account_id=OWNER)
     for one in (ended, goes_on):
-        m.write(lambda uow, one=one: uow.jobs.add(one, None, b""))
+        m.write(lambda uow, one=one: uow[JobRepository].add(one, None, b""))
     for owner in ("job_over", "job_going", "job_unknown"):
         for step in range(1, 6):
             await saved(objects, owner, step)
@@ -95,7 +98,7 @@ async def test_checkpoints_of_a_job_outlive_it_by_thirty_days(m, objects, retent
     passes(m, objects, KEPT_NS)
     assert await retention.sweep() == 3 * 3 + 5 * 3
     assert owners(objects) == {"job_going"}
-    assert m.read(lambda uow: uow.jobs.get(JobId("job_over"))).ended_at_ns == began_ns
+    assert m.read(lambda uow: uow[JobRepository].get(JobId("job_over"))).ended_at_ns == began_ns
 
 
 async def test_what_a_database_restored_from_before_knows_nothing_of_stays_while_any_of_it_is_young(
@@ -116,7 +119,7 @@ async def test_what_is_kept_of_jobs_goes_thirty_days_after_the_last_that_may_wan
     again = replace(job("job_2", JobState.FAILED), account_id=OWNER, group="job_1", ended_at_ns=began_ns + DAY)
     goes_on = replace(job("job_3", JobState.RUNNING), account_id=OWNER, group="job_3")
     for one in (first, again, goes_on):
-        m.write(lambda uow, one=one: uow.jobs.add(one, None, b""))
+        m.write(lambda uow, one=one: uow[JobRepository].add(one, None, b""))
     for key in ("job_1/folder", "job_1/0001/files", "job_2/0001/log/0", "job_3/folder", "job_unknown/folder"):
         objects._keep(object_key(f"jobs/{key}"), b"x")
 

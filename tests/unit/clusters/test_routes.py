@@ -17,9 +17,10 @@ from tests.waiting import poll_async
 from windrow_master.api import cluster_routes, market_routes
 from windrow_master.api.answers import Page
 from windrow_master.api.app import build_app
+from windrow_master.api.event_tail import EventTail
 from windrow_master.app import wiring as rooms
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
-from windrow_master.network.workload_io import WorkAccess
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.verification import schedule
 from windrow_proto.disk_memory import MemoryDisk
@@ -78,7 +79,7 @@ class ScriptedBroker:
 @dataclass
 class Site:
     client: httpx2.AsyncClient
-    rooms: rooms.Rooms
+    rooms: rooms.Master
     broker: ScriptedBroker
     clock: ManualClock
 
@@ -105,7 +106,7 @@ class Site:
         return self.rooms.store.write_now(change, name="test")
 
     def spec(self, kind):
-        rows = self.rooms.store.read_now(lambda uow: uow.commands.open_of_host(HOST))
+        rows = self.rooms.store.read_now(lambda uow: uow[CommandRepository].open_of_host(HOST))
         return [decode_command(row.body) for row in rows if row.kind is kind][-1]
 
     def receipt(self, spec, number, seconds, final=False):
@@ -139,7 +140,9 @@ async def site(tmp_path):
         owner = identity.first_account()
         token = identity.local_token(owner, None)
         broker = ScriptedBroker()
-        opened.services.inside = WorkAccess(opened.clusters, broker)
+        opened.hub._routes.open = broker.open  # type: ignore[method-assign]
+        services = opened.services
+        EventTail(services.store, services.bus, services.broadcaster)
 
         def join(uow):
             inventory = Inventory(hostname="a", cpu_count=4, memory_bytes=16 * GIB, runtimes=("process",))

@@ -5,9 +5,11 @@ import pytest
 from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, market_world, principal
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest, Results, WorkPhase
 from windrow_master.clusters.reports import LOST_AFTER_NS
+from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.identity.model import Role
 from windrow_master.market.model import MINT, RentalState, Transfer, TransferKind, account_of
+from windrow_master.market.repository import LedgerRepository
 from windrow_master.market.service import LEASE_NS
 from windrow_master.placement.model import Decision
 from windrow_master.store.model import OperationState
@@ -316,7 +318,7 @@ async def test_a_renter_hears_once_that_the_funds_run_out_before_they_do(m):
     cluster_id, spec = await m.running(who=principal(STRANGER), image="alpine")
     spent, now = m.balance(STRANGER), m.clock.wall_ns()
     take = Transfer(TransferId("transfer_x"), account_of(STRANGER), MINT, spent, TransferKind.VOID, None, now, "test")
-    m.write(lambda uow: uow.ledger.post(take))
+    m.write(lambda uow: uow[LedgerRepository].post(take))
     m.clock.advance(10 * MINUTE)
     m.receipt(spec, 2, 600)
     for _ in range(3):
@@ -426,7 +428,7 @@ async def test_a_card_that_its_host_found_unclean_is_faulted_and_not_given_to_th
     m.report(spec, WorkloadPhase.GONE, OTHER, faults={slot_id: "its MIG mode was off and is on"})
     m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED, OTHER)
     assert m.slots(OTHER)[slot_id] == "faulted"
-    (slot,) = [one for one in m.read(lambda uow: uow.slots.of_host(OTHER)) if one.slot_id == slot_id]
+    (slot,) = [one for one in m.read(lambda uow: uow[SlotRepository].of_host(OTHER)) if one.slot_id == slot_id]
     assert (slot.holder, slot.unavailable) == (None, "after a lease: its MIG mode was off and is on")
     assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETED
 

@@ -19,7 +19,9 @@ from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequ
 from windrow_master.clusters.reports import LOST_AFTER_NS
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.jobs.model import Attempt, JobState
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import RentalState
+from windrow_master.market.repository import RentalRepository
 from windrow_master.store.model import OperationState
 from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NoCapacity, NotFound
 from windrow_proto.ids import ClusterId
@@ -151,7 +153,7 @@ async def test_it_is_stopped_started_and_deleted_again_and_again_with_a_receipt_
         spec = await runs_again(m, cluster_id)
     m.clock.advance(30 * SECOND)
     await m.ended(cluster_id, spec, 2, 30)
-    rentals = m.read(lambda uow: uow.rentals.of_cluster(cluster_id))
+    rentals = m.read(lambda uow: uow[RentalRepository].of_cluster(cluster_id))
     assert [one.state for one in rentals] == [RentalState.CLOSED] * 3
     price = rentals[0].price_per_hour
     assert [one.charged for one in rentals] == [charge(price, seconds * SECOND) for seconds in (10, 20, 30)]
@@ -200,7 +202,7 @@ async def test_a_second_start_is_answered_with_what_the_first_made(m):
     assert len(m.commands(CommandKind.CREATE)) == 1
     await runs_again(m, cluster_id)
     assert (await start(m, cluster_id))[0].state is OperationState.SUCCEEDED
-    assert len(m.read(lambda uow: uow.rentals.of_cluster(cluster_id))) == 2
+    assert len(m.read(lambda uow: uow[RentalRepository].of_cluster(cluster_id))) == 2
 
 
 async def test_a_stop_that_comes_before_its_creation_has_reached_the_host(m):
@@ -350,7 +352,7 @@ async def test_only_its_renter_stops_and_starts_it(m):
 async def test_the_cluster_of_a_job_is_not_stopped_beneath_it(m):
     cluster_id, _ = await m.running()
     its = replace(job("a", JobState.RUNNING), attempts=(Attempt(cluster_id, 0),))
-    m.write(lambda uow: uow.jobs.add(its, None, b""))
+    m.write(lambda uow: uow[JobRepository].add(its, None, b""))
     with pytest.raises(Conflict, match="cancel the job"):
         await stop(m, cluster_id)
     assert (await m.cluster(cluster_id)).phase is ClusterPhase.RUNNING

@@ -15,8 +15,10 @@ from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master.api.volume_routes import VolumeOut, VolumesOut
 from windrow_master.clusters.model import ClusterPhase, Use, Volume, WorkPhase
-from windrow_master.storage import checkpoints, volume_rules, volumes
+from windrow_master.clusters.request import check_volumes
+from windrow_master.storage import checkpoints, volumes
 from windrow_master.storage.model import LIST_MAX, ObjectKey, Part
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.storage.volume_rules import Due, due, is_over
 from windrow_master.storage.volume_sync import VolumeCourse
 from windrow_proto.errors import InvalidInput, Unavailable
@@ -199,10 +201,10 @@ def test_mounts_of_one_workload_are_apart():
 def test_only_one_host_writes():
     request = replace(made.cluster(ClusterPhase.RUNNING).request, hosts=2, volumes=(Mount("a", "/data"),))
     with pytest.raises(InvalidInput, match="read-only"):
-        volume_rules.check(request)
-    volume_rules.check(replace(request, volumes=(Mount("a", "/data", True),)))
+        check_volumes(request)
+    check_volumes(replace(request, volumes=(Mount("a", "/data", True),)))
     with pytest.raises(InvalidInput, match="simulated"):
-        volume_rules.check(replace(request, hosts=1, simulated=True))
+        check_volumes(replace(request, hosts=1, simulated=True))
 
 
 @pytest.mark.parametrize(
@@ -254,10 +256,10 @@ async def test_who_had_a_volume_is_forgotten_once_it_is_over(m):
     uses = [Use("volume_1", halted, True), Use("volume_1", runs, False)]
 
     def write(uow):
-        uow.volumes.add(Volume("volume_1", OWNER, "data", 1000, 0))
+        uow[VolumeRepository].add(Volume("volume_1", OWNER, "data", 1000, 0))
         for use in uses:
-            uow.volumes.use(use)
+            uow[VolumeRepository].use(use)
 
     m.write(write)
     await VolumeCourse(m.store, m.clock, m.clusters, cast("Any", None)).tick()
-    assert m.read(lambda uow: uow.volumes.uses()) == uses[1:]
+    assert m.read(lambda uow: uow[VolumeRepository].uses()) == uses[1:]

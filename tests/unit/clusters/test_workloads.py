@@ -54,7 +54,7 @@ def test_a_lost_workload_is_found_again_by_the_next_report() -> None:
 
 
 def test_why_work_ended_is_said_with_its_exit_code() -> None:
-    why = "it ran out of memory at its limit of 64 MiB"
+    why = "the workload ran out of memory at its limit of 64 MiB"
     at = observed(workload(), report(WorkloadPhase.EXITED, exit_code=137, detail=why), NOW)
     found = judge(ClusterPhase.RUNNING, [at], NOW)
     assert found is not None

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from tests.master_support import START_NS, ManualClock, SeededRng, opened_store
 from tests.support.personas import DRIVER, uuid
+from tests.support.wired import Rented, fleet_on
 from windrow_master.clusters import environments
 from windrow_master.clusters.model import Cluster, ClusterRequest
-from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.views import ClusterView
-from windrow_master.fleet.ports import FleetPorts
-from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.repository import CommandRepository, SlotRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.identity.model import ALL_ROLES, Principal, Role
+from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store
 from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
@@ -76,18 +77,10 @@ class Market:
     def wired(self, store: Store, clock: ManualClock) -> None:
         """A Master on this store, whatever is in it."""
         self.store, self.clock = store, clock
-        self.fleet = FleetService(store, clock, SeededRng())
+        self.fleet = fleet_on(store, clock, SeededRng())
         self.market = MarketService(store)
-        self.clusters = ClusterService(store, self.fleet, self.market, KEY)
-        life = self.clusters.life
-        self.fleet.ports = self.fleet.evidence._ports = FleetPorts(
-            on_workload=life.on_workload,
-            on_command=life.on_command,
-            on_receipt=life.on_receipt,
-            on_host_link=life.on_host_link,
-            on_slots_lost=life.on_slots_lost,
-            desired=self.clusters.desired,
-        )
+        self.rented = Rented(store, self.fleet, self.market, KEY)
+        self.clusters, self.eyes, self.tests = self.rented.clusters, self.rented.eyes, self.rented.tests
 
     def write(self, change):
         return self.store.write_now(change, name="test")
@@ -149,7 +142,7 @@ class Market:
         return view
 
     def commands(self, kind: CommandKind, host_id=HOST) -> list[Command]:
-        rows = self.read(lambda uow: uow.commands.open_of_host(host_id))
+        rows = self.read(lambda uow: uow[CommandRepository].open_of_host(host_id))
         return [decode_command(row.body) for row in rows if row.kind is kind]
 
     def spec(self, host_id=HOST) -> WorkloadSpec:
@@ -161,8 +154,8 @@ class Market:
         """What the host of a workload was asked to start, whether it answered or not."""
 
         def look(uow):
-            workload = uow.workloads.get(workload_id)
-            return decode_command(uow.commands.get(workload.create_command).body), workload.host_id
+            workload = uow[WorkloadRepository].get(workload_id)
+            return decode_command(uow[CommandRepository].get(workload.create_command).body), workload.host_id
 
         return opened(*self.read(look))
 
@@ -182,7 +175,7 @@ class Market:
 
     def receipt(self, spec: WorkloadSpec, number: int, seconds: float, host_id=HOST, **other):
         """A host signs what is true: so much time has passed since its slots were leased."""
-        line = self.read(lambda uow: uow.rentals.line(spec.workload_id))
+        line = self.read(lambda uow: uow[RentalRepository].line(spec.workload_id))
         passed_ns = 0 if line is None else self.clock.wall_ns() - line.lease_from_ns
         self.clock.advance(max(0, int(seconds * SECOND) - passed_ns))
         signed = Receipt(
@@ -215,14 +208,14 @@ class Market:
         return (await self.clusters.get(OPERATOR, cluster_id)).workloads[0]
 
     def slots(self, host_id=HOST):
-        return {slot.slot_id: slot.state.value for slot in self.read(lambda uow: uow.slots.of_host(host_id))}
+        return {slot.slot_id: slot.state.value for slot in self.read(lambda uow: uow[SlotRepository].of_host(host_id))}
 
     def balance(self, account=OWNER):
         return self.read(lambda uow: self.market.balance(uow, account))
 
     def rental(self, cluster_id):
         """Of its present run."""
-        return self.read(lambda uow: uow.rentals.of_cluster(cluster_id))[-1]
+        return self.read(lambda uow: uow[RentalRepository].of_cluster(cluster_id))[-1]
 
     def events(self, subject):
         return [row.kind for row in self.read(lambda uow: uow.events.newest(subject, limit=100))]

@@ -5,8 +5,11 @@ from sqlalchemy.exc import OperationalError
 
 from tests.unit.fleet.world import BOOT, HOST, OTHER, World, world
 from windrow_master.fleet.bandwidth import ANSWER_NS
+from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.bandwidth_schedule import MEASURE_LIFE_NS
+from windrow_master.fleet.evidence_repository import EvidenceRepository
 from windrow_master.fleet.intake import EvidenceDesk
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.store.prepared import say
 from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
 from windrow_proto.errors import StorageFailed
@@ -29,16 +32,23 @@ def w(tmp_path):
         yield made
 
 
+class Everybodys(dict):
+    """All Accesses have one key."""
+
+    def get(self, access_id, default=None):
+        return KEY.public
+
+
 def _open(w):
     """Its host is connected by HOME, and all Accesses sign with one key."""
-    w.fleet.ports.access_public = lambda uow, access_id: KEY.public
+    w.keys.known = Everybodys()
     w.connect(access=HOME)
 
 
 def asked(w, host_id=HOST):
     """What the Master asks of a host now, of HOME and two others."""
     command_id = w.write(lambda uow: w.fleet.measures.ask(uow, host_id, "master", (NORTH, SOUTH)))
-    return decode_command(w.read(lambda uow: uow.commands.get(command_id)).body).bandwidth
+    return decode_command(w.read(lambda uow: uow[CommandRepository].get(command_id)).body).bandwidth
 
 
 def signed(nonce, access_id=HOME, up_bps=900, moved=1, host_id=HOST, said=None):
@@ -57,13 +67,15 @@ def tell(w, body, **of):
 def refused(w):
     """How often evidence was put aside, which the host's owner is told each time."""
     count = w.fleet.evidence.figures.dead_letters
-    assert w.events().count("evidence.put_aside") == count == w.read(lambda uow: uow.evidence.buried(HOST))
+    assert w.events().count("evidence.put_aside") == count == w.read(lambda uow: uow[EvidenceRepository].buried(HOST))
     return count
 
 
 def counted(w):
     """By whom the host's line was measured, of all rounds that were kept."""
-    return sorted(name for one in w.read(lambda uow: uow.bandwidths.of_host(HOST, 100)) for name in one.relays)
+    return sorted(
+        name for one in w.read(lambda uow: uow[BandwidthRepository].of_host(HOST, 100)) for name in one.relays
+    )
 
 
 def test_the_own_relay_and_those_that_a_command_names_count_once_each(w):
@@ -154,6 +166,6 @@ def test_more_bytes_than_were_asked_for_do_not_count(w):
 def test_what_was_asked_before_a_restart_of_the_master_is_answered_after_it(w):
     spec = asked(w)
     after = World(w.store, w.clock)
-    after.fleet.ports.access_public = lambda uow, access_id: KEY.public
+    after.keys.known = Everybodys()
     tell(after, signed(spec.nonce))
     assert (counted(after), refused(after)) == ([HOME], 0)

@@ -7,9 +7,9 @@ import pytest
 from tests.support.personas import LIARS, card, uuid
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, h100, world
 from windrow_master.fleet import sanitise
+from windrow_master.fleet.claims.uniqueness import counts, shared
 from windrow_master.fleet.model import Claim, Condition, Host, LinkState
 from windrow_master.fleet.states import AdminEvent, LinkEvent
-from windrow_master.verification.uniqueness import counts, shared
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, ClusterId, HostId, SlotId, cpu_slot
 from windrow_proto.model import Kind

@@ -1,9 +1,12 @@
 """A command that its host never saw comes to an end, whoever looks at the clock first."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.unit.fleet.world import HOST, world
 from windrow_master.fleet.model import CommandState
+from windrow_master.fleet.repository import CommandRepository
 from windrow_proto.ids import CommandId, WorkloadId
 from windrow_proto.model import Command, CommandKind, CommandPhase, CommandStatus, DeleteSpec
 from windrow_proto.units import MINUTE, SECOND
@@ -29,11 +32,11 @@ def never_seen(w, command_id):
 
 
 def state(w, command_id):
-    return w.read(lambda uow: uow.commands.get(command_id)).state
+    return w.read(lambda uow: uow[CommandRepository].get(command_id)).state
 
 
 def judge(w, command_id):
-    w.write(lambda uow: w.fleet.commands.judge(uow, uow.commands.get(command_id)))
+    w.write(lambda uow: w.fleet.commands.judge(uow, uow[CommandRepository].get(command_id)))
 
 
 def test_a_host_that_says_it_never_saw_a_command_ends_it_once_its_time_is_over(w):
@@ -60,7 +63,7 @@ def test_a_command_whose_fate_is_unknown_is_asked_for_until_it_is_known(w):
     judge(w, command_id)
     assert state(w, command_id) is CommandState.UNKNOWN
     woken: list[str] = []
-    w.fleet.ports.on_wake = woken.append
+    w.fleet.attach(SimpleNamespace(wake=woken.append))
 
     judge(w, command_id)
     judge(w, command_id)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, world
 from windrow_master.fleet.model import SlotState
+from windrow_master.fleet.repository import HostRepository
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, SlotId
 from windrow_proto.messages import Heartbeat
@@ -63,7 +64,7 @@ def test_a_reason_of_one_gpu_leaves_what_runs_there_and_is_not_offered_again(w, 
 def test_a_card_that_is_challenged_or_failed_is_not_offered_and_its_neighbour_is(w, code):
     w.equip(GPU_1, GPU_2)
     found = {f"{code}:{GPU_1}": "It failed its challenge."}
-    w.write(lambda uow: w.fleet.hosts.challenged(uow, uow.hosts.get(HOST), found))
+    w.write(lambda uow: w.fleet.hosts.challenged(uow, uow[HostRepository].get(HOST), found))
     slots = w.slots()
     assert slots[SlotId(GPU_1)].unavailable == "It failed its challenge."
     assert (slots[SlotId(GPU_1)].is_offered, slots[SlotId(GPU_2)].is_offered) == (False, True)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.personas import HONEST, LIARS, card, host
+from windrow_master.fleet.claims import uniqueness
+from windrow_master.fleet.claims.consistency import FINDINGS_PER_GPU_MAX, RULES, check
 from windrow_master.fleet.gpus import BY_PCI, MODELS
-from windrow_master.verification import uniqueness
-from windrow_master.verification.consistency import FINDINGS_PER_GPU_MAX, RULES, check
 from windrow_proto.model import GpuFacts, GpuSlice, Inventory
 from windrow_proto.wire_host import decode_inventory, encode_inventory
 

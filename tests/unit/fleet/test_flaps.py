@@ -5,6 +5,7 @@ import pytest
 from tests.unit.fleet.world import HOST, world
 from windrow_master.fleet.flaps import HALF_LIFE_NS, SETTLED_NS_MAX, Flaps, flapped, settling_ns, worth
 from windrow_master.fleet.model import LinkState
+from windrow_master.fleet.repository import HostRepository
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
 
@@ -91,7 +92,7 @@ async def test_a_host_that_flaps_waits_longer_and_is_told_why(w):
 
 async def test_the_count_outlives_the_master(w):
     await flap(w, 3)
-    kept = w.read(lambda uow: uow.hosts.get(HOST)).flaps
+    kept = w.read(lambda uow: uow[HostRepository].get(HOST)).flaps
     assert round(worth(kept, w.clock.wall_ns())) == 3
 
 

@@ -8,6 +8,7 @@ from tests.unit.fleet.world import HOST, world
 from windrow_master.fleet import bandwidth
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, MEASURE_DAY_BYTES, MEASURE_SIMULATED_CAP_BYTES
 from windrow_master.fleet.model import MeasuredRound
+from windrow_master.fleet.repository import CommandRepository
 from windrow_proto.errors import TooMany
 from windrow_proto.model import RELAYS_MAX, BandwidthSpec, CommandKind
 from windrow_proto.units import DAY, HOUR, SECOND, time_text
@@ -49,7 +50,7 @@ def asked(w, relays, simulated=False):
     host_id = f"host_{simulated}"
     w.join(host_id, simulated)
     command_id = w.write(lambda uow: w.fleet.measures.ask(uow, host_id, "master", relays))
-    return decode_command(w.read(lambda uow: uow.commands.get(command_id)).body).bandwidth
+    return decode_command(w.read(lambda uow: uow[CommandRepository].get(command_id)).body).bandwidth
 
 
 def test_a_command_names_the_relays_and_shares_the_bytes_among_them(w):
@@ -78,10 +79,12 @@ def test_what_several_relays_found_is_kept(w):
 async def test_relays_that_serve_are_asked_when_a_measurement_is_due(w):
     w.equip()
     w.connect()
-    w.fleet.ports.relays = lambda: ("access_1", "access_2", "access_3")
+    w.fleet.relays.ids = ("access_1", "access_2", "access_3")
     await w.fleet.refresh()
     await w.fleet._measure_due()
-    rows = [row for row in w.read(lambda uow: uow.commands.list()) if row.kind is CommandKind.MEASURE_BANDWIDTH]
+    rows = [
+        row for row in w.read(lambda uow: uow[CommandRepository].list()) if row.kind is CommandKind.MEASURE_BANDWIDTH
+    ]
     (row,) = rows
     asked = decode_command(row.body).bandwidth
     assert asked is not None and len(asked.access_ids) == 2
@@ -130,5 +133,5 @@ async def test_a_host_beyond_its_budget_is_due_again_when_there_is_room(w):
     w.clock.advance(HOUR)
     await w.fleet.refresh()
     await w.fleet._measure_due()
-    assert len(w.read(lambda uow: uow.commands.since(HOST, CommandKind.MEASURE_BANDWIDTH, 0))) == 1
+    assert len(w.read(lambda uow: uow[CommandRepository].since(HOST, CommandKind.MEASURE_BANDWIDTH, 0))) == 1
     assert w.host().measure_due_ns == began_ns + DAY

@@ -8,6 +8,7 @@ from windrow_master.fleet.liveness import Breaker
 from windrow_master.fleet.model import HostRecord, Mishap
 from windrow_master.fleet.reliability import ENOUGH, SLOT_NS, Record
 from windrow_master.fleet.reliability_counts import ReliabilityDesk
+from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.states import AdminEvent
 from windrow_proto.ids import ClusterId, SlotId
 from windrow_proto.units import SECOND
@@ -38,7 +39,7 @@ async def come(w):
 
 
 def held(w) -> HostRecord:
-    found = w.read(lambda uow: uow.reliability.get(HOST))
+    found = w.read(lambda uow: uow[ReliabilityRepository].get(HOST))
     assert found is not None
     return found
 
@@ -108,7 +109,7 @@ async def test_the_figure_counts_in_the_tier_once_it_is_known(w):
     assert "reliability: not measured yet" in slot.tier_reasons
     now_ns = w.clock.wall_ns()
     known = HostRecord(HOST, now_ns, Record(now_ns, good=ENOUGH, bad=30.0), None, 10**9)
-    w.write(lambda uow: uow.reliability.put(known))
+    w.write(lambda uow: uow[ReliabilityRepository].put(known))
     await pass_slots(w, 2)
     figure = held(w).figure
     assert figure is not None and figure < 0.9

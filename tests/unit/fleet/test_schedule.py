@@ -8,7 +8,7 @@ import pytest
 from tests.master_support import START_NS
 from tests.support.personas import card, uuid
 from tests.support.personas import host as inventory_of
-from windrow_master.fleet import sanitise
+from windrow_master.fleet import sanitise, verdicts
 from windrow_master.fleet.model import Condition, Host, Slot, Verification
 from windrow_master.fleet.states import AdminState, SlotState, VerifyEvent, VerifyOutcome
 from windrow_master.verification import schedule
@@ -128,15 +128,15 @@ def test_only_a_class_whose_times_are_known_gets_the_long_work() -> None:
 
 def test_the_end_of_a_fault_asks_for_a_challenge_and_that_of_heat_does_not() -> None:
     faulted, hot = (replace(HOST, conditions=(Condition(f"gpu.{x}:{ONE}", "", 1),)) for x in ("host_fault", "hot"))
-    assert schedule.is_fault_over(faulted, HOST)
-    assert not schedule.is_fault_over(hot, HOST)
-    assert not schedule.is_fault_over(HOST, faulted)
+    assert verdicts.is_fault_over(faulted, HOST)
+    assert not verdicts.is_fault_over(hot, HOST)
+    assert not verdicts.is_fault_over(HOST, faulted)
 
 
 def test_a_new_inventory_does_not_end_what_a_challenge_found() -> None:
     running = replace(HOST, conditions=(Condition(f"challenge.running:{TWO}", "runs", 1),))
     failed = verdict(ONE, VerifyOutcome.FAILED, detail="An opened entry is not the product's.")
-    found = schedule.standing(running, INVENTORY, {ONE: failed, TWO: BOTH[TWO]})
+    found = verdicts.standing(running, INVENTORY, {ONE: failed, TWO: BOTH[TWO]})
     assert found.keys() == {f"challenge.failed:{ONE}", f"challenge.running:{TWO}"}
     assert "not the product's" in found[f"challenge.failed:{ONE}"]
 
@@ -155,11 +155,11 @@ def test_cards_that_worked_one_after_another_prove_nothing_and_are_flagged() -> 
     assert schedule.conclude(HOST, apart, ()) is VerifyEvent.GIVE_UP
     assert schedule.wanting(HOST, slots, apart, START_NS) == (ONE, TWO)
     assert "2 worked one after another" in schedule.summary(HOST, apart)
-    found = schedule.standing(HOST, INVENTORY, apart)
+    found = verdicts.standing(HOST, INVENTORY, apart)
     assert found.keys() == {"challenge.apart"}
     assert found["challenge.apart"].startswith("2 GPUs of one class were challenged in the same second")
     calibrated = {uuid: replace(one, evidence={**one.evidence, "calibrated": True}) for uuid, one in apart.items()}
-    assert schedule.standing(HOST, INVENTORY, calibrated).keys() == {f"challenge.apart:{x}" for x in (ONE, TWO)}
+    assert verdicts.standing(HOST, INVENTORY, calibrated).keys() == {f"challenge.apart:{x}" for x in (ONE, TWO)}
     passed, event = {VerifyOutcome.PASSED}, VerifyEvent.GIVE_UP
     assert schedule.next_due_ns(event, passed, 2, START_NS, apart=True) == START_NS + 2 * BACK_OFF_NS
 

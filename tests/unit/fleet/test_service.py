@@ -2,11 +2,15 @@
 
 import pytest
 
+from tests.support.wired import answers
 from tests.unit.fleet.world import BOOT, GPU_1, HOST, OTHER, world
-from windrow_master.audit.model import Wanted
 from windrow_master.fleet.bandwidth_schedule import MeasureDesk
+from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
+from windrow_master.fleet.messages import CommandChanged, DesiredOn, LinkChanged, WorkloadReported
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
+from windrow_master.store.model import AuditQuery
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
 from windrow_proto.messages import Gap
@@ -23,7 +27,7 @@ from windrow_proto.model import (
     SlotGrant,
     WorkloadPhase,
 )
-from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.units import GIB, MINUTE, SECOND
 from windrow_proto.wire_command import decode_command, encode_status
 from windrow_proto.wire_host import encode_observed
 from windrow_proto.wire_link import encode_gap
@@ -47,7 +51,7 @@ def status(w, command_id, phase, **fields):
 
 
 def command(w, command_id):
-    return w.read(lambda uow: uow.commands.get(command_id))
+    return w.read(lambda uow: uow[CommandRepository].get(command_id))
 
 
 async def settle(w, *seconds):
@@ -66,7 +70,7 @@ async def bring_online(w):
 
 async def test_a_host_goes_from_unseen_to_online_suspect_lost_and_back(w):
     told = []
-    w.fleet.ports.on_host_link = lambda uow, host, link: told.append(link)
+    w.store.messages.on(LinkChanged, lambda uow, it: told.append(it.state))
     await bring_online(w)
     assert w.host().is_settled(w.clock.wall_ns())
     await settle(w, 16)
@@ -111,7 +115,7 @@ async def test_a_condition_is_written_down_when_it_comes_and_when_it_goes(w):
 
 def test_a_command_runs_from_queued_to_its_result(w):
     changes = []
-    w.fleet.ports.on_command = lambda uow, row: changes.append((str(row.state), row.progress_permille))
+    w.store.messages.on(CommandChanged, lambda uow, it: changes.append((str(it.row.state), it.row.progress_permille)))
     command_id = issue(w)
     assert decode_command(command(w, command_id).body).command_id == command_id
     w.write(lambda uow: w.fleet.commands.sent(uow, (command_id,)))
@@ -147,7 +151,7 @@ def test_a_start_says_once_that_no_host_was_heard_yet(w):
     w.fleet.start()  # nothing changes any more
     (told,) = w.read(lambda uow: [row for row in uow.events.newest(None, limit=100) if row.kind == "fleet.not_heard"])
     assert told.fields == {"hosts": "2"}
-    audited = w.read(lambda uow: uow.audit_log.newest(Wanted(action="fleet.start"), None, 10))
+    audited = w.read(lambda uow: uow.audit_log.newest(AuditQuery(action="fleet.start"), None, 10))
     assert [entry.fields for entry in audited] == [{"hosts": "2"}]
 
 
@@ -198,20 +202,24 @@ async def test_bandwidth_is_measured_at_joining_and_the_real_hosts_come_first(w)
     for host in (OTHER, HOST):
         w.connect(host)
         w.beat(host)
-    due, _ = MeasureDesk(w.fleet.hosts, w.fleet.commands).due(w.fleet.view, lambda host_id: True, w.clock.wall_ns())
+    due, _ = MeasureDesk(w.fleet.hosts, w.fleet.commands, GIB).due(
+        w.fleet.view, lambda host_id: True, w.clock.wall_ns()
+    )
     assert [host.host_id for host in due] == [HOST, OTHER]
     await settle(w, 1, 5)
-    rows = [row for row in w.read(lambda uow: uow.commands.list()) if row.kind is CommandKind.MEASURE_BANDWIDTH]
+    rows = [
+        row for row in w.read(lambda uow: uow[CommandRepository].list()) if row.kind is CommandKind.MEASURE_BANDWIDTH
+    ]
     assert sorted(row.host_id for row in rows) == [HOST, OTHER]
     assert {row.not_after_ns - row.created_at_ns for row in rows} == {MINUTE}
     pretended, real = (
         decode_command(row.body).bandwidth for host in (OTHER, HOST) for row in rows if row.host_id == host
     )
     assert pretended and real and pretended.cap_bytes * 100 < real.cap_bytes, "what is simulated takes next to nothing"
-    kinds = [row.kind for row in w.read(lambda uow: uow.commands.list(HOST))]
+    kinds = [row.kind for row in w.read(lambda uow: uow[CommandRepository].list(HOST))]
     assert kinds.count(CommandKind.BENCHMARK) == 1
     await settle(w, 5, 5)
-    assert len(w.read(lambda uow: uow.commands.list())) == 4, "nothing is asked twice"
+    assert len(w.read(lambda uow: uow[CommandRepository].list())) == 4, "nothing is asked twice"
 
 
 async def test_who_joins_between_two_rounds_of_measuring_does_not_wait_for_the_next(w):
@@ -221,15 +229,15 @@ async def test_who_joins_between_two_rounds_of_measuring_does_not_wait_for_the_n
     w.connect()
     w.beat()
     await settle(w, 1)
-    kinds = {row.kind for row in w.read(lambda uow: uow.commands.list())}
+    kinds = {row.kind for row in w.read(lambda uow: uow[CommandRepository].list())}
     assert kinds == {CommandKind.MEASURE_BANDWIDTH, CommandKind.BENCHMARK}
 
 
 async def test_an_orphan_is_ended_and_a_lost_workload_is_told(w):
     seen = []
-    w.fleet.ports.on_workload = lambda uow, host, workload: seen.append((workload.workload_id, workload.phase))
+    w.store.messages.on(WorkloadReported, lambda uow, it: seen.append((it.workload.workload_id, it.workload.phase)))
     lost = DesiredWorkload(WorkloadId("work_2"), (SlotGrant(SlotId(GPU_1), 1),), should_run=True)
-    w.fleet.ports.desired = lambda uow, host: (lost,)
+    answers(w.store, DesiredOn, lambda uow, it: (lost,))
     await bring_online(w)
     report = Observed((ObservedWorkload(WORK, WorkloadPhase.RUNNING),), b"\0" * 32, 1)
     w.take(w.record(Kind.OBSERVED, encode_observed(report)))
@@ -238,7 +246,7 @@ async def test_an_orphan_is_ended_and_a_lost_workload_is_told(w):
         w.beat()
         await w.fleet.tick()
     assert (WorkloadId("work_2"), WorkloadPhase.GONE) in seen
-    deletes = [row for row in w.read(lambda uow: uow.commands.list(HOST)) if row.kind is CommandKind.DELETE]
+    deletes = [row for row in w.read(lambda uow: uow[CommandRepository].list(HOST)) if row.kind is CommandKind.DELETE]
     assert [row.subject for row in deletes] == [WORK], "one, however often it is looked at"
 
 
@@ -246,15 +254,15 @@ def test_a_record_that_comes_twice_is_taken_once(w):
     item = w.record(Kind.GAP, encode_gap(Gap(Lane.TELEMETRY, BOOT, ((1, 2),), "spool_cap")))
     w.take(item, item)
     w.take(item)
-    assert len(w.read(lambda uow: uow.evidence.gaps_of_host(HOST))) == 1
-    assert w.read(lambda uow: uow.marks.of_host(HOST)) == {BOOT: ((1, 1),)}
+    assert len(w.read(lambda uow: uow[EvidenceRepository].gaps_of_host(HOST))) == 1
+    assert w.read(lambda uow: uow[MarkRepository].of_host(HOST)) == {BOOT: ((1, 1),)}
 
 
 def test_control_without_marks_the_same_record_is_taken_twice(w):
     item = w.record(Kind.GAP, encode_gap(Gap(Lane.TELEMETRY, BOOT, ((1, 2),), "spool_cap")))
     for _ in range(2):
         w.write(lambda uow: w.fleet.evidence._take_one(uow, item))
-    assert len(w.read(lambda uow: uow.evidence.gaps_of_host(HOST))) == 2
+    assert len(w.read(lambda uow: uow[EvidenceRepository].gaps_of_host(HOST))) == 2
 
 
 def test_marks_and_effects_are_committed_together_or_not_at_all(w):
@@ -266,18 +274,18 @@ def test_marks_and_effects_are_committed_together_or_not_at_all(w):
 
     with pytest.raises(Conflict):
         w.write(fail_late)
-    assert w.read(lambda uow: uow.marks.of_host(HOST)) == {}
-    assert w.read(lambda uow: uow.evidence.gaps_of_host(HOST)) == []
+    assert w.read(lambda uow: uow[MarkRepository].of_host(HOST)) == {}
+    assert w.read(lambda uow: uow[EvidenceRepository].gaps_of_host(HOST)) == []
 
 
 async def test_a_host_that_is_back_is_compared_at_once_and_not_half_a_minute_later(w):
     looks = []
 
-    def desired(uow, host_id):
-        looks.append(host_id)
+    def desired(uow, it):
+        looks.append(it.host_id)
         return ()
 
-    w.fleet.ports.desired = desired
+    answers(w.store, DesiredOn, desired)
     report = Observed((ObservedWorkload(WORK, WorkloadPhase.RUNNING),), b"\1" * 32, 1)
     w.connect()
     w.beat(digest=report.digest)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.personas import card
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, OWNER, h100, world
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.slices import BARE, CUT, SHARED, TOO_MUCH, UNSHARED, share_milli, sliced_tier
 from windrow_master.fleet.states import AdminEvent, SlotState
 from windrow_proto.errors import Conflict
@@ -220,7 +221,7 @@ def drain(w):
 
 
 def asked(w):
-    rows = w.read(lambda uow: uow.commands.open_of_host(HOST))
+    rows = w.read(lambda uow: uow[CommandRepository].open_of_host(HOST))
     return [decode_command(row.body).partition for row in rows if row.kind is CommandKind.PARTITION]
 
 

@@ -4,6 +4,8 @@ import pytest
 from sqlalchemy import text
 
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, world
+from windrow_master.fleet.messages import SlotsLost
+from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.states import SlotState
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, SlotId, cpu_slot
@@ -101,7 +103,7 @@ def test_a_hold_is_granted_to_its_cluster_only_and_expires(w):
     assert given.token == 1
     w.write(lambda uow: w.fleet.hold(uow, [G2], A, until, "account/a"))
     w.clock.advance(61 * SECOND)
-    w.write(lambda uow: [w.fleet.slots.expire_hold(uow, one) for one in uow.slots.expired(uow.now_wall_ns)])
+    w.write(lambda uow: [w.fleet.slots.expire_hold(uow, one) for one in uow[SlotRepository].expired(uow.now_wall_ns)])
     assert w.slots()[G2].is_offered
     assert w.slots()[G1].holder == A
 
@@ -113,7 +115,7 @@ def test_an_unknown_slot_is_not_found(w):
 
 def test_one_lost_gpu_faults_its_slot_and_leaves_its_neighbours_on_offer(w):
     lost = []
-    w.fleet.ports.on_slots_lost = lambda uow, host, slots, reason: lost.append((host, slots))
+    w.store.messages.on(SlotsLost, lambda uow, it: lost.append((it.host_id, it.slot_ids)))
     grant(w, [G1])
     w.equip(GPU_1, GPU_2, conditions=(f"gpu.lost:{GPU_1}",))
     slots = w.slots()

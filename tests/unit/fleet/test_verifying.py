@@ -10,6 +10,7 @@ from tests.master_support import SeededRng
 from tests.unit.fleet.world import GPU_1, HOST, OWNER, world
 from tests.waiting import poll_async
 from windrow_master.fleet.model import VerifyState
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.verification.scheduler import VerificationService
 from windrow_proto.errors import StorageFailed, Unavailable
 
@@ -20,7 +21,11 @@ def w(tmp_path):
     with world(tmp_path) as made:
         made.join()
         made.equip(GPU_1)
-        made.write(lambda uow: uow.hosts.save(replace(uow.hosts.get(HOST), verify_state=VerifyState.VERIFYING)))
+        made.write(
+            lambda uow: uow[HostRepository].save(
+                replace(uow[HostRepository].get(HOST), verify_state=VerifyState.VERIFYING)
+            )
+        )
         made.fleet.start()
         made.fleet.is_connected = lambda host_id: True
         yield made
@@ -39,7 +44,7 @@ async def test_what_stands_in_the_way_of_the_first_turn_is_met_again_by_the_next
         pick_up(service, uow)
 
     async def given_back():
-        return w.read(lambda uow: uow.hosts.get(HOST)).verify_state is not VerifyState.VERIFYING
+        return w.read(lambda uow: uow[HostRepository].get(HOST)).verify_state is not VerifyState.VERIFYING
 
     monkeypatch.setattr(VerificationService, "_pick_up", meets)
     nobody: Any = None

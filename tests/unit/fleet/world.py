@@ -6,9 +6,10 @@ from pathlib import Path
 
 from tests.master_support import ManualClock, SeededRng, opened_store
 from tests.support.personas import card, host, uuid
+from tests.support.wired import AccessKeys, fleet_on, forget_messages
 from windrow_master.fleet.intake import EvidenceItem
 from windrow_master.fleet.presence import Route
-from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.store.store import Store
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
@@ -32,7 +33,9 @@ class World:
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         self.store, self.clock = store, clock
-        self.fleet = FleetService(store, clock, SeededRng())
+        forget_messages(store)
+        self.keys = AccessKeys()
+        self.fleet = fleet_on(store, clock, SeededRng(), self.keys)
         self._sequence = 0
 
     def write(self, change):
@@ -69,10 +72,10 @@ class World:
         self.fleet.presence.heard(host_id, Heartbeat(self.clock.wall_ns(), 1, "", digest, conditions))
 
     def host(self, host_id=HOST):
-        return self.read(lambda uow: uow.hosts.get(host_id))
+        return self.read(lambda uow: uow[HostRepository].get(host_id))
 
     def slots(self, host_id=HOST):
-        return {slot.slot_id: slot for slot in self.read(lambda uow: uow.slots.of_host(host_id))}
+        return {slot.slot_id: slot for slot in self.read(lambda uow: uow[SlotRepository].of_host(host_id))}
 
     def events(self, subject=HOST):
         rows = self.read(lambda uow: uow.events.newest(subject))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped] # no stubs in the locks
 
-from windrow_agent import config
+from windrow_agent.app import config
 from windrow_agent.runtimes.docker import DEFAULT_URL
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -20,7 +20,7 @@ import pytest
 import yaml  # type: ignore[import-untyped] # no stubs in the locks
 
 from windrow_access import config as access_config
-from windrow_agent import config as agent_config
+from windrow_agent.app import config as agent_config
 from windrow_master import config as master_config
 from windrow_master.api.routers import declared
 from windrow_master.app.standby import StandbyApp

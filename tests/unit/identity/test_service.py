@@ -10,7 +10,9 @@ import pytest
 from cryptography import x509
 
 from tests.master_support import ManualClock, SeededRng, opened_store
+from tests.support.wired import forget_messages
 from windrow_master.identity.authority import Authority
+from windrow_master.identity.messages import CloneFound, StandingChanged
 from windrow_master.identity.model import JoinAnswer, JoinRequest, MemberRole, Principal, RenewRequest, Role, Standing
 from windrow_master.identity.service import IdentityService
 from windrow_master.store.store import Store
@@ -42,7 +44,8 @@ def world(tmp_path: Path) -> Iterator[World]:
     clock = ManualClock()
     with opened_store(tmp_path, clock) as store:
         authority = Authority.make(tmp_path / "identity", clock.wall_ns())
-        identity = IdentityService(store, authority, clock, SeededRng(7))
+        forget_messages(store)
+        identity = IdentityService(store, authority, clock, SeededRng(7), tuple, ())
         account = identity.first_account()
         text = identity.local_token(account, None)
         digest = hashlib.sha256(text.encode()).digest()
@@ -175,7 +178,7 @@ async def test_the_newest_certificate_that_was_heard_is_remembered_whatever_come
 
 async def test_a_cloned_identity_is_quarantined_with_both_copies(world: World) -> None:
     joiner, clones = Joiner(world), []
-    world.identity.hooks.on_clone = lambda uow, member, reason: clones.append(member.id)
+    world.store.messages.on(CloneFound, lambda uow, it: clones.append(it.member.id))
     host = (await joiner.join(await _token(world))).id
     await joiner.renew(host, 1, _csr())
 
@@ -258,7 +261,7 @@ async def test_no_secret_is_stored_and_key_files_are_private(world: World) -> No
 
 async def test_standing_changes_are_told_after_the_commit(world: World) -> None:
     told: list[str] = []
-    world.identity.hooks.on_standing = told.append
+    world.store.messages.on(StandingChanged, lambda uow, it: uow.after_commit(lambda: told.append(it.member_id)))
     host = (await Joiner(world).join(await _token(world))).id
 
     for _ in range(2):

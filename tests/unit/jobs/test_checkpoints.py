@@ -52,7 +52,7 @@ def said(it, job):
 
 async def running(it, twin, **more):
     """A job with a folder whose first attempt runs."""
-    it.jobs.course.move_by(twin)
+    it.mover.twin = twin
     it.market.join()
     job = await it.submit(await_files=True, retries=1, name="train", **more)
     await it.jobs.put_folder(principal(), job.job_id, once(b"folder"))

@@ -6,9 +6,11 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, principal
 from tests.unit.jobs.world import GONE, once, world
+from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.jobs import controller
 from windrow_master.jobs.model import JobId, JobRequest, JobState
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.retention_rules import KEPT_NS
 from windrow_proto.errors import Conflict, IdempotencyMismatch, NotFound
@@ -96,14 +98,14 @@ async def test_a_master_that_died_after_making_the_cluster_takes_the_same_one(tm
         await it.tick()
         made = (await it.get(job)).attempts[0].cluster_id
         # As if the write after the creation had never been: the row is Queued without an attempt.
-        queued = await it.store.read(lambda uow: uow.jobs.get(job.job_id))
-        it.market.write(lambda uow: uow.jobs.save(replace(queued, state=S.QUEUED, attempts=())))
+        queued = await it.store.read(lambda uow: uow[JobRepository].get(job.job_id))
+        it.market.write(lambda uow: uow[JobRepository].save(replace(queued, state=S.QUEUED, attempts=())))
         it.start_again()
         await it.tick()
         assert [one.cluster_id for one in (await it.get(job)).attempts] == [made]
         assert len(it.market.commands(CommandKind.CREATE)) == 1
 
-        it.market.write(lambda uow: uow.jobs.save(replace(queued, state=S.QUEUED, attempts=())))
+        it.market.write(lambda uow: uow[JobRepository].save(replace(queued, state=S.QUEUED, attempts=())))
         it.start_again()
         await it.jobs.cancel(principal(), job.job_id)
         assert it.market.commands(CommandKind.DELETE), "cancelled before it was written down, and still let go"
@@ -206,7 +208,7 @@ async def test_a_budget_is_never_passed(tmp_path) -> None:
         job = await it.submit(budget=MICROCENTS_PER_UNIT // 1000)
         await it.tick()
         spec = it.run()
-        price = (await it.store.read(lambda uow: uow.clusters.get(spec.cluster_id))).price_per_hour
+        price = (await it.store.read(lambda uow: uow[ClusterRepository].get(spec.cluster_id))).price_per_hour
         for _ in range(600):
             it.clock.advance(60 * SECOND)
             await it.tick(2)

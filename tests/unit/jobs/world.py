@@ -12,6 +12,7 @@ from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import JobRequest
 from windrow_master.jobs.service import JobService
 from windrow_master.storage.folder_store import FolderStore
+from windrow_master.storage.transfer import Outcome
 from windrow_master.storage.uploads import Uploads
 from windrow_proto.errors import Conflict
 from windrow_proto.keys import SigningKey
@@ -49,6 +50,18 @@ async def once(data: bytes) -> AsyncGenerator[bytes]:
 GONE = Conflict("Its work is gone from the host, and its log and files with it.")
 
 
+class Mover:
+    """Moves checkpoints as `twin` does; without one there are none."""
+
+    twin: Any = None
+
+    async def save(self, account_id, owner, workload):
+        return None if self.twin is None else await self.twin.save(account_id, owner, workload)
+
+    async def restore(self, account_id, owner, workload):
+        return Outcome(None) if self.twin is None else await self.twin.restore(account_id, owner, workload)
+
+
 class World:
     """One market, its jobs, and a host that does what it is told."""
 
@@ -57,11 +70,12 @@ class World:
         self.market = Market(store, clock)
         self.inside: Any = Inside()
         self.signing = SigningKey.generate()
+        self.mover: Any = Mover()
         self.start_again()
 
     def start_again(self) -> None:
         """A Master's rooms after a restart: nothing is left but the store and the objects."""
-        files = JobFiles(FolderStore(self.folder), lambda: self.inside)
+        files = JobFiles(FolderStore(self.folder), self.inside)
         self.jobs = JobService(
             self.store,
             self.clock,
@@ -69,8 +83,9 @@ class World:
             files,
             SealKey.of(self.signing),
             Uploads(lambda more_bytes: None),
+            self.mover,
+            self.market.fleet.view.free_slots,
         )
-        self.jobs.course.free_slots = self.market.fleet.view.free_slots
 
     async def submit(self, *argv, key=None, who=None, login=None, **more):
         asked = JobRequest(argv=argv or ("true",), **more)

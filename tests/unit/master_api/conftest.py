@@ -11,6 +11,7 @@ import pytest
 from tests.master_support import ManualClock, SeededRng
 from windrow_master.api.app import build_app
 from windrow_master.api.deps import Services
+from windrow_master.api.event_tail import EventTail
 from windrow_master.app import wiring
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
@@ -37,6 +38,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
     with closing(opened):
         services = opened.services
         services.version = "test"
+        EventTail(services.store, services.bus, services.broadcaster)
         token = services.identity.local_token(services.identity.first_account(), None)
         transport = httpx2.ASGITransport(build_app(services, static), raise_app_exceptions=False)
         bearer = {"Authorization": f"Bearer {token}"}

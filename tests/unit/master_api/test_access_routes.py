@@ -89,7 +89,7 @@ async def test_the_map_is_told_where_each_host_that_is_not_retired_was_heard_las
 
 async def test_draining_is_written_down_told_once_and_holds_over_a_restart(api: Api, attach: Attach) -> None:
     told: list[str] = []
-    api.services.accesses.on_change = told.append
+    api.services.accesses.on_change(told.append)
 
     row = await answer(api, "POST", "/a/drain", reason="new disk")
     again = await answer(api, "POST", "/a/drain", reason="twice")
@@ -102,7 +102,6 @@ async def test_draining_is_written_down_told_once_and_holds_over_a_restart(api: 
     events = [one["text"] for one in await _items(api, "/events?subject=a")]
     assert events == ["Access a in r-a is draining: its agents go to other Accesses: new disk"]
     started_again = AccessService(api.services.store)
-    started_again.start()
     assert (started_again.is_drained("a"), started_again.is_drained("b")) == (True, False)
 
 
@@ -114,7 +113,6 @@ async def test_a_resumed_access_serves_again_and_the_same_again_changes_nothing(
     assert [one["kind"] for one in await _items(api, "/events?subject=a")] == ["access.resumed", "access.draining"]
     assert [one["action"] for one in await _items(api, "/audit?subject=a")] == ["access.resume", "access.drain"]
     started_again = AccessService(api.services.store)
-    started_again.start()
     assert not started_again.is_drained("a")
 
 

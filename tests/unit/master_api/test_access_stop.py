@@ -48,7 +48,7 @@ class Up:
 def up(api: Api) -> Up:
     """This market is one for development."""
     up = Up()
-    api.services.trials.supervisor = up
+    api.services.trials._supervisor = up
     return up
 
 

@@ -96,7 +96,7 @@ async def test_our_own_fault_shows_an_id_and_no_inside(api: Api) -> None:
     async def broken(_account: object) -> dict[str, str]:
         raise RuntimeError("secret inside")
 
-    api.services.balance = broken
+    api.services.market.balance_now = broken  # type: ignore[method-assign,assignment]
     answer = await api.client.get("/api/v1/me")
 
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from tests.support.personas import DRIVER, uuid
+from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.bandwidth_schedule import MEASURE_DAY_BYTES
 from windrow_master.fleet.model import MeasuredRound
 from windrow_master.fleet.presence import Route
+from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
 from windrow_proto.model import FrameClass, GpuFacts, Inventory, Kind
@@ -289,7 +291,7 @@ async def test_a_hosts_verification_is_shown_in_words_with_the_evidence(api, fle
     )
     earlier = Verification("verification_0", HOST, GpuUuid(GPU_1), 0, VerifyOutcome.PASSED, detail="It was right.")
     for one in (earlier, failed):
-        api.services.store.write_now(lambda uow, one=one: uow.verifications.add(one), name="test")
+        api.services.store.write_now(lambda uow, one=one: uow[VerificationRepository].add(one), name="test")
     answer = await ok(await api.client.get(f"/api/v1/hosts/{HOST}/verification"))
     (shown,) = answer["gpus"]
     assert [one["detail"] for one in answer["past"]] == ["It was wrong.", "It was right."]
@@ -318,8 +320,8 @@ async def test_a_hosts_rounds_of_bandwidth_are_shown_the_newest_first_as_far_as_
     north = MeasuredRound(HOST, "first", "north", SECOND, 900, 500, {"access_1": (900, 500), "access_2": (900, 500)})
 
     def make(uow):
-        uow.bandwidths.put(north)
-        uow.bandwidths.put(replace(north, nonce="second", up_bps=5, relays={"access_1": (5, 500)}))
+        uow[BandwidthRepository].put(north)
+        uow[BandwidthRepository].put(replace(north, nonce="second", up_bps=5, relays={"access_1": (5, 500)}))
 
     await api.services.store.write(make, name="test")
     found = await ok(await api.client.get(f"/api/v1/hosts/{HOST}/bandwidth"))

@@ -6,7 +6,9 @@ import pytest
 
 from tests.support.personas import DRIVER, uuid
 from windrow_master.api.gpu_shapes import gpu_page_json
+from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.model import Condition
+from windrow_master.fleet.repository import HostRepository
 from windrow_proto.gpu_fields import GPU_FIELDS, Group
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Record
@@ -46,7 +48,7 @@ async def fleet(api):
         services.fleet.hosts.inventory(uow, HOST, inventory)
         far = replace(facts, uuid=FOREIGN)
         for figure in (measured, replace(measured, subject=NEIGHBOUR)):
-            uow.benchmarks.add(HOST, "proof_1", figure)
+            uow[BenchmarkRepository].add(HOST, "proof_1", figure)
         services.fleet.hosts.inventory(uow, OTHERS, Inventory(hostname="far", gpus=(far,), driver_version=DRIVER))
 
     await services.store.write(make, name="test")
@@ -102,7 +104,7 @@ async def test_what_is_read_live_is_in_its_row(api, fleet):
 
 async def test_the_latest_xid_and_the_conditions_of_this_card_and_no_neighbour_are_told(api, fleet):
     def happen(uow):
-        host = uow.hosts.get(HOST)
+        host = uow[HostRepository].get(HOST)
         codes = (f"gpu.lost:{GPU}", f"gpu.hot:{NEIGHBOUR}", "clock.skew", f"claim.memory:{GPU}")
         fleet.hosts.save(uow, replace(host, conditions=tuple(Condition(code, f"says {code}", 5) for code in codes)))
         for xid in ("13", "79"):

@@ -21,9 +21,8 @@ class Door:
     """One application with limits, and clients that come to it from anywhere."""
 
     def __init__(self, api: Api, limits: Limits = TIGHT, exchange: Exchange | None = None) -> None:
-        api.services.limits = limits
         api.services.bus = MemoryBus("one", api.clock, exchange)
-        self._app = build_app(api.services, api.static)
+        self._app = build_app(api.services, api.static, limits=limits)
         self._api = api
 
     async def ask(

@@ -10,7 +10,7 @@ from windrow_master.accesses.failover_test.model import Phase
 from windrow_master.accesses.failover_test.service import TrialService
 from windrow_master.api.event_tail import EventTail
 from windrow_master.link.certificates import Certificates
-from windrow_master.link.downlink import Downlink, HubFigures, HubPorts
+from windrow_master.link.downlink import Downlink, HubFigures
 from windrow_master.link.hub import BAD_PROOFS_MAX, LinkHub
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.errors import LinkClosed
@@ -44,18 +44,18 @@ async def goes_on(work: Coroutine[Any, Any, None], met: Met) -> None:
         running.cancel()
 
 
-def downlink(ports: HubPorts, fleet: Any = None) -> Downlink:
-    return Downlink(fleet, fleet, ManualClock(), ports, HubFigures(), {})
+def downlink(renewals: Any, fleet: Any = None) -> Downlink:
+    return Downlink(fleet, fleet, ManualClock(), renewals, HubFigures(), {})
 
 
 async def test_leases_are_renewed_after_a_turn_that_met_a_bug() -> None:
     met = Met()
-    await goes_on(downlink(HubPorts(renewals=met)).renew(), met)
+    await goes_on(downlink(met).renew(), met)
 
 
 async def test_what_was_sent_is_noted_after_a_turn_that_met_a_bug() -> None:
     met = Met(lambda: down._has_sent.set())
-    down = downlink(HubPorts(), SimpleNamespace(mark_sent=met))
+    down = downlink(None, SimpleNamespace(mark_sent=met))
     down._sent = [CommandId("cmd_1")]
     down._has_sent.set()
     await goes_on(down.note_sent(), met)
@@ -63,7 +63,8 @@ async def test_what_was_sent_is_noted_after_a_turn_that_met_a_bug() -> None:
 
 async def test_the_newest_certificates_that_a_bug_kept_from_being_noted_are_noted_with_the_next_turn() -> None:
     met = Met()
-    certificates = Certificates(HubPorts(generations_used=met), ManualClock())
+    identities: Any = SimpleNamespace(generations_used=met)
+    certificates = Certificates(identities, ManualClock())
     certificates._unnoted = {HOST: 2}
     await goes_on(certificates.note(), met)
     assert met.asked == [({HOST: 2},), ({HOST: 2},)]

@@ -10,6 +10,7 @@ from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Role
 from windrow_master.market.model import FEES, MINT, Transfer, TransferKind, account_of
 from windrow_master.market.offers import PriceBook
+from windrow_master.market.repository import LedgerRepository
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId, TransferId
 from windrow_proto.units import DAY, MICROCENTS_PER_UNIT, Microcents
 
@@ -92,7 +93,7 @@ def pay(api, number, amount, kind=TransferKind.CHARGE, to=None, age_ns=0):
     credit = to or account_of(owner)
     now_ns = api.clock.wall_ns() - age_ns
     transfer = Transfer(TransferId(f"transfer_{number}"), MINT, credit, Microcents(amount), kind, None, now_ns, "")
-    return api.services.store.write(lambda uow: uow.ledger.post(transfer), name="test")
+    return api.services.store.write(lambda uow: uow[LedgerRepository].post(transfer), name="test")
 
 
 async def asked(api):

@@ -7,12 +7,17 @@ from typing import Any
 
 from tests.master_support import ManualClock
 from windrow_master.fleet.model import CommandRow
-from windrow_master.link.downlink import RESEND_NS, Downlink, HubFigures, HubPorts
+from windrow_master.link.downlink import RESEND_NS, Downlink, HubFigures
 from windrow_proto.clock import SystemClock
 from windrow_proto.gather import Gather
 from windrow_proto.ids import CommandId, HostId
-from windrow_proto.model import CommandKind
+from windrow_proto.model import CommandKind, LeaseRenewal
 from windrow_proto.units import MIB
+
+
+async def nothing() -> dict[HostId, tuple[LeaseRenewal, ...]]:
+    return {}
+
 
 HOSTS = [HostId(f"host_{number}") for number in range(20)]
 
@@ -32,7 +37,7 @@ async def asked_together(gather_s: float, *woken: tuple[HostId, bool]) -> list[H
     """Whom the first read is about, when these are woken in different turns of the loop; True: by a command."""
     fleet: Any = Fleet()
     routes: Any = dict.fromkeys(HOSTS)
-    down = Downlink(fleet, fleet, SystemClock(), HubPorts(), HubFigures(), routes)
+    down = Downlink(fleet, fleet, SystemClock(), nothing, HubFigures(), routes)
     down._gather = Gather(gather_s)
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(down.dispatch())
@@ -62,7 +67,7 @@ def test_large_commands_go_one_after_the_other_as_they_are_accepted_and_deletes_
     sent, clock, fleet = list[str](), ManualClock(), Any
     route: Any = SimpleNamespace(is_open=True, commands_sent={}, may_ask=lambda *_: False)
     routes: Any = {HOSTS[0]: route}
-    down = Downlink(fleet, fleet, clock, HubPorts(), HubFigures(), routes)  # type: ignore[arg-type]
+    down = Downlink(fleet, fleet, clock, nothing, HubFigures(), routes)  # type: ignore[arg-type]
     down._send_command = lambda route, row: sent.append(row.command_id)  # type: ignore[method-assign]
     rows = [row(f"large {n}", MIB) for n in range(3)] + [row("small", 10), row("end", 10, CommandKind.DELETE)]
 
@@ -78,7 +83,7 @@ def test_large_commands_go_one_after_the_other_as_they_are_accepted_and_deletes_
 def test_small_commands_go_together() -> None:
     sent, fleet = list[str](), Any
     routes: Any = {HOSTS[0]: SimpleNamespace(is_open=True, commands_sent={}, may_ask=lambda *_: False)}
-    down = Downlink(fleet, fleet, ManualClock(), HubPorts(), HubFigures(), routes)  # type: ignore[arg-type]
+    down = Downlink(fleet, fleet, ManualClock(), nothing, HubFigures(), routes)  # type: ignore[arg-type]
     down._send_command = lambda route, row: sent.append(row.command_id)  # type: ignore[method-assign]
     down._send_commands(HOSTS[0], [row(f"small {n}", 10) for n in range(100)])
     assert len(sent) == 100

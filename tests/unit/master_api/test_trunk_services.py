@@ -8,7 +8,6 @@ import pytest
 from tests.waiting import poll_async
 from windrow_master.link import services
 from windrow_master.link.accesses import Accesses
-from windrow_master.link.downlink import HubPorts
 from windrow_master.link.services import ServiceAsks
 from windrow_master.link.wire import Trunk
 from windrow_master.network.nearest_access import TunnelPlace
@@ -52,7 +51,7 @@ async def answers(open_service: Open, *items: services_pb2.TrunkItem) -> list[se
     """What comes down for these, one for each ask."""
     line = Line()
     trunk = trunk_of("access_a", "", line)
-    asks = ServiceAsks(HubPorts(open_service=open_service))
+    asks = ServiceAsks(open_service)
     async with asyncio.TaskGroup() as tasks:
         writing = tasks.create_task(trunk.write())
         for item in items:
@@ -117,7 +116,7 @@ async def test_questions_of_one_trunk_are_bounded_and_who_leaves_ends_one(monkey
 
     line = Line()
     trunk = trunk_of("access_a", "", line)
-    asks = ServiceAsks(HubPorts(open_service=slow))
+    asks = ServiceAsks(slow)
     async with asyncio.TaskGroup() as tasks:
         writing = tasks.create_task(trunk.write())
         for number in (1, 2, 3):

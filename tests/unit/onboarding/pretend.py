@@ -63,11 +63,11 @@ def agent_wheel(release: str) -> tuple[str, bytes]:
         requires_python=">=3.11",
         licence="Apache-2.0",
         dependencies=(),
-        scripts={"windrow-agent": "windrow_agent.main:main"},
+        scripts={"windrow-agent": "windrow_agent.app.main:main"},
     )
     files = {
         "windrow_agent/__init__.py": b"",
-        "windrow_agent/main.py": AGENT.replace("RELEASE", release).encode(),
+        "windrow_agent/app/main.py": AGENT.replace("RELEASE", release).encode(),
         "windrow_agent/release.py": CHECK.encode(),
     }
     return pack(declared, files)

@@ -13,8 +13,11 @@ from windrow_master.acceptance.model import StepState
 from windrow_master.acceptance.service import LEFT, ProofService
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest
 from windrow_master.fleet import bandwidth, gpus, tiers
+from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.model import ProofOutcome
+from windrow_master.fleet.repository import SlotRepository
 from windrow_master.market.model import MINT, PROOF_ACCOUNT
+from windrow_master.market.repository import LedgerRepository
 from windrow_master.market.service import PRICE_MAX
 from windrow_proto.errors import Conflict, StorageFailed, TooMany, Unavailable
 from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
@@ -40,7 +43,7 @@ async def test_a_host_that_was_listed_is_rented_and_the_rental_is_paid_from_test
     assert 0 < earned == 6 * SECOND * suggested // HOUR, "at the suggested price, whatever its owner asks"
     assert receipt.fields["signed_ns"] == 6 * SECOND
     assert m.balance(PROOF_ACCOUNT) == 100 * 10**8 - earned
-    assert m.read(lambda uow: uow.ledger.balance(MINT)) == -300 * 10**8
+    assert m.read(lambda uow: uow[LedgerRepository].balance(MINT)) == -300 * 10**8
     now = host(m)
     assert now.proof.words == one.words and now.proof_tries is None
     assert schedule.AGAIN_MIN_NS <= now.proof_due_ns - now.proof.at_ns < schedule.AGAIN_MAX_NS
@@ -48,7 +51,7 @@ async def test_a_host_that_was_listed_is_rented_and_the_rental_is_paid_from_test
 
 
 async def test_a_proof_asks_for_a_measurement_by_two_relays_and_says_who_measured(m):
-    m.fleet.ports.relays = lambda: ("access_1", "access_2")
+    m.fleet.relays.ids = ("access_1", "access_2")
     async with proving(m) as proofs:
         spec = await started(m)
         await commanded(m, CommandKind.MEASURE_BANDWIDTH)
@@ -64,7 +67,7 @@ async def test_a_proof_asks_for_a_measurement_by_two_relays_and_says_who_measure
 
 async def test_a_proof_says_how_many_measured_where_the_second_did_not_come_in_time(m, monkeypatch):
     monkeypatch.setattr(service, "MEASURED_NS", 0)
-    m.fleet.ports.relays = lambda: ("access_1", "access_2")
+    m.fleet.relays.ids = ("access_1", "access_2")
     line = bandwidth.after(None, "access_1", "north", 941_000_000, 900_000_000, m.clock.wall_ns())
     m.write(lambda uow: m.fleet.hosts.measured(uow, HOST, line, m.clock.wall_ns() + HOUR))
     async with proving(m) as proofs:
@@ -118,10 +121,10 @@ async def test_a_card_is_graded_by_what_its_test_rental_measured(m, share, grade
     assert f"GPU memory measured inside at {figure} and matrices at 20 Top/s" in one.words
     assert now.proof.words == one.words, "public in the listing"
     assert f"tier h100-pcie/{grade}" in one.words
-    (slot,) = m.read(lambda uow: [s for s in uow.slots.of_host(HOST) if s.gpu_uuid])
+    (slot,) = m.read(lambda uow: [s for s in uow[SlotRepository].of_host(HOST) if s.gpu_uuid])
     assert slot.tier == f"h100-pcie/{grade}"
     (gpu,) = now.inventory.gpus
-    kept = m.read(lambda uow: uow.benchmarks.of_card(HOST, gpu.uuid))
+    kept = m.read(lambda uow: uow[BenchmarkRepository].of_card(HOST, gpu.uuid))
     assert {(row.figure.name, row.proof_id) for row in kept} == {
         (GPU_MEMORY, one.proof_id),
         (GPU_MATRIX, one.proof_id),
@@ -141,7 +144,7 @@ async def test_one_slow_run_moves_no_tier_and_the_second_does_and_both_are_kept(
     (gpu,) = host(m).inventory.gpus
     kept = [
         r.figure.value / SHEET
-        for r in m.read(lambda u: u.benchmarks.of_card(HOST, gpu.uuid))
+        for r in m.read(lambda u: u[BenchmarkRepository].of_card(HOST, gpu.uuid))
         if r.figure.unit == "By/s"
     ]
     assert kept == pytest.approx([0.45, 0.45, 0.9, 0.9])
@@ -154,7 +157,7 @@ async def test_a_host_whose_cards_or_driver_changed_is_proved_again_at_once(m):
     async with proving(m, is_automatic=False) as proofs:
         await proved_again(m, proofs)
     inventory, now_ns = host(m).inventory, m.clock.wall_ns()
-    slots = m.read(lambda uow: uow.slots.of_host(HOST))
+    slots = m.read(lambda uow: uow[SlotRepository].of_host(HOST))
     m.write(lambda uow: m.fleet.hosts.inventory(uow, HOST, inventory))
     assert not schedule.is_due(host(m), slots, now_ns), "nothing changed"
     m.write(lambda uow: m.fleet.hosts.inventory(uow, HOST, replace(inventory, driver_version="999.1")))
@@ -180,7 +183,7 @@ async def test_a_card_that_computes_falsely_fails_the_proof_and_its_figures_are_
     async with proving(m, is_automatic=False) as proofs:
         one = await proved_again(m, proofs)
     assert one.words.startswith("Failed: a GPU of it computes falsely. ")
-    assert m.read(lambda uow: uow.benchmarks.newest(HOST, 3)) == []
+    assert m.read(lambda uow: uow[BenchmarkRepository].newest(HOST, 3)) == []
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ async def test_a_port_that_never_answers_is_a_finding_and_the_host_stays_listed(
     )
     now = host(m)
     assert (now.proof.outcome, now.proof_tries) == (ProofOutcome.FAILED, 1)
-    assert schedule.is_listed(now, m.read(lambda uow: uow.slots.of_host(HOST)), m.clock.wall_ns())
+    assert schedule.is_listed(now, m.read(lambda uow: uow[SlotRepository].of_host(HOST)), m.clock.wall_ns())
     assert "host.proof_failed" in m.events(HOST)
 
 

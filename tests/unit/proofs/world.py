@@ -10,6 +10,8 @@ from tests.unit.clusters.world import HOST
 from tests.waiting import poll_async
 from windrow_master.acceptance import rental, schedule
 from windrow_master.acceptance.service import ProofService
+from windrow_master.acceptance.under_way import UnderWay
+from windrow_master.fleet.repository import HostRepository
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import SECOND
 
@@ -52,9 +54,10 @@ class Greeting:
 
 def service(m, is_automatic=True):
     ways = rental.Ways(m.inside, m.tunnels)
-    made = ProofService(m.store, m.clock, SeededRng(), m.fleet, m.market, m.clusters, lambda: ways)
-    made.is_automatic = is_automatic
-    return made
+    m.tests.proofs = under_way = UnderWay(m.store, m.clock)
+    return ProofService(
+        m.store, m.clock, SeededRng(), m.fleet, m.market, m.clusters, ways, under_way, is_automatic=is_automatic
+    )
 
 
 @asynccontextmanager
@@ -83,7 +86,7 @@ async def listed(m):
 
 
 def host(m):
-    return m.read(lambda uow: uow.hosts.get(HOST))
+    return m.read(lambda uow: uow[HostRepository].get(HOST))
 
 
 async def commanded(m, kind):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from windrow_access import logs as access_logs
-from windrow_agent import logs as agent_logs
+from windrow_agent.app import logs as agent_logs
 from windrow_proto.crashes import STATED_NS, Crashes
 from windrow_proto.units import SECOND
 
@@ -38,7 +38,7 @@ class Time:
         assert self.crashes.count(None, "error", {"event": event}) == {"event": event}
 
 
-@pytest.mark.parametrize("package", ["windrow_access", "windrow_agent"])
+@pytest.mark.parametrize("package", ["windrow_access", "windrow_agent.app"])
 def test_the_log_of_a_daemon_counts_the_bugs_that_pass_through_it(package: str) -> None:
     # In a process of its own: a log is set up for the whole of one.
     code = PROGRAM.format(package=package)

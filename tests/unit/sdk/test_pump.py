@@ -14,8 +14,8 @@ from windrow.errors import TunnelBroken
 from windrow.pump import Pump as RenterPump
 from windrow.seal import SealedHost
 from windrow.tls import HostEnd
-from windrow_agent.pump import Pump as HostPump
-from windrow_agent.pump import TunnelEnd
+from windrow_agent.link.pump import Pump as HostPump
+from windrow_agent.link.pump import TunnelEnd
 from windrow_proto import tunnel_tls
 from windrow_proto.errors import LinkClosed
 from windrow_proto.keys import lone_identity

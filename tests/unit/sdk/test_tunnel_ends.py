@@ -14,8 +14,8 @@ from windrow.errors import TunnelRefused
 from windrow.pump import Pump
 from windrow.seal import SealedHost
 from windrow.tls import HostEnd, HostTls
-from windrow_agent import tunnels
-from windrow_agent.tunnels import Tunnel
+from windrow_agent.link import tunnels
+from windrow_agent.link.tunnels import Tunnel
 from windrow_proto import tunnel_socket
 from windrow_proto.errors import BadProof
 from windrow_proto.ids import WorkloadId

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from tests.master_support import ManualClock, SeededRng
 from windrow_master.api.app import build_app
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.model import CHAIN_START
 from windrow_master.store.unit import UnitOfWork
@@ -29,7 +29,7 @@ LAST = FIRST + ENTRIES
 class World:
     """One Master whose log has some entries, and a client of its first account."""
 
-    opened: Rooms
+    opened: Master
     client: httpx2.AsyncClient
     clock: ManualClock
     data_dir: Path

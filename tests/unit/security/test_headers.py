@@ -42,7 +42,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         async def broken(_account: object) -> dict[str, str]:
             raise RuntimeError("inside")
 
-        opened.services.balance = broken
+        opened.services.market.balance_now = broken  # type: ignore[method-assign,assignment]
         app = build_app(opened.services, tmp_path)
         yield World(httpx2.ASGITransport(app, raise_app_exceptions=False), token)
 

@@ -33,7 +33,7 @@ NASTY = (
     "tail\\",
     "\0",
 )
-DAEMONS = ("windrow_agent.main", "windrow_access.main", "windrow_master.app.logs")
+DAEMONS = ("windrow_agent.app.main", "windrow_access.main", "windrow_master.app.logs")
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
 
 

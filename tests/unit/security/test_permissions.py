@@ -17,10 +17,12 @@ from windrow_master.api.auth import V1, Reach
 from windrow_master.api.permissions import document
 from windrow_master.api.routers import declared
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.clusters.model import ClusterRequest
+from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.model import Account, MemberRole, Principal, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.jobs.model import JobRequest
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
@@ -76,7 +78,7 @@ class World:
     """A Master on which one account owns one of everything, with tokens of that account and of others."""
 
     app: Any
-    opened: Rooms
+    opened: Master
     tokens: dict[str, str]
     ids: dict[str, str]
 
@@ -152,7 +154,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield World(app, opened, tokens, ids)
 
 
-async def _accounts(opened: Rooms, clock: ManualClock) -> dict[str, str]:
+async def _accounts(opened: Master, clock: ManualClock) -> dict[str, str]:
     identity = opened.identity
     identity.first_account()
     made = {}
@@ -160,7 +162,7 @@ async def _accounts(opened: Rooms, clock: ManualClock) -> dict[str, str]:
         account = OWNER if name == "owner" else AccountId(f"account_{name}")
 
         def add(uow: UnitOfWork, account: AccountId = account, roles: frozenset[Role] = roles) -> None:
-            uow.accounts.add(Account(account, str(account), roles, uow.now_wall_ns))
+            uow[AccountRepository].add(Account(account, str(account), roles, uow.now_wall_ns))
             opened.market.open_account(uow, account)
 
         await opened.store.write(add, name="test")
@@ -169,7 +171,7 @@ async def _accounts(opened: Rooms, clock: ManualClock) -> dict[str, str]:
     return made
 
 
-async def _objects(opened: Rooms, token: str) -> dict[str, str]:
+async def _objects(opened: Master, token: str) -> dict[str, str]:
     identity = opened.identity
     owner = await identity.authenticate(token)
 
@@ -185,7 +187,7 @@ async def _objects(opened: Rooms, token: str) -> dict[str, str]:
     operation, view = await opened.clusters.create(owner, ClusterRequest(argv=("true",)), None)
     assert opened.services.jobs is not None
     (job,) = await opened.services.jobs.submit(owner, JobRequest(("true",), await_files=True))
-    (command, *_) = await opened.store.read(lambda uow: uow.commands.list(HOST))
+    (command, *_) = await opened.store.read(lambda uow: uow[CommandRepository].list(HOST))
     session, _, _ = await identity.asking.sign_in(token, "browser")
     spare, _ = await identity.make_token(owner, "spare", frozenset({Role.RENTER}), DAY)
     join_token, _ = await identity.make_join_token(owner, MemberRole.HOST)

@@ -8,7 +8,7 @@ from unittest import mock
 import docker.errors
 import pytest
 
-from windrow_agent.config import parse
+from windrow_agent.app.config import parse
 from windrow_agent.runtimes import docker_facts, registries
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_proto.errors import ImageUnavailable

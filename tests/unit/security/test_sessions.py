@@ -15,7 +15,7 @@ from sqlalchemy import text
 from tests.master_support import ManualClock, SeededRng
 from windrow_master.api.app import build_app
 from windrow_master.app import wiring
-from windrow_master.app.wiring import Rooms
+from windrow_master.app.wiring import Master
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -25,7 +25,7 @@ from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 class World:
     """A Master, a program that has a token, and a way to open browsers."""
 
-    opened: Rooms
+    opened: Master
     transport: httpx2.ASGITransport
     program: httpx2.AsyncClient
     clock: ManualClock

@@ -16,6 +16,7 @@ import structlog
 from windrow_master.accesses.failover_test.judge import is_whole, judge
 from windrow_master.accesses.failover_test.model import Phase, Return, Supervisor, Trial, Verdict, Watched
 from windrow_master.accesses.model import no_room
+from windrow_master.fleet.evidence_repository import MarkRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -43,9 +44,17 @@ log = structlog.get_logger(__name__)
 class TrialService:
     """Kills Accesses of a development market and counts. Used on the loop only."""
 
-    def __init__(self, store: Store, clock: Clock, fleet: FleetService, telemetry: TelemetryService) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        fleet: FleetService,
+        telemetry: TelemetryService,
+        supervisor: Supervisor | None,
+    ) -> None:
+        """supervisor: keeps the processes of a development market; None elsewhere, where nothing is killed."""
         self._store, self._clock, self._fleet, self._telemetry = store, clock, fleet, telemetry
-        self.supervisor: Supervisor | None = None
+        self._supervisor = supervisor
         self._names: Mapping[str, str] = {}
         self._names_due_ns = 0
         self._trials: dict[str, Trial] = {}
@@ -54,13 +63,13 @@ class TrialService:
 
     async def names(self) -> Mapping[str, str]:
         """What `windrow up` calls the Accesses that it keeps, by their ids; empty outside of development."""
-        if self.supervisor is None:
+        if self._supervisor is None:
             return {}
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._names_due_ns:
             self._names_due_ns = now_ns + NAMES_KEPT_NS
             try:
-                self._names = await self.supervisor.accesses()
+                self._names = await self._supervisor.accesses()
             except WindrowError as error:
                 log.warning("supervisor_silent", error=error.detail)
         return self._names
@@ -84,8 +93,8 @@ class TrialService:
             trial.watched = await self._look_around(access_id)
             await self._store.write(lambda uow: _begin(uow, trial), name="access.stop")
             trial.killed_ns, trial.killed_wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
-            assert self.supervisor is not None, "checked above"
-            pid = await self.supervisor.kill(access_id)
+            assert self._supervisor is not None, "checked above"
+            pid = await self._supervisor.kill(access_id)
         except BaseException:
             self._running = None
             raise
@@ -95,7 +104,7 @@ class TrialService:
         return trial
 
     async def _check(self, access_id: AccessId, confirm: str, able: Collection[str]) -> str:
-        if self.supervisor is None:
+        if self._supervisor is None:
             raise Conflict(
                 "Accesses are stopped as a test only where `windrow up` started the market, for development. Elsewhere "
                 "take one out of service with `windrow access drain`.",
@@ -123,7 +132,7 @@ class TrialService:
 
     async def _evidence(self, boots: Mapping[HostId, BootId]) -> dict[HostId, Intervals]:
         def read(uow: UnitOfWork) -> dict[HostId, Intervals]:
-            return {h: Intervals.of(uow.marks.of_host(h).get(boot, ())) for h, boot in boots.items()}
+            return {h: Intervals.of(uow[MarkRepository].of_host(h).get(boot, ())) for h, boot in boots.items()}
 
         return await self._store.read(read)
 

@@ -2,11 +2,9 @@
 
 from alembic import context
 
-from windrow_master.store.schema import load_tables
-
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=load_tables(),
+    target_metadata=context.config.attributes["schema"],
     compare_type=True,
     render_as_batch=True,
     transactional_ddl=True,

@@ -1,0 +1,1 @@
+"""This machine without its GPUs: facts, metrics, benchmarks, and a simulated twin."""

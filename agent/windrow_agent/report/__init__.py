@@ -1,0 +1,1 @@
+"""Samples, events, conditions and inventory that a host sends without being asked."""

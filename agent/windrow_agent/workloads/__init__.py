@@ -1,0 +1,1 @@
+"""Workloads of this host: the Master's commands, their states, and the channels into them."""

@@ -1,0 +1,103 @@
+// The health page: the state of the Master and of each Access.
+import { useQuery } from "@tanstack/react-query";
+import { health as healthQuery } from "../api/queries.ts";
+import type { Health } from "../api/types.ts";
+import { bytes, count, duration, measured, percent, plain, words } from "../parts/format.ts";
+import { Empty, Facts, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
+import { State, When } from "../parts/state.tsx";
+import type { Tone } from "../parts/states.ts";
+import { events, figure, identity, moment } from "../tables/columns.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import type { Column } from "../tables/table.ts";
+
+/** History lags the log by seconds when all is well; beyond this somebody should look. */
+const LAG_WARN_S = 60;
+
+const COLUMNS: readonly Column<Health["accesses"][number]>[] = [
+  identity((row) => row.access_id, { name: "Access" }),
+  { id: "region", name: "Region", value: (row) => row.region },
+  figure("workers", "Workers", (row) => row.workers, count),
+  figure("agents", "Agents", (row) => row.agents, count),
+  figure("load", "Load", (row) => row.load_permille / 1000, percent),
+  figure("queued_bytes", "Queued", (row) => row.queued_bytes, bytes),
+  moment("connected_since", "Connected", (row) => row.connected_since),
+  events(
+    (row) => `Access ${plain(row.access_id)}`,
+    (row) => row.access_id,
+  ),
+];
+
+export function HealthPage() {
+  const query = useQuery(healthQuery);
+  return (
+    <div className="wr-page">
+      <PageHead title="Health" />
+      <Loaded query={query}>
+        {({ master, accesses }) => (
+          <div className="wr-stack">
+            <Panel title="Master">
+              <Facts
+                rows={[
+                  ["State", <State key="s" {...stateOf(master)} />],
+                  ["Term", count(master.epoch)],
+                  ["Up for", duration(master.uptime_s)],
+                  ...storeRows(master.store),
+                  ["Open live streams", count(master.streams)],
+                  ["Log backlog", count(master.log_lag)],
+                  ["Metrics delay", measured(master.duckdb_lag_s, "s")],
+                ]}
+              />
+            </Panel>
+            {master.problems.length ? (
+              <Panel title="Problems">
+                <Reasons reasons={master.problems} />
+              </Panel>
+            ) : null}
+            {master.conditions.map((condition) => (
+              <div key={condition.code} className="wr-note">
+                <strong>{words(condition.code)}</strong>
+                <span className="wr-break">
+                  {plain(condition.detail)}
+                  {condition.since && (
+                    <span className="wr-quiet">
+                      {" "}
+                      · since <When at={condition.since} />
+                    </span>
+                  )}
+                </span>
+              </div>
+            ))}
+            <Panel title={`Accesses (${accesses.length})`} bare>
+              <DataTable
+                of={["Access", "Accesses"]}
+                columns={COLUMNS}
+                id={(row) => row.access_id}
+                rows={accesses}
+                bare
+                empty={
+                  <Empty title="No Access is connected" command="windrow doctor">
+                    Hosts reach the Master only through an Access: without one, nothing is heard from any host.
+                  </Empty>
+                }
+              />
+            </Panel>
+          </div>
+        )}
+      </Loaded>
+    </div>
+  );
+}
+
+function stateOf(master: Health["master"]): { state: string; tone: Tone } {
+  if (master.store.problem) return { state: "Failing", tone: "bad" };
+  if (master.problems.length || master.conditions.length) return { state: "Needs a look", tone: "warn" };
+  return master.duckdb_lag_s > LAG_WARN_S ? { state: "History lags", tone: "warn" } : { state: "Healthy", tone: "ok" };
+}
+
+function storeRows(store: Health["master"]["store"]): (readonly [string, string])[] {
+  return [
+    ["Writes", `${count(store.writes)} in ${count(store.commits)} commits`],
+    ["Waiting writes", count(store.pending)],
+    ["Failed commits", count(store.failures)],
+  ];
+}

@@ -1,0 +1,280 @@
+// The frame around every page: menu, account, the bar that says that the Master does not answer.
+import {
+  ActionIcon,
+  AppShell,
+  Burger,
+  Button,
+  Group,
+  type MantineColorScheme,
+  Menu,
+  Text,
+  Tooltip,
+  useMantineColorScheme,
+} from "@mantine/core";
+import { useDisclosure, useHotkeys } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
+import { type ComponentType, useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { connection } from "../api/connection.ts";
+import { me as meQuery, queryClient } from "../api/queries.ts";
+import type { Me } from "../api/types.ts";
+import { SignInPage } from "../identity/SignInPage.tsx";
+import { signOut, useBrought } from "../identity/session.ts";
+import { amount, duration, plain } from "../parts/format.ts";
+import { AutoIcon, KeyboardIcon, MoonIcon, SearchIcon, SunIcon, UserIcon } from "../parts/icons.tsx";
+import { Empty, PageHead, ProblemNote, Waiting } from "../parts/page.tsx";
+import { TestMoney, useNow } from "../parts/state.tsx";
+import { Help } from "./Help.tsx";
+import { isShortcut } from "./keys.ts";
+import { Palette } from "./Palette.tsx";
+import { GROUPS, menuFor, titleOf } from "./pages.ts";
+
+export function Frame() {
+  const [brought, used] = useBrought();
+  const query = useQuery(meQuery);
+  if (brought !== null && query.data !== undefined) return <SignInPage brought={brought} me={query.data} done={used} />;
+  if (query.data === undefined) {
+    return (
+      <main style={{ maxWidth: 560, margin: "18vh auto 0" }}>
+        {query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
+      </main>
+    );
+  }
+  return query.data === null ? <SignInPage brought={null} me={null} done={used} /> : <Signed me={query.data} />;
+}
+
+function Signed({ me }: { me: Me }) {
+  const [opened, { toggle, close }] = useDisclosure();
+  const [shown, show] = useState<"palette" | "help" | null>(null);
+  const hide = useCallback(() => show(null), []);
+  const help = useCallback(() => show("help"), []);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
+  useEffect(close, [path, close]);
+  useJumps(me, help);
+  useArrival(path);
+  // Also while typing in a field: that is where one notices that one wanted to be elsewhere.
+  useHotkeys([["mod+K", () => show((now) => (now === "palette" ? null : "palette"))]], []);
+  return (
+    <AppShell
+      header={{ height: 48 }}
+      navbar={{ width: 208, breakpoint: "sm", collapsed: { mobile: !opened } }}
+      padding={0}
+    >
+      <a className="wr-skip" href="#main">
+        Skip to the page
+      </a>
+      <AppShell.Header style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
+        <Group h="100%" px={{ base: "xs", sm: "md" }} justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger
+              opened={opened}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label="Menu"
+              aria-expanded={opened}
+            />
+            <Link to="/" className="wr-brand">
+              <img src="/windrow.svg" width={24} height={24} alt="" />
+              Windrow
+            </Link>
+          </Group>
+          <Group gap="md" wrap="nowrap">
+            <Button
+              variant="default"
+              color="gray"
+              leftSection={<SearchIcon size={14} />}
+              rightSection={<kbd aria-hidden="true">Ctrl K</kbd>}
+              onClick={() => show("palette")}
+              aria-keyshortcuts="Control+K Meta+K"
+              visibleFrom="sm"
+            >
+              Go to
+            </Button>
+            <Balance me={me} />
+            <Group gap={4} wrap="nowrap">
+              <Tooltip label="Keys (?)">
+                <ActionIcon onClick={help} aria-label="Keys" aria-keyshortcuts="?">
+                  <KeyboardIcon />
+                </ActionIcon>
+              </Tooltip>
+              <Scheme />
+            </Group>
+            <Account me={me} />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p={8} style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
+        <nav className="wr-nav" aria-label="Screens">
+          {GROUPS.map((group) => (
+            <div key={group}>
+              <div className="wr-nav-title">{group}</div>
+              {menuFor(me.roles)
+                .filter((page) => page.menu.group === group)
+                .map(({ path, name, menu, exact }) => (
+                  <Link key={path} to={path} activeOptions={{ exact, includeSearch: false }}>
+                    <menu.icon />
+                    {name}
+                  </Link>
+                ))}
+            </div>
+          ))}
+        </nav>
+        <Text size="xs" className="wr-quiet" mt="auto" px={10} pb={4}>
+          Windrow {plain(me.master.version)} · term {me.master.epoch}
+        </Text>
+      </AppShell.Navbar>
+      <AppShell.Main id="main" tabIndex={-1}>
+        <Offline />
+        <Outlet />
+      </AppShell.Main>
+      {shown === "palette" && <Palette roles={me.roles} close={hide} help={help} />}
+      {shown === "help" && <Help roles={me.roles} close={hide} />}
+    </AppShell>
+  );
+}
+
+/** `g` and then a letter within a second and a half goes to a screen; `?` shows the keys. */
+function useJumps(me: Me, help: () => void) {
+  const navigate = useNavigate();
+  useEffect(() => {
+    let armed = 0;
+    const typed = (event: KeyboardEvent) => {
+      if (!isShortcut(event)) return;
+      if (event.key === "?") {
+        event.preventDefault();
+        help();
+      } else if (event.key === "g") {
+        armed = event.timeStamp;
+      } else if (armed && event.timeStamp - armed < 1500) {
+        armed = 0;
+        const page = menuFor(me.roles).find((one) => one.menu.key === event.key);
+        if (page) void navigate({ to: page.path });
+      }
+    };
+    window.addEventListener("keydown", typed);
+    return () => window.removeEventListener("keydown", typed);
+  }, [navigate, me.roles, help]);
+}
+
+/**
+ * A new page names the tab, and who reads by ear or keyboard starts at its beginning instead of at the link that
+ * was left.
+ */
+function useArrival(path: string) {
+  const before = useRef(path);
+  useEffect(() => {
+    document.title = titleOf(path);
+    if (before.current === path) return;
+    before.current = path;
+    document.getElementById("main")?.focus({ preventScroll: true });
+  }, [path]);
+}
+
+function Balance({ me }: { me: Me }) {
+  return (
+    <Group gap={8} wrap="nowrap" visibleFrom="xs">
+      <Text size="sm">
+        <span className="wr-quiet">Balance</span>{" "}
+        <strong data-testid="balance">{amount(me.balance.amount, 2, 4)}</strong> {plain(me.balance.currency)}
+      </Text>
+      {me.master.currency_is_test && <TestMoney />}
+    </Group>
+  );
+}
+
+const SCHEMES: readonly (readonly [MantineColorScheme, string, ComponentType<{ size?: number }>])[] = [
+  ["auto", "As the system", AutoIcon],
+  ["light", "Light", SunIcon],
+  ["dark", "Dark", MoonIcon],
+];
+
+function Scheme() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const at = Math.max(
+    0,
+    SCHEMES.findIndex(([name]) => name === colorScheme),
+  );
+  const [, label, Icon] = SCHEMES[at] ?? SCHEMES[0]!;
+  const [next, nextLabel] = SCHEMES[(at + 1) % SCHEMES.length]!;
+  useHotkeys([["mod+J", () => setColorScheme(next)]]);
+  return (
+    <Tooltip label={`Colours: ${label.toLowerCase()}`}>
+      <ActionIcon onClick={() => setColorScheme(next)} aria-label={`Colours: ${label}. Switch to: ${nextLabel}`}>
+        <Icon />
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+function Account({ me }: { me: Me }) {
+  return (
+    <Menu position="bottom-end" width={240}>
+      <Menu.Target>
+        <Button variant="subtle" color="gray" leftSection={<UserIcon />}>
+          {plain(me.account.name)}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>{me.roles.join(", ") || "no roles"}</Menu.Label>
+        <Menu.Label>Token: {plain(me.token.name)}</Menu.Label>
+        <Menu.Item component={Link} to="/settings">
+          Settings
+        </Menu.Item>
+        <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function Offline() {
+  const since = useSyncExternalStore(connection.subscribe, connection.since);
+  const now = useNow();
+  if (since === null) return null;
+  return (
+    <div className="wr-offline" role="status">
+      <span>
+        The Master does not answer ({duration(Math.max(0, (now - since) / 1000))}). What you see is the last that was
+        known; this page goes on by itself.
+      </span>
+      <button type="button" onClick={() => connection.probeNow()}>
+        Try now
+      </button>
+    </div>
+  );
+}
+
+export function Lost() {
+  return (
+    <div className="wr-page">
+      <Empty
+        title="There is no such page"
+        action={
+          <Link className="wr-link" to="/">
+            To the overview
+          </Link>
+        }
+      >
+        This page does not exist, or what it showed was deleted.
+      </Empty>
+    </div>
+  );
+}
+
+/** In place of a page that threw while it was drawn; the rest of the console goes on. */
+export function PageFailed({ error, reset }: { error: unknown; reset?: () => void }) {
+  const again = () => {
+    queryClient.removeQueries({ type: "inactive" }); // the page's own: what it could not draw is asked for anew
+    reset?.();
+  };
+  return (
+    <div className="wr-page">
+      <PageHead title="This page failed" />
+      <Text size="sm" mb="sm">
+        The console could not show this page. Nothing was changed by it. Try again, or go to another page.
+      </Text>
+      <ProblemNote error={error} retry={again} />
+    </div>
+  );
+}

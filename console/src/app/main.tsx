@@ -1,0 +1,16 @@
+// Starts the console.
+import "@mantine/core/styles.css";
+import "@mantine/notifications/styles.css";
+import "./app.css";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { App } from "./App.tsx";
+
+const root = document.getElementById("root");
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <App />
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,83 @@
+// The list of the account's clusters.
+
+import { Button } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { clusters as clustersQuery } from "../api/queries.ts";
+import type { Cluster } from "../api/types.ts";
+import { amount, listed, perHour, plain, words } from "../parts/format.ts";
+import { PlusIcon } from "../parts/icons.tsx";
+import { Empty, PageHead, Panel } from "../parts/page.tsx";
+import { TestMoney } from "../parts/state.tsx";
+import { figure, identity, moment, Named, simulated, state } from "../tables/columns.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import { usePaged } from "../tables/older.ts";
+import type { Column } from "../tables/table.ts";
+
+const hostsOf = (row: Cluster) => row.workloads.filter((work) => work.is_member).map((work) => work.host_name);
+
+const COLUMNS: readonly Column<Cluster>[] = [
+  {
+    id: "name",
+    name: "Name",
+    value: (row) => row.name,
+    cell: (row) => (
+      <Named isSimulated={row.request.simulated}>
+        <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: row.id }}>
+          {plain(row.name)}
+        </Link>
+      </Named>
+    ),
+  },
+  state(
+    "Phase",
+    (row) => row.phase,
+    (row) => row.reason,
+    { id: "phase" },
+  ),
+  { id: "kind", name: "Kind", value: (row) => row.kind, facet: true, cell: (row) => words(row.kind) },
+  {
+    id: "hosts",
+    name: "Runs on",
+    value: (row) => hostsOf(row).join(" "),
+    cell: (row) => <span className="wr-break">{listed(hostsOf(row))}</span>,
+  },
+  { id: "tier", name: "Tier", value: (row) => row.tier, facet: true, facetName: plain },
+  figure("price_per_hour", "Price", (row) => row.price_per_hour, perHour),
+  figure(
+    "cost_so_far",
+    "Cost so far",
+    (row) => row.cost_so_far,
+    (cost) => amount(cost, 2, 6),
+  ),
+  moment("created_at", "Created", (row) => row.created_at),
+  moment("ended_at", "Ended", (row) => row.ended_at),
+  simulated((row) => row.request.simulated),
+  identity((row) => row.id, { optional: true }),
+];
+
+export function ClustersPage() {
+  const list = usePaged(clustersQuery, (row) => row.id);
+  const make = (
+    <Button component={Link} to="/clusters/new" leftSection={<PlusIcon />}>
+      New cluster
+    </Button>
+  );
+  return (
+    <div className="wr-page">
+      <PageHead title="Clusters" beside={<TestMoney />} actions={make} />
+      <Panel bare label="Clusters">
+        <DataTable
+          of={["cluster", "clusters"]}
+          columns={COLUMNS}
+          {...list}
+          address
+          empty={
+            <Empty title="Nothing rented yet" command="windrow run -- python -c 'print(6 * 7)'" action={make}>
+              A cluster is one or more slots with your command running on them. Create one here, or from a terminal:
+            </Empty>
+          }
+        />
+      </Panel>
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+// The quote for a request: host and price, or the reasons why no host fits.
+import { Group, Stack, Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import type { ClusterPlan } from "../api/types.ts";
+import { amount, count, perHour, plain } from "../parts/format.ts";
+import { Facts, Grouped } from "../parts/page.tsx";
+import { readReason } from "../parts/problems.ts";
+import { State } from "../parts/state.tsx";
+
+export function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: number | null; currency: string }) {
+  return (
+    <Stack gap="sm" aria-live="polite" data-testid="plan">
+      {plan.fits ? (
+        <>
+          <Group justify="space-between" align="baseline">
+            <State state="Fits" tone="ok" />
+            <Text fw={650} size="xl">
+              {perHour(plan.price_per_hour)}{" "}
+              <Text span size="xs" className="wr-quiet">
+                {currency}
+              </Text>
+            </Text>
+          </Group>
+          <Facts
+            rows={[
+              ...plan.placement.map(
+                (place) =>
+                  [
+                    plain(place.tier),
+                    <Link
+                      key={place.host_id}
+                      className="wr-link"
+                      to="/hosts/$hostId"
+                      params={{ hostId: place.host_id }}
+                    >
+                      {plain(place.host_name)}
+                    </Link>,
+                  ] as const,
+              ),
+              ...plan.placement
+                .filter((place) => place.note)
+                .map((place) => ["Note", `${plain(place.host_name)}: ${plain(place.note)}`] as const),
+              ...(seconds === null || plan.price_per_hour === null
+                ? []
+                : [
+                    [
+                      "In all",
+                      `at most ${amount(((Number(plan.price_per_hour) * seconds) / 3600).toFixed(6))} ${currency}`,
+                    ] as const,
+                  ]),
+              [
+                "Held first",
+                `${amount(plan.hold)} ${currency}: 15 minutes, renewed while it runs; what is not used comes back`,
+              ],
+              ["Balance", `${amount(plan.balance)} ${currency}`],
+            ]}
+          />
+        </>
+      ) : (
+        <State state="No host fits" tone="bad" />
+      )}
+      {plan.refusals.length > 0 && (
+        <details open={!plan.fits}>
+          <summary className="wr-quiet" style={{ fontSize: 13, cursor: "pointer" }}>
+            {plan.fits
+              ? `Why not ${plan.refusals.length === 1 ? "the other" : `${count(plan.refusals.length)} others`}`
+              : `Why: ${plan.refusals.length === 1 ? "1 host" : `${count(plan.refusals.length)} hosts`}`}
+          </summary>
+          <Grouped reasons={plan.refusals.map(readReason)} />
+        </details>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,496 @@
+// The form of a new cluster; beside it, live, the host that would run it and the price, or the reasons against.
+import {
+  Button,
+  Checkbox,
+  Collapse,
+  Group,
+  NativeSelect,
+  NumberInput,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { freshKey, post, put, remove } from "../api/client.ts";
+import {
+  host as hostQuery,
+  me as meQuery,
+  offers as offersQuery,
+  plan as planQuery,
+  templates as templatesQuery,
+} from "../api/queries.ts";
+import type { ClusterAccepted, ClusterRequest, Template } from "../api/types.ts";
+import { perHour, plain, words } from "../parts/format.ts";
+import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { TestMoney } from "../parts/state.tsx";
+import { Mounts } from "../volumes/Mounts.tsx";
+import { Fit } from "./Fit.tsx";
+import { RegistryLogin } from "./RegistryLogin.tsx";
+import {
+  asCommand,
+  BLANK,
+  type Draft,
+  type Kind,
+  mayIdle,
+  NO_LOGIN,
+  overHosts,
+  shownWith,
+  toDraft,
+  toRequest,
+  withLogin,
+} from "./request.ts";
+import { WaysOut } from "./WaysOut.tsx";
+import { clusterWays } from "./ways.ts";
+
+const TYPING_MS = 350;
+const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
+const KINDS: Record<Kind, string> = {
+  box: "One command, or a machine that stays up for you to work in.",
+  service: "Serves ports over HTTPS to whoever knows the address.",
+  gang: "The same command on every host at once, as torchrun wants it.",
+  ray: "A Ray cluster: the command runs beside its head; without one it stays up.",
+  dask: "A Dask cluster: the command runs beside its scheduler; without one it stays up.",
+};
+
+export function NewClusterPage() {
+  const search = useSearch({ from: "/clusters/new" });
+  const [draft, setDraft] = useState<Draft>(() => ({
+    ...BLANK,
+    host: search.host ?? "",
+    tier: search.tier ?? "",
+    hardware: search.hardware === "gpu" ? "gpu" : "cpu",
+    simulated: search.simulated === "true",
+  }));
+  const [tried, setTried] = useState(false);
+  const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
+  const { request, login, faults } = useMemo(() => toRequest(draft), [draft]);
+  const sound = Object.keys(faults).length === 0;
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  // The same request asked again, after an answer that got lost, must not rent twice; a changed one is another.
+  const key = useMemo(() => ({ request, text: freshKey() }), [request]);
+  const create = useMutation({
+    mutationFn: () => post<ClusterAccepted>("/clusters", withLogin(request, login), key.text),
+    gcTime: 0, // what was sent has the login
+    onSuccess: ({ cluster }) => {
+      change(NO_LOGIN);
+      client.setQueryData(["cluster", cluster.id], cluster);
+      void client.invalidateQueries({ queryKey: ["clusters"] });
+      void navigate({ to: "/clusters/$clusterId", params: { clusterId: cluster.id } });
+    },
+  });
+  const submit = () => {
+    setTried(true);
+    if (sound) create.mutate();
+  };
+  return (
+    <div className="wr-page">
+      <PageHead
+        above={
+          <Link className="wr-link" to="/clusters">
+            Clusters
+          </Link>
+        }
+        title="New cluster"
+      />
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+        noValidate
+      >
+        <div className="wr-columns">
+          <div className="wr-stack">
+            <Templates
+              begin={(template) => {
+                setDraft(toDraft(template.request));
+                setTried(false);
+              }}
+            />
+            <Form draft={draft} change={change} faults={tried ? faults : {}} />
+          </div>
+          <aside className="wr-stack">
+            <Preview draft={draft} sound={sound} change={change} />
+            {create.error && (
+              <Panel label="Error">
+                <ProblemNote error={create.error} />
+              </Panel>
+            )}
+            <Button type="submit" size="md" loading={create.isPending}>
+              Create cluster
+            </Button>
+            {tried && !sound && (
+              <Text size="sm" role="alert" className="wr-tone-bad">
+                Please fill in: {Object.values(faults).join("; ")}.
+              </Text>
+            )}
+            <Same
+              method="POST"
+              path="/clusters"
+              body={shownWith(request, login)}
+              command={request.simulated ? undefined : asCommand(request, login !== null)}
+              none="The command line rents real hosts only."
+            />
+            <Keep request={request} sound={sound} />
+          </aside>
+        </div>
+      </form>
+    </div>
+  );
+}
+
+/** The account's templates; nothing where there are none. */
+function Templates({ begin }: { begin: (template: Template) => void }) {
+  const query = useQuery(templatesQuery);
+  const client = useQueryClient();
+  const [chosen, setChosen] = useState("");
+  const forget = useMutation({
+    mutationFn: (name: string) => remove(`/templates/${encodeURIComponent(name)}`),
+    onSuccess: () => {
+      setChosen("");
+      void client.invalidateQueries({ queryKey: ["templates"] });
+    },
+  });
+  const found = query.data ?? [];
+  if (!found.length) return null;
+  const choose = (name: string) => {
+    setChosen(name);
+    const template = found.find((one) => one.name === name);
+    if (template) begin(template);
+  };
+  return (
+    <Panel
+      title="Begin with"
+      actions={
+        chosen && (
+          <Button variant="subtle" color="gray" loading={forget.isPending} onClick={() => forget.mutate(chosen)}>
+            Forget it
+          </Button>
+        )
+      }
+    >
+      <NativeSelect
+        label="Template"
+        value={chosen}
+        onChange={(event) => choose(event.currentTarget.value)}
+        data={[
+          { value: "", label: "none" },
+          ...found.map((one) => ({ value: one.name, label: `${one.name} · ${words(one.request.kind)}` })),
+        ]}
+      />
+      {forget.error && <ProblemNote error={forget.error} />}
+    </Panel>
+  );
+}
+
+/** Keeps what the form says now under a name. */
+function Keep({ request, sound }: { request: ClusterRequest; sound: boolean }) {
+  const client = useQueryClient();
+  const [name, setName] = useState("");
+  const keep = useMutation({
+    mutationFn: () => put<Template>(`/templates/${encodeURIComponent(name)}`, request),
+    onSuccess: () => void client.invalidateQueries({ queryKey: ["templates"] }),
+  });
+  const fits = TEMPLATE.test(name);
+  return (
+    <Panel title="Keep as a template">
+      <Group align="end" wrap="nowrap" gap="xs">
+        <TextInput
+          label="Keep it as"
+          placeholder="big-ray"
+          style={{ flex: 1 }}
+          value={name}
+          error={name && !fits ? "Lower-case letters, digits, . _ -" : undefined}
+          onChange={(event) => {
+            setName(event.currentTarget.value);
+            keep.reset();
+          }}
+        />
+        <Button variant="default" disabled={!fits || !sound} loading={keep.isPending} onClick={() => keep.mutate()}>
+          Keep
+        </Button>
+      </Group>
+      {keep.isSuccess && (
+        <Text size="sm" role="status" mt={6}>
+          Kept. By command: windrow cluster create --template {name}
+        </Text>
+      )}
+      {keep.error && <ProblemNote error={keep.error} />}
+    </Panel>
+  );
+}
+
+interface FormProps {
+  draft: Draft;
+  change: (part: Partial<Draft>) => void;
+  faults: Partial<Record<keyof Draft, string>>;
+}
+
+function Form({ draft, change, faults }: FormProps) {
+  const offers = useQuery(offersQuery);
+  const [more, { toggle }] = useDisclosure(false);
+  const tiers = (offers.data ?? [])
+    .filter((offer) => offer.simulated === draft.simulated)
+    .map((offer) => ({ value: offer.tier, label: `${plain(offer.tier)} · ${perHour(offer.price_per_hour)}` }));
+  const field = (name: keyof Draft) => ({
+    value: String(draft[name]),
+    error: faults[name],
+    onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value }),
+  });
+  return (
+    <div className="wr-stack">
+      <Panel title="What runs">
+        <Stack gap="sm">
+          <SegmentedControl
+            aria-label="Kind"
+            value={draft.kind}
+            onChange={(kind) => change({ kind: kind as Kind })}
+            data={Object.keys(KINDS).map((kind) => ({ value: kind, label: words(kind) }))}
+          />
+          <Text size="xs" className="wr-quiet">
+            {KINDS[draft.kind]}
+          </Text>
+          <Textarea
+            label="Command"
+            description={
+              "Runs without a shell; for pipes or variables write sh -c '…'. Empty: it stays up until deleted."
+            }
+            placeholder="python -c 'print(6 * 7)'"
+            autosize
+            minRows={2}
+            maxRows={8}
+            {...field("command")}
+            styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+            data-autofocus
+          />
+          <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+            <TextInput label="Name" placeholder="(generated)" {...field("name")} />
+            {overHosts(draft.kind) && (
+              <NumberInput
+                label="Hosts"
+                description="Each gives all that is asked for."
+                min={1}
+                max={64}
+                value={draft.hosts}
+                onChange={(value) => change({ hosts: Number(value) || 1 })}
+              />
+            )}
+            {draft.kind === "service" && <TextInput label="Ports" placeholder="8080" {...field("ports")} />}
+          </SimpleGrid>
+          {draft.kind === "box" && (
+            <>
+              <Textarea
+                label="SSH keys"
+                description={
+                  "Public keys that may log in, a line each, as in id_ed25519.pub. The image brings OpenSSH's server."
+                }
+                placeholder="ssh-ed25519 AAAA… you@home"
+                autosize
+                minRows={1}
+                maxRows={4}
+                {...field("sshKeys")}
+                styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+              />
+              {!draft.command.trim() && (
+                <Checkbox
+                  label="Start Jupyter"
+                  description="Starts JupyterLab if the image contains it. Only you can open it."
+                  checked={draft.notebook}
+                  onChange={(event) => change({ notebook: event.currentTarget.checked })}
+                />
+              )}
+            </>
+          )}
+        </Stack>
+      </Panel>
+      <Panel title="On what">
+        <Stack gap="sm">
+          <SegmentedControl
+            aria-label="Hardware"
+            value={draft.hardware}
+            onChange={(hardware) => change({ hardware: hardware as Draft["hardware"] })}
+            data={[
+              { value: "cpu", label: "Processors" },
+              { value: "gpu", label: "GPUs" },
+            ]}
+          />
+          <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
+            {draft.hardware === "gpu" && (
+              <NumberInput
+                label="GPUs"
+                min={1}
+                max={64}
+                value={draft.gpus}
+                onChange={(value) => change({ gpus: Number(value) || 1 })}
+              />
+            )}
+            {draft.hardware === "gpu" && <TextInput label="Model" placeholder="any" {...field("gpuModel")} />}
+            {draft.hardware === "gpu" && (
+              <TextInput
+                label="GPU memory from (GiB)"
+                placeholder="any"
+                inputMode="decimal"
+                {...field("gpuMemoryGib")}
+              />
+            )}
+            <NumberInput
+              label="Processors"
+              min={1}
+              max={1024}
+              value={draft.cpus}
+              onChange={(value) => change({ cpus: Number(value) || 1 })}
+            />
+            <TextInput label="Memory from (GiB)" placeholder="any" inputMode="decimal" {...field("memoryGib")} />
+            <NativeSelect
+              label="Tier"
+              data={[
+                { value: "", label: "any" },
+                ...tiers,
+                ...(draft.tier && !tiers.some((tier) => tier.value === draft.tier)
+                  ? [{ value: draft.tier, label: draft.tier }]
+                  : []),
+              ]}
+              {...field("tier")}
+            />
+            <TextInput label="Price per hour, at most" placeholder="any" inputMode="decimal" {...field("maxPrice")} />
+          </SimpleGrid>
+          <Checkbox
+            label="Rehearse on simulated hosts"
+            description={
+              "Nothing is computed there; output and readings are made up. Without this only real hosts serve."
+            }
+            checked={draft.simulated}
+            onChange={(event) => change({ simulated: event.currentTarget.checked })}
+          />
+          {draft.host && <PinnedHost id={draft.host} clear={() => change({ host: "" })} />}
+        </Stack>
+      </Panel>
+      <Panel title="Until when">
+        <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
+          <TextInput label="Maximum run time (hours)" placeholder="no limit" inputMode="decimal" {...field("hours")} />
+          <TextInput label="Budget" placeholder="no limit" inputMode="decimal" {...field("budget")} />
+          {mayIdle(draft) && (
+            <TextInput
+              label="Stop when unused for (minutes)"
+              description="No command, file or tunnel for so long."
+              placeholder="no limit"
+              inputMode="decimal"
+              {...field("idleMinutes")}
+            />
+          )}
+        </SimpleGrid>
+      </Panel>
+      <Panel
+        title="How"
+        actions={
+          <Button variant="subtle" color="gray" onClick={toggle} aria-expanded={more}>
+            {more ? "Less" : "More"}
+          </Button>
+        }
+      >
+        <Stack gap="sm">
+          <TextInput
+            label="Container image"
+            description={
+              "Without one, a host of your own runs a plain process; on others you get the host's default image."
+            }
+            placeholder="none"
+            {...field("image")}
+          />
+          <Mounts
+            value={draft.volumes}
+            change={(volumes) => change({ volumes })}
+            hosts={overHosts(draft.kind) ? draft.hosts : 1}
+            error={faults.volumes}
+          />
+          <Collapse expanded={more}>
+            <Stack gap="sm">
+              <RegistryLogin draft={draft} change={change} faults={faults} />
+              <NativeSelect
+                label="Runtime"
+                data={[
+                  { value: "", label: "whichever fits" },
+                  { value: "process", label: "process (own hosts only)" },
+                  { value: "docker", label: "docker" },
+                ]}
+                {...field("runtime")}
+              />
+              <Textarea
+                label="Environment"
+                placeholder={"NAME=value\nOTHER=value"}
+                autosize
+                minRows={2}
+                maxRows={8}
+                {...field("env")}
+                styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+              />
+            </Stack>
+          </Collapse>
+        </Stack>
+      </Panel>
+    </div>
+  );
+}
+
+function PinnedHost({ id, clear }: { id: string; clear: () => void }) {
+  const host = useQuery(hostQuery(id));
+  return (
+    <Group gap="xs">
+      <Text size="sm">
+        Only on{" "}
+        <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: id }}>
+          {plain(host.data?.name ?? id)}
+        </Link>
+      </Text>
+      <Button variant="subtle" color="gray" onClick={clear}>
+        Any host
+      </Button>
+    </Group>
+  );
+}
+
+function Preview({ draft, sound, change }: { draft: Draft; sound: boolean; change: (part: Partial<Draft>) => void }) {
+  const [settled] = useDebouncedValue(draft, TYPING_MS);
+  const { request } = useMemo(() => toRequest(settled), [settled]);
+  const me = useQuery(meQuery);
+  const query = useQuery({
+    ...planQuery(request),
+    placeholderData: keepPreviousData,
+    enabled: sound && settled === draft,
+  });
+  const plan = query.data;
+  return (
+    <Panel title="Quote" actions={<TestMoney />}>
+      <Stack gap="sm">
+        {query.error ? (
+          <ProblemNote error={query.error} retry={() => void query.refetch()} />
+        ) : plan ? (
+          <Fit plan={plan} seconds={request.max_duration_seconds ?? null} currency={me.data?.balance.currency ?? ""} />
+        ) : (
+          sound && <Waiting />
+        )}
+        {!sound && (
+          <Text size="sm" className="wr-quiet">
+            The form is not complete yet.
+          </Text>
+        )}
+        {sound && plan && !plan.fits && (
+          <WaysOut
+            ways={clusterWays(settled)}
+            path="/clusters/plan"
+            changed={(part) => toRequest({ ...settled, ...part }).request}
+            use={change}
+          />
+        )}
+      </Stack>
+    </Panel>
+  );
+}

@@ -1,0 +1,39 @@
+// A program's output as lines: removes escape sequences, obeys carriage returns, bounds the length. Pure.
+import { plain } from "../parts/format.ts";
+
+/** More than anybody scrolls; the whole log is in the download. */
+export const LINES_MOST = 10_000;
+const LINE_MOST = 4_000;
+
+// Colours, cursor moves, titles: ESC [ … letter, ESC ] … BEL or ESC \, and the two-byte ones.
+const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+
+export interface LogText {
+  readonly lines: readonly string[];
+  /** The text after the last newline. */
+  readonly open: string;
+  /** The number of lines that were dropped at the top. */
+  readonly dropped: number;
+}
+
+export const NO_LOG: LogText = { lines: [], open: "", dropped: 0 };
+
+export function grown(log: LogText, text: string): LogText {
+  const pieces = (log.open + text).split("\n");
+  const open = pieces.pop() ?? "";
+  const lines = pieces.length ? [...log.lines, ...pieces.map(shown)] : log.lines;
+  const extra = Math.max(0, lines.length - LINES_MOST);
+  return {
+    lines: extra ? lines.slice(extra) : lines,
+    open: open.length > LINE_MOST * 4 ? open.slice(-LINE_MOST) : open,
+    dropped: log.dropped + extra,
+  };
+}
+
+/** One line as a terminal would leave it: what a carriage return overwrote is gone. */
+export function shown(raw: string): string {
+  const line = raw.replace(/\r$/, "").replace(ESCAPES, "");
+  const last = line.slice(line.lastIndexOf("\r") + 1);
+  const cut = last.length > LINE_MOST ? `${last.slice(0, LINE_MOST)} … (line cut)` : last;
+  return cut ? plain(cut.replace(/\t/g, "    ")) : "";
+}

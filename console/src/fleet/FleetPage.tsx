@@ -1,0 +1,112 @@
+// The fleet page: totals, and the live table of every GPU and every host without GPUs.
+import { Button, Text } from "@mantine/core";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useDeferredValue, useMemo } from "react";
+import { count, percent } from "../parts/format.ts";
+import { JoinIcon } from "../parts/icons.tsx";
+import { Empty, Figure, PageHead } from "../parts/page.tsx";
+import { State } from "../parts/state.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import { FLEET_COLUMNS } from "./columns.tsx";
+import { useFleet } from "./feed.ts";
+import { fleetMatcher } from "./filter.ts";
+import type { FleetRow } from "./rows.ts";
+
+const SEARCH_HELP =
+  "Words match host, hardware, tier, region, state or id. Comparisons: util>80 temp>=75 " +
+  "mem>=40 used<10 (GiB) power>300 price<2.";
+
+export function FleetPage() {
+  const { fleet, loading, error, live, again } = useFleet();
+  const navigate = useNavigate();
+  const rows = useDeferredValue(fleet.rows);
+  const open = (row: FleetRow) => void navigate({ to: "/hosts/$hostId", params: { hostId: row.hostId } });
+  return (
+    <div className="wr-page-full">
+      <PageHead
+        title="Fleet"
+        beside={<Liveness live={live} loading={loading} />}
+        actions={
+          <>
+            <Button component={Link} to="/fleet/map" variant="default">
+              Map
+            </Button>
+            <Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>
+              Join a host
+            </Button>
+          </>
+        }
+      />
+      <Totals rows={rows} hosts={fleet.hostCount} known={!loading && (error === null || rows.length > 0)} />
+      <DataTable
+        of={["GPU or host", "fleet"]}
+        columns={FLEET_COLUMNS}
+        id={(row) => row.key}
+        rows={loading || (error && rows.length === 0) ? undefined : rows}
+        query={{ error, refetch: again }}
+        address
+        match={fleetMatcher}
+        help={SEARCH_HELP}
+        placeholder="Filter: words, util>80, mem>=40 …"
+        open={open}
+        empty={
+          <Empty
+            title="No hosts yet"
+            command="windrow token add --join"
+            action={
+              <Button component={Link} to="/join">
+                Join a host by one line
+              </Button>
+            }
+          >
+            A host appears here seconds after its agent joins. On the machine that runs the Master,{" "}
+            <code>windrow up</code> joins that very machine; for another, make a join token here or with:
+          </Empty>
+        }
+      />
+    </div>
+  );
+}
+
+function Liveness({ live, loading }: { live: boolean; loading: boolean }) {
+  if (loading) return null;
+  return (
+    <Text size="xs" component="span">
+      <State state={live ? "Live" : "Not live"} tone={live ? "ok" : "warn"} />
+    </Text>
+  );
+}
+
+/** known: the fleet was read; before that there is nothing to count, which is not zero. */
+function Totals({ rows, hosts, known }: { rows: readonly FleetRow[]; hosts: number; known: boolean }) {
+  const sums = useMemo(() => {
+    const cards = rows.filter((row) => row.kind === "gpu");
+    const state = (row: FleetRow) => (row.slot ?? "").toLowerCase();
+    const busy = cards.filter((row) => row.use !== null);
+    return {
+      cards: cards.length,
+      free: cards.filter((row) => state(row) === "free").length,
+      taken: cards.filter((row) => ["reserved", "starting", "running", "stopping"].includes(state(row))).length,
+      faulted: cards.filter((row) => state(row) === "faulted").length,
+      away: new Set(rows.filter((row) => row.link.toLowerCase() !== "online").map((row) => row.hostId)).size,
+      use: busy.length ? busy.reduce((sum, row) => sum + (row.use ?? 0), 0) / busy.length : null,
+      simulated: new Set(rows.filter((row) => row.simulated).map((row) => row.hostId)).size,
+    };
+  }, [rows]);
+  const shown = (n: number) => count(known ? n : null);
+  return (
+    <div className="wr-figures" data-testid="totals">
+      <Figure
+        label="hosts"
+        value={shown(hosts)}
+        note={sums.simulated ? `${count(sums.simulated)} simulated` : undefined}
+      />
+      <Figure label="not online" value={shown(sums.away)} />
+      <Figure label="GPUs" value={shown(sums.cards)} />
+      <Figure label="free" value={shown(sums.free)} />
+      <Figure label="in use" value={shown(sums.taken)} />
+      <Figure label="faulted" value={shown(sums.faulted)} />
+      <Figure label="mean GPU use" value={percent(sums.use)} />
+    </div>
+  );
+}

@@ -1,0 +1,170 @@
+// The columns of the fleet's table. A row is a GPU, or a host without GPUs.
+import type { CSSProperties } from "react";
+import { bytes, celsius, DASH, percent, perHour, plain, watts, words } from "../parts/format.ts";
+import { Simulated, When } from "../parts/state.tsx";
+import { toneOf } from "../parts/states.ts";
+import { figure, simulated } from "../tables/columns.tsx";
+import type { Column } from "../tables/table.ts";
+import { type FleetRow, memoryRatio } from "./rows.ts";
+
+export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
+  {
+    id: "host",
+    name: "Host",
+    width: "minmax(206px, 1.4fr)",
+    value: (row) => row.host,
+    cell: (row) => (
+      <span className="wr-cut" style={{ display: "flex", gap: 8, alignItems: "center" }}>
+        <span className="wr-cut" title={plain(row.host)}>
+          {plain(row.host)}
+        </span>
+        {row.simulated && <Simulated />}
+      </span>
+    ),
+  },
+  {
+    id: "model",
+    name: "Hardware",
+    width: "minmax(122px, 1.2fr)",
+    value: (row) => row.model,
+    csv: "hardware",
+    cell: (row) => (
+      <span className="wr-cut" title={plain(row.model)}>
+        {plain(row.model.replace(/^NVIDIA /, ""))}
+      </span>
+    ),
+  },
+  {
+    id: "tier",
+    name: "Tier",
+    width: "90px",
+    value: (row) => row.tier,
+    facet: true,
+    facetName: plain,
+  },
+  {
+    id: "link",
+    name: "Host link",
+    width: "84px",
+    value: (row) => row.link,
+    facet: true,
+    csv: "host_link",
+    cell: (row) => <CellState state={row.link} />,
+  },
+  {
+    id: "slot",
+    name: "Slot",
+    width: "78px",
+    value: (row) => row.slot,
+    facet: true,
+    cell: (row) => (row.slot ? <CellState state={row.slot} /> : DASH),
+  },
+  {
+    id: "use",
+    name: "Use",
+    width: "96px",
+    number: true,
+    value: (row) => row.use,
+    csv: "utilization_ratio",
+    cell: (row) => <CellMeter ratio={row.use} text={percent(row.use)} />,
+  },
+  {
+    id: "memory",
+    name: "Memory",
+    width: "104px",
+    number: true,
+    value: (row) => row.memoryUsedBytes,
+    csv: "memory_used_bytes",
+    cell: (row) => <MemoryCell row={row} />,
+  },
+  {
+    id: "temperature",
+    name: "Temp",
+    width: "56px",
+    number: true,
+    value: (row) => row.temperature,
+    csv: "temperature_celsius",
+    cell: (row) => celsius(row.temperature),
+  },
+  {
+    id: "power",
+    name: "Power",
+    width: "58px",
+    number: true,
+    value: (row) => row.power,
+    csv: "power_watts",
+    cell: (row) => watts(row.power),
+  },
+  {
+    id: "price",
+    name: "Price",
+    width: "74px",
+    number: true,
+    value: (row) => row.price,
+    csv: "price_per_hour",
+    cell: (row) => perHour(row.price),
+  },
+  {
+    id: "region",
+    name: "Region",
+    width: "minmax(62px, .4fr)",
+    value: (row) => row.region,
+    facet: true,
+    facetName: plain,
+    cell: (row) => <span className="wr-cut">{plain(row.region)}</span>,
+  },
+  {
+    id: "at",
+    name: "Seen",
+    width: "70px",
+    number: true,
+    value: (row) => row.at,
+    cell: (row) => (
+      <span className="wr-quiet">
+        <When at={row.at} />
+      </span>
+    ),
+  },
+  {
+    id: "kind",
+    name: "Kind",
+    value: (row) => row.kind,
+    facet: true,
+    facetName: (kind) => (kind === "cpu" ? "CPU host" : words(kind)),
+    optional: true,
+  },
+  simulated((row) => row.simulated),
+  { id: "id", name: "Id", value: (row) => row.key, optional: true },
+  { id: "host_id", name: "Host id", value: (row) => row.hostId, optional: true },
+  { id: "cluster_id", name: "Cluster id", value: (row) => row.clusterId, optional: true },
+  figure("memory_bytes", "Memory in all", (row) => row.memoryBytes, bytes, { optional: true }),
+];
+
+// One element per cell, its shape and bar drawn by style alone: hundreds of these are laid out again at each long
+// scroll.
+
+function CellState({ state }: { state: string }) {
+  return <span className={`wr-cell-state wr-cell-${toneOf(state)}`}>{words(state)}</span>;
+}
+
+function CellMeter({ ratio, text, title }: { ratio: number | null; text: string; title?: string }) {
+  return (
+    <span
+      className={title ? "wr-cell-meter wr-cell-meter-wide" : "wr-cell-meter"}
+      style={{ "--ratio": `${Math.round(100 * Math.min(1, Math.max(0, ratio ?? 0)))}%` } as CSSProperties}
+      title={title}
+    >
+      {text}
+    </span>
+  );
+}
+
+function MemoryCell({ row }: { row: FleetRow }) {
+  return (
+    <CellMeter
+      ratio={memoryRatio(row)}
+      text={bytes(row.memoryBytes)}
+      title={`${bytes(row.memoryUsedBytes)} of ${bytes(row.memoryBytes)}`}
+    />
+  );
+}

@@ -1,0 +1,566 @@
+// The page of one host: state with its reason, hardware, price, live charts, and actions.
+import { Button, Group, Menu, Modal, SegmentedControl, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { ApiProblem, post } from "../api/client.ts";
+import { host as hostQuery, me as meQuery } from "../api/queries.ts";
+import type { Gpu, Host } from "../api/types.ts";
+import { quoted } from "../clusters/request.ts";
+import {
+  bitrate,
+  bytes,
+  celsius,
+  count,
+  DASH,
+  listed,
+  measured,
+  percent,
+  perHour,
+  plain,
+  watts,
+  words,
+} from "../parts/format.ts";
+import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
+import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { CommandList } from "../records/CommandList.tsx";
+import { EventList } from "../records/EventList.tsx";
+import { events, figure, identity, state } from "../tables/columns.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import type { Column } from "../tables/table.ts";
+import { BandwidthHistory } from "./BandwidthHistory.tsx";
+import { DefaultImage } from "./DefaultImage.tsx";
+import { type Frames, useFrames, useReading } from "./frames.ts";
+import { HostCharts, SPANS } from "./HostCharts.tsx";
+import { HostSays } from "./HostSays.tsx";
+import { ProofPanel } from "./Proof.tsx";
+import { HostStanding } from "./Standing.tsx";
+import { HostVerification } from "./Verification.tsx";
+
+export function HostPage() {
+  const { hostId } = useParams({ from: "/hosts/$hostId" });
+  const query = useQuery(hostQuery(hostId));
+  return (
+    <div className="wr-page">
+      <Loaded query={query} lines={12}>
+        {(host) => <HostView key={host.id} host={host} />}
+      </Loaded>
+    </div>
+  );
+}
+
+function HostView({ host }: { host: Host }) {
+  const frames = useFrames(host.id);
+  return (
+    <>
+      <PageHead
+        above={
+          <Link className="wr-link" to="/fleet">
+            Fleet
+          </Link>
+        }
+        title={plain(host.name)}
+        beside={
+          <>
+            <State state={host.headline} />
+            {host.simulated && <Simulated />}
+            <Text size="xs" className="wr-quiet">
+              <Id id={host.id} />
+            </Text>
+          </>
+        }
+        actions={
+          <>
+            <Button
+              component={Link}
+              to="/clusters/new"
+              search={
+                {
+                  host: host.id,
+                  ...(host.simulated ? { simulated: "true" } : {}),
+                  ...(host.gpus.length ? { hardware: "gpu" } : {}),
+                } as never
+              }
+              leftSection={<PlusIcon />}
+            >
+              New cluster here
+            </Button>
+            <Actions host={host} />
+          </>
+        }
+      />
+      {host.headline_reason && (
+        <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">
+          {plain(host.headline_reason)}
+        </Text>
+      )}
+      <Conditions host={host} />
+      <Figures host={host} frames={frames} />
+      <div className="wr-columns">
+        <div className="wr-stack">
+          <Live host={host} frames={frames} />
+          {host.gpus.length > 0 && <Gpus host={host} frames={frames} />}
+          <HostVerification host={host} />
+          <Records host={host} />
+        </div>
+        <aside className="wr-stack">
+          <ProofPanel host={host} />
+          <Panel title={`Tier ${plain(host.tier)}: why`} label="Tier">
+            {host.tier_reasons.length ? (
+              <Reasons reasons={host.tier_reasons} />
+            ) : (
+              <Text size="sm" className="wr-quiet">
+                Not measured yet.
+              </Text>
+            )}
+          </Panel>
+          <HostStanding host={host} />
+          <BandwidthPanel host={host} />
+          <Panel title="Inventory">
+            <Inventory host={host} />
+          </Panel>
+          <DefaultImage host={host} />
+          <HostSays hostId={host.id} />
+          <Panel title="Connection">
+            <Connection host={host} />
+          </Panel>
+        </aside>
+      </div>
+    </>
+  );
+}
+
+/** Conditions that describe a host and ask nothing of anybody. */
+const CALM = new Set(["gpu_none", "no_gpu"]);
+
+function Conditions({ host }: { host: Host }) {
+  if (host.conditions.length === 0) return null;
+  return (
+    <Stack gap={6} mb={16}>
+      {host.conditions.map((condition) => (
+        <div key={condition.code} className={CALM.has(condition.code) ? "wr-note wr-note-calm" : "wr-note"}>
+          <strong>{words(condition.code)}</strong>
+          <span className="wr-break">
+            {plain(condition.detail)}
+            {condition.since && (
+              <span className="wr-quiet">
+                {" "}
+                · since <When at={condition.since} />
+              </span>
+            )}
+          </span>
+        </div>
+      ))}
+    </Stack>
+  );
+}
+
+interface Reading {
+  host: Host;
+  frames: Frames;
+}
+
+function Figures({ host, frames }: Reading) {
+  const { live } = useReading(host, frames);
+  return (
+    <div className="wr-figures" style={{ marginBottom: 16 }}>
+      <Figure label="tier" value={plain(host.tier)} />
+      <Figure label="price" value={perHour(host.price_per_hour)} note={<TestMoney />} />
+      <Figure label="CPU" value={<span data-testid="cpu">{percent(live?.cpu_ratio)}</span>} />
+      <Figure label={`memory of ${bytes(host.memory_bytes)}`} value={bytes(live?.memory_used_bytes)} />
+      <Figure
+        label="bandwidth down / up"
+        value={`${bitrate(host.bandwidth?.down_bps)} / ${bitrate(host.bandwidth?.up_bps)}`}
+      />
+      <Figure label="last seen" value={<When at={host.last_seen_at} />} />
+    </div>
+  );
+}
+
+function Live({ host, frames }: Reading) {
+  const search = useSearch({ from: "/hosts/$hostId" });
+  const navigate = useNavigate({ from: "/hosts/$hostId" });
+  const span = SPANS.find((one) => one.name === search.span) ?? SPANS[1]!;
+  return (
+    <Panel
+      title="Readings"
+      actions={
+        <SegmentedControl
+          size="xs"
+          aria-label="Span of time"
+          value={span.name}
+          onChange={(name) =>
+            void navigate({
+              to: "/hosts/$hostId",
+              params: { hostId: host.id },
+              search: { ...search, span: name },
+              replace: true,
+            })
+          }
+          data={SPANS.map((one) => one.name)}
+        />
+      }
+    >
+      <HostCharts key={span.name} host={host} spanS={span.seconds} frames={frames} />
+    </Panel>
+  );
+}
+
+const GPU_COLUMNS: readonly Column<Gpu>[] = [
+  { id: "index", name: "#", value: (gpu) => gpu.index },
+  {
+    id: "name",
+    name: "Model",
+    value: (gpu) => gpu.name,
+    cell: (gpu) => (
+      <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>
+        {plain(gpu.name.replace(/^NVIDIA /, ""))}
+      </Link>
+    ),
+  },
+  {
+    id: "tier",
+    name: "Tier",
+    value: (gpu) => gpu.tier,
+    cell: (gpu) => <span title={gpu.tier_reasons.join("\n")}>{plain(gpu.tier)}</span>,
+  },
+  state(
+    "Slot",
+    (gpu) => gpu.slot_state,
+    (gpu) => gpu.unavailable_reason,
+    { id: "slot" },
+  ),
+  {
+    id: "utilization_ratio",
+    name: "Use",
+    width: 110,
+    value: (gpu) => gpu.live?.utilization_ratio,
+    cell: (gpu) => (
+      <Meter
+        ratio={gpu.live?.utilization_ratio ?? null}
+        text={percent(gpu.live?.utilization_ratio)}
+        label={`GPU ${gpu.index} use`}
+      />
+    ),
+  },
+  figure("memory_used_bytes", "Memory", (gpu) => gpu.live?.memory_used_bytes, bytes, {
+    cell: (gpu) => `${bytes(gpu.live?.memory_used_bytes)} / ${bytes(gpu.memory_bytes)}`,
+  }),
+  figure("temperature_celsius", "Temp", (gpu) => gpu.live?.temperature_celsius, celsius),
+  figure("power_watts", "Power", (gpu) => gpu.live?.power_watts, watts),
+  {
+    id: "pci_bus_id",
+    name: "Bus",
+    value: (gpu) => gpu.pci_bus_id,
+    cell: (gpu) => <span className="wr-mono">{plain(gpu.pci_bus_id)}</span>,
+  },
+  identity((gpu) => gpu.uuid, { csv: "uuid" }),
+  figure("memory_bytes", "Memory in all", (gpu) => gpu.memory_bytes, bytes, { optional: true }),
+  events(
+    (gpu) => `GPU ${gpu.index}`,
+    (gpu) => gpu.uuid,
+  ),
+];
+
+function Gpus({ host: known, frames }: Reading) {
+  const host = useReading(known, frames);
+  return (
+    <Panel title={`GPUs (${host.gpus.length})`} bare>
+      <DataTable
+        of={["GPU", "GPUs"]}
+        columns={GPU_COLUMNS}
+        id={(gpu) => gpu.uuid}
+        rows={host.gpus}
+        file={host.name}
+        empty={null}
+      />
+    </Panel>
+  );
+}
+
+function BandwidthPanel({ host }: { host: Host }) {
+  const client = useQueryClient();
+  const measure = useMutation({
+    mutationFn: () => post(`/hosts/${encodeURIComponent(host.id)}/measure`),
+    onSuccess: () => {
+      notifications.show({ message: "The relay measures this host's bandwidth; the figures follow in some seconds." });
+      void client.invalidateQueries({ queryKey: ["host", host.id] });
+    },
+  });
+  return (
+    <Panel
+      title="Bandwidth"
+      actions={
+        <Button variant="default" loading={measure.isPending} onClick={() => measure.mutate()}>
+          Measure now
+        </Button>
+      }
+    >
+      {host.bandwidth ? (
+        <Facts
+          rows={[
+            ["Down", bitrate(host.bandwidth.down_bps)],
+            ["Up", bitrate(host.bandwidth.up_bps)],
+            ["Measured", <When key="w" at={host.bandwidth.measured_at} />],
+            [
+              "By",
+              host.bandwidth.relays > 1 ? (
+                `${host.bandwidth.relays} relays, the median`
+              ) : (
+                <Id key="i" id={host.bandwidth.access_id} />
+              ),
+            ],
+          ]}
+        />
+      ) : (
+        <Text size="sm" className="wr-quiet">
+          Not measured yet: the relay does so shortly after a host joins.
+        </Text>
+      )}
+      <BandwidthHistory host={host} />
+      {measure.error && <ProblemNote error={measure.error} />}
+      <Same method="POST" path={`/hosts/${host.id}/measure`} command={`windrow host measure ${host.id}`} />
+    </Panel>
+  );
+}
+
+function Inventory({ host }: { host: Host }) {
+  return (
+    <Facts
+      rows={[
+        ["Processor", `${count(host.cpu_count)} × ${plain(host.cpu_model)}`],
+        ["Memory", bytes(host.memory_bytes)],
+        [
+          "Disk",
+          bytes(host.disk_bytes) +
+            (host.live?.disk_used_bytes != null ? `, ${bytes(host.live.disk_used_bytes)} used` : ""),
+        ],
+        ["System", plain(host.os)],
+        ["Kernel", plain(host.kernel)],
+        ["GPU driver", plain(host.driver_version)],
+        ["CUDA", plain(host.cuda_version)],
+        ["Runtimes", listed(host.runtimes)],
+      ]}
+    />
+  );
+}
+
+function Connection({ host }: { host: Host }) {
+  return (
+    <Facts
+      rows={[
+        ["Link", <State key="l" state={host.link_state} />],
+        ["Admin", <State key="a" state={host.admin_state} />],
+        ["Verification", <State key="v" state={host.verify_state} />],
+        ["Region", plain(host.region)],
+        ["Relay", <Id key="i" id={host.access_id} />],
+        ["Round trip", measured(host.rtt_ms, "ms", 2)],
+        ["Address", plain(host.address)],
+        ["Agent", plain(host.agent_version)],
+        ["Joined", <When key="w" at={host.created_at} />],
+        ["Listed", <When key="t" at={host.listed_at} />],
+      ]}
+    />
+  );
+}
+
+function Records({ host }: { host: Host }) {
+  const search = useSearch({ from: "/hosts/$hostId" });
+  const navigate = useNavigate({ from: "/hosts/$hostId" });
+  const tab = search.tab ?? "events";
+  return (
+    <Panel bare label="Records">
+      <Tabs
+        value={tab}
+        onChange={(next) =>
+          void navigate({
+            to: "/hosts/$hostId",
+            params: { hostId: host.id },
+            search: { ...search, tab: next ?? "events" },
+            replace: true,
+          })
+        }
+        keepMounted={false}
+      >
+        <Tabs.List>
+          <Tabs.Tab value="events">Events</Tabs.Tab>
+          <Tabs.Tab value="commands">Commands</Tabs.Tab>
+          <Tabs.Tab value="slots">Slots ({host.slots.length})</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="events">
+          <EventList subject={host.id} follow />
+        </Tabs.Panel>
+        <Tabs.Panel value="commands">
+          <CommandList hostId={host.id} />
+        </Tabs.Panel>
+        <Tabs.Panel value="slots">
+          <Slots host={host} />
+        </Tabs.Panel>
+      </Tabs>
+    </Panel>
+  );
+}
+
+const SLOT_COLUMNS: readonly Column<Host["slots"][number]>[] = [
+  identity((slot) => slot.id, { name: "Slot" }),
+  { id: "kind", name: "Kind", value: (slot) => slot.kind, cell: (slot) => slot.kind.toUpperCase() },
+  state("State", (slot) => slot.state, undefined, {
+    cell: (slot) => (
+      <>
+        <State state={slot.state} reason={slot.unavailable} />
+        {slot.unavailable && (
+          <Text size="xs" className="wr-quiet wr-break">
+            {plain(slot.unavailable)}
+          </Text>
+        )}
+      </>
+    ),
+  }),
+  {
+    id: "cluster_id",
+    name: "Cluster",
+    value: (slot) => slot.cluster_id,
+    cell: (slot) =>
+      slot.cluster_id ? (
+        <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: slot.cluster_id }}>
+          {plain(slot.cluster_id.slice(-8))}
+        </Link>
+      ) : (
+        DASH
+      ),
+  },
+  figure("token", "Token", (slot) => slot.token, count),
+  events(
+    (slot) => `slot ${plain(slot.id)}`,
+    (slot) => slot.id,
+  ),
+];
+
+function Slots({ host }: { host: Host }) {
+  return (
+    <DataTable
+      of={["slot", "slots"]}
+      columns={SLOT_COLUMNS}
+      id={(slot) => slot.id}
+      rows={host.slots}
+      file={host.name}
+      empty={
+        <Empty title="No slots" command={`windrow host show ${host.id}`}>
+          A slot is what is rented: a whole GPU, or the processors of a host. They appear with the first inventory.
+        </Empty>
+      }
+    />
+  );
+}
+
+interface Action {
+  verb: string;
+  name: string;
+  says: string;
+  final?: boolean;
+}
+
+const ACTIONS: readonly Action[] = [
+  { verb: "activate", name: "Activate", says: "New work may be placed here again." },
+  { verb: "drain", name: "Drain", says: "What runs goes on; nothing new is placed here." },
+  { verb: "maintenance", name: "Maintenance", says: "Nothing is placed here until it is activated again." },
+  {
+    verb: "quarantine",
+    name: "Quarantine",
+    says: "Takes no new work until it passes verification again. Use it for hosts that you do not trust.",
+  },
+  {
+    verb: "retire",
+    name: "Retire",
+    says: "Removes this host. To use it again, join it again.",
+    final: true,
+  },
+];
+
+function Actions({ host }: { host: Host }) {
+  const [asked, ask] = useState<Action | null>(null);
+  const me = useQuery(meQuery);
+  const may = me.data?.roles.some((role) => role === "operator" || role === "provider");
+  if (!may) return null;
+  return (
+    <>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <Button variant="default" rightSection={<ChevronIcon size={12} />}>
+            Actions
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {ACTIONS.map((action) => (
+            <Menu.Item key={action.verb} color={action.final ? "red" : undefined} onClick={() => ask(action)}>
+              {action.name}
+            </Menu.Item>
+          ))}
+        </Menu.Dropdown>
+      </Menu>
+      {asked && <ActionAsked host={host} action={asked} close={() => ask(null)} />}
+    </>
+  );
+}
+
+function ActionAsked({ host, action, close }: { host: Host; action: Action; close: () => void }): ReactNode {
+  const client = useQueryClient();
+  const [reason, setReason] = useState("");
+  const [typed, setTyped] = useState("");
+  const act = useMutation({
+    mutationFn: () => post(`/hosts/${encodeURIComponent(host.id)}/${action.verb}`, { reason }),
+    onSuccess: () => {
+      notifications.show({ message: `${action.name}: accepted for ${plain(host.name)}` });
+      void client.invalidateQueries({ queryKey: ["host", host.id] });
+      close();
+    },
+  });
+  const ready = reason.trim() !== "" && (!action.final || typed === host.name);
+  return (
+    <Modal opened onClose={close} title={`${action.name} ${plain(host.name)}`}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (ready) act.mutate();
+        }}
+      >
+        <Stack gap="sm">
+          <Text size="sm">{action.says}</Text>
+          <TextInput
+            label="Reason"
+            description="Kept in the audit record and shown beside the state."
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+            data-autofocus
+          />
+          {action.final && (
+            <TextInput
+              label={`Type ${plain(host.name)} to confirm`}
+              value={typed}
+              onChange={(event) => setTyped(event.currentTarget.value)}
+              autoComplete="off"
+            />
+          )}
+          <Same
+            method="POST"
+            path={`/hosts/${host.id}/${action.verb}`}
+            body={{ reason }}
+            command={`windrow host ${action.verb} ${host.id} --reason ${quoted(reason)}`}
+          />
+          {act.error instanceof ApiProblem && <ProblemNote error={act.error} />}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" color={action.final ? "red" : undefined} disabled={!ready} loading={act.isPending}>
+              {action.name}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,161 @@
+// The page that joins a host: gives one command to paste there, and shows the host when it arrives.
+import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { post } from "../api/client.ts";
+import type { JoinTokenMade } from "../api/types.ts";
+import { useFleet } from "../fleet/feed.ts";
+import { plain } from "../parts/format.ts";
+import { Command, Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { Simulated, State, When } from "../parts/state.tsx";
+import { isPlace, joinLine } from "./joining.ts";
+
+/** As long as the Master lets a join token live. */
+const LIFE_S = 15 * 60;
+
+interface Making {
+  made: JoinTokenMade;
+  /** Hosts that were there before: whoever is new came by this. */
+  before: ReadonlySet<string>;
+  expiresAt: string;
+}
+
+export function JoinPage() {
+  const { fleet, loading } = useFleet();
+  const [making, setMaking] = useState<Making | null>(null);
+  const [typed, setTyped] = useState("");
+  const place = typed.trim();
+  const isWrong = place !== "" && !isPlace(place);
+  const make = useMutation({
+    mutationFn: () => post<JoinTokenMade>("/join-tokens", { role: "host", expires_in_s: LIFE_S }),
+    onSuccess: (made) =>
+      setMaking({
+        made,
+        before: new Set([...fleet.hosts.keys(), ...fleet.rows.map((row) => row.hostId)]),
+        expiresAt: made.expires_at,
+      }),
+  });
+  return (
+    <div className="wr-page" style={{ maxWidth: 860 }}>
+      <PageHead title="Join a host" />
+      <div className="wr-stack">
+        <Panel title="1. Get the command">
+          <Stack gap="sm">
+            <Text size="sm">
+              A host joins with a token that works once and lives 15 minutes. The host needs Linux with Python 3.11,
+              reaches out by itself, and opens no port.
+            </Text>
+            <Group>
+              <Button
+                onClick={() => make.mutate()}
+                loading={make.isPending}
+                disabled={loading}
+                variant={making ? "default" : "filled"}
+              >
+                {making ? "Make another" : "Make a join token"}
+              </Button>
+            </Group>
+            {make.error && <ProblemNote error={make.error} />}
+            <Same
+              method="POST"
+              path="/join-tokens"
+              body={{ role: "host", expires_in_s: LIFE_S }}
+              command="windrow token add --join"
+            />
+          </Stack>
+        </Panel>
+        {making && (
+          <>
+            <Panel title="2. Paste it on that host">
+              <Stack gap="sm">
+                <Command
+                  text={joinLine(making.made, window.location.origin, isWrong ? "" : place)}
+                  label="join command"
+                />
+                <TextInput
+                  label="Where to look for an Access (optional)"
+                  description="dns:DOMAIN or https://HOST/PATH: asked when none that the host knows answers."
+                  value={typed}
+                  onChange={(event) => setTyped(event.currentTarget.value)}
+                  error={isWrong ? "This is neither dns:DOMAIN nor https://HOST, and is not in the line." : undefined}
+                  autoComplete="off"
+                  spellCheck={false}
+                  maw={420}
+                />
+                <Text size="sm" className="wr-quiet">
+                  It is shown this once and ends <When at={making.expiresAt} />. It fetches the agent from this Master,
+                  whose key it checks; it makes a user and, where there is systemd, a service of its own.
+                </Text>
+              </Stack>
+            </Panel>
+            <Panel title="3. Watch it arrive">
+              <Arrivals before={making.before} />
+            </Panel>
+          </>
+        )}
+        <Text size="sm" className="wr-quiet">
+          Machines for trying things out need no joining: <code>windrow up</code> takes the machine it runs on, and{" "}
+          <code>--simulate 50</code> adds hosts that are marked simulated.
+        </Text>
+      </div>
+    </div>
+  );
+}
+
+function Arrivals({ before }: { before: ReadonlySet<string> }) {
+  const { fleet } = useFleet();
+  const fresh = useMemo(
+    () => [...fleet.hosts.values()].map((stored) => stored.value).filter((host) => !before.has(host.id)),
+    [fleet, before],
+  );
+  if (fresh.length === 0)
+    return (
+      <div role="status">
+        <Text size="sm" mb={4}>
+          Waiting for a new host…
+        </Text>
+        <Waiting lines={2} />
+      </div>
+    );
+  return (
+    <Stack gap="md" role="status" data-testid="arrived">
+      {fresh.map((host) => (
+        <div key={host.id}>
+          <Group gap="sm" mb={6}>
+            <Text fw={600}>
+              <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: host.id }}>
+                {plain(host.name)}
+              </Link>
+            </Text>
+            <State state={host.headline} />
+            {host.simulated && <Simulated />}
+          </Group>
+          <Facts
+            rows={[
+              ["Certified", <State key="c" state="Enrolled" />],
+              [
+                "Connected",
+                host.link_state.toLowerCase() === "online" ? (
+                  <State key="l" state="Online" />
+                ) : (
+                  <State key="l" state={host.link_state} />
+                ),
+              ],
+              [
+                "Inventory",
+                host.inventory_hash ? <State key="i" state="Known" tone="ok" /> : <State key="i" state="Waiting" />,
+              ],
+              [
+                "Bandwidth",
+                host.bandwidth ? <State key="b" state="Measured" tone="ok" /> : <State key="b" state="Waiting" />,
+              ],
+              ["Tier", host.tier ? plain(host.tier) : <State key="t" state="Waiting" />],
+            ]}
+          />
+        </div>
+      ))}
+    </Stack>
+  );
+}

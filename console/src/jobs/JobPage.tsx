@@ -1,0 +1,257 @@
+// The page of one job: attempts, log, dependencies, output files, costs.
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { freshKey, post, send } from "../api/client.ts";
+import { job as jobQuery, jobs as jobsQuery } from "../api/queries.ts";
+import type { Job, JobAttempt } from "../api/types.ts";
+import { Log } from "../clusters/Log.tsx";
+import { quoted } from "../clusters/request.ts";
+import { amount, bytes, DASH, duration, plain, took, words } from "../parts/format.ts";
+import { DownloadIcon } from "../parts/icons.tsx";
+import { Command, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { EventList } from "../records/EventList.tsx";
+import { keep } from "../tables/Csv.tsx";
+import { JobGraph } from "./JobGraph.tsx";
+import { JobImpact } from "./JobImpact.tsx";
+import { isOver } from "./jobs.ts";
+
+export function JobPage() {
+  const { jobId } = useParams({ from: "/jobs/$jobId" });
+  const query = useQuery(jobQuery(jobId));
+  return (
+    <div className="wr-page">
+      <Loaded query={query} lines={12}>
+        {(job) => <JobView job={job} />}
+      </Loaded>
+    </div>
+  );
+}
+
+function JobView({ job }: { job: Job }) {
+  const over = isOver(job);
+  const known = useQuery(jobsQuery.first).data?.items ?? [];
+  return (
+    <>
+      <PageHead
+        above={
+          <Link className="wr-link" to="/jobs">
+            Jobs
+          </Link>
+        }
+        title={plain(job.name)}
+        beside={
+          <>
+            <span data-testid="state">
+              <State state={job.state} />
+            </span>
+            {job.request.simulated && <Simulated />}
+            <Text size="xs" className="wr-quiet">
+              <Id id={job.id} />
+            </Text>
+          </>
+        }
+        actions={<Actions job={job} />}
+      />
+      {job.reason && (
+        <div
+          className={`wr-note ${job.state === "Failed" || job.state === "Lost" ? "wr-note-bad" : ""}`}
+          style={{ marginBottom: 14 }}
+        >
+          <strong>{words(job.state)}</strong>
+          <span className="wr-break">{plain(job.reason)}</span>
+        </div>
+      )}
+      <div className="wr-figures" style={{ marginBottom: 16 }}>
+        <Figure label="cost so far" value={amount(job.cost_so_far, 2, 6)} note={<TestMoney />} />
+        <Figure label="budget" value={job.request.budget ? amount(job.request.budget) : "none"} />
+        <Figure label="exit code" value={job.exit_code ?? DASH} />
+        <Figure label="attempts" value={`${job.attempts.length} of ${job.request.retries + 1}`} />
+      </div>
+      <div className="wr-columns">
+        <div className="wr-stack">
+          <JobGraph job={job} known={known} />
+          <Panel title="Output" bare>
+            <Log path={`/jobs/${encodeURIComponent(job.id)}/logs`} over={over} waiting="Waiting for the first line…" />
+          </Panel>
+          {job.request.gpus > 0 && <JobImpact job={job} />}
+          <Panel title="Events" bare>
+            <EventList subject={job.id} follow={!over} />
+          </Panel>
+        </div>
+        <aside className="wr-stack">
+          <Panel title="What it left">
+            <Artefacts job={job} />
+          </Panel>
+          <Panel title="Attempts">
+            <Attempts job={job} />
+          </Panel>
+          <Panel title="Asked for">
+            <Asked job={job} />
+          </Panel>
+        </aside>
+      </div>
+    </>
+  );
+}
+
+function Actions({ job }: { job: Job }) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const path = `/jobs/${encodeURIComponent(job.id)}`;
+  const cancel = useMutation({
+    mutationFn: () => post<Job>(`${path}/cancel`, undefined),
+    onSuccess: (after) => client.setQueryData(["job", job.id], after),
+    onError: told,
+  });
+  const again = useMutation({
+    mutationFn: () => post<Job>(`${path}/rerun`, undefined, freshKey()),
+    onSuccess: (made) => void navigate({ to: "/jobs/$jobId", params: { jobId: made.id } }),
+    onError: told,
+  });
+  return isOver(job) ? (
+    <Button loading={again.isPending} onClick={() => again.mutate()}>
+      Run again
+    </Button>
+  ) : (
+    <Button
+      color="red"
+      variant="light"
+      loading={cancel.isPending}
+      disabled={job.state === "Checkpointing"}
+      onClick={() => cancel.mutate()}
+    >
+      Cancel
+    </Button>
+  );
+}
+
+const told = (failure: Error) => notifications.show({ color: "red", message: failure.message });
+
+function Artefacts({ job }: { job: Job }) {
+  const last = job.attempts.at(-1);
+  const fetchThem = useMutation({
+    mutationFn: async () => {
+      const answer = await send("GET", `/jobs/${encodeURIComponent(job.id)}/artefacts`, {}, null);
+      keep(await answer.blob(), `${job.name.replace(/[^A-Za-z0-9._-]+/g, "-") || "job"}.tar`);
+    },
+  });
+  if (!last || last.files_bytes === null) {
+    return (
+      <Text size="sm" className="wr-quiet">
+        {isOver(job) ? "No files of it are kept." : "The files that it changes are kept here once it has ended."}
+      </Text>
+    );
+  }
+  return (
+    <Stack gap="xs">
+      <Text size="sm">
+        {bytes(last.files_bytes)} as a tar archive: the files that it changed.
+        {last.files_truncated && " It passed the limit and was cut."}
+      </Text>
+      <Group>
+        <Button leftSection={<DownloadIcon />} loading={fetchThem.isPending} onClick={() => fetchThem.mutate()}>
+          Download
+        </Button>
+      </Group>
+      {fetchThem.error ? <ProblemNote error={fetchThem.error} /> : null}
+      <Command text={`windrow job artefacts ${job.id} results/`} label="the same by command" />
+    </Stack>
+  );
+}
+
+function Attempts({ job }: { job: Job }) {
+  if (job.attempts.length === 0)
+    return (
+      <Text size="sm" className="wr-quiet">
+        None yet.
+      </Text>
+    );
+  return (
+    <Stack gap="md">
+      {job.attempts.map((one) => (
+        <Facts key={one.number} rows={attemptRows(one)} />
+      ))}
+    </Stack>
+  );
+}
+
+const attemptRows = (one: JobAttempt) => [
+  [
+    `Attempt ${one.number}`,
+    <Link key="c" className="wr-link" to="/clusters/$clusterId" params={{ clusterId: one.cluster_id }}>
+      its cluster
+    </Link>,
+  ] as const,
+  [
+    "Ended",
+    one.ended_at ? (
+      <span key="e" className="wr-break">
+        {plain(one.outcome)}
+      </span>
+    ) : (
+      "goes on"
+    ),
+  ] as const,
+  ["Took", took(one.started_at, one.ended_at)] as const,
+  ["Cost", amount(one.cost, 2, 6)] as const,
+];
+
+function Asked({ job }: { job: Job }) {
+  const asked = job.request;
+  return (
+    <Stack gap="xs">
+      <Facts
+        rows={[
+          [
+            "Command",
+            <code key="c" className="wr-break">
+              {asked.argv.map(quoted).join(" ")}
+            </code>,
+          ],
+          ["Image", plain(asked.image)],
+          ...(asked.packages.length ? [["Python packages", plain(asked.packages.join(", "))] as const] : []),
+          ...(asked.volumes.length
+            ? [
+                [
+                  "Volumes",
+                  <span key="v" className="wr-break">
+                    {plain(asked.volumes.join(", "))}
+                  </span>,
+                ] as const,
+              ]
+            : []),
+          ...(Object.keys(asked.env).length
+            ? [
+                [
+                  "Variables",
+                  <span key="e" className="wr-break">
+                    {plain(Object.keys(asked.env).join(", "))}
+                  </span>,
+                ] as const,
+              ]
+            : []),
+          [
+            "GPUs",
+            asked.gpu_model
+              ? `${asked.gpus} ${plain(asked.gpu_model)}`
+              : asked.gpu_memory_bytes
+                ? `${asked.gpus} of at least ${bytes(asked.gpu_memory_bytes)}`
+                : String(asked.gpus),
+          ],
+          ["Tier", plain(asked.tier)],
+          ["Processors", String(asked.cpus)],
+          ["At most", asked.max_duration_seconds === null ? DASH : duration(asked.max_duration_seconds)],
+          ["Deadline", <When key="d" at={asked.deadline} />],
+          ["Priority", String(asked.priority)],
+          ["Folder", bytes(job.folder_bytes)],
+          ["Submitted", <When key="s" at={job.created_at} />],
+        ]}
+      />
+      <Same method="GET" path={`/jobs/${job.id}`} command={`windrow job show ${job.id}`} />
+    </Stack>
+  );
+}

@@ -1,0 +1,76 @@
+// The list of the account's jobs.
+
+import { Button } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { jobs as jobsQuery } from "../api/queries.ts";
+import type { Job } from "../api/types.ts";
+import { amount, count, plain } from "../parts/format.ts";
+import { PlusIcon } from "../parts/icons.tsx";
+import { Empty, PageHead, Panel } from "../parts/page.tsx";
+import { TestMoney } from "../parts/state.tsx";
+import { figure, identity, moment, Named, simulated, state } from "../tables/columns.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import { usePaged } from "../tables/older.ts";
+import type { Column } from "../tables/table.ts";
+
+const COLUMNS: readonly Column<Job>[] = [
+  {
+    id: "name",
+    name: "Name",
+    value: (row) => row.name,
+    cell: (row) => (
+      <Named isSimulated={row.request.simulated}>
+        <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: row.id }}>
+          {plain(row.name)}
+          {row.request.array_size > 0 && ` [${row.array_index}]`}
+        </Link>
+      </Named>
+    ),
+  },
+  state(
+    "State",
+    (row) => row.state,
+    (row) => row.reason,
+  ),
+  figure("exit_code", "Exit code", (row) => row.exit_code, count),
+  figure("attempts", "Attempts", (row) => row.attempts.length, count),
+  figure(
+    "cost_so_far",
+    "Cost so far",
+    (row) => row.cost_so_far,
+    (cost) => amount(cost, 2, 6),
+  ),
+  moment("created_at", "Submitted", (row) => row.created_at),
+  moment("ended_at", "Ended", (row) => row.ended_at),
+  figure("array_index", "Array index", (row) => row.array_index, count, { optional: true }),
+  simulated((row) => row.request.simulated),
+  identity((row) => row.id, { optional: true }),
+];
+
+export function JobsPage() {
+  const list = usePaged(jobsQuery, (row) => row.id);
+  const make = (
+    <Button component={Link} to="/jobs/new" leftSection={<PlusIcon />}>
+      New job
+    </Button>
+  );
+  return (
+    <div className="wr-page">
+      <PageHead title="Jobs" beside={<TestMoney />} actions={make} />
+      <Panel bare label="Jobs">
+        <DataTable
+          of={["job", "jobs"]}
+          columns={COLUMNS}
+          {...list}
+          address
+          empty={
+            <Empty title="No jobs yet" command="windrow job submit -- python train.py" action={make}>
+              A job waits for a place, runs, keeps its log and files here, and lets go; you need not stay. Submit the
+              folder you are in from a terminal, or a command alone here:
+            </Empty>
+          }
+        />
+      </Panel>
+    </div>
+  );
+}

@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { shownWith, withLogin } from "../clusters/request.ts";
+import { asJobCommand, BLANK_JOB, toJob } from "./jobs.ts";
+
+test("what was typed becomes a request, and the same command", () => {
+  const { request, faults } = toJob({
+    ...BLANK_JOB,
+    command: "sh -c 'echo hi'",
+    name: " mine ",
+    retries: 2,
+    minutes: "1.5",
+    budget: "0.50",
+    after: "job_1, job_2",
+  });
+  expect(faults).toEqual({});
+  expect(request).toEqual({
+    argv: ["sh", "-c", "echo hi"],
+    name: "mine",
+    gpus: 0,
+    cpus: 1,
+    retries: 2,
+    max_duration_seconds: 90,
+    budget: "0.50",
+    after: ["job_1", "job_2"],
+  });
+  expect(asJobCommand(request)).toBe(
+    "windrow job submit --no-files --name mine --retries 2 --max-duration 90s --budget 0.50 " +
+      "--after job_1 --after job_2 -- sh -c 'echo hi'",
+  );
+});
+
+test("what is wrong is said beside its field", () => {
+  expect(toJob({ ...BLANK_JOB, minutes: "soon", budget: "0", after: "first" }).faults).toEqual({
+    command: "A command to run",
+    minutes: "A number of minutes",
+    budget: "An amount such as 0.50",
+    after: "Ids of jobs: job_…",
+  });
+  expect(toJob({ ...BLANK_JOB, command: "echo 'open" }).faults.command).toContain("not closed");
+});
+
+test("GPUs are asked for by model, by memory or by tier, as the command writes them", () => {
+  const asked = (gpu: string, tier = "") => toJob({ ...BLANK_JOB, command: "true", gpus: 2, gpu, tier });
+  expect(asked("H100", "h100/A").request).toMatchObject({ gpus: 2, gpu_model: "H100", tier: "h100/A" });
+  expect(asked("24GB").request.gpu_memory_bytes).toBe(24e9);
+  expect(asked("24 GiB").request.gpu_memory_bytes).toBe(24 * 2 ** 30);
+  expect(asJobCommand(asked("24GB").request)).toContain("--gpu 24GB:2");
+  expect(asJobCommand(asked("H100", "h100/A").request)).toContain("--gpu H100:2 --tier h100/A");
+  expect(asked("<b>").faults.gpu).toContain("24GB");
+  expect(toJob({ ...BLANK_JOB, command: "true", gpu: "H100" }).faults.gpu).toContain("above 0");
+});
+
+test("Python packages are a line each", () => {
+  const { request, faults } = toJob({ ...BLANK_JOB, command: "python train.py", packages: "numpy>=2,<3\n\n torch \n" });
+  expect([request.packages, faults]).toEqual([["numpy>=2,<3", "torch"], {}]);
+  expect(asJobCommand(request)).toBe(
+    "windrow job submit --no-files --with 'numpy>=2,<3' --with torch -- python train.py",
+  );
+  expect(toJob({ ...BLANK_JOB, command: "true", packages: "-r more.txt" }).faults.packages).toBeDefined();
+});
+
+test("a registry's login is sent, and neither planned with nor shown", () => {
+  const { request, login, faults } = toJob({
+    ...BLANK_JOB,
+    command: "true",
+    image: "reg.example/a:1",
+    registryUser: " me ",
+    registryPassword: " its:own ",
+  });
+  expect([login, faults]).toEqual([{ username: "me", password: " its:own " }, {}]);
+  expect(JSON.stringify(request)).not.toContain("its:own");
+  expect(withLogin(request, login).registry_login).toEqual(login);
+  expect(JSON.stringify(shownWith(request, login))).toBe(
+    JSON.stringify({ ...request, registry_login: { username: "me", password: "YOUR_PASSWORD" } }),
+  );
+  expect(asJobCommand(request, login !== null)).toBe(
+    "windrow job submit --no-files --image reg.example/a:1 --registry-login login.txt -- true",
+  );
+  expect([toJob({ ...BLANK_JOB, command: "true" }).login, withLogin(request, null), shownWith(request, null)]).toEqual([
+    null,
+    request,
+    request,
+  ]);
+});
+
+test("half a login, and one for no image, are said beside their fields", () => {
+  const asked = { ...BLANK_JOB, command: "true" };
+  expect(Object.keys(toJob({ ...asked, registryUser: "me" }).faults).sort()).toEqual(["image", "registryPassword"]);
+  expect(Object.keys(toJob({ ...asked, image: "a", registryPassword: "x" }).faults)).toEqual(["registryUser"]);
+});

@@ -1,0 +1,191 @@
+// The list of offers; providers and operators set prices here.
+import { Button, Group, Text, TextInput, Tooltip } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { put } from "../api/client.ts";
+import { me as meQuery, offers as offersQuery } from "../api/queries.ts";
+import type { Offer } from "../api/types.ts";
+import { quoted } from "../clusters/request.ts";
+import { amount, bytes, count, DASH, listed, perHour, plain } from "../parts/format.ts";
+import { Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { TestMoney } from "../parts/state.tsx";
+import { actions, events, figure, Named, simulated } from "../tables/columns.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import type { Column } from "../tables/table.ts";
+
+const columnsFor = (mayPrice: boolean): readonly Column<Offer>[] => [
+  {
+    id: "tier",
+    name: "Tier",
+    value: (row) => row.tier,
+    cell: (row) => (
+      <Named isSimulated={row.simulated}>
+        <strong>{plain(row.tier)}</strong>
+      </Named>
+    ),
+  },
+  figure("free", "Free", (row) => row.free, count),
+  figure("total", "Of", (row) => row.total, count),
+  figure("hosts", "Hosts", (row) => row.hosts, count),
+  figure("min_memory_bytes", "Memory from", (row) => row.min_memory_bytes, bytes),
+  { id: "runtimes", name: "Runtimes", value: (row) => row.runtimes.join(" "), cell: (row) => <Runtimes offer={row} /> },
+  figure("suggestion", "Suggestion", (row) => row.suggestion, perHour, { cell: (row) => <Suggestion offer={row} /> }),
+  figure(
+    "price_per_hour",
+    "Price per hour",
+    (row) => row.price_per_hour,
+    perHour,
+    mayPrice ? { cell: (row) => <Price offer={row} /> } : {},
+  ),
+  { id: "unit", name: "Unit", value: (row) => row.unit, optional: true },
+  { id: "currency", name: "Currency", value: (row) => row.currency, optional: true },
+  simulated((row) => row.simulated),
+  events(
+    (row) => `tier ${plain(row.tier)}`,
+    (row) => `tier/${row.tier}`,
+  ),
+  actions((row) => (
+    <Link
+      className="wr-link"
+      to="/clusters/new"
+      search={{
+        tier: row.tier,
+        hardware: row.tier.startsWith("cpu") ? "cpu" : "gpu",
+        ...(row.simulated ? { simulated: "true" } : {}),
+      }}
+    >
+      Rent
+    </Link>
+  )),
+];
+
+export function OffersPage() {
+  const query = useQuery(offersQuery);
+  const me = useQuery(meQuery);
+  const mayPrice = me.data?.roles.some((role) => role === "operator" || role === "provider") ?? false;
+  const columns = useMemo(() => columnsFor(mayPrice), [mayPrice]);
+  return (
+    <div className="wr-page">
+      <PageHead title="Offers" beside={<TestMoney />} />
+      <Panel bare label="Offers">
+        <DataTable
+          of={["offer", "offers"]}
+          columns={columns}
+          id={(row) => `${row.tier} ${row.simulated}`}
+          rows={query.data}
+          query={query}
+          address
+          empty={
+            <Empty
+              title="Nothing is offered yet"
+              command="windrow offer ls"
+              action={
+                <Button component={Link} to="/join">
+                  Join a host
+                </Button>
+              }
+            >
+              Each host is put in a tier by what was measured; each tier has one price per hour. Offers appear with the
+              first host.
+            </Empty>
+          }
+        />
+      </Panel>
+      <Text size="sm" className="wr-quiet" mt="sm">
+        A price is per GPU, or per processor in cpu tiers, and is frozen for a cluster when it is created: changing it
+        here touches only what is rented later.
+      </Text>
+    </div>
+  );
+}
+
+function Runtimes({ offer }: { offer: Offer }) {
+  return (
+    <>
+      {listed(offer.runtimes)}
+      {offer.container_users && (
+        <div className="wr-quiet">
+          {offer.container_users === "own" ? "containers have users of their own" : "containers share the host's users"}
+        </div>
+      )}
+      {offer.notes.map((note) => (
+        <div key={note} className="wr-quiet">
+          {plain(note)}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function Suggestion({ offer }: { offer: Offer }) {
+  const shown = perHour(offer.suggestion);
+  return offer.suggestion_reason ? (
+    <Tooltip label={offer.suggestion_reason} multiline maw={360}>
+      <span tabIndex={0}>{shown}</span>
+    </Tooltip>
+  ) : (
+    shown
+  );
+}
+
+function Price({ offer }: { offer: Offer }) {
+  const client = useQueryClient();
+  const [text, setText] = useState<string | null>(null);
+  const change = useMutation({
+    mutationFn: (price: string) =>
+      put(`/offers/${offer.tier.split("/").map(encodeURIComponent).join("/")}`, { price_per_hour: price }),
+    onSuccess: () => {
+      notifications.show({ message: `The price of ${plain(offer.tier)} is set` });
+      setText(null);
+      for (const key of ["offers", "gpus", "hosts"]) void client.invalidateQueries({ queryKey: [key] });
+    },
+  });
+  if (text === null)
+    return (
+      <Button
+        variant="default"
+        onClick={() => setText(amount(offer.price_per_hour, 2, 6).replace(DASH, ""))}
+        aria-label={`${perHour(offer.price_per_hour)}: change the price of ${offer.tier}`}
+      >
+        {perHour(offer.price_per_hour)}
+      </Button>
+    );
+  const valid = /^\d+(\.\d{1,8})?$/.test(text.trim());
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (valid) change.mutate(text.trim());
+      }}
+    >
+      <Group gap={6} justify="flex-end" wrap="nowrap">
+        <TextInput
+          size="xs"
+          w={92}
+          aria-label={`Price per hour of ${offer.tier}`}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          error={!valid}
+          autoFocus
+          inputMode="decimal"
+        />
+        <Button type="submit" disabled={!valid} loading={change.isPending}>
+          Set
+        </Button>
+        <Button variant="subtle" color="gray" onClick={() => setText(null)}>
+          Cancel
+        </Button>
+      </Group>
+      {change.error && <ProblemNote error={change.error} />}
+      <Same
+        method="PUT"
+        path={`/offers/${offer.tier}`}
+        body={{ price_per_hour: text.trim() }}
+        command={`windrow offer set ${quoted(offer.tier)} ${quoted(text.trim())}`}
+      />
+    </form>
+  );
+}

@@ -1,5 +1,0 @@
-// The nonce of this page: only style elements that carry it are honoured. The Master puts a fresh one into each page.
-export const nonce = document.querySelector<HTMLMetaElement>("meta[property=csp-nonce]")?.nonce ?? "";
-
-// What locks scrolling under an open dialog adds a style element too, and looks for the nonce here.
-(globalThis as { __webpack_nonce__?: string }).__webpack_nonce__ = nonce;

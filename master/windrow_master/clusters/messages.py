@@ -1,0 +1,32 @@
+"""Messages of clusters to the packages above them: volumes that they are to have, and jobs that made them. Pure."""
+
+from dataclasses import dataclass
+
+from windrow_master.store.messages import Fact, Question
+from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.volumes import Mount
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesAsked(Fact):
+    """A request names volumes. Raises InvalidInput for one that is not there, Conflict for one that is to be written
+    and that another cluster writes."""
+
+    account_id: AccountId
+    mounts: tuple[Mount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesTaken(Fact):
+    """A cluster has these volumes from now on. Raises what VolumesAsked does."""
+
+    account_id: AccountId
+    mounts: tuple[Mount, ...]
+    cluster_id: ClusterId
+
+
+@dataclass(frozen=True, slots=True)
+class IsOfJob(Question[bool]):
+    """Whether a job that has not ended made this cluster: it ends the cluster, and brings in what that leaves."""
+
+    cluster_id: ClusterId

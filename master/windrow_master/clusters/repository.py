@@ -1,0 +1,303 @@
+"""Reads and writes clusters and workloads; rows go in and out as values of the package."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
+from typing import Any, Final
+
+from sqlalchemy import bindparam, func, insert, or_, select, update
+
+from windrow_master.clusters.model import (
+    Cluster,
+    ClusterKind,
+    ClusterPhase,
+    ClusterRequest,
+    NetworkMode,
+    Results,
+    Step,
+    Traffic,
+    Workload,
+    WorkPhase,
+    names_of,
+)
+from windrow_master.clusters.tables import clusters, service_traffic, volume_uses, workloads
+from windrow_master.store.prepared import Found, Made, flat, page, settable
+from windrow_master.store.repository import Repository
+from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
+from windrow_proto.model import Isolation, SlotGrant
+from windrow_proto.units import Bytes
+from windrow_proto.volumes import Mount
+
+_LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Stopping", "Deleting")
+
+# Made once: building a statement costs more than running it, and these run for every receipt, command and look at a
+# workload.
+_ADD_CLUSTER: Final = Made(insert(clusters), clusters.c.keys())
+_GET_CLUSTER: Final = Found(
+    select(clusters).where(clusters.c.cluster_id == bindparam("wanted")), lambda row: _cluster(row)
+)
+_BY_KEY: Final = Found(
+    select(clusters).where(
+        clusters.c.account_id == bindparam("account"), clusters.c.request_key == bindparam("wanted")
+    ),
+    lambda row: (_cluster(row), bytes(row["request_sha256"])),
+)
+_COUNT: Final = Made(
+    select(func.count().label("number")).select_from(clusters).where(clusters.c.account_id == bindparam("account"))
+)
+_TRAFFIC: Final = Made(select(service_traffic).where(service_traffic.c.cluster_id == bindparam("wanted")))
+_COMMITTED: Final = Made(
+    select(
+        workloads.c.host_id,
+        func.sum(workloads.c.cpus).label("cpus"),
+        func.sum(workloads.c.memory_bytes).label("memory_bytes"),
+    )
+    .where(workloads.c.is_released.is_(False))
+    .group_by(workloads.c.host_id)
+)
+_IS_LIVING: Final = or_(*(clusters.c.phase == phase for phase in _LIVING))
+_ALL_LIVING: Final = Found(
+    select(clusters).where(_IS_LIVING),
+    lambda row: _cluster(row),
+    attrgetter("cluster_id"),
+)
+_IN_TUNNELS: Final = Found(
+    select(clusters).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
+    lambda row: _cluster(row),
+    attrgetter("cluster_id"),
+)
+_WITH_VOLUMES: Final = Found(
+    select(clusters).where(clusters.c.cluster_id.in_(select(volume_uses.c.cluster_id))),
+    lambda row: _cluster(row),
+    attrgetter("cluster_id"),
+)
+_CLUSTER_COLUMNS: Final = tuple(name for name in settable(clusters) if name not in ("request_key", "request_sha256"))
+_SAVE_CLUSTER: Final = Made(update(clusters).where(clusters.c.cluster_id == bindparam("was_id")), _CLUSTER_COLUMNS)
+_ADD_WORKLOAD: Final = Made(insert(workloads), workloads.c.keys())
+_GET_WORKLOAD: Final = Found(
+    select(workloads).where(workloads.c.workload_id == bindparam("wanted")), lambda row: _workload(row)
+)
+_SAVE_WORKLOAD: Final = Made(
+    update(workloads).where(workloads.c.workload_id == bindparam("was_id")), settable(workloads)
+)
+_OF_CLUSTER: Final = Found(
+    select(workloads).where(workloads.c.cluster_id == bindparam("wanted"), workloads.c.is_past.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_HELD_ON: Final = Found(
+    select(workloads).where(workloads.c.host_id == bindparam("wanted"), workloads.c.is_released.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_WITH_RESULTS: Final = Found(
+    select(workloads).where(
+        workloads.c.is_released.is_(False),
+        workloads.c.delete_command.is_(None),
+        or_(workloads.c.phase == bindparam("exited"), workloads.c.phase == bindparam("gone")),
+    ),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_HELD_WITH_VOLUMES: Final = Found(
+    select(workloads).where(
+        workloads.c.is_released.is_(False), workloads.c.cluster_id.in_(select(volume_uses.c.cluster_id))
+    ),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_HELD_OF: Final = Found(
+    select(workloads).where(
+        workloads.c.is_released.is_(False),
+        select(clusters.c.cluster_id)
+        .where(clusters.c.cluster_id == workloads.c.cluster_id, clusters.c.account_id == bindparam("account"))
+        .exists(),  # asked of each of the few that are held: an account may have had any number of clusters
+    ),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_HELD: Final = Found(
+    select(workloads).where(workloads.c.is_released.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the clusters placed on a host have asked for."""
+
+    cpus: int
+    memory_bytes: Bytes
+
+
+class ClusterRepository(Repository):
+    """The clusters."""
+
+    def add(self, cluster: Cluster, request_key: str | None, request_sha256: bytes) -> None:
+        """Add a cluster; its id, and its key within the account, must be new."""
+        values = _cluster_values(cluster) | {"request_key": request_key, "request_sha256": request_sha256}
+        _ADD_CLUSTER.run(self._connection, values)
+
+    def save(self, cluster: Cluster) -> None:
+        """Write a cluster as it is now."""
+        _SAVE_CLUSTER.run(self._connection, _cluster_values(cluster) | {"was_id": cluster.cluster_id})
+
+    def get(self, cluster_id: ClusterId) -> Cluster | None:
+        """One cluster."""
+        return _GET_CLUSTER.one(self._connection, {"wanted": cluster_id})
+
+    def by_key(self, account_id: AccountId, request_key: str) -> tuple[Cluster, bytes] | None:
+        """The cluster that an account asked for under this key, and the digest of what it asked."""
+        return _BY_KEY.one(self._connection, {"account": account_id, "wanted": request_key})
+
+    def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Cluster]:
+        """The latest first; of all accounts where `account_id` is None."""
+        query = select(clusters).order_by(clusters.c.cluster_id.desc())
+        if account_id is not None:
+            query = query.where(clusters.c.account_id == account_id)
+        if before is not None:
+            query = query.where(clusters.c.cluster_id < before)
+        return page(self._connection, query, _cluster, limit)
+
+    def living(self) -> Sequence[Cluster]:
+        """Whatever is neither deleted, failed nor stopped."""
+        return _ALL_LIVING.readable(self._connection)
+
+    def in_tunnels(self) -> Sequence[Cluster]:
+        """Those of them whose members are joined by tunnels."""
+        return _IN_TUNNELS.readable(self._connection)
+
+    def with_volumes(self) -> Sequence[Cluster]:
+        """Whatever has volumes, or had them until a moment ago."""
+        return _WITH_VOLUMES.readable(self._connection)
+
+    def count(self, account_id: AccountId) -> int:
+        """How many clusters an account ever asked for."""
+        (row,) = _COUNT.rows(self._connection, {"account": account_id})
+        return int(row["number"])
+
+
+class TrafficRepository(Repository):
+    """What came to services over HTTPS and back."""
+
+    def get(self, cluster_id: ClusterId) -> Traffic:
+        """Of one cluster, as far as it is written; nothing of one that nobody came to."""
+        row = _TRAFFIC.row(self._connection, {"wanted": cluster_id})
+        return Traffic() if row is None else Traffic(row["connections"], row["bytes_in"], row["bytes_out"])
+
+    def add(self, cluster_id: ClusterId, traffic: Traffic) -> None:
+        """So much more."""
+        values = asdict(self.get(cluster_id).plus(traffic))
+        own = service_traffic.c.cluster_id == cluster_id
+        if self._connection.execute(update(service_traffic).where(own).values(**values)).rowcount == 0:
+            self._connection.execute(insert(service_traffic).values(cluster_id=cluster_id, **values))
+
+
+class WorkloadRepository(Repository):
+    """What runs where."""
+
+    def add(self, workload: Workload) -> None:
+        """Add a workload; its id must be new."""
+        _ADD_WORKLOAD.run(self._connection, _workload_values(workload))
+
+    def save(self, workload: Workload) -> None:
+        """Write a workload as it is now."""
+        _SAVE_WORKLOAD.run(self._connection, _workload_values(workload) | {"was_id": workload.workload_id})
+
+    def get(self, workload_id: WorkloadId) -> Workload | None:
+        """One workload."""
+        return _GET_WORKLOAD.one(self._connection, {"wanted": workload_id})
+
+    def of_cluster(self, cluster_id: ClusterId) -> tuple[Workload, ...]:
+        """The workloads of one cluster in its present run."""
+        return tuple(_OF_CLUSTER.all(self._connection, {"wanted": cluster_id}))
+
+    def held_on(self, host_id: HostId) -> Sequence[Workload]:
+        """What still holds slots of a host."""
+        return _HELD_ON.readable(self._connection, {"wanted": host_id})
+
+    def held(self) -> Sequence[Workload]:
+        """What still holds slots anywhere."""
+        return _HELD.readable(self._connection)
+
+    def held_of(self, account_id: AccountId) -> Sequence[Workload]:
+        """What still holds slots anywhere, of one account."""
+        return _HELD_OF.readable(self._connection, {"account": account_id})
+
+    def with_results(self) -> Sequence[Workload]:
+        """What has ended by itself and was not ordered gone: its log and files are still on its host, or were."""
+        phases = {"exited": WorkPhase.EXITED.value, "gone": WorkPhase.GONE.value}
+        return _WITH_RESULTS.readable(self._connection, phases)
+
+    def with_volumes(self) -> Sequence[Workload]:
+        """What still holds slots, of the clusters that have volumes."""
+        return _HELD_WITH_VOLUMES.readable(self._connection)
+
+    def committed(self) -> dict[HostId, Committed]:
+        """What is asked of each host by the work that still holds slots there."""
+        rows = _COMMITTED.rows(self._connection, {})
+        return {one["host_id"]: Committed(int(one["cpus"]), Bytes(int(one["memory_bytes"]))) for one in rows}
+
+
+_CLUSTER_FIELDS: Final = tuple(field.name for field in fields(Cluster))
+_WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
+
+
+def request_values(request: ClusterRequest) -> dict[str, Any]:
+    """A request as a column keeps it: of its environment the names only, whatever it was given."""
+    return flat(request) | {
+        "kind": request.kind.value,
+        "volumes": [flat(one) for one in request.volumes],
+        "env": names_of(request.env),
+    }
+
+
+def request_of(raw: Mapping[str, Any]) -> ClusterRequest:
+    """A request as a column has kept it; what there was no word for then was not asked for."""
+    return ClusterRequest(
+        **{**raw, "kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
+        | {"ssh_keys": tuple(raw.get("ssh_keys", ()))}
+        | {"volumes": tuple(Mount(**one) for one in raw.get("volumes", ()))}
+    )
+
+
+def _cluster_values(cluster: Cluster) -> dict[str, Any]:
+    steps = [flat(step) for step in cluster.steps]
+    return {name: getattr(cluster, name) for name in _CLUSTER_FIELDS} | {
+        "name": cluster.name,
+        "request": request_values(cluster.request),
+        "steps": steps,
+        "phase": cluster.phase.value,
+        "network": cluster.network.value,
+        "secret": None,
+    }
+
+
+def _cluster(row: Mapping[Any, Any]) -> Cluster:
+    values = {key: value for key, value in row.items() if key not in ("name", "request_key", "request_sha256")}
+    return Cluster(
+        **values
+        | {
+            "request": request_of(row["request"]),
+            "phase": ClusterPhase(row["phase"]),
+            "steps": tuple(Step(**step) for step in row["steps"]),
+            "decision": bytes(row["decision"]),
+            "network": NetworkMode(row["network"] or ""),
+            "network_reason": row["network_reason"] or "",
+            "sealed": bytes(row["sealed"] or b""),
+        }
+    )
+
+
+def _workload_values(workload: Workload) -> dict[str, Any]:
+    slots = [flat(slot) for slot in workload.slots]
+    results = None if workload.results is None else flat(workload.results)
+    changed = {"phase": workload.phase.value, "ports": dict(workload.ports), "slots": slots, "results": results}
+    return {name: getattr(workload, name) for name in _WORKLOAD_FIELDS} | changed
+
+
+def _workload(row: Mapping[Any, Any]) -> Workload:
+    slots = tuple(SlotGrant(**{**slot, "isolation": Isolation(slot.get("isolation", 0))}) for slot in row["slots"])
+    results = None if row["results"] is None else Results(**row["results"])
+    return Workload(**dict(row) | {"slots": slots, "phase": WorkPhase(row["phase"]), "results": results})

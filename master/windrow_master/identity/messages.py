@@ -1,0 +1,36 @@
+"""Messages of identity to the packages above it: machines that join, and certificates that stop to count. Pure."""
+
+from dataclasses import dataclass
+
+from windrow_master.identity.model import Member
+from windrow_master.store.messages import Fact
+from windrow_proto.ids import AccountId
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMade(Fact):
+    """The account of whoever started this Master has been made."""
+
+    account_id: AccountId
+
+
+@dataclass(frozen=True, slots=True)
+class HostJoined(Fact):
+    """A host has joined, perhaps again."""
+
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class CloneFound(Fact):
+    """Two machines use the identity of one member."""
+
+    member: Member
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandingChanged(Fact):
+    """The certificate of a member is honoured again, or is no longer."""
+
+    member_id: str

@@ -1,0 +1,350 @@
+"""Reads and writes the tables of identity; rows go in and out as values of identity/model.py."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
+
+from windrow_master.identity.model import (
+    Account,
+    ApiToken,
+    JoinToken,
+    Member,
+    MemberRole,
+    Role,
+    Session,
+    SessionId,
+    SignInLink,
+    Standing,
+)
+from windrow_master.identity.tables import (
+    accounts,
+    api_tokens,
+    join_tokens,
+    members,
+    sessions,
+    sign_in_links,
+)
+from windrow_master.store.prepared import Found, page
+from windrow_master.store.repository import Repository
+from windrow_proto.ids import AccountId, TokenId
+
+# Made once: every host that connects is looked up.
+_GET_MEMBER: Final = Found(select(members).where(members.c.id == bindparam("wanted")), lambda row: _member(row))
+
+
+def _roles(names: Sequence[str]) -> frozenset[Role]:
+    return frozenset(Role(name) for name in names)
+
+
+class AccountRepository(Repository):
+    """Accounts."""
+
+    def add(self, account: Account) -> None:
+        """Add one."""
+        self._connection.execute(insert(accounts).values(**asdict(account) | {"roles": sorted(account.roles)}))
+
+    def get(self, account_id: AccountId) -> Account | None:
+        """One account, or None."""
+        return self._one(accounts.c.id == account_id)
+
+    def by_name(self, name: str) -> Account | None:
+        """One account by its name, or None."""
+        return self._one(accounts.c.name == name)
+
+    def list(self, after: str = "", limit: int = 100) -> Sequence[Account]:
+        """All of them, the oldest first."""
+        query = select(accounts).where(accounts.c.id > after).order_by(accounts.c.id)
+        return page(self._connection, query, _account, limit)
+
+    def suspend(self, account_id: AccountId, at_ns: int | None) -> None:
+        """Note since when it may do nothing; None: it may again."""
+        self._connection.execute(update(accounts).where(accounts.c.id == account_id).values(suspended_at_ns=at_ns))
+
+    def first(self) -> Account | None:
+        """The oldest account: the one that `windrow up` made."""
+        return self._one(accounts.c.id.is_not(None))
+
+    def _one(self, condition: Any) -> Account | None:
+        query = select(accounts).where(condition).order_by(accounts.c.created_at_ns, accounts.c.id).limit(1)
+        row = self._connection.execute(query).mappings().one_or_none()
+        return None if row is None else _account(row)
+
+
+def _account(row: Mapping[Any, Any]) -> Account:
+    return Account(**dict(row) | {"roles": _roles(row["roles"])})
+
+
+class SignInLinkRepository(Repository):
+    """Single-use ways into accounts, by hash."""
+
+    def add(self, link: SignInLink) -> None:
+        """Add one."""
+        self._connection.execute(insert(sign_in_links).values(**asdict(link)))
+
+    def by_hash(self, sha256: bytes) -> SignInLink | None:
+        """The link whose secret has this hash, used and expired ones too."""
+        query = select(sign_in_links).where(sign_in_links.c.sha256 == sha256)
+        row = self._connection.execute(query).mappings().one_or_none()
+        return None if row is None else SignInLink(**dict(row) | {"sha256": bytes(row["sha256"])})
+
+    def use(self, link_id: str, at_ns: int) -> None:
+        """Mark it used, once and for ever."""
+        is_it = (sign_in_links.c.id == link_id) & sign_in_links.c.used_at_ns.is_(None)
+        self._connection.execute(update(sign_in_links).where(is_it).values(used_at_ns=at_ns))
+
+    def forget(self, account_id: AccountId) -> None:
+        """Remove those of an account: none of them opens it any more."""
+        self._connection.execute(delete(sign_in_links).where(sign_in_links.c.account_id == account_id))
+
+    def forget_of(self, token_id: TokenId) -> None:
+        """Remove those that this token asked for and nobody has used."""
+        is_open = (sign_in_links.c.made_by == token_id) & sign_in_links.c.used_at_ns.is_(None)
+        self._connection.execute(delete(sign_in_links).where(is_open))
+
+    def forget_made_by(self, account_id: AccountId) -> None:
+        """Remove those that any token of this account asked for, to whichever account, and nobody has used."""
+        its = select(api_tokens.c.id).where(api_tokens.c.account_id == account_id)
+        is_open = sign_in_links.c.made_by.in_(its) & sign_in_links.c.used_at_ns.is_(None)
+        self._connection.execute(delete(sign_in_links).where(is_open))
+
+
+class TokenRepository(Repository):
+    """API tokens, by hash."""
+
+    def add(self, token: ApiToken) -> None:
+        """Add one."""
+        self._connection.execute(insert(api_tokens).values(**asdict(token) | {"roles": sorted(token.roles)}))
+
+    def by_hash(self, sha256: bytes) -> ApiToken | None:
+        """The token whose text has this hash, revoked or expired ones too."""
+        row = self._connection.execute(select(api_tokens).where(api_tokens.c.sha256 == sha256)).mappings().one_or_none()
+        return None if row is None else _token(row)
+
+    def get(self, token_id: TokenId) -> ApiToken | None:
+        """One token, or None."""
+        row = self._connection.execute(select(api_tokens).where(api_tokens.c.id == token_id)).mappings().one_or_none()
+        return None if row is None else _token(row)
+
+    def list(self, account_id: AccountId, after: str = "", limit: int = 100) -> Sequence[ApiToken]:
+        """Tokens of an account that are not revoked, oldest first."""
+        query = (
+            select(api_tokens)
+            .where(api_tokens.c.account_id == account_id, api_tokens.c.revoked_at_ns.is_(None), api_tokens.c.id > after)
+            .order_by(api_tokens.c.id)
+        )
+        return page(self._connection, query, _token, limit)
+
+    def count(self, account_id: AccountId, now_ns: int) -> int:
+        """How many of an account are worth something."""
+        is_good = api_tokens.c.revoked_at_ns.is_(None) & (api_tokens.c.expires_at_ns > now_ns)
+        query = select(func.count()).select_from(api_tokens).where(api_tokens.c.account_id == account_id, is_good)
+        return int(self._connection.scalar(query) or 0)
+
+    def revoke(self, token_id: TokenId, now_ns: int) -> None:
+        """Make it worthless from now on."""
+        self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
+
+    def made_by(self, token_id: TokenId) -> Sequence[TokenId]:
+        """The tokens that this one asked for, and those that they did, without those that are revoked."""
+        found: list[TokenId] = []
+        asked = [token_id]
+        while asked:
+            query = select(api_tokens.c.id).where(api_tokens.c.made_by.in_(asked), api_tokens.c.revoked_at_ns.is_(None))
+            asked = [TokenId(row[0]) for row in self._connection.execute(query) if row[0] not in found]
+            found += asked
+        return found
+
+    def used(self, token_id: TokenId, at_ns: int) -> None:
+        """Note when it was last used; the note only moves on."""
+        is_older = api_tokens.c.last_used_at_ns.is_(None) | (api_tokens.c.last_used_at_ns < at_ns)
+        self._connection.execute(
+            update(api_tokens).where(api_tokens.c.id == token_id, is_older).values(last_used_at_ns=at_ns)
+        )
+
+
+def _token(row: Mapping[Any, Any]) -> ApiToken:
+    return ApiToken(**dict(row) | {"roles": _roles(row["roles"]), "sha256": bytes(row["sha256"])})
+
+
+class SessionRepository(Repository):
+    """Sessions of browsers, by hash."""
+
+    def add(self, session: Session) -> None:
+        """Add one."""
+        self._connection.execute(insert(sessions).values(**asdict(session)))
+
+    def by_hash(self, sha256: bytes) -> Session | None:
+        """The session whose secret has this hash, ended ones too."""
+        return self._one(sessions.c.sha256 == sha256)
+
+    def get(self, session_id: SessionId) -> Session | None:
+        """One session, or None."""
+        return self._one(sessions.c.id == session_id)
+
+    def count(self, account_id: AccountId, now_ns: int) -> int:
+        """How many of an account have neither ended nor expired."""
+        is_good = sessions.c.revoked_at_ns.is_(None) & (sessions.c.expires_at_ns > now_ns)
+        query = select(func.count()).select_from(sessions).where(sessions.c.account_id == account_id, is_good)
+        return int(self._connection.scalar(query) or 0)
+
+    def list(self, account_id: AccountId, now_ns: int, idle_since_ns: int, after: str, limit: int) -> Sequence[Session]:
+        """Sessions of an account that still hold, oldest first."""
+        query = (
+            select(sessions)
+            .where(
+                sessions.c.account_id == account_id,
+                sessions.c.revoked_at_ns.is_(None),
+                sessions.c.expires_at_ns > now_ns,
+                sessions.c.last_used_at_ns > idle_since_ns,
+                sessions.c.id > after,
+            )
+            .order_by(sessions.c.id)
+        )
+        return page(self._connection, query, _session, limit)
+
+    def revoke(self, session_id: SessionId, now_ns: int) -> None:
+        """Make it worthless from now on."""
+        self._connection.execute(update(sessions).where(sessions.c.id == session_id).values(revoked_at_ns=now_ns))
+
+    def revoke_of(self, token_id: TokenId, now_ns: int) -> None:
+        """End every session that was begun with this token."""
+        self._connection.execute(
+            update(sessions)
+            .where(sessions.c.token_id == token_id, sessions.c.revoked_at_ns.is_(None))
+            .values(revoked_at_ns=now_ns)
+        )
+
+    def used(self, session_id: SessionId, at_ns: int) -> None:
+        """Note when it was last used; the note only moves on."""
+        self._connection.execute(
+            update(sessions)
+            .where(sessions.c.id == session_id, sessions.c.last_used_at_ns < at_ns)
+            .values(last_used_at_ns=at_ns)
+        )
+
+    def _one(self, condition: Any) -> Session | None:
+        row = self._connection.execute(select(sessions).where(condition)).mappings().one_or_none()
+        return None if row is None else _session(row)
+
+
+def _session(row: Mapping[Any, Any]) -> Session:
+    return Session(**dict(row) | {"sha256": bytes(row["sha256"])})
+
+
+class JoinTokenRepository(Repository):
+    """Join tokens, by hash."""
+
+    def add(self, token: JoinToken) -> None:
+        """Add one."""
+        self._connection.execute(insert(join_tokens).values(**asdict(token) | {"role": token.role.value}))
+
+    def by_hash(self, sha256: bytes) -> JoinToken | None:
+        """The join token whose text has this hash."""
+        query = select(join_tokens).where(join_tokens.c.sha256 == sha256)
+        row = self._connection.execute(query).mappings().one_or_none()
+        return None if row is None else _join_token(row)
+
+    def get(self, token_id: TokenId) -> JoinToken | None:
+        """One join token, or None."""
+        row = self._connection.execute(select(join_tokens).where(join_tokens.c.id == token_id)).mappings().one_or_none()
+        return None if row is None else _join_token(row)
+
+    def list(self, account_id: AccountId, now_ns: int, after: str = "", limit: int = 100) -> Sequence[JoinToken]:
+        """Join tokens of an account that can still be used, oldest first."""
+        query = (
+            select(join_tokens)
+            .where(
+                join_tokens.c.account_id == account_id,
+                join_tokens.c.used_by.is_(None),
+                join_tokens.c.revoked_at_ns.is_(None),
+                join_tokens.c.expires_at_ns > now_ns,
+                join_tokens.c.id > after,
+            )
+            .order_by(join_tokens.c.id)
+        )
+        return page(self._connection, query, _join_token, limit)
+
+    def count(self, account_id: AccountId, now_ns: int) -> int:
+        """How many of an account can still be used."""
+        is_good = (
+            join_tokens.c.used_by.is_(None)
+            & join_tokens.c.revoked_at_ns.is_(None)
+            & (join_tokens.c.expires_at_ns > now_ns)
+        )
+        query = select(func.count()).select_from(join_tokens).where(join_tokens.c.account_id == account_id, is_good)
+        return int(self._connection.scalar(query) or 0)
+
+    def use(self, token_id: TokenId, member_id: str, now_ns: int) -> None:
+        """Mark it used, once and for ever."""
+        self._connection.execute(
+            update(join_tokens)
+            .where(join_tokens.c.id == token_id, join_tokens.c.used_by.is_(None))
+            .values(used_at_ns=now_ns, used_by=member_id)
+        )
+
+    def revoke(self, token_id: TokenId, now_ns: int) -> None:
+        """Make it worthless from now on."""
+        self._connection.execute(update(join_tokens).where(join_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
+
+    def revoke_of(self, token_id: TokenId, now_ns: int) -> None:
+        """Make those worthless that this API token asked for."""
+        is_its = (join_tokens.c.made_by == token_id) & join_tokens.c.revoked_at_ns.is_(None)
+        self._connection.execute(update(join_tokens).where(is_its).values(revoked_at_ns=now_ns))
+
+
+def _join_token(row: Mapping[Any, Any]) -> JoinToken:
+    return JoinToken(**dict(row) | {"role": MemberRole(row["role"]), "sha256": bytes(row["sha256"])})
+
+
+class MemberRepository(Repository):
+    """Hosts and Accesses: keys, certificates, standing."""
+
+    def save(self, member: Member) -> None:
+        """Add or replace one."""
+        values: Mapping[str, Any] = asdict(member) | {
+            "role": member.role.value,
+            "standing": member.standing.value,
+            "addresses": list(member.addresses),
+        }
+        done = self._connection.execute(update(members).where(members.c.id == member.id).values(**values))
+        if done.rowcount == 0:
+            self._connection.execute(insert(members).values(**values))
+
+    def get(self, member_id: str) -> Member | None:
+        """One member, or None."""
+        return _GET_MEMBER.one(self._connection, {"wanted": member_id})
+
+    def by_key(self, sign_public: bytes) -> Member | None:
+        """The member that holds this Ed25519 key."""
+        query = select(members).where(members.c.sign_public == sign_public)
+        row = self._connection.execute(query).mappings().one_or_none()
+        return None if row is None else _member(row)
+
+    def list(self, role: MemberRole) -> Sequence[Member]:
+        """Every member of this kind, in the order of joining."""
+        query = select(members).where(members.c.role == role.value).order_by(members.c.id)
+        return [_member(row) for row in self._connection.execute(query).mappings()]
+
+    def restored(self, now_ns: int) -> None:
+        """These records come from a backup, which may lack renewals."""
+        self._connection.execute(update(members).values(restored_at_ns=now_ns))
+
+    def banned(self) -> Sequence[str]:
+        """The ids of those whose certificates are not honoured."""
+        query = select(members.c.id).where(members.c.standing != Standing.GOOD.value).order_by(members.c.id)
+        return [str(row[0]) for row in self._connection.execute(query)]
+
+
+def _member(row: Mapping[Any, Any]) -> Member:
+    return Member(
+        **dict(row)
+        | {
+            "role": MemberRole(row["role"]),
+            "standing": Standing(row["standing"]),
+            "addresses": tuple(row["addresses"]),
+            "sign_public": bytes(row["sign_public"]),
+            "csr_sha256": bytes(row["csr_sha256"]),
+        }
+    )

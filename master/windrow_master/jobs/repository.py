@@ -1,0 +1,123 @@
+"""Reads and writes jobs; rows go in and out as values of the package."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from sqlalchemy import bindparam, func, insert, select, update
+
+from windrow_master.clusters.model import names_of
+from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.tables import jobs
+from windrow_master.store.prepared import Found, Made, page
+from windrow_master.store.repository import Repository
+from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.volumes import Mount
+
+_APART: Final = ("request_key", "request_sha256", "kept_bytes")
+_COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in _APART)
+_ADD: Final = Made(insert(jobs), jobs.c.keys())
+_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), (*_COLUMNS, "kept_bytes"))
+_GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
+_LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
+
+
+class JobRepository(Repository):
+    """The jobs."""
+
+    def add(self, job: Job, request_key: str | None, request_sha256: bytes) -> None:
+        """Add a job; its id, and its key and index within the account, must be new."""
+        _ADD.run(self._connection, _values(job) | {"request_key": request_key, "request_sha256": request_sha256})
+
+    def save(self, job: Job) -> None:
+        """Write a job as it is now."""
+        _SAVE.run(self._connection, _values(job) | {"was_id": job.job_id})
+
+    def get(self, job_id: JobId) -> Job | None:
+        """One job."""
+        return _GET.one(self._connection, {"wanted": job_id})
+
+    def all_of(self, job_ids: Sequence[JobId]) -> dict[JobId, Job]:
+        """Those of these that are there."""
+        found = (self.get(job_id) for job_id in dict.fromkeys(job_ids))
+        return {job.job_id: job for job in found if job is not None}
+
+    def by_key(self, account_id: AccountId, request_key: str) -> tuple[tuple[Job, ...], bytes] | None:
+        """The jobs that an account asked for under this key, and the digest of what it asked."""
+        query = select(jobs).where(jobs.c.account_id == account_id, jobs.c.request_key == request_key)
+        rows = self._connection.execute(query.order_by(jobs.c.array_index)).all()
+        return (tuple(_job(row._mapping) for row in rows), bytes(rows[0].request_sha256)) if rows else None
+
+    def of_group(self, group: str) -> Sequence[Job]:
+        """The jobs of one submission, and those that were run again from it."""
+        query = select(jobs).where(jobs.c.group_id == group).order_by(jobs.c.job_id)
+        return [_job(row._mapping) for row in self._connection.execute(query)]
+
+    def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Job]:
+        """The latest first; of all accounts where `account_id` is None."""
+        query = select(jobs).order_by(jobs.c.job_id.desc())
+        if account_id is not None:
+            query = query.where(jobs.c.account_id == account_id)
+        if before is not None:
+            query = query.where(jobs.c.job_id < before)
+        return page(self._connection, query, _job, limit)
+
+    def living_of_cluster(self, cluster_id: ClusterId) -> Job | None:
+        """The job that has not ended and made this cluster for one of its attempts; None: there is none."""
+        return next((job for job in self.living() if any(one.cluster_id == cluster_id for one in job.attempts)), None)
+
+    def living(self) -> Sequence[Job]:
+        """Whatever has not ended, the oldest first."""
+        return _LIVING.readable(self._connection)
+
+    def kept_bytes(self, account_id: AccountId, ended_after_ns: int) -> int:
+        """Bytes that an account's jobs take: the folder of each group once, and the logs and files of all attempts.
+        Jobs that ended earlier have none left."""
+        is_kept = jobs.c.ended_at_ns.is_(None) | (jobs.c.ended_at_ns > ended_after_ns)
+        folder, attempts = func.max(jobs.c.folder_bytes), func.sum(jobs.c.kept_bytes)
+        of_groups = (
+            select((func.coalesce(folder, 0) + func.coalesce(attempts, 0)).label("size_bytes"))
+            .where(jobs.c.account_id == account_id, is_kept)
+            .group_by(jobs.c.group_id)
+            .subquery()
+        )
+        return int(self._connection.scalar(select(func.coalesce(func.sum(of_groups.c.size_bytes), 0))) or 0)
+
+    def count_living(self, account_id: AccountId) -> int:
+        """How many of an account have not ended."""
+        query = select(func.count()).select_from(jobs)
+        return int(
+            self._connection.scalar(query.where(jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None))) or 0
+        )
+
+
+def _values(job: Job) -> dict[str, Any]:
+    changed = {
+        "group_id": job.group,
+        "request": asdict(job.request) | {"env": names_of(job.request.env)},
+        "state": job.state.value,
+        "attempts": [asdict(attempt) for attempt in job.attempts],
+        "verdict": None if job.verdict is None else job.verdict.value,
+        "kept_bytes": sum((one.log_bytes or 0) + (one.files_bytes or 0) for one in job.attempts),
+    }
+    return {name: getattr(job, name) for name in _COLUMNS if name != "group_id"} | changed
+
+
+def _job(row: Mapping[Any, Any]) -> Job:
+    values = {name: row[name] for name in _COLUMNS if name != "group_id"}
+    raw = row["request"]
+    return Job(
+        **values
+        | {
+            "group": row["group_id"],
+            "sealed_env": bytes(row["sealed_env"] or b""),
+            "request": JobRequest(
+                **raw
+                | {"argv": tuple(raw["argv"]), "after": tuple(raw["after"]), "packages": tuple(raw.get("packages", ()))}
+                | {"volumes": tuple(Mount(**one) for one in raw.get("volumes", ()))}
+            ),
+            "state": JobState(row["state"]),
+            "attempts": tuple(Attempt(**one) for one in row["attempts"]),
+            "verdict": None if row["verdict"] is None else Verdict(row["verdict"]),
+        }
+    )

@@ -1,0 +1,284 @@
+"""Reads and writes asks, rentals, receipts and the ledger; rows go in and out as values of the market."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from operator import attrgetter
+from typing import Any, Final
+
+from sqlalchemy import bindparam, func, insert, literal_column, or_, select, update
+
+from windrow_master.market.model import (
+    Ask,
+    LedgerAccount,
+    ReceiptRow,
+    Rental,
+    RentalId,
+    RentalLine,
+    RentalState,
+    Transfer,
+    TransferKind,
+    may_be_negative,
+)
+from windrow_master.market.tables import asks, balances, receipts, rental_lines, rentals, transfers
+from windrow_master.store.prepared import Found, Made, Upsert, flat, page, settable
+from windrow_master.store.repository import Repository
+from windrow_proto.errors import InsufficientFunds
+from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
+from windrow_proto.model import Isolation, SlotGrant
+from windrow_proto.units import DAY, Microcents
+
+_PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_at_ns", "set_by"])
+
+# Made once: building a statement costs more than running it, and these run for every receipt.
+_ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys())
+_GET_RENTAL: Final = Found(select(rentals).where(rentals.c.rental_id == bindparam("wanted")), lambda row: _rental(row))
+_SAVE_RENTAL: Final = Made(update(rentals).where(rentals.c.rental_id == bindparam("was_id")), settable(rentals))
+_RENTALS_OF_CLUSTER: Final = Found(
+    select(rentals).where(rentals.c.cluster_id == bindparam("wanted")),
+    lambda row: _rental(row),
+    attrgetter("rental_id"),
+)
+_LIVE: Final = Found(
+    select(rentals).where(
+        rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'")
+    ),  # as the index of these says it
+    lambda row: _rental(row),
+    attrgetter("rental_id"),
+)
+_ADD_LINE: Final = Made(insert(rental_lines), rental_lines.c.keys())
+_GET_LINE: Final = Found(
+    select(rental_lines).where(rental_lines.c.workload_id == bindparam("wanted")), lambda row: _line(row)
+)
+_LINES: Final = Found(
+    select(rental_lines).where(rental_lines.c.rental_id == bindparam("wanted")),
+    lambda row: _line(row),
+    attrgetter("workload_id"),
+)
+_SAVE_LINE: Final = Made(
+    update(rental_lines).where(rental_lines.c.workload_id == bindparam("was_id")), settable(rental_lines)
+)
+_ADD_RECEIPT: Final = Made(insert(receipts), receipts.c.keys())
+_GET_RECEIPT: Final = Made(
+    select(receipts).where(receipts.c.workload_id == bindparam("of_workload"), receipts.c.number == bindparam("wanted"))
+)
+_TRANSFER_COLUMNS: Final = tuple(c.key for c in transfers.c if c.key != "number")
+_ADD_TRANSFER: Final = Made(insert(transfers), _TRANSFER_COLUMNS)
+_GET_TRANSFER: Final = Made(select(transfers).where(transfers.c.transfer_id == bindparam("wanted")))
+_GET_BALANCE: Final = Made(select(balances).where(balances.c.account == bindparam("wanted")))
+_ADD_BALANCE: Final = Made(insert(balances), balances.c.keys())
+_MOVE_BALANCE: Final = Made(
+    update(balances)
+    .where(balances.c.account == bindparam("wanted"))
+    .values(balance=balances.c.balance + bindparam("moved"))
+)
+
+
+class AskRepository(Repository):
+    """What owners, and the operator for all others, want for a tier."""
+
+    def list_all(self) -> Sequence[Ask]:
+        """Every ask."""
+        rows = self._connection.execute(select(asks).order_by(asks.c.tier, asks.c.account_id))
+        return [Ask(**dict(row._mapping) | {"account_id": row.account_id or None}) for row in rows]
+
+    def count_others(self, account_id: AccountId, tier: str) -> int:
+        """How many asks an account has for other tiers."""
+        wanted = (asks.c.account_id == account_id, asks.c.tier != tier)
+        return int(self._connection.scalar(select(func.count()).select_from(asks).where(*wanted)) or 0)
+
+    def put(self, ask: Ask) -> None:
+        """Set an ask, in place of an earlier one for the same account and tier."""
+        values = asdict(ask) | {"account_id": ask.account_id or ""}
+        _PUT_ASK.run(self._connection, values)
+
+
+class RentalRepository(Repository):
+    """Rentals and their lines."""
+
+    def add(self, rental: Rental) -> None:
+        """Add a rental; its id must be new."""
+        _ADD_RENTAL.run(self._connection, _rental_values(rental))
+
+    def save(self, rental: Rental) -> None:
+        """Write a rental as it is now."""
+        _SAVE_RENTAL.run(self._connection, _rental_values(rental) | {"was_id": rental.rental_id})
+
+    def get(self, rental_id: RentalId) -> Rental | None:
+        """One rental."""
+        return _GET_RENTAL.one(self._connection, {"wanted": rental_id})
+
+    def of_cluster(self, cluster_id: ClusterId) -> Sequence[Rental]:
+        """The rentals of a cluster, one for each time that it was started, the first one first."""
+        return _RENTALS_OF_CLUSTER.all(self._connection, {"wanted": cluster_id})
+
+    def live(self) -> Sequence[Rental]:
+        """What is not closed, oldest first."""
+        return _LIVE.readable(self._connection)
+
+    def begun_since(self, since_ns: int, but: AccountId) -> dict[tuple[str, bool], int]:
+        """How many began at that time or later, by tier and whether of simulated hosts, one account's left out."""
+        by = (rentals.c.tier, rentals.c.simulated)
+        query = (
+            select(*by, func.count()).where(rentals.c.opened_at_ns >= since_ns, rentals.c.renter != but).group_by(*by)
+        )
+        return {(tier, simulated): count for tier, simulated, count in self._connection.execute(query)}
+
+    def page(
+        self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
+    ) -> Sequence[Rental]:
+        """The latest first; of all accounts where `renter` is None."""
+        query = select(rentals).order_by(rentals.c.rental_id.desc())
+        if renter is not None:
+            query = query.where(rentals.c.renter == renter)
+        if cluster_id is not None:
+            query = query.where(rentals.c.cluster_id == cluster_id)
+        if before is not None:
+            query = query.where(rentals.c.rental_id < before)
+        return page(self._connection, query, _rental, limit)
+
+    def add_line(self, line: RentalLine) -> None:
+        """Add a line; its workload must be new."""
+        _ADD_LINE.run(self._connection, _line_values(line))
+
+    def save_line(self, line: RentalLine) -> None:
+        """Write a line as it is now."""
+        _SAVE_LINE.run(self._connection, _line_values(line) | {"was_id": line.workload_id})
+
+    def line(self, workload_id: WorkloadId) -> RentalLine | None:
+        """The line of a workload."""
+        return _GET_LINE.one(self._connection, {"wanted": workload_id})
+
+    def lines(self, rental_ids: Sequence[RentalId]) -> Sequence[RentalLine]:
+        """The lines of these rentals, in the order of their workloads."""
+        if len(rental_ids) == 1:
+            return _LINES.all(self._connection, {"wanted": rental_ids[0]})
+        query = (
+            select(rental_lines).where(rental_lines.c.rental_id.in_(rental_ids)).order_by(rental_lines.c.workload_id)
+        )
+        return [_line(row._mapping) for row in self._connection.execute(query)]
+
+
+class ReceiptRepository(Repository):
+    """Signed receipts, one for each number of each workload; never changed."""
+
+    def get(self, workload_id: WorkloadId, number: int) -> ReceiptRow | None:
+        """One receipt."""
+        row = _GET_RECEIPT.row(self._connection, {"of_workload": workload_id, "wanted": number})
+        return None if row is None else _receipt(row)
+
+    def add(self, receipt: ReceiptRow) -> None:
+        """Keep one; its number must be new to its workload."""
+        _ADD_RECEIPT.run(self._connection, flat(receipt))
+
+    def of_workload(self, workload_id: WorkloadId) -> Sequence[ReceiptRow]:
+        """All of a workload's, in the order of their numbers: enough to compute its charge again."""
+        query = select(receipts).where(receipts.c.workload_id == workload_id).order_by(receipts.c.number)
+        return [_receipt(row._mapping) for row in self._connection.execute(query)]
+
+
+class LedgerRepository(Repository):
+    """The transfers, appended and never changed, and the balances they fold to."""
+
+    def post(self, transfer: Transfer) -> bool:
+        """Append a transfer, once for each id; returns whether it was new.
+
+        Raises InsufficientFunds when the debited account would fall below zero (nothing is written then).
+        """
+        if self.get(transfer.transfer_id) is not None:
+            return False
+        left = self.balance(transfer.debit) - transfer.amount
+        if left < 0 and not may_be_negative(transfer.debit):
+            raise InsufficientFunds(f"{transfer.debit} has too little for this transfer.", subject=transfer.debit)
+        _ADD_TRANSFER.run(self._connection, flat(transfer))
+        self._move(transfer.debit, -transfer.amount)
+        self._move(transfer.credit, transfer.amount)
+        return True
+
+    def get(self, transfer_id: TransferId) -> Transfer | None:
+        """One transfer."""
+        row = _GET_TRANSFER.row(self._connection, {"wanted": transfer_id})
+        return None if row is None else _transfer(row)
+
+    def balance(self, account: LedgerAccount) -> Microcents:
+        """What an account has; 0 if nothing ever happened there."""
+        row = _GET_BALANCE.row(self._connection, {"wanted": account})
+        return Microcents(0 if row is None else int(row["balance"]))
+
+    def balances(self) -> dict[LedgerAccount, Microcents]:
+        """Every account's balance as kept beside the transfers."""
+        rows = self._connection.execute(select(balances).order_by(balances.c.account))
+        return {LedgerAccount(row.account): Microcents(row.balance) for row in rows}
+
+    def folded(self) -> dict[LedgerAccount, Microcents]:
+        """Every account's balance from the transfers alone."""
+        sums: dict[LedgerAccount, Microcents] = {}
+        for column, sign in ((transfers.c.debit, -1), (transfers.c.credit, 1)):
+            for account, amount in self._connection.execute(
+                select(column, func.sum(transfers.c.amount)).group_by(column)
+            ):
+                sums[account] = Microcents(sums.get(account, 0) + sign * int(amount))
+        return sums
+
+    def of_rental(self, rental_id: RentalId) -> Sequence[Transfer]:
+        """A rental's transfers, in the order they were posted."""
+        query = select(transfers).where(transfers.c.rental_id == rental_id).order_by(transfers.c.number)
+        return [_transfer(row._mapping) for row in self._connection.execute(query)]
+
+    def earned_after(self, number: int, since_ns: int) -> tuple[int, list[tuple[LedgerAccount, int, int]]]:
+        """What rows after `number` paid to providers and the platform since then.
+
+        Returns the last row's number, and for each account and UTC day (counted from the epoch) the sum.
+        """
+        last = int(self._connection.scalar(select(func.max(transfers.c.number))) or 0)
+        day = (transfers.c.at_ns // DAY).label("day")
+        query = (
+            select(transfers.c.credit, day, func.sum(transfers.c.amount))
+            .where(transfers.c.number > number, transfers.c.number <= last, transfers.c.at_ns >= since_ns)
+            .where(transfers.c.kind.in_((TransferKind.CHARGE.value, TransferKind.FEE.value)))
+            .group_by(transfers.c.credit, day)
+        )
+        rows = self._connection.execute(query)
+        return last, [(LedgerAccount(credit), int(of_day), int(amount)) for credit, of_day, amount in rows]
+
+    def page(
+        self, accounts: Iterable[LedgerAccount] | None, before: int | None, limit: int
+    ) -> Sequence[tuple[int, Transfer]]:
+        """The latest first with their row numbers; of every account where `accounts` is None."""
+        query = select(transfers).order_by(transfers.c.number.desc()).limit(limit)
+        if accounts is not None:
+            names = list(accounts)
+            query = query.where(or_(transfers.c.debit.in_(names), transfers.c.credit.in_(names)))
+        if before is not None:
+            query = query.where(transfers.c.number < before)
+        return [(row.number, _transfer(row._mapping)) for row in self._connection.execute(query)]
+
+    def _move(self, account: LedgerAccount, amount: int) -> None:
+        if _MOVE_BALANCE.run(self._connection, {"wanted": account, "moved": amount}) == 0:
+            _ADD_BALANCE.run(self._connection, {"account": account, "balance": amount})
+
+
+def _rental_values(rental: Rental) -> dict[str, Any]:
+    return flat(rental) | {"state": rental.state.value}
+
+
+def _rental(row: Mapping[Any, Any]) -> Rental:
+    return Rental(**dict(row) | {"state": RentalState(row["state"])})
+
+
+def _line_values(line: RentalLine) -> dict[str, Any]:
+    return flat(line) | {"slots": [flat(slot) for slot in line.slots]}
+
+
+def _line(row: Mapping[Any, Any]) -> RentalLine:
+    slots = tuple(SlotGrant(**{**slot, "isolation": Isolation(slot.get("isolation", 0))}) for slot in row["slots"])
+    return RentalLine(**dict(row) | {"slots": slots})
+
+
+def _receipt(row: Mapping[Any, Any]) -> ReceiptRow:
+    return ReceiptRow(**dict(row) | {"sealed": bytes(row["sealed"])})
+
+
+def _transfer(row: Mapping[Any, Any]) -> Transfer:
+    values = dict(row)
+    values.pop("number")
+    return Transfer(**values | {"kind": TransferKind(row["kind"])})

@@ -1,0 +1,348 @@
+"""Brings in what work leaves that has ended by itself, or with its time, before its host clears it away; and gives it
+out afterwards.
+
+ exited ─▶ log, changed files ─▶ artefacts of its cluster, for 30 days ─▶ delete command ─▶ its slots are free
+                       └ what does not fit into the account's quota, or cannot be had, is said by name
+
+Whoever asks for a log or files is answered by the host while the work is there, and from what is kept afterwards. What
+a job's work leaves, its job brings in.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from windrow_master.clusters.messages import IsOfJob
+from windrow_master.clusters.model import Cluster, ClusterPhase, Results, Workload, WorkPhase
+from windrow_master.clusters.reports import has_results, is_given_up
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
+from windrow_master.clusters.service import ClusterService
+from windrow_master.identity.model import Principal, Role
+from windrow_master.loops import GIVEN_UP, Boundary, again
+from windrow_master.network.tar import TarSieve
+from windrow_master.network.workload_io import WorkAccess
+from windrow_master.shares import Share, ShareLimits, Shares
+from windrow_master.storage.artefact_repository import ArtefactRepository
+from windrow_master.storage.artefacts import ArtefactService
+from windrow_master.storage.retention_rules import KEPT_DAYS, KEPT_NS
+from windrow_master.store.store import Store
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_proto.errors import Conflict, NotFound, TooMany, WindrowError
+from windrow_proto.ids import AccountId, ClusterId, TokenId, WorkloadId
+from windrow_proto.ports import Clock
+from windrow_proto.units import GIB, MINUTE, SECOND
+
+log = structlog.get_logger(__name__)
+
+ROOT: Final = "results"
+"""What the names of these artefacts begin with."""
+QUOTA_BYTES: Final = 20 * GIB
+"""Of one account's results, a part of what its artefacts may take: its volumes are saved beside them."""
+LOOK_NS: Final = SECOND
+AGAIN_NS: Final = 2 * SECOND
+"""Before what could not be brought in is asked for again."""
+TAKE_NS: Final = 30 * MINUTE
+"""For the results of one workload, as long as a lost host may still come back; its slots cost nothing meanwhile."""
+TAKES: Final = ShareLimits(limit=64, per_account=4, reserve=0)
+"""Results on their way at once: a host may take its time, which holds up nobody else's."""
+EMPTY_TAR: Final = bytes(10_240)
+_LIFE_NS: Final = 10**18
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long results are kept, and how many bytes of one account."""
+
+    kept_ns: int = KEPT_NS
+    quota_bytes: int = QUOTA_BYTES
+
+
+class ResultService:
+    """Used on the loop only."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        clusters: ClusterService,
+        artefacts: ArtefactService,
+        inside: WorkAccess,
+        terms: Terms | None = None,
+    ) -> None:
+        """inside: the way into workloads."""
+        self._store, self._clock, self._clusters, self._artefacts = store, clock, clusters, artefacts
+        self._inside, self._terms = inside, terms or Terms()
+        self._busy: set[WorkloadId] = set()
+        self._faults = Boundary("results", DATABASE_FAULTS)
+        self._until_ns: dict[WorkloadId, int] = {}
+        self.takes = Shares("results on their way", "They are brought in in turn.", TAKES)
+        self._group: asyncio.TaskGroup | None = None
+
+    # --- for routes --------------------------------------------------------------------------------------------------
+
+    async def log(self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0) -> tuple[bytes, bool]:
+        """The log of a member from byte `offset`, as far as it is known, and whether a cap has cut it."""
+
+        async def kept(workload: Workload, results: Results) -> tuple[bytes, bool]:
+            pieces = await self._kept(principal, workload, "log", results.log_bytes, results.problem)
+            return b"".join([piece async for piece in pieces])[offset:], results.is_log_cut
+
+        return await self._live_or(
+            kept, principal, cluster_id, rank, lambda way: way.log(principal, cluster_id, offset, rank)
+        )
+
+    async def follow(
+        self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0
+    ) -> AsyncGenerator[bytes]:
+        """The same as it is written, until the work ends. Opened when this returns."""
+
+        async def kept(workload: Workload, results: Results) -> AsyncGenerator[bytes]:
+            pieces = await self._kept(principal, workload, "log", results.log_bytes, results.problem)
+            return _from(pieces, offset)
+
+        return await self._live_or(
+            kept, principal, cluster_id, rank, lambda way: way.follow(principal, cluster_id, offset, rank)
+        )
+
+    async def files(
+        self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool, rank: int = 0, offset: int = 0
+    ) -> tuple[AsyncGenerator[bytes], str]:
+        """A member's working folder as a tar stream from byte `offset` on; of work that has ended what it changed. And
+        the version of it: two streams of one version are the same bytes; empty: it may change. Opened when this
+        returns. Raises Conflict where what is kept is less than what was begun to be read."""
+
+        async def kept(workload: Workload, results: Results) -> tuple[AsyncGenerator[bytes], str]:
+            if offset and results.problem:
+                said = f"What is kept is less than its host had ({results.problem}). Fetch it from the start."
+                raise Conflict(said, subject=cluster_id)
+            pieces = await self._kept(principal, workload, "files.tar", results.files_bytes, results.problem)
+            version = f"{workload.workload_id}.{'kept' if results.problem else 'changed'}"
+            return _from(pieces if results.files_bytes else _once(EMPTY_TAR), offset), version
+
+        async def live(way: WorkAccess) -> tuple[AsyncGenerator[bytes], str]:
+            found = await self._member(principal, cluster_id, rank)
+            pieces = await way.fetch_files(principal, cluster_id, changed_only=changed_only, rank=rank, offset=offset)
+            if found is None or found.phase is not WorkPhase.EXITED:
+                return pieces, ""
+            return pieces, f"{found.workload_id}.{'changed' if changed_only else 'all'}"
+
+        return await self._live_or(kept, principal, cluster_id, rank, live)
+
+    async def _live_or(
+        self,
+        kept: Callable[[Workload, Results], Coroutine[Any, Any, T]],
+        principal: Principal,
+        cluster_id: ClusterId,
+        rank: int,
+        live: Callable[[WorkAccess], Coroutine[Any, Any, T]],
+    ) -> T:
+        """From what is kept, else from the host: what it clears away while somebody reads there is kept by then."""
+        found = await self._member(principal, cluster_id, rank)
+        if found is None or found.results is None:
+            try:
+                return await live(self._inside)
+            except WindrowError:
+                found = await self._member(principal, cluster_id, rank)
+                if found is None or found.results is None:
+                    raise
+        return await kept(found, found.results)
+
+    async def _member(self, principal: Principal, cluster_id: ClusterId, rank: int) -> Workload | None:
+        view = await self._clusters.get_own(principal, cluster_id)
+        return next((one for one in view.workloads if one.is_member and one.rank == rank), None)
+
+    async def _kept(
+        self, principal: Principal, workload: Workload, what: str, size: int | None, problem: str
+    ) -> AsyncIterator[bytes]:
+        if size is None:
+            raise NotFound(f"It is not kept: {problem}", subject=workload.cluster_id)
+        if size == 0:
+            return _nothing()
+        try:
+            _, pieces = await self._artefacts.get(principal, ("cluster", workload.cluster_id), _name(workload, what))
+        except NotFound:
+            said = f"What work printed and left is kept for {KEPT_DAYS} days, or until it is deleted."
+            raise NotFound(said, subject=workload.cluster_id) from None
+        return pieces
+
+    # --- bringing in -------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Bring in what there is, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                await again(self.tick, LOOK_NS, self._clock, "results")
+            finally:
+                self._group = None
+
+    async def tick(self) -> None:
+        """One look at all work that has ended by itself."""
+        assert self._group is not None, "it runs"
+        due = await self._store.read(_due)
+        ids = {workload.workload_id for workload, _ in due}
+        self._until_ns = {one: until_ns for one, until_ns in self._until_ns.items() if one in ids}
+        self._faults.keep_only(ids)
+        for workload, cluster in due:
+            if workload.workload_id in self._busy or self._faults.skips(workload.workload_id):
+                continue
+            with self._faults.around(workload.workload_id, "look"):
+                await self._look_at(workload, cluster, self._group)
+
+    async def _look_at(self, workload: Workload, cluster: Cluster, group: asyncio.TaskGroup) -> None:
+        if self._faults.is_spent(workload.workload_id):
+            await self._keep(workload, self._lost(GIVEN_UP))
+        elif not has_results(workload):
+            await self._keep(workload, self._lost(workload.detail or "its host cleared them away"))
+        elif is_given_up(workload, self._clock.wall_ns()):
+            await self._keep(workload, self._lost("its host was not heard of for 30 minutes"))
+        elif workload.lost_since_ns is None:
+            with suppress(TooMany):  # a later look finds a share
+                self._begin(workload, cluster, group)
+
+    def _begin(self, workload: Workload, cluster: Cluster, group: asyncio.TaskGroup) -> None:
+        share = self.takes.take(cluster.account_id)
+        self._busy.add(workload.workload_id)
+        group.create_task(self._guarded(workload, cluster, share), name=f"results {workload.workload_id}")
+
+    async def _guarded(self, workload: Workload, cluster: Cluster, share: Share) -> None:
+        try:
+            with share:
+                await self._take(workload, cluster)
+            self._faults.went_well(workload.workload_id, "work")
+        except WindrowError as error:
+            log.info("results_wait", workload_id=workload.workload_id, error=str(error))
+            await self._clock.sleep_ns(AGAIN_NS)
+        except Exception:  # the task's top level: the others go on
+            self._faults.crashed(workload.workload_id, "work")
+            await self._clock.sleep_ns(AGAIN_NS)
+        finally:
+            self._busy.discard(workload.workload_id)
+
+    async def _take(self, workload: Workload, cluster: Cluster) -> None:
+        """Bring in the log and the changed files within their time, then let its host clear up."""
+        until_ns = self._until_ns.setdefault(workload.workload_id, self._clock.monotonic_ns() + TAKE_NS)
+        results = Results(self._clock.wall_ns())
+        try:
+            async with asyncio.timeout(TAKE_NS / SECOND):
+                results = await self._take_log(workload, cluster, results)
+                results = await self._take_files(workload, cluster, results)
+        except TimeoutError:
+            results = _missing(results, f"its host did not hand it over within {TAKE_NS // MINUTE} minutes")
+        except WindrowError as error:
+            if error.retryable and self._clock.monotonic_ns() < until_ns:
+                raise
+            results = _missing(results, error.detail or error.code)
+        await self._keep(workload, results)
+
+    def _lost(self, why: str) -> Results:
+        return _missing(Results(self._clock.wall_ns()), why)
+
+    async def _take_log(self, workload: Workload, cluster: Cluster, results: Results) -> Results:
+        principal = self._principal(cluster)
+        data, is_cut = await self._inside.log(principal, cluster.cluster_id, 0, workload.rank)
+        if not data:
+            return replace(results, log_bytes=0)
+        room = await self._room(cluster)
+        if len(data) > room:
+            problem = f"its log ({len(data):,} bytes) is over half of what is left of your quota ({room:,} bytes)"
+            return replace(results, problem=problem)
+        await self._put(cluster, _name(workload, "log"), _once(data))
+        return replace(results, log_bytes=len(data), is_log_cut=is_cut)
+
+    async def _take_files(self, workload: Workload, cluster: Cluster, results: Results) -> Results:
+        principal = self._principal(cluster)
+        sieve, size = TarSieve(await self._room(cluster)), 0
+        fetched = self._inside.fetch_files(principal, cluster.cluster_id, changed_only=True, rank=workload.rank)
+        async with aclosing(await fetched) as pieces:
+            head = bytearray()
+            async for piece in pieces:
+                head += sieve.feed(piece)
+                if sieve.members:
+                    size = await self._put(cluster, _name(workload, "files.tar"), _sieved(bytes(head), pieces, sieve))
+                    break
+        said = (results.problem, _left_out(sieve) if sieve.left_out else "")
+        return replace(results, files_bytes=size, problem="; ".join(part for part in said if part))
+
+    async def _put(self, cluster: Cluster, name: str, pieces: AsyncIterator[bytes]) -> int:
+        owner = "cluster", cluster.cluster_id
+        made = await self._artefacts.put_for(cluster.account_id, owner, name, pieces, self._terms.kept_ns)
+        return made.size_bytes
+
+    async def _room(self, cluster: Cluster) -> int:
+        """For one log or folder: half of what is left, so that no single host fills an account's quota."""
+        used = await self._store.read(lambda uow: uow[ArtefactRepository].used_below(cluster.account_id, f"{ROOT}/"))
+        return max(0, self._terms.quota_bytes - used) // 2
+
+    async def _keep(self, workload: Workload, results: Results) -> None:
+        def keep(uow: UnitOfWork) -> None:
+            self._clusters.life.keep_results(uow, workload.workload_id, results)
+
+        await self._store.write(keep, name="cluster.results")
+
+    def _principal(self, cluster: Cluster) -> Principal:
+        """The account of a cluster, as who reaches into its own."""
+        account_id: AccountId = cluster.account_id
+        lives_until_ns = self._clock.wall_ns() + _LIFE_NS
+        return Principal(account_id, cluster.name, frozenset({Role.RENTER}), TokenId(""), "results", lives_until_ns)
+
+
+def _due(uow: UnitOfWork) -> Sequence[tuple[Workload, Cluster]]:
+    """What has ended and is not a job's, of clusters that are over or are ending."""
+    ended = uow[WorkloadRepository].with_results()
+    if not ended:
+        return ()
+    found = []
+    for workload in ended:
+        cluster = uow[ClusterRepository].get(workload.cluster_id)
+        is_over = cluster is not None and (cluster.ended_at_ns is not None or cluster.phase is ClusterPhase.DELETING)
+        if cluster is not None and is_over and not uow.ask(IsOfJob(cluster.cluster_id)):
+            found.append((workload, cluster))
+    return found
+
+
+def _name(workload: Workload, what: str) -> str:
+    return f"{ROOT}/{workload.rank}/{what}"
+
+
+def _missing(results: Results, why: str) -> Results:
+    """The same without what has not come yet, and why."""
+    absent = [name for name, size in (("log", results.log_bytes), ("files", results.files_bytes)) if size is None]
+    said = f"{' and '.join(absent)}: {why}" if absent else ""
+    return replace(results, problem="; ".join(part for part in (results.problem, said) if part))
+
+
+def _left_out(sieve: TarSieve) -> str:
+    more = f" and {sieve.left_out - len(sieve.names)} more" if sieve.left_out > len(sieve.names) else ""
+    what = f"{', '.join(sieve.names)}{more} ({sieve.left_out_bytes:,} bytes)"
+    return f"{what}: beyond half of what is left of your quota of results"
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield b""
+
+
+async def _from(pieces: AsyncIterator[bytes], offset: int) -> AsyncGenerator[bytes]:
+    at = 0
+    async for piece in pieces:
+        skip = max(0, offset - at)
+        at += len(piece)
+        if skip < len(piece):
+            yield piece[skip:]
+
+
+async def _sieved(head: bytes, pieces: AsyncIterator[bytes], sieve: TarSieve) -> AsyncIterator[bytes]:
+    yield head
+    async for piece in pieces:
+        if kept := sieve.feed(piece):
+            yield kept

@@ -1,0 +1,160 @@
+"""Services of the Master put together without the rest of it, with doubles that a test can change."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from windrow_master.clusters import messages as cluster_says
+from windrow_master.clusters.model import Network, NetworkMode
+from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.topology import Meeting, Sight
+from windrow_master.fleet import messages as fleet_says
+from windrow_master.fleet.service import FleetService
+from windrow_master.identity import messages as identity_says
+from windrow_master.jobs import answers as job_answers
+from windrow_master.market.service import MarketService
+from windrow_master.storage import messages as storage_says
+from windrow_master.storage import volume_attachments
+from windrow_master.store.messages import Fact, Messages, Question
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import HostId
+from windrow_proto.ports import Clock, Rng
+from windrow_proto.sealed import SealKey
+
+FACTS: Final[tuple[type[Fact], ...]] = (
+    cluster_says.VolumesAsked,
+    cluster_says.VolumesTaken,
+    fleet_says.WorkloadReported,
+    fleet_says.CommandChanged,
+    fleet_says.ReceiptTaken,
+    fleet_says.LinkChanged,
+    fleet_says.SlotsLost,
+    fleet_says.HostBanned,
+    identity_says.AccountMade,
+    identity_says.HostJoined,
+    identity_says.CloneFound,
+    identity_says.StandingChanged,
+)
+NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
+    fleet_says.DesiredOn: (),
+    fleet_says.HasHad: False,
+    fleet_says.Holds: False,
+    fleet_says.ClusterOf: "",
+    cluster_says.IsOfJob: False,
+    storage_says.KeptByJobs: 0,
+}
+
+EVERY_HOST: Final = Network(NetworkMode.DIRECT, "their hosts are in one network")
+
+
+def forget_messages(store: Store) -> None:
+    """Let every message be heard by somebody: facts are forgotten, and questions are answered with nothing."""
+    store.messages = Messages()
+    for fact in FACTS:
+        store.messages.on(fact, lambda uow, it: None)
+    for question, nothing in NOTHING.items():
+        answers(store, question, partial(_nothing, nothing=nothing))
+
+
+def _nothing(uow: UnitOfWork, it: Question[Any], nothing: Any) -> Any:
+    return nothing
+
+
+def answers(store: Store, kind: type[Question[Any]], handler: Callable[[UnitOfWork, Any], Any]) -> None:
+    """Answer this kind of question from now on, whoever did before."""
+    store.messages._answers[kind] = handler
+
+
+class Relays:
+    """The Accesses that serve, as the fleet asks for them."""
+
+    def __init__(self) -> None:
+        self.ids: tuple[str, ...] = ()
+        self.by_region: Mapping[str, str] = {}
+
+    def serving(self) -> tuple[str, ...]:
+        return self.ids
+
+    def regions(self) -> Mapping[str, str]:
+        return self.by_region
+
+
+class AccessKeys:
+    """The keys of Accesses by their ids; as a function it is what the fleet asks."""
+
+    def __init__(self, **known: bytes) -> None:
+        self.known: dict[str, bytes] = known
+
+    def __call__(self, uow: UnitOfWork, access_id: str) -> bytes | None:
+        return self.known.get(access_id)
+
+
+def fleet_on(store: Store, clock: Clock, rng: Rng, keys: AccessKeys | None = None) -> FleetService:
+    """A fleet alone; its `relays` are a `Relays`."""
+    return FleetService(store, clock, rng, Relays(), keys or AccessKeys())
+
+
+class Eyes:
+    """Which hosts see each other: what `sight` says; without it every host sees all others."""
+
+    def __init__(self) -> None:
+        self.sight: Sight | None = None
+
+    def decide(self, hosts: Sequence[Meeting]) -> Network | None:
+        return EVERY_HOST if self.sight is None else self.sight.decide(hosts)
+
+    async def look(self, hosts: Sequence[Meeting]) -> None:
+        if self.sight is not None:
+            await self.sight.look(hosts)
+
+
+class TestRentals:
+    """The Master's own test rentals: those of `proofs`, or none."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.proofs: Any = None
+
+    def end_on(self, hosts: Sequence[HostId]) -> None:
+        if self.proofs is not None:
+            self.proofs.end_on(hosts)
+
+    async def give_way(self, hosts: Sequence[HostId]) -> bool:
+        return self.proofs is not None and await self.proofs.give_way(hosts)
+
+
+def hear(store: Store, clusters: ClusterService) -> None:
+    """Let clusters hear the fleet, and volumes and jobs the clusters, as app/wiring.py has it."""
+    life, on = clusters.life, store.messages.on
+    on(fleet_says.WorkloadReported, lambda uow, it: life.on_workload(uow, it.host_id, it.workload))
+    on(fleet_says.CommandChanged, lambda uow, it: life.on_command(uow, it.row))
+    on(fleet_says.ReceiptTaken, lambda uow, it: life.on_receipt(uow, it.host_id, it.receipt, it.sealed))
+    on(fleet_says.LinkChanged, lambda uow, it: life.on_host_link(uow, it.host_id, it.state))
+    on(fleet_says.SlotsLost, lambda uow, it: life.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
+    answers(store, fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
+    on(cluster_says.VolumesAsked, volume_attachments.on_asked)
+    on(cluster_says.VolumesTaken, volume_attachments.on_taken)
+    answers(store, cluster_says.IsOfJob, job_answers.is_of_job)
+    answers(store, storage_says.KeptByJobs, job_answers.kept_bytes)
+
+
+class Rented:
+    """Clusters on a fleet, without the link to hosts."""
+
+    def __init__(self, store: Store, fleet: FleetService, market: MarketService, key: SealKey) -> None:
+        self.eyes, self.tests = Eyes(), TestRentals()
+        self.cords: Callable[..., Sequence[Any]] = lambda cluster_id: ()
+        self.clusters = ClusterService(
+            store,
+            fleet,
+            market,
+            key,
+            proofs=self.tests,
+            sight=self.eyes,
+            cords=lambda cluster_id: self.cords(cluster_id),
+            service_place=lambda host_id: "",
+        )
+        forget_messages(store)
+        hear(store, self.clusters)
