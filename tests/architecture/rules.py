@@ -80,6 +80,7 @@ EVER_PURE = (
 """Modules that may never lose the word."""
 
 FLOORS: tuple[tuple[str, ...], ...] = (
+    ("work_queue",),
     ("loops", "proxies", "shares", "sift"),
     ("store",),
     ("audit", "identity"),

@@ -362,7 +362,7 @@ class LifeDesk:
     def _order_rest(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
         """Order the end of what runs of a workload, whose log and files are brought in before the rest is cleared."""
         is_asked = workload.phase is WorkPhase.RUNNING and self._is_online(uow, workload.host_id)
-        if is_asked and not _is_of_job(uow, workload.cluster_id):  # which reads all jobs: asked last
+        if is_asked and uow.jobs.living_of_cluster(workload.cluster_id) is None:  # a job brings in what it leaves
             if workload.delete_command is None:
                 spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)
                 command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
@@ -408,11 +408,6 @@ class LifeDesk:
     def _subjects(self, uow: UnitOfWork, cluster: Cluster) -> tuple[str, ...]:
         hosts = tuple(workload.host_id for workload in uow.workloads.of_cluster(cluster.cluster_id))
         return (cluster.cluster_id, cluster.account_id, *hosts)
-
-
-def _is_of_job(uow: UnitOfWork, cluster_id: ClusterId) -> bool:
-    """Whether a job brings in itself what this leaves."""
-    return any(attempt.cluster_id == cluster_id for job in uow.jobs.living() for attempt in job.attempts)
 
 
 def _why(row: CommandRow) -> str:

@@ -239,7 +239,7 @@ class ClusterService:
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             stopping.check_stop(cluster)
-            if any(attempt.cluster_id == cluster_id for job in uow.jobs.living() for attempt in job.attempts):
+            if uow.jobs.living_of_cluster(cluster_id) is not None:
                 raise Conflict("It is a job's, which ends with it: cancel the job instead.", subject=cluster_id)
             operation = self._asked(uow, principal, cluster_id, STOP_KIND)
             after = self.life.stop(uow, cluster, principal.actor)
