@@ -185,7 +185,7 @@ def _furnished(
     identity = IdentityService(store, authority, clock, rng)
     store.seal_earlier(identity.seal_key)
     fleet = FleetService(store, clock, rng, FleetPorts())
-    clusters = ClusterService(store, fleet, market := MarketService(store), identity.seal_key)
+    clusters = ClusterService(store, clock, fleet, market := MarketService(store), identity.seal_key)
     executors = (make_executor(),)
     telemetry = wiring_history.telemetry_of(
         history, disk or OsDisk(), data_dir, store.epoch, clock, rng, fleet, make_executor, room, claim

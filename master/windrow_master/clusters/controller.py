@@ -47,12 +47,19 @@ _END_WORDS: Final = {
 
 
 class LifeDesk:
-    """What happens to clusters and workloads, one report at a time. `changed` is called on the loop after a commit."""
+    """What happens to clusters and workloads, one report at a time. Called on the loop after a commit: `changed` for a
+    cluster of which something new may be due, `touched` where only its cost and its running time go on."""
 
-    def __init__(self, fleet: FleetService, market: MarketService, changed: Callable[[ClusterId], None]) -> None:
+    def __init__(
+        self,
+        fleet: FleetService,
+        market: MarketService,
+        changed: Callable[[ClusterId], None],
+        touched: Callable[[ClusterId], None],
+    ) -> None:
         self._fleet = fleet
         self._market = market
-        self._changed = changed
+        self._changed, self._touched = changed, touched
         self.uses = end_limits.Uses()
         self.clients = end_limits.Clients()
 
@@ -128,7 +135,8 @@ class LifeDesk:
             subjects = (workload.cluster_id, line.rental_id, host_id)
             uow.event("rental.unpaid", subjects, f"Ended at the last paid second: {words}", actor=f"host/{host_id}")
         # Cost and running time go on; whoever looks at the cluster should see it.
-        uow.after_commit(lambda: self._changed(workload.cluster_id))
+        tell = self._changed if receipt.final else self._touched
+        uow.after_commit(lambda: tell(workload.cluster_id))
 
     def on_host_link(self, uow: UnitOfWork, host_id: HostId, link_state: LinkState) -> None:
         """A host became Online, Suspect or Lost; Suspect matters for its bills only."""

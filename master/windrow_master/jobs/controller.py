@@ -117,7 +117,7 @@ class JobCourse:
         self._clusters_of: dict[JobId, ClusterId] = {}
         self._jobs_of: dict[ClusterId, JobId] = {}
         self._children: dict[JobId, set[JobId]] = {}
-        clusters.on_change(self._cluster_changed)
+        clusters.on_step(self._cluster_changed)
         desk.on_change(self._job_changed)
 
     def move_by(self, mover: Mover) -> None:

@@ -78,7 +78,7 @@ class Market:
         self.store, self.clock = store, clock
         self.fleet = FleetService(store, clock, SeededRng())
         self.market = MarketService(store)
-        self.clusters = ClusterService(store, self.fleet, self.market, KEY)
+        self.clusters = ClusterService(store, clock, self.fleet, self.market, KEY)
         life = self.clusters.life
         self.fleet.ports = self.fleet.evidence._ports = FleetPorts(
             on_workload=life.on_workload,
