@@ -356,7 +356,7 @@ def _introduce_hub(rooms: Rooms, data_dir: Path) -> None:
     services.jobs.course.move_by(services.checkpoints)
     services.artefacts.owners["job"] = services.jobs.owner
     services.jobs.course.free_slots = rooms.fleet.view.free_slots
-    rooms.fleet.on_change(services.jobs.course.look_for_places)
+    rooms.fleet.on_change(services.jobs.course.fleet_changed)
     _introduce_certificates(identity, hub)
     hub.ports.renewals = rooms.clusters.renewals
     identity.hooks.access_points = hub.accesses.points

@@ -9,7 +9,7 @@ lasts is in SQL: a Master that dies anywhere goes on from the rows, and what it 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,7 +41,7 @@ from windrow_proto.errors import (
     TooMany,
     WindrowError,
 )
-from windrow_proto.ids import AccountId, ClusterId, TokenId
+from windrow_proto.ids import AccountId, ClusterId, HostId, TokenId
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey
 from windrow_proto.units import MINUTE, SECOND
@@ -150,7 +150,7 @@ class JobCourse:
                 self._queue.add(job_id)
             raise
 
-    def look_for_places(self) -> None:
+    def fleet_changed(self, host_ids: Collection[HostId]) -> None:
         """Slots may be free by now that were not."""
         if self._turns:
             self._queue.add(PLACES)

@@ -105,7 +105,7 @@ class LinkHub:
         fleet.ports.on_ask = self.down.ask_observed
         fleet.ports.on_telemetry_gap = self._on_telemetry_gap
         telemetry.on_period(self.down.on_period)
-        fleet.on_change(self._check_bans)
+        fleet.on_change(lambda host_ids: self._check_bans())
 
     # --- life ------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ def m(tmp_path):
 @pytest.fixture
 def judged(m, monkeypatch):
     """How often each cluster was judged by time."""
-    count, judge = Counter(), m.clusters.life.judge
+    count, judge = Counter[str](), m.clusters.life.judge
 
     def counted(uow, cluster, actor="master"):
         count[cluster.cluster_id] += 1
