@@ -50,11 +50,17 @@ async def again(turn: Callable[[], Awaitable[object]], pause_ns: int, clock: Clo
 
 
 async def when_due(turn: Callable[[], Awaitable[object]], queue: WorkQueue[Any], pause_ns: int, name: str) -> None:
-    """A turn at once, and whenever something in the queue is due, pause_ns apart at least, until cancelled."""
+    """A turn at once, and whenever something in the queue is due, pause_ns apart at least, until cancelled. One that
+    was not finished is followed by the next whatever is in the queue."""
+    is_finished = False
 
     async def next_turn() -> None:
+        nonlocal is_finished
+        if is_finished:
+            await queue.wait()
+        is_finished = False
         await turn()
-        await queue.wait()
+        is_finished = True
 
     await again(next_turn, pause_ns, queue.clock, name)
 

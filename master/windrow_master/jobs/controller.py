@@ -199,15 +199,20 @@ class JobCourse:
         """Keep in mind what may concern it next: its cluster, the jobs it comes after, a place, its limits."""
         job = look.job
         cluster_id = job.attempts[-1].cluster_id if job.has_cluster else None
-        if self._clusters_of.get(job.job_id) != cluster_id:
+        is_new = self._clusters_of.get(job.job_id) != cluster_id
+        if is_new:
             self._forget_cluster(job.job_id)
         if cluster_id is not None:
             self._clusters_of[job.job_id], self._jobs_of[cluster_id] = cluster_id, job.job_id
         for parent_id in job.request.after:
             if job.state is JobState.SUBMITTED:
-                self._children.setdefault(parent_id, set()).add(job.job_id)
+                children = self._children.setdefault(parent_id, set())
+                is_new |= job.job_id not in children
+                children.add(job.job_id)
             else:
                 self._no_child(parent_id, job.job_id)
+        if is_new:  # what happened to these between the reading of the job and now was told to nobody
+            self._queue.add(job.job_id)
         if job.state in PLACEABLE:
             with self._retried(job.job_id, "shape"):
                 self._turns.put(job, shape_of(job))

@@ -128,7 +128,7 @@ class VolumeCourse:
         lock = self._locks.setdefault(workload_id, asyncio.Lock())
         what = volume_rules.due(held.workload, bool(held.writes), held.keeps, due_ns, now_ns)
         if what is None:
-            if held.writes:
+            if held.writes and due_ns > now_ns:
                 self._queue.add(held.cluster.cluster_id, due_ns)
             return
         self._queue.add(held.cluster.cluster_id)  # until it is done it is in every look

@@ -63,3 +63,45 @@ async def test_a_loop_has_its_first_turn_at_once_and_rests_while_nothing_is_due(
         await turned.wait()
         running.cancel()
     assert turns == [[], ["one", "two"]]
+
+
+async def test_a_turn_that_came_to_nothing_is_followed_by_the_next_though_nothing_is_due() -> None:
+    queue, turns = WorkQueue[str](SystemClock()), list[int]()
+    turned = asyncio.Event()
+
+    async def turn() -> None:
+        turns.append(len(turns))
+        if len(turns) < 3:
+            raise ZeroDivisionError
+        turned.set()
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        running = group.create_task(when_due(turn, queue, 0, "test"))
+        await turned.wait()
+        running.cancel()
+    assert turns == [0, 1, 2]
+
+
+async def test_what_is_added_while_a_loop_rests_has_its_turn_without_a_pause() -> None:
+    clock = SystemClock()
+    queue, turned = WorkQueue[str](clock), asyncio.Event()
+
+    async def turn() -> None:
+        queue.take()
+        paused.append(len(pauses))
+        turned.set()
+
+    async def slept(duration_ns: int) -> None:
+        pauses.append(duration_ns)
+
+    pauses, paused, clock.sleep_ns = list[int](), list[int](), slept  # type: ignore[method-assign]
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        running = group.create_task(when_due(turn, queue, HOUR, "test"))
+        await turned.wait()
+        turned.clear()
+        while not pauses:
+            await asyncio.sleep(0)
+        queue.add("one")
+        await turned.wait()
+        running.cancel()
+    assert paused == [0, 1], "there was the pause after the first turn, and none after what was added"
