@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from tests.master_support import START_NS, opened_store
 from tests.unit.clusters import made
 from tests.unit.market.rentals import line, rental
-from windrow_master.clusters.model import ClusterPhase
+from windrow_master.clusters.model import ClusterPhase, Use
 from windrow_master.fleet.model import (
     CardBenchmark,
     Claim,
@@ -181,10 +181,17 @@ def test_clusters_and_what_their_work_asks_of_hosts(store: Store) -> None:
         assert uow.workloads.held() == uow.workloads.held_on(work.host_id) == [work]
         assert uow.workloads.held_of(cluster.account_id) == [work]
         assert uow.workloads.held_of(AccountId("account_nobody")) == []
+        assert uow.clusters.living_ids() == uow.workloads.holding_clusters() == [cluster.cluster_id]
+        assert uow.clusters.readable([ClusterId("cluster_none"), cluster.cluster_id]) == [cluster]
+        assert uow.workloads.held_of_cluster(cluster.cluster_id) == [work]
+        uow.volumes.use(Use("volume_1", cluster.cluster_id, True))
+        assert uow.volumes.uses_of_cluster(cluster.cluster_id) == uow.volumes.uses()
         asked = uow.workloads.committed()[work.host_id]
         assert (asked.cpus, asked.memory_bytes) == (work.cpus, work.memory_bytes)
         uow.workloads.save(replace(work, is_released=True, ports={"80": 1}))
         assert uow.workloads.held() == uow.workloads.held_of(cluster.account_id) == []
+        assert uow.workloads.held_of_cluster(cluster.cluster_id) == []
+        assert uow.workloads.holding_clusters() == []
         assert uow.workloads.of_cluster(cluster.cluster_id) == (replace(work, is_released=True, ports={"80": 1}),)
 
 
@@ -194,7 +201,8 @@ def test_rentals_lines_and_asks(store: Store) -> None:
         uow.rentals.add_line(line())
         for price in (1, 2):
             uow.asks.put(Ask(None, "tier", Microcents(price), price, TEXT))
-        assert uow.rentals.live() == [rental()]
+        assert uow.rentals.live() == uow.rentals.live_of_cluster(rental().cluster_id) == [rental()]
+        assert uow.rentals.live_clusters() == [rental().cluster_id]
         assert uow.rentals.lines([rental().rental_id]) == [line()]
         assert uow.asks.list_all() == [Ask(None, "tier", Microcents(2), 2, TEXT)]
 
@@ -358,7 +366,8 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
         uow.jobs.save(over)
     with unit(store) as uow:
         assert uow.jobs.by_key(ACCOUNT, "key") == ((one, over), BYTES[:32])
-        assert uow.jobs.living() == [one]
+        assert uow.jobs.living() == uow.jobs.readable([over.job_id, one.job_id])[1:] == [one]
+        assert uow.jobs.living_ids() == [one.job_id]
         assert uow.jobs.count_living(ACCOUNT) == 1
         assert uow.jobs.page(ACCOUNT, None, 9) == [over, one]
         assert uow.jobs.page(None, "job_2", 9) == uow.jobs.of_group("job_1")[:1] == [one]
@@ -366,3 +375,20 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
         assert uow.jobs.all_of([JobId("job_2"), JobId("job_none")]) == {over.job_id: over}
     with pytest.raises(IntegrityError), unit(store) as uow:
         uow.jobs.add(replace(one, job_id=JobId("job_3")), "key", BYTES[:32])
+
+
+def test_a_cluster_is_a_jobs_by_its_key_as_long_as_the_job_lives(store: Store) -> None:
+    cluster = made.cluster(ClusterPhase.RUNNING)
+    attempt = Attempt(cluster.cluster_id, 1)
+    its = Job(JobId("job_1"), ACCOUNT, "job_1", JobRequest(("true",)), JobState.RUNNING, 1, attempts=(attempt,))
+    others = replace(cluster, cluster_id=ClusterId("cluster_2"))
+    with unit(store) as uow:
+        uow.jobs.add(its, None, BYTES[:32])
+        uow.clusters.add(cluster, "job_1/1", BYTES[:32])
+        uow.clusters.add(others, "job_1/2", BYTES[:32])
+        uow.clusters.add(replace(cluster, cluster_id=ClusterId("cluster_3")), None, BYTES[:32])
+        assert uow.jobs.living_of_cluster(cluster.cluster_id) == its
+        for other in ("cluster_2", "cluster_3", "cluster_none"):
+            assert uow.jobs.living_of_cluster(ClusterId(other)) is None
+        uow.jobs.save(replace(its, state=JobState.SUCCEEDED, ended_at_ns=2))
+        assert uow.jobs.living_of_cluster(cluster.cluster_id) is None
