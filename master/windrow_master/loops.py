@@ -6,11 +6,12 @@ same: the pause doubles with each in a row, so that the log keeps room for all e
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 import structlog
 
+from windrow_master.work_queue import WorkQueue
 from windrow_proto.crashes import CRASHED
 from windrow_proto.errors import StorageFailed, WindrowError
 from windrow_proto.ports import Clock
@@ -46,6 +47,22 @@ async def again(turn: Callable[[], Awaitable[object]], pause_ns: int, clock: Clo
             bugs += 1
             log.exception("turn_crashed", work=name)
         await clock.sleep_ns(pause_after(bugs, pause_ns))
+
+
+async def when_due(turn: Callable[[], Awaitable[object]], queue: WorkQueue[Any], pause_ns: int, name: str) -> None:
+    """A turn at once, and whenever something in the queue is due, pause_ns apart at least, until cancelled. One that
+    was not finished is followed by the next whatever is in the queue."""
+    is_finished = False
+
+    async def next_turn() -> None:
+        nonlocal is_finished
+        if is_finished:
+            await queue.wait()
+        is_finished = False
+        await turn()
+        is_finished = True
+
+    await again(next_turn, pause_ns, queue.clock, name)
 
 
 def pause_after(bugs: int, pause_ns: int) -> int:
@@ -120,6 +137,11 @@ class Boundary:
             return False
         looks = self._looks[key] = self._looks.get(key, 0) + 1
         return looks % LOOKS_PER_TRY != 1
+
+    def forget(self, key: str) -> None:
+        """Forget one item: it is over."""
+        self._crashes.pop(key, None)
+        self._looks.pop(key, None)
 
     def keep_only(self, keys: Collection[str]) -> None:
         """Forget all items but these."""

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from tests.master_support import START_NS, opened_store
 from tests.unit.clusters import made
 from tests.unit.market.rentals import line, rental
-from windrow_master.clusters.model import ClusterPhase
+from windrow_master.clusters.model import ClusterPhase, Use
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.fleet.bandwidth_repository import KEPT_PER_HOST, BandwidthRepository
 from windrow_master.fleet.benchmark_repository import KEPT_PER_FIGURE, BenchmarkRepository
@@ -37,6 +37,7 @@ from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState,
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import Ask
 from windrow_master.market.repository import AskRepository, RentalRepository
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.messages import Messages
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -193,10 +194,17 @@ def test_clusters_and_what_their_work_asks_of_hosts(store: Store) -> None:
         assert uow[WorkloadRepository].held() == uow[WorkloadRepository].held_on(work.host_id) == [work]
         assert uow[WorkloadRepository].held_of(cluster.account_id) == [work]
         assert uow[WorkloadRepository].held_of(AccountId("account_nobody")) == []
+        assert uow[ClusterRepository].living_ids() == uow[WorkloadRepository].holding_clusters() == [cluster.cluster_id]
+        assert uow[ClusterRepository].readable([ClusterId("cluster_none"), cluster.cluster_id]) == [cluster]
+        assert uow[WorkloadRepository].held_of_cluster(cluster.cluster_id) == [work]
+        uow[VolumeRepository].use(Use("volume_1", cluster.cluster_id, True))
+        assert uow[VolumeRepository].uses_of_cluster(cluster.cluster_id) == uow[VolumeRepository].uses()
         asked = uow[WorkloadRepository].committed()[work.host_id]
         assert (asked.cpus, asked.memory_bytes) == (work.cpus, work.memory_bytes)
         uow[WorkloadRepository].save(replace(work, is_released=True, ports={"80": 1}))
         assert uow[WorkloadRepository].held() == uow[WorkloadRepository].held_of(cluster.account_id) == []
+        assert uow[WorkloadRepository].held_of_cluster(cluster.cluster_id) == []
+        assert uow[WorkloadRepository].holding_clusters() == []
         assert uow[WorkloadRepository].of_cluster(cluster.cluster_id) == (
             replace(work, is_released=True, ports={"80": 1}),
         )
@@ -208,7 +216,8 @@ def test_rentals_lines_and_asks(store: Store) -> None:
         uow[RentalRepository].add_line(line())
         for price in (1, 2):
             uow[AskRepository].put(Ask(None, "tier", Microcents(price), price, TEXT))
-        assert uow[RentalRepository].live() == [rental()]
+        assert uow[RentalRepository].live() == uow[RentalRepository].live_of_cluster(rental().cluster_id) == [rental()]
+        assert uow[RentalRepository].live_clusters() == [rental().cluster_id]
         assert uow[RentalRepository].lines([rental().rental_id]) == [line()]
         assert uow[AskRepository].list_all() == [Ask(None, "tier", Microcents(2), 2, TEXT)]
 
@@ -374,7 +383,8 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
         uow[JobRepository].save(over)
     with unit(store) as uow:
         assert uow[JobRepository].by_key(ACCOUNT, "key") == ((one, over), BYTES[:32])
-        assert uow[JobRepository].living() == [one]
+        assert uow[JobRepository].living() == uow[JobRepository].readable([over.job_id, one.job_id])[1:] == [one]
+        assert uow[JobRepository].living_ids() == [one.job_id]
         assert uow[JobRepository].count_living(ACCOUNT) == 1
         assert uow[JobRepository].page(ACCOUNT, None, 9) == [over, one]
         assert uow[JobRepository].page(None, "job_2", 9) == uow[JobRepository].of_group("job_1")[:1] == [one]
@@ -382,3 +392,20 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
         assert uow[JobRepository].all_of([JobId("job_2"), JobId("job_none")]) == {over.job_id: over}
     with pytest.raises(IntegrityError), unit(store) as uow:
         uow[JobRepository].add(replace(one, job_id=JobId("job_3")), "key", BYTES[:32])
+
+
+def test_a_cluster_is_a_jobs_by_its_key_as_long_as_the_job_lives(store: Store) -> None:
+    cluster = made.cluster(ClusterPhase.RUNNING)
+    attempt = Attempt(cluster.cluster_id, 1)
+    its = Job(JobId("job_1"), ACCOUNT, "job_1", JobRequest(("true",)), JobState.RUNNING, 1, attempts=(attempt,))
+    others = replace(cluster, cluster_id=ClusterId("cluster_2"))
+    with unit(store) as uow:
+        uow[JobRepository].add(its, None, BYTES[:32])
+        uow[ClusterRepository].add(cluster, "job_1/1", BYTES[:32])
+        uow[ClusterRepository].add(others, "job_1/2", BYTES[:32])
+        uow[ClusterRepository].add(replace(cluster, cluster_id=ClusterId("cluster_3")), None, BYTES[:32])
+        assert uow[JobRepository].living_of_cluster(cluster.cluster_id) == its
+        for other in ("cluster_2", "cluster_3", "cluster_none"):
+            assert uow[JobRepository].living_of_cluster(ClusterId(other)) is None
+        uow[JobRepository].save(replace(its, state=JobState.SUCCEEDED, ended_at_ns=2))
+        assert uow[JobRepository].living_of_cluster(cluster.cluster_id) is None

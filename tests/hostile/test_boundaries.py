@@ -195,7 +195,7 @@ async def test_a_challenge_that_crashes_gives_its_cards_back(pair: Pair, monkeyp
     pair.verifying(HOST)
     host = pair.opened.store.read_now(lambda uow: uow[HostRepository].get(HOST))
     for _ in range(CRASHES_MAX):
-        await checks._challenge(pair.begun(host))
+        await checks._done(HOST, pair.begun(host))
     after = pair.opened.store.read_now(lambda uow: uow[HostRepository].get(HOST))
     assert after is not None and after.verify_state is not VerifyState.VERIFYING
     await told(pair, HOST)

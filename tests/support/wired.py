@@ -143,11 +143,12 @@ def hear(store: Store, clusters: ClusterService) -> None:
 class Rented:
     """Clusters on a fleet, without the link to hosts."""
 
-    def __init__(self, store: Store, fleet: FleetService, market: MarketService, key: SealKey) -> None:
+    def __init__(self, store: Store, clock: Clock, fleet: FleetService, market: MarketService, key: SealKey) -> None:
         self.eyes, self.tests = Eyes(), TestRentals()
         self.cords: Callable[..., Sequence[Any]] = lambda cluster_id: ()
         self.clusters = ClusterService(
             store,
+            clock,
             fleet,
             market,
             key,

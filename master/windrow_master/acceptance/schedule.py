@@ -71,6 +71,13 @@ def is_due(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
     return host.proof_due_ns <= now_ns
 
 
+def next_look_ns(host: Host, now_ns: int) -> int | None:
+    """When time may make a host listed or due that is not yet, in wall time; None: something has to happen first."""
+    first_ns = None if host.listed_at_ns is None else host.listed_at_ns + FIRST_WAIT_NS
+    times = (host.settled_at_ns, first_ns, host.proof_due_ns)
+    return min((at_ns for at_ns in times if at_ns is not None and at_ns > now_ns), default=None)
+
+
 def wants_measurement(host: Host, serving: int, now_ns: int) -> bool:
     """Whether a proof has its line measured first: where two relays serve and no two measured it a moment ago."""
     found = host.bandwidth

@@ -25,26 +25,32 @@ from windrow_master.clusters.repository import ClusterRepository, WorkloadReposi
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING
 from windrow_master.fleet.benchmark_repository import BenchmarkRepository
+from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
 from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Account, Role
 from windrow_master.identity.repository import AccountRepository
-from windrow_master.loops import Boundary, again, ends_alone
+from windrow_master.loops import ends_alone
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
-from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.store.unit import UnitOfWork
 from windrow_master.verification.schedule import back_off_ns
 from windrow_proto.errors import Conflict, TooMany, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.model import Benchmark
 from windrow_proto.ports import Clock, Rng
-from windrow_proto.units import SECOND, money_text
+from windrow_proto.units import MINUTE, SECOND, money_text
 
 LOOK_NS: Final = 2 * SECOND
-"""Between two looks at who is listed and who is due."""
+"""Between two looks at who is listed and who is due, at least."""
+LEFT_NS: Final = MINUTE
+"""After a start and after each walk: what of it is left by then is ended."""
+LEFT_KEY: Final = HostId("left")
+"""In the queue beside the hosts: what is left of walks."""
 STORE_AGAIN_NS: Final = 5 * SECOND
 MEASURED_NS: Final = 45 * SECOND
 """For a measurement by two relays: 17 seconds (acceptance/README.md), and a wait where one is busy with others."""
@@ -63,7 +69,7 @@ _EVENTS: Final = {
 log = structlog.get_logger(__name__)
 
 
-class ProofService:
+class ProofService(HostScheduler[Walk]):
     """Proves hosts. Used on the loop only."""
 
     def __init__(
@@ -80,12 +86,11 @@ class ProofService:
         is_automatic: bool | None,
     ) -> None:
         """ways: into workloads. is_automatic: without being asked, too; None: not at all."""
+        super().__init__("proof", store, clock, fleet, LOOK_NS, schedule.AT_ONCE, under_way)
         self.is_automatic: Final = is_automatic
-        self._store, self._clock, self._rng = store, clock, rng
-        self._fleet, self._market, self._clusters, self._ways = fleet, market, clusters, ways
-        self._walks = under_way
-        self._faults = Boundary("proof", DATABASE_FAULTS)
-        self._group: asyncio.TaskGroup | None = None
+        self._rng, self._market, self._clusters, self._ways = rng, market, clusters, ways
+        self._fresh: set[HostId] = set()
+        self._left_until_ns: int | None = None
 
     # --- what people ask -------------------------------------------------------------------------------------------
 
@@ -110,67 +115,52 @@ class ProofService:
         if self._group is None:
             raise Unavailable("This Master does not prove hosts yet; try again in a moment.")
         walk, operation = await self._store.write(begin, name=OPERATION)
-        self._launch(walk)
+        self._launch(host_id, walk)
         return operation
 
     async def of_host(self, host_id: HostId) -> tuple[Proof, ...]:
         """What was found, the newest first; one that runs has the steps that it came to."""
         found = await self._store.read(lambda uow: uow[ProofRepository].of_host(host_id))
-        walk = self._walks.get(host_id)
+        walk = self._running.get(host_id)
         steps: dict[str, tuple[ProofStep, ...]] = {walk.proof.proof_id: tuple(walk.rental.steps)} if walk else {}
         return tuple(replace(one, steps=steps.get(one.proof_id, one.steps)) for one in found)
 
     # --- keeping time ----------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Prove who is due, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-
-            async def turn() -> None:
-                if self._group is None:
-                    await self._store.write(self._pick_up, name="proof.start")
-                    self._group = group
-                await self.tick()
-
-            try:
-                await again(turn, LOOK_NS, self._clock, "proofs")
-            finally:
-                self._group = None
-
     async def tick(self) -> None:
-        """End what no walk will end, say who is listed now for the first time, and begin with those that are due, the
-        longest waiting first."""
-        if await self._store.read(_left):
-            await self._store.write(self._end_left, name="proof.left")
-        now_ns = self._clock.wall_ns()
-        entries = tuple(self._fleet.view)
-        self._faults.keep_only({e.host.host_id for e in entries})
-        fresh, due = list[HostId](), list[Host]()
-        for e in entries:
-            with self._faults.around(e.host.host_id, "due"):
-                if e.host.listed_at_ns is None and schedule.is_listed(e.host, e.slots, now_ns):
-                    fresh.append(e.host.host_id)
-                is_free = e.host.host_id not in self._walks and self._fleet.is_connected(e.host.host_id)
-                is_due = is_free and schedule.is_due(e.host, e.slots, now_ns)
-                if is_due and not self._faults.skips(e.host.host_id):
-                    due.append(e.host)
-        if fresh:
-            await self._store.write(partial(self._list, host_ids=fresh), name="host.listed")
+        """End what no walk will end, begin with those that are due, and say who is listed now for the first time."""
+        await self._end_left()
+        await super().tick()
+        if self._fresh:
+            await self._store.write(self._list, name="host.listed")
+            self._fresh.clear()
             await self._fleet.refresh()
-        if not self.is_automatic:
-            return
-        due.sort(key=lambda host: (host.proof_due_ns or 0, host.host_id))
-        for host in due:
-            if len(self._walks) >= schedule.AT_ONCE:
-                break
-            begin = partial(self._begin, host_id=host.host_id, actor="master")
-            with self._faults.around(host.host_id, "begin"):
-                walk = await self._store.write(begin, name=OPERATION)
-                if isinstance(walk, Walk) and host.host_id not in self._walks:
-                    self._launch(walk)
 
-    def _list(self, uow: UnitOfWork, host_ids: list[HostId]) -> None:
-        for host_id in host_ids:
+    def _is_due(self, entry: Entry, now_ns: int) -> bool:
+        if entry.host.listed_at_ns is None and schedule.is_listed(entry.host, entry.slots, now_ns):
+            self._fresh.add(entry.host.host_id)
+        return bool(self.is_automatic) and schedule.is_due(entry.host, entry.slots, now_ns)
+
+    def _next_ns(self, host: Host, now_ns: int) -> int | None:
+        return schedule.next_look_ns(host, now_ns)
+
+    def _due_ns(self, host: Host) -> int:
+        return host.proof_due_ns or 0
+
+    async def _end_left(self) -> None:
+        """End what is meant to run for walks that are over, at a start and for a minute after each walk."""
+        now_ns = self._clock.monotonic_ns()
+        if self._left_until_ns is None:
+            self._left_until_ns = now_ns + LEFT_NS
+        left = await self._store.read(_left) if now_ns <= self._left_until_ns else ()
+        if left:
+            await self._store.write(self._end_all, name="proof.left")
+            self._left_until_ns = now_ns + LEFT_NS
+        if now_ns <= self._left_until_ns:
+            self._queue.add(LEFT_KEY, now_ns + LOOK_NS)
+
+    def _list(self, uow: UnitOfWork) -> None:
+        for host_id in sorted(self._fresh):
             with self._faults.around(host_id, "list"), uow.attempt():
                 self._list_one(uow, host_id)
 
@@ -194,15 +184,14 @@ class ProofService:
                     self._clusters.life.end(uow, known[0], RESTARTED, "master")
                 self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
 
-    def _end_left(self, uow: UnitOfWork) -> None:
+    def _end_all(self, uow: UnitOfWork) -> None:
         for cluster in _left(uow):
             with self._faults.around(cluster.cluster_id, "end"), uow.attempt():
                 self._clusters.life.end(uow, cluster, LEFT, "master")
 
     # --- one host --------------------------------------------------------------------------------------------------
 
-    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> "Walk | str":
-        """Write down that it begins; or why it cannot."""
+    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> Walk | str:
         host = uow[HostRepository].get(host_id)
         if host is None:
             return "there is no such host"
@@ -247,28 +236,17 @@ class ProofService:
                 is_asked = True
             await self._clock.sleep_ns(MEASURED_LOOK_NS)
 
-    def _launch(self, walk: Walk) -> None:
-        assert self._group is not None, "looked at before it began"
-        self._walks[walk.proof.host_id] = walk
-        self._group.create_task(self._walk(walk), name=f"prove {walk.proof.host_id}")
-
-    async def _walk(self, walk: Walk) -> None:
+    async def _carry_out(self, work: Walk) -> None:
         try:
-            unfinished = await self._rented(walk)
-            await self._keep(walk, unfinished or walk.rental.unfinished)
-            self._faults.went_well(walk.proof.host_id, "walk")
-        except Exception:  # the task's top level: the others go on
-            self._faults.crashed(walk.proof.host_id, "walk")
-            await self._break_off(walk)
+            unfinished = await self._rented(work)
+            await self._keep(work, unfinished or work.rental.unfinished)
         finally:
-            if self._walks.get(walk.proof.host_id) is walk:  # its row has ended: the next one may have begun
-                del self._walks[walk.proof.host_id]
+            self._left_until_ns = None
 
-    async def _break_off(self, walk: Walk) -> None:
-        """Its row ends, so that the host can be tried again: nothing was found out."""
-        with ends_alone("proof_end", host_id=walk.proof.host_id):
+    async def _break_off(self, work: Walk) -> None:
+        with ends_alone("proof_end", host_id=work.proof.host_id):  # its row ends: nothing was found out
             await self._store.write(
-                lambda uow: self._conclude(uow, walk.proof, FAILED, (), gave_way=False, chance=0),
+                lambda uow: self._conclude(uow, work.proof, FAILED, (), gave_way=False, chance=0),
                 name="proof.conclude",
             )
             await self._fleet.refresh()

@@ -32,8 +32,8 @@ class Walk:
     gave_way: bool = False
 
 
-class UnderWay(dict[HostId, Walk]):
-    """The tests of this Master that are under way, by host. Used on the loop only."""
+class UnderWay(dict[HostId, Walk | None]):
+    """The tests of this Master that are under way, by host; None: it is being begun. Used on the loop only."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class UnderWay(dict[HostId, Walk]):
 
     def end_on(self, hosts: Sequence[HostId]) -> None:
         """Have the tests on these hosts end; nobody waits for it."""
-        for walk in (self[host_id] for host_id in hosts if host_id in self):
+        for walk in (walk for host_id in hosts if (walk := self.get(host_id)) is not None):
             walk.gave_way = walk.rental.is_unwanted = True
             if walk.renting is not None and walk.rental.cluster_id is not None:
                 walk.renting.cancel()

@@ -334,6 +334,7 @@ class _Parts:
         accesses, routes = self.trunk_accesses, self.routes
         return ClusterService(
             self.store,
+            self.clock,
             self.fleet,
             self.market,
             self.identity.seal_key,
@@ -556,6 +557,7 @@ def _register(parts: _Parts) -> None:
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
+    fleet.on_change(parts.jobs.course.fleet_changed)
     wiring_history.introduce(parts.telemetry, parts.store)
 
 

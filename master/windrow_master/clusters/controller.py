@@ -51,12 +51,19 @@ _END_WORDS: Final = {
 
 
 class LifeDesk:
-    """What happens to clusters and workloads, one report at a time. `changed` is called on the loop after a commit."""
+    """What happens to clusters and workloads, one report at a time. Called on the loop after a commit: `changed` for a
+    cluster of which something new may be due, `touched` where only its cost and its running time go on."""
 
-    def __init__(self, fleet: FleetService, market: MarketService, changed: Callable[[ClusterId], None]) -> None:
+    def __init__(
+        self,
+        fleet: FleetService,
+        market: MarketService,
+        changed: Callable[[ClusterId], None],
+        touched: Callable[[ClusterId], None],
+    ) -> None:
         self._fleet = fleet
         self._market = market
-        self._changed = changed
+        self._changed, self._touched = changed, touched
         self.uses = end_limits.Uses()
         self.clients = end_limits.Clients()
 
@@ -132,7 +139,8 @@ class LifeDesk:
             subjects = (workload.cluster_id, line.rental_id, host_id)
             uow.event("rental.unpaid", subjects, f"Ended at the last paid second: {words}", actor=f"host/{host_id}")
         # Cost and running time go on; whoever looks at the cluster should see it.
-        uow.after_commit(lambda: self._changed(workload.cluster_id))
+        tell = self._changed if receipt.final else self._touched
+        uow.after_commit(lambda: tell(workload.cluster_id))
 
     def on_host_link(self, uow: UnitOfWork, host_id: HostId, link_state: LinkState) -> None:
         """A host became Online, Suspect or Lost; Suspect matters for its bills only."""
@@ -366,7 +374,7 @@ class LifeDesk:
     def _order_rest(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
         """Order the end of what runs of a workload, whose log and files are brought in before the rest is cleared."""
         is_asked = workload.phase is WorkPhase.RUNNING and self._is_online(uow, workload.host_id)
-        if is_asked and not uow.ask(IsOfJob(workload.cluster_id)):  # which reads all jobs: asked last
+        if is_asked and not uow.ask(IsOfJob(workload.cluster_id)):  # a job brings in what it leaves
             if workload.delete_command is None:
                 spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)
                 command = Command(CommandId(""), CommandKind.DELETE, delete=spec)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest, Workload, WorkPhase
 from windrow_master.clusters.reports import FILES_WAIT_NS
 from windrow_master.clusters.states import HOLDING
 from windrow_master.market.model import Rental, RentalLine
@@ -24,6 +24,9 @@ BUDGET_MARGIN_NS: Final = 60 * SECOND
 """Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow."""
 WAITED_MAX_NS: Final = 16 * FILES_WAIT_NS
 """Of slots of one account in an hour, in which they wait for its files: that costs nothing, and keeps others out."""
+REST_NS: Final = 5 * MINUTE
+"""Between two looks at a cluster that runs and to which nothing happens; one with a budget is looked at more often,
+since receipts may charge a little more than the clock says."""
 LATELY_MAX: Final = 200
 """Of an account's clusters, the latest of which are looked at for that."""
 _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
@@ -103,6 +106,24 @@ def ends_at_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int | None:
         left = max(0, asked.budget - owed_soon(price, spent)) * HOUR // price
         ends.append((now_ns + left + SECOND // 2) // SECOND * SECOND)  # two looks at one moment agree
     return min(ends, default=None)
+
+
+def is_steady(cluster: Cluster, held: Sequence[Workload]) -> bool:
+    """Whether nothing but its duration and its budget ends a cluster to which nothing happens. held: what of it holds
+    slots."""
+    asked = cluster.request
+    is_left_alone = asked.idle_ns is None and asked.client_lease_ns is None and cluster.phase is ClusterPhase.RUNNING
+    return is_left_alone and all(
+        one.phase is WorkPhase.RUNNING and one.is_member and one.lost_since_ns is None and one.delete_command is None
+        for one in held
+    )
+
+
+def rest_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int:
+    """How soon a steady cluster may come to its duration or its budget."""
+    most_ns = REST_NS if cluster.request.budget is None else BUDGET_MARGIN_NS // 2
+    ends_ns = ends_at_ns(cluster, spent, now_ns)
+    return most_ns if ends_ns is None else max(0, min(most_ns, ends_ns - now_ns))
 
 
 def unheard(lease_ns: int) -> str:

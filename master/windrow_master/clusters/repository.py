@@ -1,6 +1,6 @@
 """Reads and writes clusters and workloads; rows go in and out as values of the package."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from typing import Any, Final
@@ -20,7 +20,7 @@ from windrow_master.clusters.model import (
     WorkPhase,
     names_of,
 )
-from windrow_master.clusters.tables import clusters, service_traffic, volume_uses, workloads
+from windrow_master.clusters.tables import clusters, service_traffic, workloads
 from windrow_master.store.prepared import Found, Made, flat, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
@@ -61,13 +61,9 @@ _ALL_LIVING: Final = Found(
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
+_LIVING_IDS: Final = Made(select(clusters.c.cluster_id).where(_IS_LIVING))
 _IN_TUNNELS: Final = Found(
     select(clusters).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
-    lambda row: _cluster(row),
-    attrgetter("cluster_id"),
-)
-_WITH_VOLUMES: Final = Found(
-    select(clusters).where(clusters.c.cluster_id.in_(select(volume_uses.c.cluster_id))),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
@@ -99,13 +95,6 @@ _WITH_RESULTS: Final = Found(
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
-_HELD_WITH_VOLUMES: Final = Found(
-    select(workloads).where(
-        workloads.c.is_released.is_(False), workloads.c.cluster_id.in_(select(volume_uses.c.cluster_id))
-    ),
-    lambda row: _workload(row),
-    attrgetter("workload_id"),
-)
 _HELD_OF: Final = Found(
     select(workloads).where(
         workloads.c.is_released.is_(False),
@@ -116,6 +105,12 @@ _HELD_OF: Final = Found(
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
+_HELD_OF_CLUSTER: Final = Found(
+    select(workloads).where(workloads.c.cluster_id == bindparam("wanted"), workloads.c.is_released.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_HOLDING: Final = Made(select(workloads.c.cluster_id).where(workloads.c.is_released.is_(False)).distinct())
 _HELD: Final = Found(
     select(workloads).where(workloads.c.is_released.is_(False)),
     lambda row: _workload(row),
@@ -168,14 +163,18 @@ class ClusterRepository(Repository):
         """Those of them whose members are joined by tunnels."""
         return _IN_TUNNELS.readable(self._connection)
 
-    def with_volumes(self) -> Sequence[Cluster]:
-        """Whatever has volumes, or had them until a moment ago."""
-        return _WITH_VOLUMES.readable(self._connection)
-
     def count(self, account_id: AccountId) -> int:
         """How many clusters an account ever asked for."""
         (row,) = _COUNT.rows(self._connection, {"account": account_id})
         return int(row["number"])
+
+    def living_ids(self) -> Sequence[ClusterId]:
+        """The ids of whatever is neither deleted, failed nor stopped."""
+        return [ClusterId(row["cluster_id"]) for row in _LIVING_IDS.rows(self._connection, {})]
+
+    def readable(self, cluster_ids: Iterable[ClusterId]) -> Sequence[Cluster]:
+        """Those of these that are there and can be read, in their order; operators are told of the others."""
+        return [one for wanted in cluster_ids for one in _GET_CLUSTER.readable(self._connection, {"wanted": wanted})]
 
 
 class TrafficRepository(Repository):
@@ -230,9 +229,13 @@ class WorkloadRepository(Repository):
         phases = {"exited": WorkPhase.EXITED.value, "gone": WorkPhase.GONE.value}
         return _WITH_RESULTS.readable(self._connection, phases)
 
-    def with_volumes(self) -> Sequence[Workload]:
-        """What still holds slots, of the clusters that have volumes."""
-        return _HELD_WITH_VOLUMES.readable(self._connection)
+    def held_of_cluster(self, cluster_id: ClusterId) -> Sequence[Workload]:
+        """What still holds slots of one cluster, of earlier runs, too."""
+        return _HELD_OF_CLUSTER.readable(self._connection, {"wanted": cluster_id})
+
+    def holding_clusters(self) -> Sequence[ClusterId]:
+        """The clusters of which something still holds slots."""
+        return [ClusterId(row["cluster_id"]) for row in _HOLDING.rows(self._connection, {})]
 
     def committed(self) -> dict[HostId, Committed]:
         """What is asked of each host by the work that still holds slots there."""

@@ -7,6 +7,7 @@ together or not at all. What happens afterwards is controller.py's, reaching int
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeVar
 
 from windrow_master.clusters import end_limits, environments, stopping
@@ -17,6 +18,7 @@ from windrow_master.clusters.messages import IsOfJob, VolumesAsked, VolumesTaken
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
+    ClusterPhase,
     ClusterRequest,
     NetworkMode,
     Workload,
@@ -30,7 +32,7 @@ from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resize import Resizer
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.start import Starter, names
-from windrow_master.clusters.states import HOLDING
+from windrow_master.clusters.states import FINAL, HOLDING
 from windrow_master.clusters.topology import Cord, Sight, Unsighted
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
 from windrow_master.fleet.model import DesiredWorkload, LinkState
@@ -46,9 +48,11 @@ from windrow_master.placement.service import parse_record
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NoCapacity, NotFound, Unavailable
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
+from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.service_names import service_url
 from windrow_proto.units import SECOND, Microcents
@@ -76,6 +80,7 @@ class ClusterService:
     def __init__(
         self,
         store: Store,
+        clock: Clock,
         fleet: FleetService,
         market: MarketService,
         seal_key: SealKey,
@@ -89,25 +94,34 @@ class ClusterService:
         request finds no room because of them. sight: which hosts see each other. cords: the connections of a cluster's
         private network. service_place: DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host;
         empty: there is none."""
-        self._store, self._fleet, self._market, self._seal_key = store, fleet, market, seal_key
+        self._store, self._clock, self._fleet, self._market = store, clock, fleet, market
+        self._seal_key = seal_key
         self._proofs, self._sight, self._cords, self._service_place = proofs, sight, cords, service_place
         self._placer = Placer(market)
         self._listeners: list[Callable[[ClusterId], None]] = []
+        self._step_listeners: list[Callable[[ClusterId], None]] = []
+        self._queue = WorkQueue[ClusterId](clock)
+        self._is_listed = False
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key)
         self._meeter = Meeter(self._placer, sight)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
-        self.life = LifeDesk(fleet, market, self._changed)
+        self.life = LifeDesk(fleet, market, self._changed, self.touch)
         self._mender = Mender(market, self._meeter, self._launcher, self.life)
         self._resizer = Resizer(market, self._meeter, self._launcher, self.life)
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
-        self._changed(cluster_id)
+        for listener in self._listeners:
+            listener(cluster_id)
 
     def on_change(self, listener: Callable[[ClusterId], None]) -> None:
         """Call `listener` on the loop whenever a cluster has changed."""
         self._listeners.append(listener)
+
+    def on_step(self, listener: Callable[[ClusterId], None]) -> None:
+        """Call `listener` on the loop whenever more of a cluster than its cost and its running time has changed."""
+        self._step_listeners.append(listener)
 
     # --- what people ask ---------------------------------------------------------------------------------------------
 
@@ -395,48 +409,78 @@ class ClusterService:
         return LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
 
     async def tick(self) -> None:
-        """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s."""
+        """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s, for
+        the clusters of which something is due."""
+        if not self._is_listed:
+            for cluster_id in await self._store.read(_open_ids):
+                self._queue.add(cluster_id)
+            self._is_listed = True
+        due = self._queue.take()
+        if not due:
+            return
+        try:
+            lacking, rests = await self._store.write(partial(self._judge, cluster_ids=due), name="cluster.tick")
+        except BaseException:
+            for cluster_id in due:
+                self._queue.add(cluster_id)
+            raise
+        now_ns = self._clock.monotonic_ns()
+        for cluster_id in due:
+            rest_ns = rests.get(cluster_id, 0)
+            if rest_ns is not None:
+                self._queue.add(cluster_id, now_ns + rest_ns)
+            else:
+                self._faults.forget(cluster_id)
+        self._proofs.end_on([host_id for one in lacking for host_id in one.proofs_on])
+        # Within some ten seconds; the next tick knows what they saw.
+        await asyncio.gather(*(self._sight.look(one.unseen) for one in lacking if one.unseen))
 
-        def judge(uow: UnitOfWork) -> Sequence[Lacking]:
-            living, judged, lacking = uow[ClusterRepository].living(), [], []
-            held, rented = uow[WorkloadRepository].held(), uow[RentalRepository].live()
-            of_all = {one.cluster_id for one in living} | {one.cluster_id for one in held}
-            self._faults.keep_only(of_all | {one.cluster_id for one in rented})
-            for cluster in living:
-                is_spent = self._faults.is_spent(cluster.cluster_id)
-                if is_spent and self._faults.skips(cluster.cluster_id):
-                    continue
-                with self._faults.around(cluster.cluster_id), uow.attempt():
-                    if is_spent:
-                        self.life.end(uow, cluster, GIVEN_UP, "master")
-                    else:
-                        judged.append(self.life.limit(uow, self.life.judge(uow, cluster)))
-            for cluster in judged:
-                with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
-                    lacking.append(self._mender.mend(uow, cluster))
-            go_on = {cluster.cluster_id for cluster in living if cluster.phase in HOLDING}
-            for workload in uow[WorkloadRepository].held():
-                if workload.delete_command is None and workload.cluster_id in go_on:
+    def _judge(
+        self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]
+    ) -> tuple[Sequence[Lacking], dict[ClusterId, int | None]]:
+        """Do what is due of these; returns what they lack, and for how long each may rest, as `_rest_ns` says."""
+        found, judged, lacking = uow[ClusterRepository].readable(cluster_ids), list[Cluster](), list[Lacking]()
+        go_on = {cluster.cluster_id for cluster in found if cluster.phase in HOLDING}
+        for cluster in found:
+            is_spent = self._faults.is_spent(cluster.cluster_id)
+            if cluster.phase in (*FINAL, ClusterPhase.STOPPED) or (is_spent and self._faults.skips(cluster.cluster_id)):
+                continue
+            with self._faults.around(cluster.cluster_id), uow.attempt():
+                if is_spent:
+                    self.life.end(uow, cluster, GIVEN_UP, "master")
+                else:
+                    judged.append(self.life.limit(uow, self.life.judge(uow, cluster)))
+        for cluster in judged:
+            with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
+                lacking.append(self._mender.mend(uow, cluster))
+        rests: dict[ClusterId, int | None] = {}
+        for cluster_id in cluster_ids:
+            for workload in uow[WorkloadRepository].held_of_cluster(cluster_id):
+                if workload.delete_command is None and cluster_id in go_on:
                     continue  # almost all of them: nothing of it is to end
-                with self._faults.around(workload.cluster_id, "order_again"), uow.attempt():
+                with self._faults.around(cluster_id, "order_again"), uow.attempt():
                     self.life.order_again(uow, workload)
-            for rental in uow[RentalRepository].live():
-                with self._faults.around(rental.cluster_id, "rental"), uow.attempt():
+            for rental in uow[RentalRepository].live_of_cluster(cluster_id):
+                with self._faults.around(cluster_id, "rental"), uow.attempt():
                     self._market.judge(uow, rental)
-            return lacking
+            with self._faults.around(cluster_id, "rest"):
+                rests[cluster_id] = self._rest_ns(uow, cluster_id)
+        return lacking, rests
 
-        def is_needed(uow: UnitOfWork) -> bool:
-            return (
-                bool(uow[ClusterRepository].living())
-                or bool(uow[RentalRepository].live())
-                or bool(uow[WorkloadRepository].held())
-            )
-
-        if await self._store.read(is_needed):
-            lacking = await self._store.write(judge, name="cluster.tick")
-            self._proofs.end_on([host_id for one in lacking for host_id in one.proofs_on])
-            # Within some ten seconds; the next tick knows what they saw.
-            await asyncio.gather(*(self._sight.look(one.unseen) for one in lacking if one.unseen))
+    def _rest_ns(self, uow: UnitOfWork, cluster_id: ClusterId) -> int | None:
+        """How soon something may be due of a cluster to which nothing happens; None: nothing ever is again."""
+        held, rentals = (
+            uow[WorkloadRepository].held_of_cluster(cluster_id),
+            uow[RentalRepository].live_of_cluster(cluster_id),
+        )
+        (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
+        is_over = cluster is None or cluster.phase in (*FINAL, ClusterPhase.STOPPED)
+        if is_over and not held and not rentals:
+            return None
+        if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
+            return 0
+        spent = end_limits.spent_of(rentals[0], uow[RentalRepository].lines([cluster.rental_id]), uow.now_wall_ns)
+        return end_limits.rest_ns(cluster, spent, uow.now_wall_ns)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -509,8 +553,20 @@ class ClusterService:
         return replace(view, urls=urls, traffic=uow[TrafficRepository].get(cluster.cluster_id))
 
     def _changed(self, cluster_id: ClusterId) -> None:
-        for listener in self._listeners:
-            listener(cluster_id)
+        """More of it is new than its cost: something may be due."""
+        self._queue.add(cluster_id)
+        for step_listener in self._step_listeners:
+            step_listener(cluster_id)
+        self.touch(cluster_id)
+
+
+def _open_ids(uow: UnitOfWork) -> set[ClusterId]:
+    """Of every cluster of which something is left to do."""
+    return {
+        *uow[ClusterRepository].living_ids(),
+        *uow[WorkloadRepository].holding_clusters(),
+        *uow[RentalRepository].live_clusters(),
+    }
 
 
 def _refused(refusal: Refusal) -> NoCapacity | ProofsInTheWay:

@@ -11,7 +11,7 @@ clusters = Table(
     Column("account_id", String(64), nullable=False, index=True),
     Column("name", String(128), nullable=False),
     Column("request", JSON, nullable=False),
-    Column("phase", String(20), nullable=False),
+    Column("phase", String(20), nullable=False, index=True),
     Column("rental_id", String(64), nullable=False),
     Column("tier", String(64), nullable=False),
     Column("price_per_hour", Whole, nullable=False),
@@ -86,7 +86,7 @@ volume_uses = Table(
     "volume_uses",
     metadata,
     Column("volume_id", String(64), primary_key=True),
-    Column("cluster_id", String(64), primary_key=True),
+    Column("cluster_id", String(64), primary_key=True, index=True),
     Column("writes", Boolean, nullable=False),
 )
 # What a version before wrote, with its values in clear; records/earlier_repository.py seals it at the start.

@@ -94,7 +94,7 @@ class FleetService:
         self._observed: dict[HostId, Observed] = {}
         self._findings: dict[HostId, Findings] = {}
         self._returned: set[HostId] = set()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[Collection[HostId]], None]] = []
         self._due: dict[str, int] = {}
         self._is_alarmed = False
 
@@ -456,10 +456,10 @@ class FleetService:
                 self._put(host, slots)
         for listener in self._listeners:
             with ends_alone("fleet_listener"):
-                listener()
+                listener(dirty)
 
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the loop whenever the view has changed."""
+    def on_change(self, listener: Callable[[Collection[HostId]], None]) -> None:
+        """Call `listener` on the loop with the hosts that have changed whenever the view has."""
         self._listeners.append(listener)
 
     def attach(self, link: HostLink) -> None:

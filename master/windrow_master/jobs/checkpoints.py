@@ -70,9 +70,9 @@ class JobCheckpoints:
             await self._tell(job, "job.checkpoint_restored", f"it goes on from its checkpoint of step {found.step}")
         return True
 
-    def forget(self, living: set[JobId]) -> None:
-        """Keep nothing in memory of jobs that have ended."""
-        self._said = {job_id: said for job_id, said in self._said.items() if job_id in living}
+    def forget(self, job_id: JobId) -> None:
+        """Keep nothing in memory of a job that has ended."""
+        self._said.pop(job_id, None)
 
     async def _work(self, job: Job) -> Workload | None:
         held = await self._store.read(lambda uow: uow[WorkloadRepository].of_cluster(job.attempts[-1].cluster_id))

@@ -1,16 +1,17 @@
-"""The clock of jobs: lets each take the step that follows, finds them places, and moves what they bring and leave.
+"""Carries jobs on: lets each take the step that follows, finds them places, and moves what they bring and leave.
 
- tick ─▶ read: rows, clusters, receipts ─▶ decide.py ─▶ machine.py ─▶ one write: rows, audit, events, clusters let go
-      ├▶ queue, in order ─▶ ClusterService.create under the attempt's own key ─▶ Starting
+ happened, due ─▶ queue ─▶ read: rows, clusters, receipts ─▶ decide.py ─▶ states.py ─▶ one write: rows, audit, events
+      ├▶ places, in turn ─▶ ClusterService.create under the attempt's own key ─▶ Starting
       └▶ waiting for files: send the folder │ running: keep the log │ Checkpointing: bring in log and files
 
-All of it is in SQL: a Master that dies anywhere goes on from the rows, and what it does twice has one effect.
+A job is looked at when it, its cluster or a job that it comes after has changed, and when a time of it is due. All that
+lasts is in SQL: a Master that dies anywhere goes on from the rows, and what it does twice has one effect.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -29,25 +30,32 @@ from windrow_master.jobs.request import attempt_key, cluster_request
 from windrow_master.jobs.states import PLACEABLE, JobEvent
 from windrow_master.jobs.transitions import JobDesk, known_image, seen
 from windrow_master.jobs.turns import Turns, shape_of
-from windrow_master.loops import GIVEN_UP, Boundary, again
+from windrow_master.loops import GIVEN_UP, Boundary, when_due
 from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.uploads import QUOTA_BYTES
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import (
     IdempotencyMismatch,
     InvalidInput,
     TooMany,
     WindrowError,
 )
-from windrow_proto.ids import AccountId, ClusterId, TokenId
+from windrow_proto.ids import AccountId, ClusterId, HostId, TokenId
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey
-from windrow_proto.units import SECOND
+from windrow_proto.units import MINUTE, SECOND
 
 LOOK_NS: Final = SECOND
-"""Between two looks at the jobs."""
+"""Between two looks, at least: what happens until then shares the next one."""
+LOOK_AGAIN_NS: Final = 10 * MINUTE
+"""For a job to which nothing happens, and that has come to none of its limits: a clock may have been set meanwhile."""
+READ_AT_ONCE: Final = 500
+"""Jobs in one unit of work: after a start all that have not ended are looked at."""
+PLACES: Final = JobId("places")
+"""In the queue beside the jobs: those that wait are to be tried."""
 LOG_EVERY_NS: Final = 15 * SECOND
 """Between two pieces of a running job's log: what a lost host takes with it."""
 AGAIN_NS: Final = 2 * SECOND
@@ -65,6 +73,16 @@ _ENDS: Final = {
 }
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A job, whether a step follows for it now, and when one of its limits ends it; at_ns, limit_ns: wall time."""
+
+    job: Job
+    has_step: bool
+    limit_ns: int | None
+    at_ns: int
 
 
 class JobCourse:
@@ -97,77 +115,163 @@ class JobCourse:
         self._transfers = Shares("transfers of jobs", "They go on in a moment.", TRANSFERS)
         self._faults = Boundary("job", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
+        self._queue = WorkQueue[JobId](clock)
+        self._is_listed = False
+        self._clusters_of: dict[JobId, ClusterId] = {}
+        self._jobs_of: dict[ClusterId, JobId] = {}
+        self._children: dict[JobId, set[JobId]] = {}
+        clusters.on_step(self._cluster_changed)
+        desk.on_change(self._job_changed)
 
     async def run(self) -> None:
         """Carry jobs on, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                await again(self.tick, LOOK_NS, self._clock, "jobs")
+                await when_due(self.tick, self._queue, LOOK_NS, "jobs")
             finally:
                 self._group = None
 
     async def tick(self) -> None:
-        """One look at all jobs that have not ended."""
-        jobs = await self._store.read(self._unanswered)
-        if jobs is None:
-            jobs = await self._store.write(self._steps, name="job.tick")
-        self._forget(jobs)
-        if not jobs:
-            self._log_due_ns.clear()
-            self._until_ns.clear()
-            return
-        await self._place_in_turn([one for one in jobs if one.state in PLACEABLE and self._has_shape(one)])
+        """Look at the jobs to which something has happened or is due, and for places for those that wait."""
+        if not self._is_listed:
+            for job_id in await self._store.read(lambda uow: uow[JobRepository].living_ids()):
+                self._queue.add(job_id)
+            self._is_listed = True
+        due = [one for one in self._queue.take() if one != PLACES]
+        looked = set[JobId]()
+        try:
+            for first in range(0, len(due), READ_AT_ONCE):
+                looked |= await self._look_at(due[first : first + READ_AT_ONCE])
+            await self._place_in_turn()
+        except BaseException:
+            for job_id in (*(one for one in due if one not in looked), PLACES):
+                self._queue.add(job_id)
+            raise
+
+    def fleet_changed(self, host_ids: Collection[HostId]) -> None:
+        """Slots may be free by now that were not."""
+        if self._turns:
+            self._queue.add(PLACES)
+
+    async def _look_at(self, job_ids: Sequence[JobId]) -> set[JobId]:
+        """Let each of these take the step that follows from what is known, and begin what it needs; returns them."""
+        found = {one.job.job_id: one for one in await self._store.read(partial(self._read, job_ids=job_ids))}
+        steps = [job_id for job_id, one in found.items() if one.has_step]
+        if steps:
+            after = await self._store.write(partial(self._steps, job_ids=steps), name="job.tick")
+            found |= {one.job.job_id: one for one in after}
+        for job_id in job_ids:
+            if job_id not in found or found[job_id].job.ended_at_ns is not None:
+                self._forget(job_id, found.pop(job_id, None))
+        for one in found.values():
+            self._note(one)
         # What is to be brought in or sent goes before pieces of logs, which only may be lost.
-        for job in sorted(jobs, key=lambda one: one.state is JobState.RUNNING):
-            with self._faults.around(job.job_id, "look"):
-                await self._look_inside(job)
+        for one in sorted(found.values(), key=lambda one: one.job.state is JobState.RUNNING):
+            self._queue.add(one.job.job_id, self._clock.monotonic_ns() + LOOK_AGAIN_NS)
+            with self._retried(one.job.job_id, "look"):
+                await self._look_inside(one.job)
+        return set(job_ids)
 
-    def _unanswered(self, uow: UnitOfWork) -> Sequence[Job] | None:
-        """All that have not ended, where none of them has a step to take; else None."""
-        jobs = uow[JobRepository].living()
-        for job in jobs:
-            has_step = True  # also of one that crashes: the write counts it
+    def _read(self, uow: UnitOfWork, job_ids: Sequence[JobId]) -> Sequence[_Look]:
+        """Those of these that are there, and whether a step follows for each."""
+        found = []
+        for job in uow[JobRepository].readable(job_ids):
+            has_step, limit_ns = True, None  # also of one that crashes: the write counts it
             with suppress(Exception):
-                has_step = self._faults.is_spent(job.job_id) or _answer(uow, job) is not None
-            if has_step:
-                return None
-        return jobs
+                answer, limit_ns = _answer(uow, job)
+                has_step = self._faults.is_spent(job.job_id) or answer is not None
+            found.append(_Look(job, has_step and job.ended_at_ns is None, limit_ns, uow.now_wall_ns))
+        return found
 
-    def _steps(self, uow: UnitOfWork) -> Sequence[Job]:
-        """Let every job take the step that follows from what is known; returns those that have not ended."""
-        for job in uow[JobRepository].living():
+    def _steps(self, uow: UnitOfWork, job_ids: Sequence[JobId]) -> Sequence[_Look]:
+        """Let each of these take the step that follows from what is known; returns them as they are then."""
+        for job in uow[JobRepository].readable(job_ids):
             is_spent = self._faults.is_spent(job.job_id)
             with self._faults.around(job.job_id), uow.attempt():
-                found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)
+                found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)[0]
                 if found is not None:
                     self._desk.step(uow, job, found, "master")
-        return uow[JobRepository].living()
+        return self._read(uow, job_ids)
 
-    def _has_shape(self, job: Job) -> bool:
-        with self._faults.around(job.job_id, "shape"):
-            hash(shape_of(job))
-            return True
-        return False
+    def _note(self, look: _Look) -> None:
+        """Keep in mind what may concern it next: its cluster, the jobs it comes after, a place, its limits."""
+        job = look.job
+        cluster_id = job.attempts[-1].cluster_id if job.has_cluster else None
+        is_new = self._clusters_of.get(job.job_id) != cluster_id
+        if is_new:
+            self._forget_cluster(job.job_id)
+        if cluster_id is not None:
+            self._clusters_of[job.job_id], self._jobs_of[cluster_id] = cluster_id, job.job_id
+        for parent_id in job.request.after:
+            if job.state is JobState.SUBMITTED:
+                children = self._children.setdefault(parent_id, set())
+                is_new |= job.job_id not in children
+                children.add(job.job_id)
+            else:
+                self._no_child(parent_id, job.job_id)
+        if is_new:  # what happened to these between the reading of the job and now was told to nobody
+            self._queue.add(job.job_id)
+        if job.state in PLACEABLE:
+            with self._retried(job.job_id, "shape"):
+                self._turns.put(job, shape_of(job))
+        else:
+            self._turns.drop(job.job_id)
+        if look.has_step:  # it was not taken: the next look tries again
+            self._queue.add(job.job_id)
+        if look.limit_ns is not None:
+            self._queue.add(job.job_id, self._clock.monotonic_ns() + max(0, look.limit_ns - look.at_ns))
 
-    async def _place_in_turn(self, waiting: Sequence[Job]) -> None:
+    @contextmanager
+    def _retried(self, job_id: JobId, step: str) -> Iterator[None]:
+        """A step of one job that the next look tries again where it comes to nothing."""
+        is_done = False
+        with self._faults.around(job_id, step):
+            yield
+            is_done = True
+        if not is_done:
+            self._queue.add(job_id)
+
+    # --- what happens to jobs ---
+
+    def _job_changed(self, job_id: JobId) -> None:
+        self._queue.add(job_id)
+        for child_id in self._children.get(job_id, ()):
+            self._queue.add(child_id)
+
+    def _cluster_changed(self, cluster_id: ClusterId) -> None:
+        job_id = self._jobs_of.get(cluster_id)
+        if job_id is not None:
+            self._queue.add(job_id)
+
+    # --- places ---
+
+    async def _place_in_turn(self) -> None:
         """Look for places: one try of each account, then further ones in turn."""
-        look = self._turns.look(waiting, self._free_slots(), self._clock.monotonic_ns())
-        while (job := look.next()) is not None:
+        look = self._turns.look(self._free_slots(), self._clock.monotonic_ns())
+        while (job_id := look.next()) is not None:
+            job = await self._store.read(partial(_placeable, job_id=job_id))
+            if job is None:
+                self._turns.drop(job_id)
+                continue
             refused: WindrowError | None = WindrowError("This Master met a bug with it; it tries again.")
-            with self._faults.around(job.job_id, "place"):
+            with self._retried(job_id, "place"):
                 refused = await self._place(job)
             if refused is None:
-                self._turns.placed(job)
+                self._turns.placed(job_id)
             elif isinstance(refused, InvalidInput | IdempotencyMismatch):
                 await self._store.write(partial(self._impossible, job=job, refused=refused), name="job.impossible")
+                self._turns.drop(job_id)
             else:
-                self._turns.refuse(job, self._clock.monotonic_ns())
-                shape, said = shape_of(job), refused.detail or refused.code
-                alike = [one.job_id for one in waiting if one.reason != said and shape_of(one) == shape]
+                self._turns.refuse(job_id, self._clock.monotonic_ns())
+                said = refused.detail or refused.code
+                alike = self._turns.untold(job_id, said)
                 if alike:
                     change = partial(self._waits, job_ids=alike[:REASONS_AT_ONCE], said=said)
                     await self._store.write(change, name="job.refused")
+        next_ns = self._turns.due_ns()
+        if next_ns is not None:
+            self._queue.add(PLACES, next_ns)
 
     async def _place(self, job: Job) -> WindrowError | None:
         """Make the cluster of its next attempt, once for all tries, and write down that it has it; else why not."""
@@ -224,7 +328,8 @@ class JobCourse:
             now_ns = self._clock.monotonic_ns()
             due_ns = self._log_due_ns.setdefault(job.job_id, now_ns + LOG_EVERY_NS)
             if now_ns >= due_ns and self._begin(job, self._take_log(job)):
-                self._log_due_ns[job.job_id] = now_ns + LOG_EVERY_NS
+                due_ns = self._log_due_ns[job.job_id] = now_ns + LOG_EVERY_NS
+            self._queue.add(job.job_id, due_ns)
 
     def _begin(self, job: Job, work: Coroutine[Any, Any, Any]) -> bool:
         """Start it, where its account has a share of the transfers left; else a later look does."""
@@ -233,6 +338,7 @@ class JobCourse:
             share = self._transfers.take(job.account_id)
         except TooMany:
             work.close()
+            self._queue.add(job.job_id)
             return False
         self._busy.add(job.job_id)
         self._group.create_task(self._guarded(job.job_id, work, share), name=f"job {job.job_id}")
@@ -251,6 +357,7 @@ class JobCourse:
         finally:
             work.close()
             self._busy.discard(job_id)
+            self._queue.add(job_id)
 
     # --- checkpoints: beside all else, since one may take long, and nothing waits for a save ---
 
@@ -262,6 +369,8 @@ class JobCourse:
         if cluster_id not in self._moving and now_ns >= self._save_due_ns.setdefault(cluster_id, next_ns):
             self._save_due_ns[cluster_id] = next_ns
             self._move(job, self._checkpoints.save(job))
+        if cluster_id not in self._moving:
+            self._queue.add(job.job_id, self._save_due_ns[cluster_id])
 
     async def _restore(self, job: Job) -> None:
         if await self._checkpoints.restore(job):
@@ -274,9 +383,9 @@ class JobCourse:
             work.close()
             return
         self._moving.add(cluster_id)
-        self._group.create_task(self._moved(cluster_id, work), name=f"checkpoint {job.job_id}")
+        self._group.create_task(self._moved(job.job_id, cluster_id, work), name=f"checkpoint {job.job_id}")
 
-    async def _moved(self, cluster_id: ClusterId, work: Coroutine[Any, Any, None]) -> None:
+    async def _moved(self, job_id: JobId, cluster_id: ClusterId, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except Exception:  # the task's top level: a checkpoint never fails its job
@@ -285,15 +394,34 @@ class JobCourse:
         finally:
             work.close()
             self._moving.discard(cluster_id)
+            self._queue.add(job_id)
 
-    def _forget(self, jobs: Sequence[Job]) -> None:
-        """Keep nothing in memory of attempts that have ended."""
-        clusters = {job.attempts[-1].cluster_id for job in jobs if job.has_cluster}
-        self._faults.keep_only({job.job_id for job in jobs})
-        self._restored &= clusters
-        self._sent &= clusters
-        self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in clusters}
-        self._checkpoints.forget({job.job_id for job in jobs})
+    def _forget(self, job_id: JobId, last: _Look | None) -> None:
+        """Keep nothing in memory of a job that has ended."""
+        self._forget_cluster(job_id)
+        self._turns.drop(job_id)
+        self._faults.forget(job_id)
+        self._log_due_ns.pop(job_id, None)
+        self._until_ns.pop(job_id, None)
+        self._children.pop(job_id, None)
+        for parent_id in () if last is None else last.job.request.after:
+            self._no_child(parent_id, job_id)
+        self._checkpoints.forget(job_id)
+
+    def _no_child(self, parent_id: JobId, job_id: JobId) -> None:
+        children = self._children.get(parent_id, set())
+        children.discard(job_id)
+        if not children:
+            self._children.pop(parent_id, None)
+
+    def _forget_cluster(self, job_id: JobId) -> None:
+        """Keep nothing in memory of an attempt that has ended."""
+        cluster_id = self._clusters_of.pop(job_id, None)
+        if cluster_id is not None:
+            self._jobs_of.pop(cluster_id, None)
+            self._restored.discard(cluster_id)
+            self._sent.discard(cluster_id)
+            self._save_due_ns.pop(cluster_id, None)
 
     async def _send(self, job: Job, cluster_id: ClusterId) -> None:
         await self._files.send_folder(_principal(job, self._clock), cluster_id, job.group)
@@ -323,7 +451,7 @@ class JobCourse:
             if error.retryable and self._clock.monotonic_ns() < until_ns:
                 raise
             why = f"its files could not be had: {error.detail or error.code}"
-        self._until_ns.pop(job.job_id)
+        self._until_ns.pop(job.job_id, None)
         await self._store.write(lambda uow: self._collected(uow, job.job_id, attempt, why), name="job.collected")
 
     def _collected(self, uow: UnitOfWork, job_id: JobId, attempt: Attempt, why: str) -> None:
@@ -336,8 +464,15 @@ class JobCourse:
         self._desk.step(uow, job, decide.Answer(event, reason), "master")
 
 
-def _answer(uow: UnitOfWork, job: Job) -> decide.Answer | None:
-    return decide.decide(job, uow[JobRepository].all_of(job.request.after), seen(uow, job), uow.now_wall_ns)
+def _answer(uow: UnitOfWork, job: Job) -> tuple[decide.Answer | None, int | None]:
+    """What follows for it now, and when one of its limits ends it."""
+    known, parents = seen(uow, job), uow[JobRepository].all_of(job.request.after)
+    return decide.decide(job, parents, known, uow.now_wall_ns), decide.next_limit_ns(job, known, uow.now_wall_ns)
+
+
+def _placeable(uow: UnitOfWork, job_id: JobId) -> Job | None:
+    job = uow[JobRepository].get(job_id)
+    return job if job is not None and job.state in PLACEABLE else None
 
 
 def _room_bytes(uow: UnitOfWork, job: Job) -> int:

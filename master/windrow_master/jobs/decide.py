@@ -162,6 +162,21 @@ def _limit(job: Job, seen: Seen, now_ns: int) -> str:
     return ""
 
 
+def next_limit_ns(job: Job, seen: Seen, now_ns: int) -> int | None:
+    """When a job comes to the first of its limits if it goes on as it does, in wall time; None: it comes to none."""
+    if job.state in FINAL or job.state is JobState.CHECKPOINTING:
+        return None
+    asked = job.request
+    ends = [] if asked.deadline_ns is None else [asked.deadline_ns]
+    began_ns = job.attempts[-1].started_at_ns if job.has_cluster else None
+    if began_ns is not None and asked.max_duration_ns is not None:
+        ends.append(began_ns + asked.max_duration_ns)
+    if began_ns is not None and asked.budget is not None and seen.cluster is not None and seen.cluster.price_per_hour:
+        left = max(0, asked.budget - owed_soon(seen, max(0, now_ns - began_ns)))
+        ends.append(now_ns + max(SECOND, left * HOUR // seen.cluster.price_per_hour))
+    return min(ends, default=None)
+
+
 def owed_soon(seen: Seen, running_ns: int) -> int:
     """At most what all of its attempts will have cost by the time it can be ended, in microcents."""
     price = 0 if seen.cluster is None else seen.cluster.price_per_hour

@@ -1,12 +1,13 @@
 """Reads and writes jobs; rows go in and out as values of the package."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from sqlalchemy import bindparam, func, insert, select, update
 
 from windrow_master.clusters.model import names_of
+from windrow_master.clusters.tables import clusters
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.tables import jobs
 from windrow_master.store.prepared import Found, Made, page
@@ -20,6 +21,8 @@ _ADD: Final = Made(insert(jobs), jobs.c.keys())
 _SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), (*_COLUMNS, "kept_bytes"))
 _GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
 _LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
+_LIVING_IDS: Final = Made(select(jobs.c.job_id).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id))
+_KEY_OF_CLUSTER: Final = Made(select(clusters.c.request_key).where(clusters.c.cluster_id == bindparam("wanted")))
 
 
 class JobRepository(Repository):
@@ -62,10 +65,6 @@ class JobRepository(Repository):
             query = query.where(jobs.c.job_id < before)
         return page(self._connection, query, _job, limit)
 
-    def living_of_cluster(self, cluster_id: ClusterId) -> Job | None:
-        """The job that has not ended and made this cluster for one of its attempts; None: there is none."""
-        return next((job for job in self.living() if any(one.cluster_id == cluster_id for one in job.attempts)), None)
-
     def living(self) -> Sequence[Job]:
         """Whatever has not ended, the oldest first."""
         return _LIVING.readable(self._connection)
@@ -89,6 +88,21 @@ class JobRepository(Repository):
         return int(
             self._connection.scalar(query.where(jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None))) or 0
         )
+
+    def living_ids(self) -> Sequence[JobId]:
+        """The ids of all that have not ended, the oldest first."""
+        return [JobId(row["job_id"]) for row in _LIVING_IDS.rows(self._connection, {})]
+
+    def readable(self, job_ids: Iterable[JobId]) -> Sequence[Job]:
+        """Those of these that are there and can be read, in their order; operators are told of the others."""
+        return [job for job_id in job_ids for job in _GET.readable(self._connection, {"wanted": job_id})]
+
+    def living_of_cluster(self, cluster_id: ClusterId) -> Job | None:
+        """The job that has not ended and made this cluster for one of its attempts; None: there is none."""
+        row = _KEY_OF_CLUSTER.row(self._connection, {"wanted": cluster_id})
+        job_id = JobId(str(row["request_key"] or "").partition("/")[0]) if row is not None else JobId("")
+        living = [job for job in self.readable([job_id]) if job.ended_at_ns is None]
+        return next((job for job in living if any(one.cluster_id == cluster_id for one in job.attempts)), None)
 
 
 def _values(job: Job) -> dict[str, Any]:

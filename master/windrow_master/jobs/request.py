@@ -1,7 +1,6 @@
 """The limits of a job's request, its digest, and the cluster that one attempt asks for. Pure."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import Final
@@ -92,9 +91,12 @@ def _cluster(request: JobRequest, given: dict[str, str]) -> ClusterRequest:
     )
 
 
-def in_order(jobs: Sequence[Job]) -> list[Job]:
-    """Which to place first: the higher priority, then the older, then the lower index of an array."""
-    return sorted(jobs, key=lambda job: (-job.request.priority, job.created_at_ns, job.group, job.array_index))
+Order = tuple[int, int, str, int]
+
+
+def order(job: Job) -> Order:
+    """Sorts jobs by which to place first: the higher priority, then the older, then the lower index of an array."""
+    return (-job.request.priority, job.created_at_ns, job.group, job.array_index)
 
 
 def _check(field: str, holds: bool, must: str) -> None:

@@ -149,7 +149,7 @@ class JobService:
             )
             parents = uow[JobRepository].all_of(asked.after)
             job = replace(job, reason=decide.blocked_by(job, parents) or decide.waits_for(job, parents))
-            uow[JobRepository].add(job, key, self._digest(request))
+            self._desk.add(uow, job, key, self._digest(request))
             self._desk.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
             found.append(_view(uow, job))
         uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
@@ -267,7 +267,7 @@ class JobService:
                 folder_bytes=job.folder_bytes,
                 sealed_env=environments.sealed(self._seal_key, env, job.group),
             )
-            uow[JobRepository].add(fresh, key, self._digest(replace(job.request, env=env)))
+            self._desk.add(uow, fresh, key, self._digest(replace(job.request, env=env)))
             uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
             self._desk.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
             return _view(uow, fresh)

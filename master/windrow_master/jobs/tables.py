@@ -27,7 +27,7 @@ jobs = Table(
     Column("sealed_env", LargeBinary),
     Index("uq_jobs_request_key", "account_id", "request_key", "array_index", unique=True),
 )
-# What has not ended, in one small index: it is looked at every second.
+# What has not ended, in one small index: a Master looks at all of it when it starts.
 Index(
     "ix_jobs_living",
     jobs.c.job_id,

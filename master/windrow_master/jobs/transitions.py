@@ -27,6 +27,11 @@ class JobDesk:
         """Call `listener` on the loop whenever a job has changed."""
         self._listeners.append(listener)
 
+    def add(self, uow: UnitOfWork, job: Job, key: str | None, digest: bytes) -> None:
+        """Write a new job down."""
+        uow[JobRepository].add(job, key, digest)
+        uow.after_commit(lambda: self._changed(job.job_id))
+
     def step(self, uow: UnitOfWork, job: Job, found: decide.Answer, actor: str) -> Job:
         """Take one step of the table; the same job where it changes nothing."""
         move = answer(job.state, found.event)

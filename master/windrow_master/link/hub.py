@@ -116,7 +116,7 @@ class LinkHub:
         self._told_bans = list[str]()
         fleet.attach(self)
         telemetry.on_period(self.down.on_period)
-        fleet.on_change(self._check_bans)
+        fleet.on_change(lambda host_ids: self._check_bans())
 
     # --- life ------------------------------------------------------------------------------------------------------
 

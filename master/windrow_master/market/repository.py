@@ -45,6 +45,17 @@ _LIVE: Final = Found(
     lambda row: _rental(row),
     attrgetter("rental_id"),
 )
+_LIVE_OF_CLUSTER: Final = Found(
+    select(rentals).where(
+        rentals.c.cluster_id == bindparam("wanted"),
+        rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'"),
+    ),
+    lambda row: _rental(row),
+    attrgetter("rental_id"),
+)
+_LIVE_CLUSTERS: Final = Made(
+    select(rentals.c.cluster_id).where(rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'")).distinct()
+)
 _ADD_LINE: Final = Made(insert(rental_lines), rental_lines.c.keys())
 _GET_LINE: Final = Found(
     select(rental_lines).where(rental_lines.c.workload_id == bindparam("wanted")), lambda row: _line(row)
@@ -156,6 +167,14 @@ class RentalRepository(Repository):
             select(rental_lines).where(rental_lines.c.rental_id.in_(rental_ids)).order_by(rental_lines.c.workload_id)
         )
         return [_line(row._mapping) for row in self._connection.execute(query)]
+
+    def live_of_cluster(self, cluster_id: ClusterId) -> Sequence[Rental]:
+        """What is not closed of one cluster, oldest first."""
+        return _LIVE_OF_CLUSTER.readable(self._connection, {"wanted": cluster_id})
+
+    def live_clusters(self) -> Sequence[ClusterId]:
+        """The clusters whose rentals are not closed."""
+        return [ClusterId(row["cluster_id"]) for row in _LIVE_CLUSTERS.rows(self._connection, {})]
 
 
 class ReceiptRepository(Repository):

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -22,7 +23,7 @@ from windrow_master.clusters.reports import has_results, is_given_up
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
-from windrow_master.loops import GIVEN_UP, Boundary, again
+from windrow_master.loops import GIVEN_UP, Boundary, when_due
 from windrow_master.network.tar import TarSieve
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.shares import Share, ShareLimits, Shares
@@ -31,6 +32,7 @@ from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.retention_rules import KEPT_DAYS, KEPT_NS
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import Conflict, NotFound, TooMany, WindrowError
 from windrow_proto.ids import AccountId, ClusterId, TokenId, WorkloadId
 from windrow_proto.ports import Clock
@@ -51,6 +53,7 @@ TAKES: Final = ShareLimits(limit=64, per_account=4, reserve=0)
 """Results on their way at once: a host may take its time, which holds up nobody else's."""
 EMPTY_TAR: Final = bytes(10_240)
 _LIFE_NS: Final = 10**18
+_ENDED: Final = (WorkPhase.EXITED, WorkPhase.GONE)
 T = TypeVar("T")
 
 
@@ -82,6 +85,9 @@ class ResultService:
         self._until_ns: dict[WorkloadId, int] = {}
         self.takes = Shares("results on their way", "They are brought in in turn.", TAKES)
         self._group: asyncio.TaskGroup | None = None
+        self._queue = WorkQueue[ClusterId](clock)
+        self._is_listed = False
+        clusters.on_step(self._queue.add)
 
     # --- for routes --------------------------------------------------------------------------------------------------
 
@@ -177,18 +183,26 @@ class ResultService:
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                await again(self.tick, LOOK_NS, self._clock, "results")
+                await when_due(self.tick, self._queue, LOOK_NS, "results")
             finally:
                 self._group = None
 
     async def tick(self) -> None:
-        """One look at all work that has ended by itself."""
+        """Look at the clusters to which something has happened, or whose work has ended and is not brought in yet."""
         assert self._group is not None, "it runs"
-        due = await self._store.read(_due)
-        ids = {workload.workload_id for workload, _ in due}
-        self._until_ns = {one: until_ns for one, until_ns in self._until_ns.items() if one in ids}
-        self._faults.keep_only(ids)
+        if not self._is_listed:
+            for workload in await self._store.read(lambda uow: uow[WorkloadRepository].with_results()):
+                self._queue.add(workload.cluster_id)
+            self._is_listed = True
+        clusters = self._queue.take()
+        try:
+            due = await self._store.read(partial(_due, cluster_ids=clusters)) if clusters else ()
+        except BaseException:
+            for cluster_id in clusters:
+                self._queue.add(cluster_id)
+            raise
         for workload, cluster in due:
+            self._queue.add(cluster.cluster_id)  # until they are kept it is in every look
             if workload.workload_id in self._busy or self._faults.skips(workload.workload_id):
                 continue
             with self._faults.around(workload.workload_id, "look"):
@@ -284,6 +298,8 @@ class ResultService:
             self._clusters.life.keep_results(uow, workload.workload_id, results)
 
         await self._store.write(keep, name="cluster.results")
+        self._until_ns.pop(workload.workload_id, None)
+        self._faults.forget(workload.workload_id)
 
     def _principal(self, cluster: Cluster) -> Principal:
         """The account of a cluster, as who reaches into its own."""
@@ -292,17 +308,16 @@ class ResultService:
         return Principal(account_id, cluster.name, frozenset({Role.RENTER}), TokenId(""), "results", lives_until_ns)
 
 
-def _due(uow: UnitOfWork) -> Sequence[tuple[Workload, Cluster]]:
-    """What has ended and is not a job's, of clusters that are over or are ending."""
-    ended = uow[WorkloadRepository].with_results()
-    if not ended:
-        return ()
+def _due(uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> Sequence[tuple[Workload, Cluster]]:
+    """What of these has ended and is not a job's, of clusters that are over or are ending."""
     found = []
-    for workload in ended:
-        cluster = uow[ClusterRepository].get(workload.cluster_id)
-        is_over = cluster is not None and (cluster.ended_at_ns is not None or cluster.phase is ClusterPhase.DELETING)
-        if cluster is not None and is_over and not uow.ask(IsOfJob(cluster.cluster_id)):
-            found.append((workload, cluster))
+    for cluster in uow[ClusterRepository].readable(cluster_ids):
+        if cluster.ended_at_ns is None and cluster.phase is not ClusterPhase.DELETING:
+            continue
+        held = uow[WorkloadRepository].held_of_cluster(cluster.cluster_id)
+        ended = [one for one in held if one.phase in _ENDED and one.delete_command is None]
+        if ended and not uow.ask(IsOfJob(cluster.cluster_id)):
+            found += [(workload, cluster) for workload in ended]
     return found
 
 

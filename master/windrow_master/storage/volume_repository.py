@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from windrow_master.clusters.model import Use, Volume
 from windrow_master.clusters.tables import volume_uses as uses
 from windrow_master.storage.tables import volumes as table
-from windrow_master.store.prepared import readable
+from windrow_master.store.prepared import Made, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId
 
 _COLUMNS: Final = tuple(column.name for column in table.c)
+_OF_CLUSTER: Final = Made(select(uses).where(uses.c.cluster_id == bindparam("wanted")).order_by(uses.c.volume_id))
 
 
 class VolumeRepository(Repository):
@@ -41,11 +42,6 @@ class VolumeRepository(Repository):
     def of_account(self, account_id: AccountId) -> Sequence[Volume]:
         """All of an account, by name."""
         query = select(table).where(table.c.account_id == account_id).order_by(table.c.name)
-        return readable(self._connection, query, _volume)
-
-    def in_use(self) -> Sequence[Volume]:
-        """Those that some cluster has."""
-        query = select(table).where(table.c.volume_id.in_(select(uses.c.volume_id)))
         return readable(self._connection, query, _volume)
 
     def used(self, account_id: AccountId) -> int:
@@ -82,6 +78,11 @@ class VolumeRepository(Repository):
         return [
             Use(row.volume_id, ClusterId(row.cluster_id), bool(row.writes)) for row in self._connection.execute(query)
         ]
+
+    def uses_of_cluster(self, cluster_id: ClusterId) -> Sequence[Use]:
+        """What a cluster has."""
+        rows = _OF_CLUSTER.rows(self._connection, {"wanted": cluster_id})
+        return [Use(row["volume_id"], ClusterId(row["cluster_id"]), bool(row["writes"])) for row in rows]
 
 
 def _values(volume: Volume) -> dict[str, Any]:

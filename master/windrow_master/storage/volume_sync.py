@@ -9,7 +9,7 @@ that was given up, and comes back when another has the volume, writes nothing.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -22,7 +22,7 @@ from windrow_master.clusters.repository import ClusterRepository, WorkloadReposi
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING, noted
 from windrow_master.identity.model import Principal
-from windrow_master.loops import GIVEN_UP, Boundary, again
+from windrow_master.loops import GIVEN_UP, Boundary, when_due
 from windrow_master.storage import volume_rules
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.transfer import CheckpointService, Restoring, Saving
@@ -31,6 +31,7 @@ from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.storage.volume_rules import Due
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import Conflict, NotFound, WindrowError
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.ports import Clock
@@ -78,25 +79,46 @@ class VolumeCourse:
         self._faults = Boundary("volumes", DATABASE_FAULTS)
         self._told_ns = 0
         self._group: asyncio.TaskGroup | None = None
+        self._workloads: dict[ClusterId, set[WorkloadId]] = {}
+        self._queue = WorkQueue[ClusterId](clock)
+        self._is_listed = False
+        clusters.on_step(self._queue.add)
 
     async def run(self) -> None:
         """Look after volumes, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                await again(self.tick, LOOK_NS, self._clock, "volumes")
+                await when_due(self.tick, self._queue, LOOK_NS, "volumes")
             finally:
                 self._group = None
 
     async def tick(self) -> None:
-        """One look at all workloads that have volumes."""
-        found, over = await self._store.read(_look)
-        if over:
-            await self._store.write(partial(self._let_go, over=over), name="volume.let_go")
-        self._forget({held.workload.workload_id for held in found}, over)
+        """Look at the clusters with volumes to which something has happened or is due."""
+        if not self._is_listed:
+            for use in await self._store.read(lambda uow: uow[VolumeRepository].uses()):
+                self._queue.add(use.cluster_id)
+            self._is_listed = True
+        clusters = self._queue.take()
+        if not clusters:
+            return
+        try:
+            found, over = await self._store.read(partial(_look, cluster_ids=clusters))
+            if over:
+                await self._store.write(partial(self._let_go, over=over), name="volume.let_go")
+        except BaseException:
+            for cluster_id in clusters:
+                self._queue.add(cluster_id)
+            raise
+        self._forget(set(clusters), found, over)
         for held in found:
+            self._queue.add(held.cluster.cluster_id, self._clock.monotonic_ns() + volume_rules.SAVE_AGAIN_NS)
+            is_done = False
             with self._faults.around(held.workload.workload_id, "look"):
                 await self._look_at(held)
+                is_done = True
+            if not is_done:
+                self._queue.add(held.cluster.cluster_id)
 
     async def _look_at(self, held: _Held) -> None:
         """Begin what is due of one workload."""
@@ -107,7 +129,12 @@ class VolumeCourse:
             due_ns = self._save_due_ns[workload_id] = now_ns
         lock = self._locks.setdefault(workload_id, asyncio.Lock())
         what = volume_rules.due(held.workload, bool(held.writes), held.keeps, due_ns, now_ns)
-        if what is None or lock.locked():
+        if what is None:
+            if held.writes and due_ns > now_ns:
+                self._queue.add(held.cluster.cluster_id, due_ns)
+            return
+        self._queue.add(held.cluster.cluster_id)  # until it is done it is in every look
+        if lock.locked():
             return
         is_spent = self._faults.is_spent(workload_id)
         if is_spent and self._faults.skips(workload_id):
@@ -118,8 +145,8 @@ class VolumeCourse:
     async def save_now(self, principal: Principal, cluster_id: ClusterId) -> list[Volume]:
         """Save what has changed in the volumes that a cluster of one's own writes; returns all of these."""
         await self._clusters.get_own(principal, cluster_id)
-        all_held, _ = await self._store.read(_look)
-        found = [one for one in all_held if one.cluster.cluster_id == cluster_id and one.writes]
+        all_held, _ = await self._store.read(partial(_look, cluster_ids=(cluster_id,)))
+        found = [one for one in all_held if one.writes]
         if not found:
             raise Conflict("This cluster writes no volume now.", subject=cluster_id)
         held = found[0]
@@ -154,6 +181,7 @@ class VolumeCourse:
         finally:
             work.close()
             lock.release()
+            self._queue.add(held.cluster.cluster_id)
 
     async def _done(self, what: Due, held: _Held) -> None:
         match what:
@@ -330,36 +358,43 @@ class VolumeCourse:
                 if cluster is None or (volume_rules.is_over(cluster, ()) and not is_held):
                     uow[VolumeRepository].let_go(use)
 
-    def _forget(self, workloads: set[WorkloadId], over: list[Use]) -> None:
-        """Keep nothing in memory of what is over."""
-        self._faults.keep_only({*workloads, *(use.cluster_id for use in over)})
-        self._seen = {key: seen for key, seen in self._seen.items() if key[0] in workloads}
-        self._torn = {key: count for key, count in self._torn.items() if key[0] in workloads}
-        self._save_due_ns = {one: due_ns for one, due_ns in self._save_due_ns.items() if one in workloads}
-        self._exited &= workloads
-        self._locks = {one: lock for one, lock in self._locks.items() if one in workloads or lock.locked()}
+    def _forget(self, clusters: Collection[ClusterId], found: Sequence[_Held], over: Sequence[Use]) -> None:
+        """Keep nothing in memory of what is over of these clusters."""
+        known = {held.workload.workload_id for held in found}
+        for cluster_id in clusters:
+            for workload_id in self._workloads.pop(cluster_id, set()) - known:
+                lock = self._locks.get(workload_id)
+                if lock is not None and lock.locked():
+                    self._workloads.setdefault(cluster_id, set()).add(workload_id)  # until what is under way has ended
+                    continue
+                self._locks.pop(workload_id, None)
+                self._faults.forget(workload_id)
+                self._save_due_ns.pop(workload_id, None)
+                self._exited.discard(workload_id)
+                self._seen = {key: seen for key, seen in self._seen.items() if key[0] != workload_id}
+                self._torn = {key: count for key, count in self._torn.items() if key[0] != workload_id}
+        for held in found:
+            self._workloads.setdefault(held.cluster.cluster_id, set()).add(held.workload.workload_id)
+        for use in over:
+            self._queue.add(use.cluster_id)  # until it is let go of
 
 
-def _look(uow: UnitOfWork) -> tuple[list[_Held], list[Use]]:
-    """All workloads that may still need something of their volumes, and the uses that nobody needs any more."""
-    uses: dict[ClusterId, list[Use]] = {}
-    for use in uow[VolumeRepository].uses():
-        uses.setdefault(use.cluster_id, []).append(use)
-    if not uses:
-        return [], []
-    volumes = {one.volume_id: one for one in uow[VolumeRepository].in_use()}
-    clusters = {one.cluster_id: one for one in uow[ClusterRepository].with_volumes()}
-    held: dict[ClusterId, list[Workload]] = {}
-    for workload in uow[WorkloadRepository].with_volumes():
-        held.setdefault(workload.cluster_id, []).append(workload)
+def _look(uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> tuple[list[_Held], list[Use]]:
+    """The workloads of these clusters that may still need something of their volumes, and the uses that nobody needs
+    any more."""
     found, over = list[_Held](), list[Use]()
-    for cluster_id, its in uses.items():
-        cluster = clusters.get(cluster_id)
-        if cluster is None or cluster_id not in held:
-            over += its if cluster is None or volume_rules.is_over(cluster, ()) else ()
+    for cluster_id in cluster_ids:
+        uses = uow[VolumeRepository].uses_of_cluster(cluster_id)
+        if not uses:
             continue
-        kept = tuple((use, volumes[use.volume_id]) for use in its if use.volume_id in volumes)
-        found += [_Held(workload, cluster, kept) for workload in held[cluster_id]]
+        (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
+        held = uow[WorkloadRepository].held_of_cluster(cluster_id)
+        if cluster is None or not held:
+            over += uses if cluster is None or volume_rules.is_over(cluster, ()) else ()
+            continue
+        kept = [(use, uow[VolumeRepository].by_id(use.volume_id)) for use in uses]
+        volumes = tuple((use, volume) for use, volume in kept if volume is not None)
+        found += [_Held(workload, cluster, volumes) for workload in held]
     return found, over
 
 

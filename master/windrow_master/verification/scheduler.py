@@ -1,4 +1,4 @@
-"""Has hosts challenged when they are due or an operator asks, keeps what came of it, and says what it makes of them.
+"""Challenges hosts when they are due or an operator asks, and writes down what came of it and what that makes of them.
 
  due ─▶ begin (one transaction: VERIFYING, the cards are off the market) ─▶ conversation ─▶ conclude (one transaction:
  a row for each card, its condition, the host's state, audit, event, when it is due again)
@@ -6,24 +6,24 @@
 A Master that dies in between finds the cards at its next start, gives them back, and tries again after the back-off.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import structlog
 
 from windrow_master.fleet import sanitise, verdicts
+from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
 from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.states import VerifyEvent, VerifyOutcome, VerifyState, step_verify
 from windrow_master.fleet.verification_repository import VerificationRepository
-from windrow_master.loops import Boundary, again, ends_alone
+from windrow_master.fleet.view import Entry
+from windrow_master.loops import ends_alone
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
-from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.store.unit import UnitOfWork
 from windrow_master.verification import schedule
 from windrow_master.verification.conversation import Conversation, Lines, Outcome
 from windrow_master.verification.times import TIMES, Timing, Work, timing
@@ -34,7 +34,7 @@ from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import SECOND
 
 LOOK_NS: Final = 5 * SECOND
-"""Between two looks at who is due."""
+"""Between two looks at who is due, at least."""
 STORE_AGAIN_NS: Final = 5 * SECOND
 OPERATION: Final = "host.verify"
 _EVENTS: Final = {
@@ -55,7 +55,7 @@ class Begun:
     classes: Mapping[GpuUuid, str]
 
 
-class VerificationService:
+class VerificationService(HostScheduler[Begun]):
     """Challenges hosts. Used on the loop only. times: which classes are calibrated, and how."""
 
     def __init__(
@@ -69,12 +69,9 @@ class VerificationService:
         version: str,
         times: Mapping[tuple[str, Work], Timing] = TIMES,
     ) -> None:
-        self._store, self._clock, self._rng, self._fleet = store, clock, rng, fleet
-        self._lines, self._host_facts, self._version = lines, host_facts, version
+        super().__init__("verification", store, clock, fleet, LOOK_NS, schedule.AT_ONCE, {})
+        self._rng, self._lines, self._host_facts, self._version = rng, lines, host_facts, version
         self.times = times
-        self._running: set[HostId] = set()
-        self._faults = Boundary("verification", DATABASE_FAULTS)
-        self._group: asyncio.TaskGroup | None = None
 
     # --- what people ask -------------------------------------------------------------------------------------------
 
@@ -96,17 +93,16 @@ class VerificationService:
 
         def begin(uow: UnitOfWork) -> tuple[Begun, Operation]:
             begun = self._begin(uow, host_id, actor, is_asked=True)
-            if begun is None:
+            if isinstance(begun, str):
                 raise Conflict("Every GPU of this host is in use or out of order.", subject=host_id)
             return begun, uow.operation(OPERATION, host_id, account_id)
 
-        self._running.add(host_id)
+        self._running[host_id] = None
         try:
             begun, operation = await self._store.write(begin, name="host.verify")
-        except BaseException:
-            self._running.discard(host_id)
-            raise
-        self._group.create_task(self._challenge(begun), name=f"verify {host_id}")
+            self._launch(host_id, begun)
+        finally:
+            self._release(host_id, None)
         return operation
 
     async def of_host(self, host_id: HostId) -> tuple[Verification, ...]:
@@ -115,41 +111,14 @@ class VerificationService:
 
     # --- keeping time ----------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Challenge who is due, until cancelled."""
-        async with asyncio.TaskGroup() as group:
+    def _is_due(self, entry: Entry, now_ns: int) -> bool:
+        return schedule.is_due(entry.host, now_ns)
 
-            async def turn() -> None:
-                if self._group is None:  # what is begun before that would be given back with what was left
-                    await self._store.write(self._pick_up, name="verify.start")
-                    self._group = group
-                await self.tick()
+    def _next_ns(self, host: Host, now_ns: int) -> int | None:
+        return host.verify_due_ns if host.verify_due_ns is not None and host.verify_due_ns > now_ns else None
 
-            try:
-                await again(turn, LOOK_NS, self._clock, "verification")
-            finally:
-                self._group = None
-
-    async def tick(self) -> None:
-        """Begin with those that are due, the longest waiting first."""
-        now_ns, due = self._clock.wall_ns(), list[Host]()
-        self._faults.keep_only({entry.host.host_id for entry in self._fleet.view})
-        for host in (entry.host for entry in self._fleet.view):
-            with self._faults.around(host.host_id, "due"):
-                is_free = host.host_id not in self._running and self._fleet.is_connected(host.host_id)
-                if is_free and schedule.is_due(host, now_ns) and not self._faults.skips(host.host_id):
-                    due.append(host)
-        due.sort(key=lambda host: (host.verify_due_ns or 0, host.host_id))
-        for host in due:
-            if len(self._running) >= schedule.AT_ONCE:
-                break
-            host_id = host.host_id
-            with self._faults.around(host_id, "begin"):
-                begun = await self._store.write(partial(self._begin, host_id=host_id, actor="master"), name="verify")
-                if begun is not None and self._group is not None:
-                    self._running.add(host_id)
-                    self._group.create_task(self._challenge(begun), name=f"verify {host_id}")
-        await self._fleet.refresh()
+    def _due_ns(self, host: Host) -> int:
+        return host.verify_due_ns or 0
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """Give back what a Master before this one was challenging."""
@@ -161,11 +130,11 @@ class VerificationService:
 
     # --- one host --------------------------------------------------------------------------------------------------
 
-    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str, *, is_asked: bool = False) -> Begun | None:
-        """Take the cards off the market and say so; None where there is none to challenge now."""
+    def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str, *, is_asked: bool = False) -> Begun | str:
+        """Take the cards off the market and say so."""
         host = uow[HostRepository].get(host_id)
         if host is None or schedule.hindrance(host) is not None or host.inventory is None:
-            return None
+            return "it cannot be challenged"
         inventory = host.inventory
         slots, latest = uow[SlotRepository].of_host(host_id), uow[VerificationRepository].latest(host_id)
         now_ns = uow.now_wall_ns
@@ -173,7 +142,7 @@ class VerificationService:
         if not cards:
             if not is_asked:
                 self._put_off(uow, host, latest)
-            return None
+            return "none of its cards is to be challenged now"
         tries = (host.verify_tries or 0) + 1
         state = step_verify(host.verify_state, VerifyEvent.BEGIN).state
         due_ns = now_ns + schedule.back_off_ns(tries)
@@ -199,28 +168,18 @@ class VerificationService:
         due_ns = oldest_ns + schedule.AGAIN_NS if is_whole else uow.now_wall_ns + schedule.IN_USE_AGAIN_NS
         self._fleet.hosts.save(uow, replace(host, verify_due_ns=due_ns))
 
-    async def _challenge(self, begun: Begun) -> None:
-        host_id = begun.host.host_id
-        try:
-            outcome = await self._hold(begun)
-            log.info("host_challenged", host_id=host_id, failure=outcome.failure, cards=len(outcome.results))
-            await self._keep(begun, outcome)
-            self._faults.went_well(host_id, "challenge")
-        except Exception:  # the task's top level: the others go on
-            self._faults.crashed(host_id, "challenge")
-            await self._break_off(begun)
-        finally:
-            self._running.discard(host_id)
+    async def _carry_out(self, work: Begun) -> None:
+        outcome = await self._hold(work)
+        log.info("host_challenged", host_id=work.host.host_id, failure=outcome.failure, cards=len(outcome.results))
+        await self._keep(work, outcome)
 
-    async def _break_off(self, begun: Begun) -> None:
-        """Its cards go back on the market, and the host waits for its next turn: nothing was found out."""
-
+    async def _break_off(self, work: Begun) -> None:
         def conclude(uow: UnitOfWork) -> None:
-            host = uow[HostRepository].get(begun.host.host_id)
-            if host is not None:
+            host = uow[HostRepository].get(work.host.host_id)
+            if host is not None:  # its cards go back on the market: nothing was found out
                 self._conclude(uow, host, {}, "the Master met a bug with it")
 
-        with ends_alone("challenge_end", host_id=begun.host.host_id):
+        with ends_alone("challenge_end", host_id=work.host.host_id):
             await self._store.write(conclude, name="verify.conclude")
             await self._fleet.refresh()
 

@@ -350,8 +350,9 @@ async def test_only_its_renter_stops_and_starts_it(m):
 
 
 async def test_the_cluster_of_a_job_is_not_stopped_beneath_it(m):
-    cluster_id, _ = await m.running()
-    its = replace(job("a", JobState.RUNNING), attempts=(Attempt(cluster_id, 0),))
+    its = job("a", JobState.RUNNING)
+    cluster_id, _ = await m.running(key=f"{its.job_id}/1")
+    its = replace(its, attempts=(Attempt(cluster_id, 0),))
     m.write(lambda uow: uow[JobRepository].add(its, None, b""))
     with pytest.raises(Conflict, match="cancel the job"):
         await stop(m, cluster_id)

@@ -79,7 +79,7 @@ class Market:
         self.store, self.clock = store, clock
         self.fleet = fleet_on(store, clock, SeededRng())
         self.market = MarketService(store)
-        self.rented = Rented(store, self.fleet, self.market, KEY)
+        self.rented = Rented(store, clock, self.fleet, self.market, KEY)
         self.clusters, self.eyes, self.tests = self.rented.clusters, self.rented.eyes, self.rented.tests
 
     def write(self, change):

@@ -17,7 +17,7 @@ from windrow_master.jobs.decide import (
     waits_for,
 )
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
-from windrow_master.jobs.request import attempt_key, checked, in_order
+from windrow_master.jobs.request import attempt_key, checked, order
 from windrow_master.jobs.states import JobEvent
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId
@@ -80,7 +80,7 @@ def test_the_key_of_an_attempt_is_the_same_before_and_after_it_is_written_down()
 def test_the_queue_goes_by_priority_then_age() -> None:
     old, high = job("a"), job("b", priority=1)
     young = replace(job("0"), created_at_ns=NOW + 1)
-    assert in_order([young, old, high]) == [high, old, young]
+    assert sorted([young, old, high], key=order) == [high, old, young]
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ def asked_to_end(monkeypatch):
     """Tells when a request begins to wait for proofs: `asked_to_end(proofs)` is set then."""
 
     def watch(proofs):
-        waits, give_way = asyncio.Event(), proofs._walks.give_way
+        waits, give_way = asyncio.Event(), proofs._running.give_way
 
         async def told(hosts):
             waits.set()
             return await give_way(hosts)
 
-        monkeypatch.setattr(proofs._walks, "give_way", told)
+        monkeypatch.setattr(proofs._running, "give_way", told)
         return waits
 
     return watch
@@ -99,14 +99,14 @@ async def test_a_proof_that_is_over_between_the_refusal_and_the_waiting_refuses_
     async with proving(m) as proofs:
         spec = await started(m)
         await commanded(m, CommandKind.DELETE)
-        give_way = proofs._walks.give_way
+        give_way = m.tests.proofs.give_way
 
         async def late(hosts):
             await ended(m, spec)
             await proved(m, proofs)
             return await give_way(hosts)
 
-        monkeypatch.setattr(proofs._walks, "give_way", late)
+        monkeypatch.setattr(m.tests.proofs, "give_way", late)
         view = await m.create(principal(OWNER))
     assert view.cluster.phase is ClusterPhase.CREATING
 

@@ -264,7 +264,7 @@ async def test_a_proof_that_has_ended_is_no_proof_under_way_however_late_its_wal
         refreshed, m.fleet.refresh = m.fleet.refresh, held(m, proofs)
         await ended(m, await started(m))
         await proved(m, proofs)
-        assert HOST in proofs._walks, "it is still on its way"
+        assert HOST in proofs._running, "it is still on its way"
         with pytest.raises(TooMany, match="Ask again in"):
             await proofs.ask(HOST, OWNER, "account/account_owner")
         m.fleet.refresh = refreshed
