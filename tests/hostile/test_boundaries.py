@@ -3,6 +3,7 @@
 import gc
 import json
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -91,9 +92,9 @@ async def test_a_rental_and_an_end_that_crash_keep_no_other_from_its_end(pair: P
 @pytest.mark.parametrize(
     ("step", "place", "name"),
     [
-        ("_time_out", "commands", "judge"),
-        ("_judge_claims", "hosts", "judge_claims"),
-        ("reconcile", "ports", "desired"),
+        ("_time_out", "fleet.commands", "judge"),
+        ("_judge_claims", "fleet.hosts", "judge_claims"),
+        ("reconcile", "clusters", "desired"),
     ],
 )
 async def test_a_host_that_crashes_a_step_of_the_fleet_is_alone_with_it(
@@ -103,7 +104,7 @@ async def test_a_host_that_crashes_a_step_of_the_fleet_is_alone_with_it(
     await pair.workload(HOST), await pair.workload(OTHER)
     pair.observe(HOST, OTHER)
     monkeypatch.setattr("windrow_master.fleet.service.FLEET_CODES", ("",))  # every condition makes a rival
-    crashing = planted(monkeypatch, getattr(fleet, place), name, HOST)
+    crashing = planted(monkeypatch, attrgetter(place)(pair.opened), name, HOST)
     for _ in range(CRASHES_MAX):
         pair.clock.advance(6 * MINUTE)
         await getattr(fleet, step)()
