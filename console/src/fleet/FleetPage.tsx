@@ -20,6 +20,8 @@ export function FleetPage() {
   const { fleet, loading, error, live, again } = useFleet();
   const navigate = useNavigate();
   const rows = useDeferredValue(fleet.rows);
+  // What was read is drawn a moment later: until then there are no rows, which is not the same as no hosts.
+  const isRead = !loading && (rows.length > 0 || (!error && fleet.rows.length === 0));
   const open = (row: FleetRow) => void navigate({ to: "/hosts/$hostId", params: { hostId: row.hostId } });
   return (
     <div className="wr-page-full">
@@ -42,7 +44,7 @@ export function FleetPage() {
         of={["GPU or host", "fleet"]}
         columns={FLEET_COLUMNS}
         id={(row) => row.key}
-        rows={loading || (error && rows.length === 0) ? undefined : rows}
+        rows={isRead ? rows : undefined}
         query={{ error, refetch: again }}
         address
         match={fleetMatcher}

@@ -5,7 +5,7 @@ import { plain, shortId } from "./format.ts";
 export function Subject({ id }: { id: string | null | undefined }) {
   if (!id) return <>–</>;
   const text = (
-    <span className="wr-mono" title={plain(id)}>
+    <span className="wr-mono wr-whole" title={plain(id)}>
       {plain(shortId(id))}
     </span>
   );
