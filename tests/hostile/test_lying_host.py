@@ -12,7 +12,6 @@ import pytest
 from tests.hostile import IS_LONG
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, World, world
 from tests.unit.security import test_permissions
-from windrow_agent.core import stripped
 from windrow_agent.gpu.port import GpuEventKind
 from windrow_agent.room import STORAGE_DAMAGED
 from windrow_agent.runtimes.port import RunState
@@ -21,6 +20,7 @@ from windrow_master.fleet import mishaps, reliability, sanitise
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, SPOKEN, HostBudget, heard
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.reliability import SLOT_NS
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import AccountId, CommandId, SlotId, WorkloadId
 from windrow_proto.messages import Gap
 from windrow_proto.model import (
@@ -76,7 +76,7 @@ def database_bytes(w: World, directory: Path) -> int:
 @pytest.mark.row("F9")
 def test_an_honest_agent_says_nothing_else_than_the_list_has() -> None:
     ends = {f"workload.{state.value}" for state in (RunState.EXITED, RunState.LOST)}
-    assert set(SPOKEN) == {STORAGE_DAMAGED, stripped.CODE, *ends, *(kind.value for kind in GpuEventKind)}
+    assert set(SPOKEN) == {STORAGE_DAMAGED, ConditionCode.GPU_STRIPPED, *ends, *(kind.value for kind in GpuEventKind)}
 
 
 @pytest.mark.row("F9")

@@ -25,7 +25,7 @@ from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.port import GpuBackend
 from windrow_agent.gpu.several import SeveralGpus
 from windrow_agent.mps import MpsControl, NvidiaMps
-from windrow_agent.runtimes.process import UNCONFINED, ProcessRuntime
+from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.shared import SharedRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.sampler import Sampler
@@ -35,6 +35,7 @@ from windrow_master.fleet.model import CommandState, HostFacts, Slot
 from windrow_master.fleet.slices import SHARED
 from windrow_master.fleet.states import AdminEvent
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.disk import OsDisk
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import AccessId, AccountId, ClusterId, CommandId, SlotId, WorkloadId
@@ -79,7 +80,7 @@ class HealthWorld:
             host, slots = uow.hosts.get(HOST), tuple(uow.slots.of_host(HOST))
             return Seen(
                 {slot.slot_id: (str(slot.state), slot.unavailable) for slot in slots},
-                frozenset(condition.code for condition in host.conditions) - {UNCONFINED},
+                frozenset(condition.code for condition in host.conditions) - {ConditionCode.PROCESS_UNCONFINED},
                 str(host.headline(slots)),
                 str(host.link_state),
             )

@@ -3,7 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";
-import { bytes, count, decimal, duration, percent, plain, words } from "../format.ts";
+import { bytes, count, decimal, duration, percent, plain } from "../format.ts";
+import { Conditions } from "../parts/Conditions.tsx";
 import { Empty, Facts, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
 import { State, When, type Tone } from "../parts/state.tsx";
 
@@ -32,12 +33,7 @@ export function HealthPage() {
               />
             </Panel>
             {master.problems.length ? <Panel title="Problems"><Reasons reasons={master.problems} /></Panel> : null}
-            {master.conditions.map((condition) => (
-              <div key={condition.code} className="wr-note">
-                <strong>{words(condition.code)}</strong>
-                <span className="wr-break">{plain(condition.detail)}{condition.since && <span className="wr-quiet"> · since <When at={condition.since} /></span>}</span>
-              </div>
-            ))}
+            <Conditions found={master.conditions} />
             <Panel title={`Accesses (${accesses.length})`} bare>
               {accesses.length === 0 ? (
                 <Empty title="No Access is connected" command="windrow doctor">Hosts reach the Master only through an Access: without one, nothing is heard from any host.</Empty>

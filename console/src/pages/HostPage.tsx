@@ -8,9 +8,10 @@ import { ApiProblem, post } from "../api/client.ts";
 import { host as hostQuery, me as meQuery } from "../api/queries.ts";
 import type { Gpu, Host } from "../api/types.ts";
 import type { CsvColumn } from "../csv.ts";
-import { bitrate, bytes, celsius, count, decimal, percent, perHour, plain, watts, words } from "../format.ts";
+import { bitrate, bytes, celsius, count, decimal, percent, perHour, plain, watts } from "../format.ts";
 import { BandwidthHistory } from "../parts/BandwidthHistory.tsx";
 import { CommandList } from "../parts/CommandList.tsx";
+import { Conditions } from "../parts/Conditions.tsx";
 import { CsvButton } from "../parts/Csv.tsx";
 import { DefaultImage } from "../parts/DefaultImage.tsx";
 import { EventList } from "../parts/EventList.tsx";
@@ -43,7 +44,7 @@ function HostView({ host }: { host: Host }) {
         actions={<><Button component={Link} to="/clusters/new" search={{ host: host.id, ...(host.simulated ? { simulated: "true" } : {}), ...(host.gpus.length ? { hardware: "gpu" } : {}) } as never} leftSection={<PlusIcon />}>New cluster here</Button><Actions host={host} /></>}
       />
       {host.headline_reason && <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">{plain(host.headline_reason)}</Text>}
-      <Conditions host={host} />
+      {host.conditions.length ? <Stack gap={6} mb={16}><Conditions found={host.conditions} /></Stack> : null}
       <Figures host={host} frames={frames} />
       <div className="wr-columns">
         <div className="wr-stack">
@@ -66,23 +67,6 @@ function HostView({ host }: { host: Host }) {
         </aside>
       </div>
     </>
-  );
-}
-
-/** Conditions that describe a host and ask nothing of anybody. */
-const CALM = new Set(["gpu_none", "no_gpu"]);
-
-function Conditions({ host }: { host: Host }) {
-  if (host.conditions.length === 0) return null;
-  return (
-    <Stack gap={6} mb={16}>
-      {host.conditions.map((condition) => (
-        <div key={condition.code} className={CALM.has(condition.code) ? "wr-note wr-note-calm" : "wr-note"}>
-          <strong>{words(condition.code)}</strong>
-          <span className="wr-break">{plain(condition.detail)}{condition.since && <span className="wr-quiet"> · since <When at={condition.since} /></span>}</span>
-        </div>
-      ))}
-    </Stack>
   );
 }
 

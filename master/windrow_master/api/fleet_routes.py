@@ -18,8 +18,8 @@ from windrow_master.api.idempotency import make_router
 from windrow_master.api.identity_routes import Body
 from windrow_master.api.json_text import listed, tag_of, tagged_text
 from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sifted, tagged, write_cursor
+from windrow_master.fleet.conditions import MASTERS_CODES
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
-from windrow_master.fleet.sanitise import OWN_CODES
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Principal, Role
@@ -273,7 +273,7 @@ def _holder(services: Services, gpu_id: str) -> tuple[Entry, GpuFacts]:
 
 
 def _is_disputed(entry: Entry, gpu_id: str) -> bool:
-    return any(c.code.endswith(f":{gpu_id}") and c.code.startswith(OWN_CODES) for c in entry.host.conditions)
+    return any(c.code.endswith(f":{gpu_id}") and c.code.startswith(MASTERS_CODES) for c in entry.host.conditions)
 
 
 @router.get("/fleet/stream", **out.STREAM)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from windrow_master.api import condition_shapes
 from windrow_master.api.paging import time_or_none
 from windrow_master.fleet.model import CommandRow, Host, Slot
 from windrow_master.fleet.presence import Live
@@ -69,7 +70,7 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
         "headline": headline.word,
         "headline_reason": headline.reason,
         "created_at": time_text(host.created_at_ns),
-        "conditions": [{"code": c.code, "detail": c.detail, "since": time_text(c.since_ns)} for c in host.conditions],
+        "conditions": [condition_shapes.of_host(one) for one in host.conditions],
         "tier": host.tier or None,
         "tier_reasons": list(host.tier_reasons),
         "bandwidth": _bandwidth_json(host),

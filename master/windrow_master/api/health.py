@@ -11,13 +11,15 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from windrow_master.api import metrics, out, out_health
+from windrow_master.api.condition_shapes import condition_json
+from windrow_master.api.condition_shapes import figures as condition_figures
 from windrow_master.api.deps import Services, Serving, principal_of
 from windrow_master.api.idempotency import make_router
-from windrow_master.api.paging import time_or_none
 from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.services import Figure
 from windrow_master.identity.decide import Permission, is_allowed
 from windrow_master.store.bus import Bus
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Forbidden
 
 router = make_router("operators")
@@ -44,7 +46,7 @@ async def operators_health(services: Serving) -> Any:
             "store": store,
             "streams": services.broadcaster.listeners,
             "problems": _problems(services),
-            "conditions": _conditions(services),
+            "conditions": [condition_json(*condition) for condition in _conditions(services)],
             "bus": await _bus(services),
             **services.health.telemetry(),
         },
@@ -60,7 +62,7 @@ async def healthz(services: Serving) -> Response:
         "status": "failing" if is_failing else "ok",
         "epoch": services.store.epoch,
         "problems": _problems(services),
-        "conditions": [condition["code"] for condition in _conditions(services)],
+        "conditions": [code for code, _, _ in _conditions(services)],
     }
     return JSONResponse(body, 503 if is_failing else 200)
 
@@ -89,18 +91,17 @@ def _problems(services: Services) -> list[str]:
     return [problem for problem in found if problem is not None]
 
 
-def _conditions(services: Services) -> list[dict[str, str | None]]:
+def _conditions(services: Services) -> list[Stated]:
     """What is not as it should be and fails nothing: /healthz stays well."""
-    told = [condition for source in services.health.conditions for condition in source()]
-    found = [{"code": code, "detail": detail, "since": time_or_none(at)} for code, detail, at in told]
+    found = [condition for source in services.health.conditions for condition in source()]
     health = services.bus.health
-    if health.problem is None:
+    if health.problem is None or health.since_ns is None:
         return found
     detail = (
         f"The bus reaches this process only: {health.problem}. Live pages of other processes are up to a second late, "
-        "and limits are counted by each process alone. Nothing is lost; look after the server of WINDROW_REDIS_URL."
+        "and limits are counted by each process alone. Nothing is lost."
     )
-    return [{"code": "bus_alone", "detail": detail, "since": time_or_none(health.since_ns)}, *found]
+    return [(ConditionCode.BUS_ALONE, detail, health.since_ns), *found]
 
 
 async def _bus(services: Services) -> dict[str, Any]:
@@ -134,6 +135,8 @@ def gauges(services: Services) -> Callable[[], Iterable[Figure]]:
         yield "streams", "Open live streams", services.broadcaster.listeners, {}
         yield "stream_resyncs_total", "Times a slow stream lost its queue", services.broadcaster.resyncs, {}
         yield "epoch", "The Master's term", services.store.epoch, {}
+        of_hosts = (one.code for entry in services.fleet.view for one in entry.host.conditions)
+        yield from condition_figures((*(code for code, _, _ in _conditions(services)), *of_hosts))
         for source in services.health.figures:
             yield from source()
 

@@ -11,6 +11,7 @@ from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.identity.model import Role
+from windrow_proto.conditions import Severity
 
 T = TypeVar("T")
 
@@ -40,10 +41,13 @@ class Page(Out, Generic[T]):
 
 
 class ConditionOut(Out):
-    """What is not as it should be on a host."""
+    """One thing that is not as it should be on a host or in the market itself."""
 
-    code: str
+    code: Annotated[str, Field(description="Stable; with `:` and the id of a GPU where it is about one")]
     detail: str
+    severity: Annotated[Severity, Field(description="`page`: look at once; `ticket`: within days; `info`: never")]
+    remedy: Annotated[str, Field(description="What to run and where to look")]
+    runbook: Annotated[str, Field(description="The page about it, in the source tree")]
     since: Time
 
 

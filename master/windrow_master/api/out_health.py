@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from windrow_master.api.out import Out, Page, Time, described
+from windrow_master.api.out import ConditionOut, Out, Page, Time, described
 
 Point = tuple[int, float | None]
 """The start of the step in milliseconds since the epoch, and the value; null where nothing was read."""
@@ -64,14 +64,6 @@ class StoreHealthOut(Out):
     pending: int
 
 
-class InstallationConditionOut(Out):
-    """What is not as it should be and fails nothing."""
-
-    code: str
-    detail: str
-    since: Time | None
-
-
 class BusHealthOut(Out):
     """How wake-ups reach the other processes."""
 
@@ -115,7 +107,7 @@ class MasterHealthOut(Out):
     store: StoreHealthOut
     streams: Annotated[int, Field(description="Open live streams")]
     problems: list[str]
-    conditions: list[InstallationConditionOut]
+    conditions: list[ConditionOut]
     bus: BusHealthOut
     log: LogHealthOut
     log_lag: Annotated[int, Field(description="Records that wait for the disk")]

@@ -35,6 +35,7 @@ from windrow_master.store.disk_space import Room
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.verification.scheduler import VerificationService
+from windrow_proto.conditions import Stated
 from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import CURRENCY_TEST, Microcents, money_text
@@ -57,8 +58,7 @@ class HealthSources:
     departed: Callable[[], Iterable[Mapping[str, Any]]] = tuple
     figures: list[Callable[[], Iterable[Figure]]] = field(default_factory=list)
     problems: list[Callable[[], str | None]] = field(default_factory=list)
-    conditions: list[Callable[[], Iterable[tuple[str, str, int]]]] = field(default_factory=list)
-    """Each tells the code, the detail and since when (wall nanoseconds) of what is not as it should be."""
+    conditions: list[Callable[[], Iterable[Stated]]] = field(default_factory=list)
 
 
 async def _no_market(_account_id: AccountId) -> dict[str, str]:

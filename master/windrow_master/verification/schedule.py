@@ -13,11 +13,12 @@ nothing: their host is not verified and says so, and where their class is calibr
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from windrow_master.fleet import sanitise
+from windrow_master.fleet.conditions import CHALLENGE, found_by_master, is_fault, unavailable_reason
 from windrow_master.fleet.model import AdminState, Host, Slot, SlotState, Verification, VerifyOutcome
 from windrow_master.fleet.states import VerifyEvent
 from windrow_master.verification.times import TIMES, Timing, Work, timing
 from windrow_master.verification.together import Company
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import Inventory
 from windrow_proto.units import DAY, HOUR, MINUTE, time_text
@@ -63,7 +64,7 @@ def is_due(host: Host, now_ns: int) -> bool:
 def free_cards(host: Host, slots: Iterable[Slot]) -> tuple[GpuUuid, ...]:
     """The cards that a challenge may use now: nobody holds them, and nothing but an earlier challenge or a fault that
     is over stands against them."""
-    found = [condition for condition in host.conditions if not condition.code.startswith(sanitise.CHALLENGE)]
+    found = [condition for condition in host.conditions if not condition.code.startswith(CHALLENGE)]
     return tuple(
         slot.gpu_uuid
         for slot in slots
@@ -72,7 +73,7 @@ def free_cards(host: Host, slots: Iterable[Slot]) -> tuple[GpuUuid, ...]:
         and slot.state in (SlotState.FREE, SlotState.FAULTED)
         and (gpu := host.gpu(slot.gpu_uuid)) is not None
         and not gpu.mig_enabled  # one that is cut has no device for the whole of it
-        and sanitise.unavailable_reason(slot.gpu_uuid, found) is None
+        and unavailable_reason(slot.gpu_uuid, found) is None
     )
 
 
@@ -139,15 +140,15 @@ def summary(host: Host, latest: Mapping[GpuUuid, Verification]) -> str:
 def is_fault_over(before: Host, after: Host) -> bool:
     """Whether a fault that needs re-verification was there and is gone."""
     was, now = ({c.code for c in host.conditions} for host in (before, after))
-    return any(sanitise.split_condition(code)[0] in sanitise.FAULT_CODES for code in was - now)
+    return any(is_fault(code) for code in was - now)
 
 
 def standing(host: Host, inventory: Inventory, verdicts: Mapping[GpuUuid, Verification]) -> dict[str, str]:
     """The conditions, words by code, that challenges leave on the cards of an inventory: those that failed, by their
     last verdicts, and those that are being challenged, by the host's own conditions."""
-    own, found = sanitise.own(host.conditions), dict[str, str]()
+    own, found = found_by_master(host.conditions), dict[str, str]()
     for gpu in inventory.gpus:
-        runs = f"{sanitise.CHALLENGE_RUNS}:{gpu.uuid}"
+        runs = f"{ConditionCode.CHALLENGE_RUNNING}:{gpu.uuid}"
         if runs in own:
             found[runs] = own[runs]
         verdict = verdicts.get(gpu.uuid)
@@ -168,7 +169,7 @@ def apart(verdict: Verification) -> dict[str, str]:
     calibrated; else of its host, which goes on."""
     words = f"{verdict.evidence.get('cards')} GPUs of one class were challenged in the same second, at "
     words += f"{time_text(verdict.at_ns)}, and worked one after another, as one card that answers for several does."
-    code = sanitise.CHALLENGE_APART
+    code = ConditionCode.CHALLENGE_APART.value
     return {f"{code}:{verdict.gpu_uuid}" if verdict.evidence.get("calibrated") is True else code: words}
 
 
@@ -176,13 +177,13 @@ def failure(verdict: Verification) -> dict[str, str]:
     """The condition of a card that failed."""
     at = time_text(verdict.at_ns)
     words = f"It failed its challenge at {at}: {verdict.detail} It is not offered until it passes one."
-    return {f"{sanitise.CHALLENGE_FAILED}:{verdict.gpu_uuid}": words}
+    return {f"{ConditionCode.CHALLENGE_FAILED}:{verdict.gpu_uuid}": words}
 
 
 def running(gpu_uuids: Iterable[GpuUuid]) -> dict[str, str]:
     """The conditions of cards that are being challenged."""
     return dict.fromkeys(
-        (f"{sanitise.CHALLENGE_RUNS}:{uuid}" for uuid in gpu_uuids), "It is being challenged; it is back in a moment."
+        (f"{ConditionCode.CHALLENGE_RUNNING}:{uuid}" for uuid in gpu_uuids), ConditionCode.CHALLENGE_RUNNING.words
     )
 
 

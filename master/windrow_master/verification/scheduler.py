@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.fleet import sanitise
+from windrow_master.fleet.conditions import found_by_master, is_faulted
 from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.states import VerifyEvent, VerifyOutcome, VerifyState, step_verify
@@ -26,6 +26,7 @@ from windrow_master.verification import schedule
 from windrow_master.verification.conversation import Conversation, Lines, Outcome
 from windrow_master.verification.times import TIMES, Timing, Work, timing
 from windrow_master.verification.verdict import ALONE, side_by_side, verification
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import Conflict, HostUnreachable, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, GpuUuid, HostId
 from windrow_proto.ports import Clock, Rng
@@ -153,7 +154,8 @@ class VerificationService:
         """Give back what a Master before this one was challenging."""
         for host in uow.hosts.list_all():
             with self._faults.around(host.host_id, "pick_up"), uow.attempt():
-                is_stale = any(code.startswith(sanitise.CHALLENGE_RUNS) for code in sanitise.own(host.conditions))
+                own = found_by_master(host.conditions)
+                is_stale = any(code.startswith(ConditionCode.CHALLENGE_RUNNING) for code in own)
                 if is_stale or host.verify_state is VerifyState.VERIFYING:
                     self._conclude(uow, host, {}, "the Master was restarted meanwhile")
 
@@ -280,16 +282,13 @@ class VerificationService:
             verify_due_ns=None if host.verify_due_ns is None else due_ns,
         )
         standing = schedule.standing(host, inventory, uow.verifications.verdicts(host_id)) if inventory else {}
-        found = {code: words for code, words in standing.items() if not code.startswith(sanitise.CHALLENGE_RUNS)}
+        runs = ConditionCode.CHALLENGE_RUNNING
+        found = {code: words for code, words in standing.items() if not code.startswith(runs)}
         after = self._fleet.hosts.challenged(uow, after, found)
         for slot in uow.slots.of_host(host_id):
             row = rows.get(slot.gpu_uuid) if slot.gpu_uuid is not None else None
             is_sound = row is not None and row.outcome is VerifyOutcome.PASSED
-            if (
-                is_sound
-                and slot.state is SlotState.FAULTED
-                and not sanitise.is_faulted(slot.gpu_uuid, after.conditions)
-            ):
+            if is_sound and slot.state is SlotState.FAULTED and not is_faulted(slot.gpu_uuid, after.conditions):
                 self._fleet.slots.reverify(uow, slot, "master", "it passed a challenge")
         kind, words = _EVENTS[event]
         reasons = [f"{row.gpu_uuid}: {row.detail}" for row in rows.values() if row.outcome is not VerifyOutcome.PASSED]
