@@ -1,6 +1,6 @@
 """How the Master fares: /healthz for machines, /operators/health for people, /metrics for Prometheus.
 
-Rooms add to it by callables in HealthSources (services.py); it asks them and knows none of them.
+Packages add to it by callables in HealthSources (services.py); it asks them and knows none of them.
 """
 
 import ipaddress
@@ -92,7 +92,7 @@ def _problems(services: Services) -> list[str]:
 
 
 def _conditions(services: Services) -> list[Stated]:
-    """What is not as it should be and fails nothing: /healthz stays well."""
+    """Conditions of the Master and its Accesses. They fail nothing: /healthz stays well."""
     found = [condition for source in services.health.conditions for condition in source()]
     health = services.bus.health
     if health.problem is None or health.since_ns is None:
@@ -124,7 +124,7 @@ def bus_figures(bus: Bus, refused: Mapping[str, int]) -> Iterable[Figure]:
 
 
 def gauges(services: Services) -> Callable[[], Iterable[Figure]]:
-    """The store's and the streams' figures, and what the rooms add."""
+    """The store's and the streams' figures, those of conditions, and what the packages add."""
 
     def collect() -> Iterable[Figure]:
         figures = services.store.figures

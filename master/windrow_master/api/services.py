@@ -50,7 +50,7 @@ Figure = tuple[str, str, float, dict[str, str]]
 
 @dataclass(slots=True)
 class HealthSources:
-    """What the rooms say of themselves. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached Access;
+    """How each package reports on itself. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached Access;
     departed: one per Access that went."""
 
     telemetry: Callable[[], Mapping[str, Any]] = lambda: {"log_lag": None, "duckdb_lag_s": None}
@@ -67,7 +67,7 @@ async def _no_market(_account_id: AccountId) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Services:
-    """Every room's service; filled in main."""
+    """Every package's service; filled in main."""
 
     store: Store
     audit: AuditService

@@ -65,7 +65,7 @@ class AuditService:
             log.warning("audit_anchor_not_written", error=str(error))
 
     def problem(self) -> str | None:
-        """What the last checkpoint found wrong."""
+        """The fault that the last checkpoint found, in words; None: there was none."""
         return self._problem
 
     def conditions(self) -> Iterator[Stated]:

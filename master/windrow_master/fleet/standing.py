@@ -1,4 +1,4 @@
-"""What the Master holds of a GPU's health, from its host's conditions, and of its link, from its inventory. Pure.
+"""Judges a GPU's health by the conditions of its host, and its PCIe link by its inventory. Pure.
 
 Conditions come and go with the agent's own hysteresis (30 s without it before one ends), so a tier does not flicker
 with a temperature.

@@ -44,3 +44,10 @@ def test_each_runbook_is_a_heading_of_the_page_as_github_names_it(code: Conditio
     headings = re.findall(r"^### `(.+)`$", (ROOT / PAGE).read_text(encoding="utf-8"), re.M)
     links = {re.sub(r"[^a-z0-9_-]", "", heading.lower()) for heading in headings}
     assert code.runbook.removeprefix(f"{PAGE}#") in links
+
+
+def test_the_contributors_page_names_files_that_are_there() -> None:
+    page = (ROOT / "contributing" / "add-a-condition.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_]+(?:/[a-z_.-]+)+)`", page)
+    assert "proto/windrow_proto/conditions.py" in named
+    assert [path for path in named if not (ROOT / path).exists()] == []
