@@ -14,7 +14,7 @@ PAGE: Final = "docs/conditions.md"
 
 
 class Scope(StrEnum):
-    """What a condition is about, and so what its effect falls on."""
+    """The thing that a condition is about: its effect falls on that."""
 
     HOST = "host"
     GPUS = "gpus"

@@ -50,8 +50,8 @@ Figure = tuple[str, str, float, dict[str, str]]
 
 @dataclass(slots=True)
 class HealthSources:
-    """How each package reports on itself. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached Access;
-    departed: one per Access that went."""
+    """How each package reports on itself. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached
+    Access; departed: one per Access that went."""
 
     telemetry: Callable[[], Mapping[str, Any]] = lambda: {"log_lag": None, "duckdb_lag_s": None}
     accesses: Callable[[], Iterable[Mapping[str, Any]]] = tuple

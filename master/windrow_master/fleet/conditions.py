@@ -33,12 +33,12 @@ def unavailable_reason(uuid: str | None, conditions: Iterable[Condition], part: 
 
 
 def is_faulted(uuid: str | None, conditions: Iterable[Condition], part: str | None = None) -> bool:
-    """Whether one of these conditions puts this GPU, or this part of it, out of order until it was verified again."""
+    """True where one of these conditions puts this GPU, or this part of it, out of order until it was verified."""
     return uuid is not None and any(is_fault(one.code) and split(one.code)[1] in (uuid, part) for one in conditions)
 
 
 def is_fault(text: str) -> bool:
-    """Whether a condition is a fault of the GPU that it names."""
+    """True where a condition is a fault of the GPU that it names."""
     known = find(text)
     return known is not None and known.effect is Effect.FAULT
 
@@ -46,7 +46,8 @@ def is_fault(text: str) -> bool:
 def merged(
     codes: Iterable[str], previous: Iterable[Condition], now_ns: int, found: Mapping[str, str]
 ) -> tuple[Condition, ...]:
-    """What the Master found itself (words by code), then what the host says; what was there keeps its moment."""
+    """The conditions that the Master found itself (words by code), then those that the host says; those that were there
+    before keep their moment."""
     since = {condition.code: condition.since_ns for condition in previous}
     names = (clean_text(code, NAME_MAX) for code in codes if not code.startswith(MASTERS_CODES))
     told = {code: _words(code) for code in list(dict.fromkeys(names))[:CONDITIONS_MAX]}
