@@ -25,7 +25,7 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check types rules bench sim chaos torture hostile architecture mission packages proto openapi setup lock clean
+.PHONY: help up test check types rules bench sim chaos torture hostile architecture mission packages proto openapi conditions setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -87,6 +87,9 @@ openapi: $(VENV)/tested ## write docs/openapi.json and docs/permissions.md again
 	@$(PY) -m windrow_master.api.openapi docs/openapi.json
 	@$(PY) -m windrow_master.api.permissions docs/permissions.md
 	@$(PY) -m tests.architecture.api_types
+
+conditions: $(VENV)/tested ## write the runbook and the Prometheus rules of conditions again from their table
+	@$(PY) -m tests.architecture.condition_pages
 
 setup: ## install again from the locks, with the test tools, and build the console
 	@rm -f $(VENV)/installed $(VENV)/tested $(VENV)/console

@@ -12,6 +12,7 @@ from weakref import WeakSet
 import structlog
 
 from windrow_master.work_queue import WorkQueue
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.crashes import CRASHED
 from windrow_proto.errors import StorageFailed, WindrowError
 from windrow_proto.ports import Clock
@@ -74,7 +75,6 @@ def pause_after(bugs: int, pause_ns: int) -> int:
 LOOKS_PER_TRY: Final = 64
 """Of an item that is spent and cannot be ended: what it crashes in costs little then, and may be over one day."""
 SHOWN_MAX: Final = 10
-GIVEN_UP_CODE: Final = "master.item_given_up"
 
 
 class Boundary:
@@ -160,8 +160,8 @@ class GivenUp:
         self._clock = clock
         self._since_ns: int | None = None
 
-    def conditions(self) -> Iterator[tuple[str, str, int]]:
-        """Code, detail and since when, for health."""
+    def conditions(self) -> Iterator[Stated]:
+        """For health: the items, by their names."""
         found = sorted(item for boundary in _BOUNDARIES for item in boundary.spent)
         if not found:
             self._since_ns = None
@@ -169,8 +169,8 @@ class GivenUp:
         self._since_ns = self._since_ns or self._clock.wall_ns()
         more = f" and {len(found) - SHOWN_MAX} more" if len(found) > SHOWN_MAX else ""
         said = f"This Master met a bug {CRASHES_MAX} times in a row with {', '.join(found[:SHOWN_MAX])}{more}. It has "
-        said += "ended them or passes over them; everything else goes on. The log has the traceback: please report it."
-        yield GIVEN_UP_CODE, said, self._since_ns
+        said += "ended them or passes over them; everything else goes on."
+        yield ConditionCode.MASTER_ITEM_GIVEN_UP, said, self._since_ns
 
 
 def each_alone(what: str, items: Iterable[T], make: Callable[[T], V]) -> list[V]:

@@ -38,10 +38,11 @@ from tests.support.places import new_id, no_progress
 from tests.support.rootless import rootless_docker, rootless_podman
 from tests.waiting import poll_async
 from windrow_agent.core import egress
-from windrow_agent.runtimes.docker import UNFENCED, DockerRuntime
+from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_agent.runtimes.docker_facts import container_name as named
 from windrow_agent.runtimes.egress_firewall import CALLS
 from windrow_agent.runtimes.port import RunState
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, HostId, SlotId
 from windrow_proto.model import SlotGrant, WorkloadSpec
@@ -228,6 +229,6 @@ async def test_a_rootless_daemon_keeps_in_all_but_the_network_and_is_its_owners_
     facts = await site.runtime.facts()
     tried = await site.tried()
 
-    assert facts.is_usable and facts.condition == UNFENCED
+    assert facts.is_usable and facts.condition == ConditionCode.DOCKER_UNFENCED
     assert len(tried) >= PROBES_MIN
     assert {name for name, said in tried.items() if said == "passed"} == site.may

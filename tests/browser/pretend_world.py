@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.gpu_shapes import field_json
 from windrow_proto.gpu_fields import GPU_FIELDS, Group, fact
 from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value
@@ -366,9 +367,9 @@ def gpu_page(world: World, gpu_id: str) -> Json | None:
         "cluster_id": None,
         "slices": [],
         "conditions": [
-            {"code": f"gpu.hot:{gpu_id}", "detail": "This GPU is about to slow itself down.", "since": at(60)}
+            condition_json(f"gpu.hot:{gpu_id}", "This GPU is about to slow itself down.", 0) | {"since": at(60)}
         ],
-        "claims": [{"code": f"claim.memory:{gpu_id}", "detail": "it says 80 GiB and 24 were seen", "since": at(90)}],
+        "claims": [condition_json(f"claim.memory:{gpu_id}", "it says 80 GiB and 24 were seen", 0) | {"since": at(90)}],
         "benchmarks": [
             {"name": name, "value": value, "unit": unit, "measured_at": at(300 * age), "proof_id": f"proof_{age}"}
             for age, memory, matrix in ((1, 2.9e12, 21e12), (2, 2.8e12, 20e12))

@@ -9,11 +9,12 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
-from windrow_agent.core.gpu_port import ConditionCode, CutRefusedError, GpuBackend, GpuEvent, GpuEventKind
+from windrow_agent.core.gpu_port import CutRefusedError, GpuBackend, GpuEvent, GpuEventKind
 from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.host.simulated import SimulatedHost
 from windrow_proto.clock import SystemClock
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.metrics import METRICS, SLOW, Scope
 
 pytestmark = pytest.mark.proves("one contract for NVML (fake driver) and simulated GPUs")
@@ -49,7 +50,7 @@ def simulated_bench() -> Bench:
         gpus.xid,
         gpus.lose,
         gpus.recover,
-        lambda is_refused: gpus.refuse(ConditionCode.NO_DRIVER if is_refused else None),
+        lambda is_refused: gpus.refuse(ConditionCode.GPU_NO_DRIVER if is_refused else None),
     )
 
 

@@ -20,12 +20,13 @@ from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.states import LinkEvent, VerifyState
 from windrow_master.jobs.repository import JobRepository
-from windrow_master.loops import CRASHES_MAX, GIVEN_UP_CODE
+from windrow_master.loops import CRASHES_MAX
 from windrow_master.storage.results import ResultService
 from windrow_master.storage.volume_sync import VolumeCourse
 from windrow_master.store import prepared
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.verification.scheduler import VerificationService
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.units import DAY, MINUTE
 
 pytestmark = pytest.mark.row("F5")
@@ -61,7 +62,10 @@ async def told(pair: Pair, *names: str) -> None:
     """Operators hear of what was given up."""
     gc.collect()  # of earlier tests
     found = [
-        detail for source in pair.services.health.conditions for code, detail, _ in source() if code == GIVEN_UP_CODE
+        detail
+        for source in pair.services.health.conditions
+        for code, detail, _ in source()
+        if code == ConditionCode.MASTER_ITEM_GIVEN_UP
     ]
     assert found, "the condition is missing"
     for name in names:
@@ -288,4 +292,8 @@ async def test_a_row_that_cannot_be_read_ends_no_list_and_no_loop(
         assert answer.json()["items"] or path == "operations", path
     tried = pair.opened.store.read_now(lambda uow: uow[JobRepository].get(good))
     assert tried is not None and (tried.attempts or tried.reason)
-    assert any(code == prepared.ROW_UNREADABLE for source in pair.services.health.conditions for code, *_ in source())
+    assert any(
+        code == ConditionCode.MASTER_ROW_UNREADABLE
+        for source in pair.services.health.conditions
+        for code, *_ in source()
+    )

@@ -13,7 +13,6 @@ from tests.hostile import IS_LONG
 from tests.support.wired import answers
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, World, world
 from tests.unit.security import test_permissions
-from windrow_agent.core import gpu_visibility
 from windrow_agent.core.gpu_port import GpuEventKind
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.storage.disk_space import STORAGE_DAMAGED
@@ -27,6 +26,7 @@ from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.reliability import SLOT_NS
 from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.repository import HostRepository, SlotRepository
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import AccountId, CommandId, SlotId, WorkloadId
 from windrow_proto.messages import Gap
 from windrow_proto.model import (
@@ -82,7 +82,7 @@ def database_bytes(w: World, directory: Path) -> int:
 @pytest.mark.row("F9")
 def test_an_honest_agent_says_nothing_else_than_the_list_has() -> None:
     ends = {f"workload.{state.value}" for state in (RunState.EXITED, RunState.LOST)}
-    assert set(SPOKEN) == {STORAGE_DAMAGED, gpu_visibility.CODE, *ends, *(kind.value for kind in GpuEventKind)}
+    assert set(SPOKEN) == {STORAGE_DAMAGED, ConditionCode.GPU_STRIPPED, *ends, *(kind.value for kind in GpuEventKind)}
 
 
 @pytest.mark.row("F9")

@@ -20,7 +20,8 @@ from tests.support.confined import ORDINARY, STAY, Confined, confined
 from tests.support.places import commands
 from windrow_agent.host.psutil_reader import addresses
 from windrow_agent.runtimes import sandbox
-from windrow_agent.runtimes.process import NO_SANDBOX, UNCONFINED, ProcessRuntime
+from windrow_agent.runtimes.process import ProcessRuntime
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import InvalidInput, RuntimeUnavailable
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.model import WorkloadSpec
@@ -189,7 +190,8 @@ async def test_without_bubblewrap_no_process_is_run_and_the_host_says_so(
 
     facts = await runtime.facts()
 
-    assert (facts.is_usable, facts.condition) == (False, NO_SANDBOX) and "bubblewrap is missing" in facts.detail
+    assert (facts.is_usable, facts.condition) == (False, ConditionCode.PROCESS_NO_SANDBOX)
+    assert "bubblewrap is missing" in facts.detail
     with pytest.raises(RuntimeUnavailable, match="no sandbox"):
         await runtime.prepare(SPEC, lambda *_, **__: None)
 
@@ -207,13 +209,13 @@ async def test_bubblewrap_that_is_taken_away_while_the_agent_runs_is_missed(monk
         (folder / "bwrap").unlink()
         after = await runtime.facts()
     assert (before.is_usable, before.condition) == (True, "")
-    assert (after.is_usable, after.condition) == (False, NO_SANDBOX)
+    assert (after.is_usable, after.condition) == (False, ConditionCode.PROCESS_NO_SANDBOX)
 
 
 @pytest.mark.row("F25")
 async def test_a_host_whose_owner_wants_no_sandbox_says_so(tmp_path: Path) -> None:
     facts = await ProcessRuntime(tmp_path / "process", tmp_path, HOST, is_bubblewrap_wanted=False).facts()
-    assert (facts.is_usable, facts.version, facts.condition) == (True, "plain", UNCONFINED)
+    assert (facts.is_usable, facts.version, facts.condition) == (True, "plain", ConditionCode.PROCESS_UNCONFINED)
 
 
 @pytest.mark.row("F25")

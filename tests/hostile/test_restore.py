@@ -256,9 +256,9 @@ async def test_an_audit_log_that_is_not_intact_is_a_condition_until_a_person_has
 
     with opened(data_dir) as rooms:
         await rooms.audit.checkpoint()
-        ((code, words, _),) = rooms.audit.conditions()
+        ((code, _, _),) = rooms.audit.conditions()
         assert (code, rooms.store.problem) == ("audit.broken", None)
-        assert "windrow audit reanchor" in words and "windrow-master restore" in words
+        assert "windrow audit reanchor" in code.remedy and "windrow-master restore" in code.remedy
         assert [path.read_bytes() for path in data_dir.glob("audit.anchor")] == before, "not made anew in silence"
 
         await rooms.audit.reanchor("account/operator", "the disk was replaced")

@@ -94,7 +94,7 @@ def server(market: Stack, ports: dict[str, int]) -> Iterator[MetricsServer]:
     for job, port in JOBS.items():
         config, times = re.subn(rf'(job_name: {job}\b[^"]*"127\.0\.0\.1:){port}"', rf'\g<1>{ports[job]}"', config)
         assert times == 1, job
-    with prometheus(config, DEPLOY / "prometheus" / "alerts.yml") as running:
+    with prometheus(config, *(DEPLOY / "prometheus" / name for name in ("alerts.yml", "conditions.yml"))) as running:
         wait_for(lambda: all(ask(running, f'up{{job="{job}"}} == 1') for job in JOBS))
         yield running
 

@@ -9,10 +9,10 @@ from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.model import AdminState, CommandState, HostFacts, LinkState
 from windrow_master.fleet.repository import CommandRepository, HostRepository
-from windrow_master.link.hub import LATER_MASTER_SEEN
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.telemetry.service import TelemetryService
 from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import HostUnreachable, LinkClosed, StorageFailed
 from windrow_proto.ids import CommandId, GpuUuid, HostId, WorkloadId
@@ -242,7 +242,7 @@ async def test_a_host_that_obeys_a_later_master_is_refused_and_operators_are_tol
     await m.agent.connect(m.access, MASTER.public, epoch_seen=m.store.epoch + 1)
     await poll_async(lambda: m.access.closed.get(m.agent.number) == "fenced")
     ((code, detail, _),) = m.hub.conditions()
-    assert code == LATER_MASTER_SEEN and HOST in detail
+    assert code is ConditionCode.MASTER_LATER_SEEN and HOST in detail
 
 
 async def issue(m, kind=CommandKind.BENCHMARK):

@@ -13,6 +13,7 @@ from windrow_agent.challenge.prover_pool import COMMAND
 from windrow_master.fleet.model import VerifyOutcome, VerifyState
 from windrow_master.verification import memory, schedule, scheduler, times, together
 from windrow_master.verification.times import Timing, Work
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.units import DAY, MIB, MILLISECOND, MINUTE, SECOND
 
 SMALL = Work(64, 2)
@@ -158,7 +159,7 @@ async def test_a_host_that_dies_in_the_middle_goes_back_and_is_verified_later(
     monkeypatch.setattr(schedule, "BACK_OFF_NS", SECOND)
     async with world.agent_with(prover("stall")):
         await world.until_it_is(VerifyState.VERIFYING)
-        assert (await world.look()).slots["CPU-0"][1] == "It is being challenged; it is back in a moment."
+        assert (await world.look()).slots["CPU-0"][1] == ConditionCode.CHALLENGE_RUNNING.words
     found = await poll_async(world.found, what="a word on it")
     assert {one.outcome for one in found} == {VerifyOutcome.UNFINISHED}
     host = await world.host()

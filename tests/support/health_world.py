@@ -28,7 +28,7 @@ from windrow_agent.gpu.combined import CombinedGpus
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.mps import MpsControl, NvidiaMps
-from windrow_agent.runtimes.process import UNCONFINED, ProcessRuntime
+from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.process_mps import MpsProcessRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.threads import ThreadRunner
@@ -39,6 +39,7 @@ from windrow_master.fleet.repository import CommandRepository, HostRepository, S
 from windrow_master.fleet.slices import SHARED
 from windrow_master.fleet.states import AdminEvent
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.disk import OsDisk
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import AccessId, AccountId, ClusterId, CommandId, SlotId, WorkloadId
@@ -84,7 +85,7 @@ class HealthWorld:
             host, slots = uow[HostRepository].get(HOST), tuple(uow[SlotRepository].of_host(HOST))
             return Seen(
                 {slot.slot_id: (str(slot.state), slot.unavailable) for slot in slots},
-                frozenset(condition.code for condition in host.conditions) - {UNCONFINED},
+                frozenset(condition.code for condition in host.conditions) - {ConditionCode.PROCESS_UNCONFINED},
                 str(host.headline(slots)),
                 str(host.link_state),
             )

@@ -10,11 +10,12 @@ from windrow_agent.core.command import FINAL, Phase
 from windrow_agent.link.outbox import Outbox
 from windrow_agent.link.spool import Spool, SpoolCaps
 from windrow_agent.runtimes.simulated import SimulatedMachine, SimulatedRuntime
-from windrow_agent.storage.disk_space import DISK_FULL, DiskSpace
+from windrow_agent.storage.disk_space import DiskSpace
 from windrow_agent.storage.journal import Journal, JournalWriter
 from windrow_agent.threads import InlineRunner
 from windrow_agent.workloads.commands import CommandExecutor
 from windrow_agent.workloads.manager import WorkloadManager
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, ClusterId, CommandId, SlotId, WorkloadId
 from windrow_proto.keys import SigningKey
@@ -157,7 +158,7 @@ async def live(loop: VirtualLoop, fault: Fault | None, seed: int = 1) -> Seen:
         seen.calls, seen.refused = disk.calls, disk.refused
         if seen.was_full:
             await host.told(third)
-            if "work_3" in machine.boxes or DISK_FULL not in host.room.faults:
+            if "work_3" in machine.boxes or ConditionCode.AGENT_DISK_FULL not in host.room.faults:
                 seen.faults.append("new work was taken on a full disk")
         keeping.cancel()
         seen.faults += await _judged(host, disk, seed)

@@ -2,14 +2,12 @@
 
 import sys
 import time
-from typing import Final
 
 import structlog
 
 from windrow_proto import oneline, redact
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.crashes import Crashes
-
-BUG_MET: Final = "agent.bug_met"
 
 
 def configure_log() -> Crashes:
@@ -32,4 +30,4 @@ def configure_log() -> Crashes:
 
 def faults(crashes: Crashes) -> tuple[str, ...]:
     """The condition, for a day after the last."""
-    return (BUG_MET,) if crashes.is_stated else ()
+    return (ConditionCode.AGENT_BUG_MET.value,) if crashes.is_stated else ()

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from windrow_agent.core.gpu_port import Condition, ConditionCode, GpuEvent, GpuEventKind, GpuHealth
+from windrow_agent.core.gpu_port import Condition, GpuEvent, GpuEventKind, GpuHealth
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.model import Event
 from windrow_proto.units import GIB, SECOND
 
@@ -143,7 +144,7 @@ def after_event(state: GpuState, event: GpuEvent, now_ns: int) -> GpuState:
     return replace(
         state,
         faulted=True,
-        reasons={**state.reasons, ConditionCode.HOST_FAULT: now_ns},
+        reasons={**state.reasons, ConditionCode.GPU_HOST_FAULT: now_ns},
         availability=Availability.DEGRADED if sound else state.availability,
     )
 
@@ -164,7 +165,7 @@ def after_sweep(state: GpuState, health: GpuHealth, is_leased: bool, now_ns: int
     kept = {code: at for code, at in state.reasons.items() if now_ns - at < CLEAR_AFTER_NS}
     reasons = {**kept, **seen}
     if is_leased:
-        reasons.pop(ConditionCode.FOREIGN_USE, None)
+        reasons.pop(ConditionCode.GPU_FOREIGN_USE, None)
     verdict = _verdict(reasons, health.is_lost, is_leased)
     if verdict is state.availability and reasons == state.reasons:
         return state  # nearly always: nothing is the matter with it
@@ -238,20 +239,20 @@ def _present(state: GpuState, health: GpuHealth, now_ns: int) -> Mapping[Conditi
     temperature, slowdown = health.temperature_celsius, health.slowdown_celsius
     hot = temperature is not None and slowdown is not None and temperature > slowdown - HOT_MARGIN_CELSIUS
     return {
-        ConditionCode.REMAP_PENDING: health.remap_pending is True,
-        ConditionCode.REMAP_FAILED: health.remap_failed is True,
-        ConditionCode.HOST_FAULT: state.faulted,
-        ConditionCode.HOT: hot,
-        ConditionCode.THROTTLED: state.slowed_since is not None and state.slowed_since < now_ns,
-        ConditionCode.MIG_CHANGED: health.mig_enabled is not None and len(set(modes)) > 1,
-        ConditionCode.FOREIGN_USE: state.foreign_since is not None and state.foreign_since < now_ns and is_settled,
+        ConditionCode.GPU_REMAP_PENDING: health.remap_pending is True,
+        ConditionCode.GPU_REMAP_FAILED: health.remap_failed is True,
+        ConditionCode.GPU_HOST_FAULT: state.faulted,
+        ConditionCode.GPU_HOT: hot,
+        ConditionCode.GPU_THROTTLED: state.slowed_since is not None and state.slowed_since < now_ns,
+        ConditionCode.GPU_MIG_CHANGED: health.mig_enabled is not None and len(set(modes)) > 1,
+        ConditionCode.GPU_FOREIGN_USE: state.foreign_since is not None and state.foreign_since < now_ns and is_settled,
     }
 
 
 def _verdict(reasons: Mapping[ConditionCode, int], is_lost: bool, is_leased: bool) -> Availability:
     if is_lost:
         return Availability.LOST
-    if any(code is not ConditionCode.FOREIGN_USE for code in reasons):
+    if any(code is not ConditionCode.GPU_FOREIGN_USE for code in reasons):
         return Availability.DEGRADED
     if reasons:
         return Availability.FOREIGN_USE

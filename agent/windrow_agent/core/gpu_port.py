@@ -1,4 +1,4 @@
-"""The one face of every kind of GPU: what a backend answers, how it fails, and the stable names of its conditions.
+"""The interface of every kind of GPU: what a backend answers, and how it fails.
 
 Pure: no clock, no library. A backend is called from one thread only, and every call may block as long as a driver does.
 """
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.model import GpuFacts
 
 Readings = Mapping[tuple[str, int], int | None]
@@ -21,65 +22,6 @@ GPU_METRICS: Final = tuple(range(1, 16))
 
 PROCESSES: Final = 15
 """The metric that is read only when a sweep asks for process lists."""
-
-
-class ConditionCode(StrEnum):
-    """What can be the matter with a host's GPUs; part of the contract with operators, so never renamed."""
-
-    NONE = "gpu.none"
-    NO_DRIVER = "gpu.no_driver"
-    NO_PERMISSION = "gpu.no_permission"
-    DRIVER_MISMATCH = "gpu.driver_mismatch"
-    UNAVAILABLE = "gpu.unavailable"
-    INITIALISING = "gpu.initialising"
-    SWEEP_STALLED = "gpu.sweep_stalled"
-    EVENTS_UNSUPPORTED = "gpu.events_unsupported"
-    LOST = "gpu.lost"
-    DUPLICATE_UUID = "gpu.duplicate_uuid"
-    KERNEL_DIFFERS = "gpu.kernel_differs"
-    NOT_SERVED = "gpu.not_served"
-    REMAP_PENDING = "gpu.remap_pending"
-    REMAP_FAILED = "gpu.remap_failed"
-    HOST_FAULT = "gpu.host_fault"
-    HOT = "gpu.hot"
-    THROTTLED = "gpu.throttled"
-    MIG_CHANGED = "gpu.mig_changed"
-    FOREIGN_USE = "gpu.foreign_use"
-    HOST_STALLED = "host.sweep_stalled"
-
-
-WAY_OUT: Final[Mapping[ConditionCode, str]] = {
-    ConditionCode.NONE: "This host has no GPU that the agent can see. It is offered by its processors.",
-    ConditionCode.NO_DRIVER: "A GPU or its library is there, but the kernel driver is not loaded. Install or load it "
-    "(`modprobe nvidia`); the agent looks again every 30 s.",
-    ConditionCode.NO_PERMISSION: "The driver refuses this user. Let the agent's user open /dev/nvidiactl and "
-    "/dev/nvidia*.",
-    ConditionCode.DRIVER_MISMATCH: "The driver's library and kernel module differ in version, as after an upgrade. "
-    "Reboot, or reload the module; the agent then restarts itself.",
-    ConditionCode.UNAVAILABLE: "The driver answers with an error. `nvidia-smi` and `dmesg` say more; the agent tries "
-    "again every 30 s.",
-    ConditionCode.INITIALISING: "The driver is starting. Without nvidia-persistenced this takes seconds per GPU.",
-    ConditionCode.SWEEP_STALLED: "The driver has not answered in time, so the GPUs' state is unknown. If it stays, "
-    "look at `dmesg` for XIDs and reboot the host.",
-    ConditionCode.EVENTS_UNSUPPORTED: "The driver delivers no events: XIDs of this host are not seen.",
-    ConditionCode.LOST: "This GPU has fallen off its bus; the others go on. Reboot the host; if it happens again, "
-    "reseat or replace the card.",
-    ConditionCode.DUPLICATE_UUID: "Two GPUs claim one UUID; the second is left out.",
-    ConditionCode.KERNEL_DIFFERS: "The kernel names another card than the driver's library does. Install the library "
-    "that came with the driver; this GPU is not offered meanwhile.",
-    ConditionCode.NOT_SERVED: "This card is on the bus, but no driver serves it that the agent reads. It is shown and "
-    "not offered. Load its driver (`modprobe amdgpu`, `modprobe xe`), or give it back if a virtual machine has it.",
-    ConditionCode.REMAP_PENDING: "Memory rows wait to be remapped: drain and reset this GPU (`nvidia-smi -r`).",
-    ConditionCode.REMAP_FAILED: "Memory rows could not be remapped: this GPU needs replacing.",
-    ConditionCode.HOST_FAULT: "The driver reported a fault of the hardware or the host. Reset this GPU or reboot.",
-    ConditionCode.HOT: "This GPU is within 10 degrees of slowing itself down. Look at its cooling.",
-    ConditionCode.THROTTLED: "This GPU slows itself down by heat or by its power supply. Look at its cooling, its "
-    "power cables and the supply.",
-    ConditionCode.MIG_CHANGED: "The MIG mode of this GPU is not the one it was listed in, or is about to change. Set "
-    "it back, or restart the agent to list it anew.",
-    ConditionCode.FOREIGN_USE: "Something other than a rented workload uses this GPU. It is not offered meanwhile.",
-    ConditionCode.HOST_STALLED: "Reading the host itself hangs, mostly a dead network disk under the data directory.",
-}
 
 
 @dataclass(frozen=True, slots=True, order=True)

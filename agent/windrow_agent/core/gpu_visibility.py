@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-CODE: Final = "gpu.stripped"
 COMMAND: Final = ("/usr/bin/nvidia-smi", "-L")
 """The container toolkit puts this program into every container that it gives GPUs; it lists cards and slices."""
 CANNOT_RUN: Final = frozenset({126, 127})

@@ -10,7 +10,6 @@ from typing import Final
 
 from windrow_agent.core.gpu_port import (
     Condition,
-    ConditionCode,
     CutRefusedError,
     GpuBackend,
     GpuEvent,
@@ -19,8 +18,9 @@ from windrow_agent.core.gpu_port import (
     GpuLook,
     Readings,
 )
+from windrow_proto.conditions import ConditionCode
 
-QUIET: Final = frozenset({ConditionCode.NONE})
+QUIET: Final = frozenset({ConditionCode.GPU_NONE})
 """Beside cards of another kind nobody need hear that there are none of this."""
 
 
@@ -85,7 +85,7 @@ class CombinedGpus:
         for at, refused in self._refused.items():
             if self._open and refused.code not in QUIET:
                 name = type(self._backends[at]).__name__.lower()
-                found.append(Condition(ConditionCode.NOT_SERVED, name, f"{refused.code}: {refused.detail}"))
+                found.append(Condition(ConditionCode.GPU_NOT_SERVED, name, f"{refused.code}: {refused.detail}"))
         return tuple(found)
 
     def events(self, timeout_s: float) -> list[GpuEvent]:

@@ -2,16 +2,8 @@
 
 from collections.abc import Mapping
 
-from windrow_agent.core.gpu_port import (
-    Condition,
-    ConditionCode,
-    CutRefusedError,
-    GpuEvent,
-    GpuHealth,
-    GpuInventory,
-    GpuLook,
-    Readings,
-)
+from windrow_agent.core.gpu_port import Condition, CutRefusedError, GpuEvent, GpuHealth, GpuInventory, GpuLook, Readings
+from windrow_proto.conditions import ConditionCode
 
 
 class NoGpus:
@@ -22,7 +14,7 @@ class NoGpus:
 
     def open(self) -> Condition | None:
         """Never ready: there is nothing to read."""
-        return Condition(ConditionCode.NONE)
+        return Condition(ConditionCode.GPU_NONE)
 
     def inventory(self) -> GpuInventory:
         """No GPUs, no driver."""
@@ -38,7 +30,7 @@ class NoGpus:
 
     def conditions(self) -> tuple[Condition, ...]:
         """Why there is nothing."""
-        return (Condition(ConditionCode.NONE),)
+        return (Condition(ConditionCode.GPU_NONE),)
 
     def events(self, timeout_s: float) -> list[GpuEvent]:
         """Nothing ever happens."""

@@ -13,7 +13,6 @@ from windrow_agent.core.gpu_port import (
     GPU_COUNT_MAX,
     GPU_METRICS,
     Condition,
-    ConditionCode,
     CutRefusedError,
     GpuEvent,
     GpuEventKind,
@@ -41,6 +40,7 @@ from windrow_agent.gpu.nvml_codes import (
     PCI_DEVICES,
     TIMEOUT,
 )
+from windrow_proto.conditions import ConditionCode
 
 
 class NvmlBackend:
@@ -87,13 +87,13 @@ class NvmlBackend:
             self._nvml = pynvml
             count = min(int(pynvml.nvmlDeviceGetCount()), GPU_COUNT_MAX)
         except pynvml.NVMLLibraryMismatchError as error:  # not a subclass of NVMLError
-            return self._refused(Condition(ConditionCode.DRIVER_MISMATCH, detail=clean_text(str(error))))
+            return self._refused(Condition(ConditionCode.GPU_DRIVER_MISMATCH, detail=clean_text(str(error))))
         except pynvml.NVMLError as error:
             return self._refused(self._why_not_open(error))
         for index in range(count):
             self._find(index)
         if not count:
-            return self._refused(Condition(ConditionCode.NONE, detail="the driver runs and serves no card"))
+            return self._refused(Condition(ConditionCode.GPU_NONE, detail="the driver runs and serves no card"))
         self._read_versions()
         self._listen()
         self._kernel_log.open()
@@ -107,13 +107,13 @@ class NvmlBackend:
     def _why_not_open(self, error: Any) -> Condition:
         code = int(error.value)
         if code != LIBRARY_NOT_FOUND:
-            known = OPENING.get(code, ConditionCode.UNAVAILABLE)
+            known = OPENING.get(code, ConditionCode.GPU_UNAVAILABLE)
             return Condition(known, detail=f"NVML {code}: {clean_text(str(error))}")
         cards = list(self._cards_on_bus())
         if NVIDIA in cards:
             detail = "an NVIDIA card is on the bus, its library is not installed"
-            return Condition(ConditionCode.NO_DRIVER, detail=detail)
-        return Condition(ConditionCode.NONE, detail=f"cards without a backend: {', '.join(cards)}" if cards else "")
+            return Condition(ConditionCode.GPU_NO_DRIVER, detail=detail)
+        return Condition(ConditionCode.GPU_NONE, detail=f"cards without a backend: {', '.join(cards)}" if cards else "")
 
     def _cards_on_bus(self) -> Iterable[str]:
         """Vendor ids of the display controllers and accelerators that sysfs lists."""
@@ -132,12 +132,12 @@ class NvmlBackend:
             raw_uuid = str(nvml.nvmlDeviceGetUUID(handle))
         except (nvml.NVMLError, UnicodeDecodeError) as error:
             lost = getattr(error, "value", 0) == GPU_IS_LOST
-            code = ConditionCode.LOST if lost else ConditionCode.UNAVAILABLE
+            code = ConditionCode.GPU_LOST if lost else ConditionCode.GPU_UNAVAILABLE
             self._standing.append(Condition(code, f"index-{index}", clean_text(str(error))))
             return
         card = Card(nvml, index, handle, raw_uuid, self._pci_devices)
         if any(other.uuid == card.uuid for other in self._cards):
-            self._standing.append(Condition(ConditionCode.DUPLICATE_UUID, card.uuid))
+            self._standing.append(Condition(ConditionCode.GPU_DUPLICATE_UUID, card.uuid))
             return
         self._cards.append(card)
         self._by_address[card.address] = card
@@ -172,12 +172,12 @@ class NvmlBackend:
             except nvml.NVMLError:
                 continue
         if not self.waits:
-            self._standing.append(Condition(ConditionCode.EVENTS_UNSUPPORTED))
+            self._standing.append(Condition(ConditionCode.GPU_EVENTS_UNSUPPORTED))
 
     def _stop_listening(self) -> None:
         nvml, event_set = self._nvml, self._event_set
         self._event_set, self.waits = None, False
-        self._standing = [one for one in self._standing if one.code is not ConditionCode.EVENTS_UNSUPPORTED]
+        self._standing = [one for one in self._standing if one.code is not ConditionCode.GPU_EVENTS_UNSUPPORTED]
         if event_set is not None:
             try:
                 nvml.nvmlEventSetFree(event_set)
@@ -275,11 +275,11 @@ class NvmlBackend:
         found = list(self._standing)
         for card in self._cards:
             if card.lost:
-                found.append(Condition(ConditionCode.LOST, card.uuid))
+                found.append(Condition(ConditionCode.GPU_LOST, card.uuid))
             if card.differences:
-                found.append(Condition(ConditionCode.KERNEL_DIFFERS, card.uuid, "; ".join(card.differences)))
+                found.append(Condition(ConditionCode.GPU_KERNEL_DIFFERS, card.uuid, "; ".join(card.differences)))
             if card.reset_required:
-                found.append(Condition(ConditionCode.HOST_FAULT, card.uuid, "reset required"))
+                found.append(Condition(ConditionCode.GPU_HOST_FAULT, card.uuid, "reset required"))
         return tuple(found if self._fault is None else [*found, self._fault])
 
     # --- events ----------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ class NvmlBackend:
             self._listen()
         else:  # an error that comes at once would turn waiting into spinning
             self._stop_listening()
-            self._standing.append(Condition(ConditionCode.EVENTS_UNSUPPORTED, detail=f"NVML {code}"))
+            self._standing.append(Condition(ConditionCode.GPU_EVENTS_UNSUPPORTED, detail=f"NVML {code}"))
 
     # --- around leases ---------------------------------------------------------------------------
 

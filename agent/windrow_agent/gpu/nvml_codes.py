@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from windrow_agent.core.gpu_port import ConditionCode, GpuEventKind
+from windrow_agent.core.gpu_port import GpuEventKind
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.units import MIB
 
 PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
@@ -37,16 +38,16 @@ NEVER: Final = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MI
 """Asking again is useless until the modes of the card change; the inventory's refresh asks anew."""
 
 OPENING: Final = {
-    NO_PERMISSION: ConditionCode.NO_PERMISSION,
-    DRIVER_NOT_LOADED: ConditionCode.NO_DRIVER,
-    FUNCTION_NOT_FOUND: ConditionCode.DRIVER_MISMATCH,
-    LIB_RM_VERSION_MISMATCH: ConditionCode.DRIVER_MISMATCH,
+    NO_PERMISSION: ConditionCode.GPU_NO_PERMISSION,
+    DRIVER_NOT_LOADED: ConditionCode.GPU_NO_DRIVER,
+    FUNCTION_NOT_FOUND: ConditionCode.GPU_DRIVER_MISMATCH,
+    LIB_RM_VERSION_MISMATCH: ConditionCode.GPU_DRIVER_MISMATCH,
 }
 
 BREAKING: Final = {
-    UNINITIALIZED: ConditionCode.UNAVAILABLE,
-    DRIVER_NOT_LOADED: ConditionCode.NO_DRIVER,
-    LIB_RM_VERSION_MISMATCH: ConditionCode.DRIVER_MISMATCH,
+    UNINITIALIZED: ConditionCode.GPU_UNAVAILABLE,
+    DRIVER_NOT_LOADED: ConditionCode.GPU_NO_DRIVER,
+    LIB_RM_VERSION_MISMATCH: ConditionCode.GPU_DRIVER_MISMATCH,
 }
 """While running: the library as a whole no longer works and must be closed."""
 

@@ -13,7 +13,6 @@ from typing import Final
 from windrow_agent.core.gpu_port import (
     PROCESSES,
     Condition,
-    ConditionCode,
     CutRefusedError,
     GpuEvent,
     GpuEventKind,
@@ -24,6 +23,7 @@ from windrow_agent.core.gpu_port import (
 )
 from windrow_agent.core.scaling import deciwatts, joules, mebibytes
 from windrow_agent.gpu.personas import GpuPersona
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 from windrow_proto.ports import Clock
@@ -142,7 +142,7 @@ class SimulatedGpus:
         self._gate()
         if self._refused is not None:
             return self._refused
-        return None if self._cards else Condition(ConditionCode.NONE)
+        return None if self._cards else Condition(ConditionCode.GPU_NONE)
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -294,7 +294,7 @@ class SimulatedGpus:
 
     def conditions(self) -> tuple[Condition, ...]:
         """Lost cards."""
-        return tuple(Condition(ConditionCode.LOST, card.facts.uuid) for card in self._cards if card.lost)
+        return tuple(Condition(ConditionCode.GPU_LOST, card.facts.uuid) for card in self._cards if card.lost)
 
     def events(self, timeout_s: float) -> list[GpuEvent]:
         """Events that the script made happen since the last call."""

@@ -13,7 +13,6 @@ from windrow_agent.core.gpu_port import (
     GPU_COUNT_MAX,
     GPU_METRICS,
     Condition,
-    ConditionCode,
     CutRefusedError,
     GpuEvent,
     GpuEventKind,
@@ -24,6 +23,7 @@ from windrow_agent.core.gpu_port import (
 )
 from windrow_agent.gpu import sysfs_files as files
 from windrow_agent.gpu.sysfs_card import Place, SysfsCard
+from windrow_proto.conditions import ConditionCode
 
 NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 MAKERS: Final = {AMD: "amd", INTEL: "intel"}
@@ -48,7 +48,7 @@ class SysfsGpus:
         """Look at the bus; `gpu.none` where there is no such card."""
         self.close()
         self._find()
-        return None if self.cards else Condition(ConditionCode.NONE)
+        return None if self.cards else Condition(ConditionCode.GPU_NONE)
 
     def _find(self) -> None:
         known = {card.place.address for card in self.cards}
@@ -121,8 +121,8 @@ class SysfsGpus:
 
     def conditions(self) -> tuple[Condition, ...]:
         """Lost cards, and those that no driver serves that we can read."""
-        lost = [Condition(ConditionCode.LOST, card.uuid) for card in self.cards if card.lost]
-        return (*lost, *(Condition(ConditionCode.NOT_SERVED, one.uuid) for one in self.cards if not one.is_served))
+        lost = [Condition(ConditionCode.GPU_LOST, card.uuid) for card in self.cards if card.lost]
+        return (*lost, *(Condition(ConditionCode.GPU_NOT_SERVED, one.uuid) for one in self.cards if not one.is_served))
 
     def events(self, timeout_s: float) -> list[GpuEvent]:
         """Cards that were lost and found; the kernel tells nothing more by files."""

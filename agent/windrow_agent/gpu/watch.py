@@ -19,7 +19,6 @@ from windrow_agent.core import availability
 from windrow_agent.core.availability import Availability, GpuState
 from windrow_agent.core.gpu_port import (
     Condition,
-    ConditionCode,
     CutRefusedError,
     GpuBackend,
     GpuEvent,
@@ -32,6 +31,7 @@ from windrow_agent.core.sharing import Shares, with_shares
 from windrow_agent.gpu.backend_errors import FailedCall, answered
 from windrow_agent.gpu.partition_request import PartitionRequest
 from windrow_agent.threads import Runner
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.model import Event
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND, seconds
 
@@ -66,7 +66,9 @@ REPEAT_NS: Final = SECOND
 """A program's fault is reported once for each part of the card that ran it: the same XID of the same card is told once
 a second, and the rest are counted."""
 
-REOPEN: Final = frozenset({ConditionCode.UNAVAILABLE, ConditionCode.NO_DRIVER, ConditionCode.DRIVER_MISMATCH})
+REOPEN: Final = frozenset(
+    {ConditionCode.GPU_UNAVAILABLE, ConditionCode.GPU_NO_DRIVER, ConditionCode.GPU_DRIVER_MISMATCH}
+)
 
 CUT_DEADLINE_NS: Final = 2 * MINUTE
 """A change of the MIG mode unbinds and resets the card, which nobody has measured here: generous."""
@@ -113,7 +115,7 @@ class GpuWatch:
         self._backend = backend
         self._runner = runner
         self._call: _Call | None = None
-        self._refused: Condition | None = Condition(ConditionCode.INITIALISING)
+        self._refused: Condition | None = Condition(ConditionCode.GPU_INITIALISING)
         self._is_open = False
         self._close_wanted = False
         self._retry_ns = 0
@@ -172,7 +174,7 @@ class GpuWatch:
         if self._refused is not None:
             found.add(self._refused)
         if self._stalled:
-            found.add(Condition(ConditionCode.SWEEP_STALLED))
+            found.add(Condition(ConditionCode.GPU_SWEEP_STALLED))
         return tuple(sorted(found))
 
     @property
@@ -320,7 +322,7 @@ class GpuWatch:
         if isinstance(answer, FailedCall):
             if kind is _Kind.CUT:
                 self._was_cut(CutRefusedError(answer.detail))
-            self._shut(Condition(ConditionCode.UNAVAILABLE, detail=answer.detail), now_ns)
+            self._shut(Condition(ConditionCode.GPU_UNAVAILABLE, detail=answer.detail), now_ns)
             return
         match kind:
             case _Kind.CUT:
@@ -347,7 +349,7 @@ class GpuWatch:
         known = self._states.get(cut.uuid)
         if known is not None and refused is None:
             kept = dict(known.reasons)
-            kept.pop(ConditionCode.MIG_CHANGED, None)
+            kept.pop(ConditionCode.GPU_MIG_CHANGED, None)
             self._states[cut.uuid] = replace(known, mig_listed=bool(cut.profiles), reasons=kept)
         cut.end(refused)
 

@@ -14,12 +14,13 @@ import structlog
 
 from windrow_agent.core import sampling
 from windrow_agent.core.availability import Availability
-from windrow_agent.core.gpu_port import Condition, ConditionCode, GpuBackend, GpuInventory, GpuLook
+from windrow_agent.core.gpu_port import Condition, GpuBackend, GpuInventory, GpuLook
 from windrow_agent.core.inventory import HostFacts, HostReader
 from windrow_agent.core.sampling import Due, Schedule
 from windrow_agent.core.sharing import Shares
 from windrow_agent.gpu.watch import GpuWatch
 from windrow_agent.threads import InlineRunner, Runner, ThreadRunner
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.model import Event
 from windrow_proto.ports import Clock
 from windrow_proto.samples import Sample
@@ -106,7 +107,7 @@ class Sampler:
         """All that is the matter, in a fixed order; `text` of each is what heartbeat and inventory carry."""
         found = self._watch.conditions()
         if self._host_task is not None and self._clock.monotonic_ns() - self._host_began_ns > HOST_DEADLINE_NS:
-            found = (*found, Condition(ConditionCode.HOST_STALLED))
+            found = (*found, Condition(ConditionCode.HOST_SWEEP_STALLED))
         return found
 
     @property
@@ -117,7 +118,7 @@ class Sampler:
     @property
     def restart_advised(self) -> bool:
         """True if only a new process can load the driver's new library; safe once nothing needs this one."""
-        return any(one.code is ConditionCode.DRIVER_MISMATCH for one in self._watch.conditions())
+        return any(one.code is ConditionCode.GPU_DRIVER_MISMATCH for one in self._watch.conditions())
 
     @property
     def period_ns(self) -> int:

@@ -50,6 +50,7 @@ from windrow_agent.runtimes.thread_pipe import ThreadPipe
 from windrow_agent.threads import END_S, to_its_end
 from windrow_proto import image_names, tunnel_socket
 from windrow_proto.clock import BootClock
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import (
     Conflict,
     InvalidInput,
@@ -126,7 +127,9 @@ class DockerRuntime:
         away = f"they reach this host's network: {failed}" if failed else "kept away from this host's network"
         detail = f"containers without capabilities, {docker_daemon.users_of(info)}, read-only root; {away}"
         more = {OWN_USERS: int(docker_daemon.is_apart(info))}
-        return RuntimeFacts(True, str(answer.get("Version", "")), detail, UNFENCED if failed else "", more)
+        return RuntimeFacts(
+            True, str(answer.get("Version", "")), detail, ConditionCode.DOCKER_UNFENCED if failed else "", more
+        )
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Have the image, then the volume and the container; a container of this name is taken as it is."""

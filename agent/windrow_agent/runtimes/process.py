@@ -50,6 +50,7 @@ from windrow_agent.runtimes.process_end import KILL_S, delete_tree, ends_within,
 from windrow_agent.runtimes.process_exec import AttachedExec
 from windrow_agent.threads import to_its_end
 from windrow_proto import tunnel_socket
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import GpuFacts, SlotGrant, WorkloadSpec
@@ -67,12 +68,6 @@ LONG_LOOK_S: Final = 2.0
 """Between two looks at a workload whose end can be waited for: a look alone finds that somebody deleted its folder."""
 FOLLOW_S: Final = 0.1
 """Between two looks at a log that is followed: below what a person notices."""
-UNCONFINED: Final = "process.unconfined"
-"""A condition: the owner wants processes without a sandbox."""
-NO_SANDBOX: Final = "process.no_sandbox"
-"""A condition: there is none, so that no processes are run."""
-NO_NETWORK: Final = "process.no_network"
-"""A condition: networks of process workloads lead nowhere."""
 SHIM: Final = str(Path(shim.__file__))
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
@@ -135,12 +130,12 @@ class ProcessRuntime:
         limited = cgroups.words(await self._parents())
         if found.is_plain:
             detail = "no sandbox: with all rights of the agent's user, as its owner has asked"
-            return RuntimeFacts(True, sandbox.PLAIN, f"{detail}; {limited}", UNCONFINED)
+            return RuntimeFacts(True, sandbox.PLAIN, f"{detail}; {limited}", ConditionCode.PROCESS_UNCONFINED)
         if not found.bwrap:
-            return RuntimeFacts(False, "", found.why, NO_SANDBOX)
+            return RuntimeFacts(False, "", found.why, ConditionCode.PROCESS_NO_SANDBOX)
         network = f"loopback alone ({found.closed})" if found.closed else "own network with a way out"
         detail = f"own namespaces and root folder, no rights, {network}; {limited}"
-        return RuntimeFacts(True, "bubblewrap", detail, NO_NETWORK if found.closed else "")
+        return RuntimeFacts(True, "bubblewrap", detail, ConditionCode.PROCESS_NO_NETWORK if found.closed else "")
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Make the folder. A repeated call for the same workload changes nothing."""

@@ -7,6 +7,7 @@ import structlog
 
 from windrow_agent.threads import Runner
 from windrow_proto.ballast import Ballast, ReservedDisk
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import StorageFailed, WindrowError
 from windrow_proto.ports import Clock, Disk
 from windrow_proto.units import MIB, SECOND
@@ -41,12 +42,12 @@ class DiskSpace:
     def note(self, error: WindrowError) -> None:
         """Something failed; if it was the disk, that is a condition until the agent starts again."""
         if isinstance(error, StorageFailed):
-            self.faults.add(STORAGE_FAILED)
+            self.faults.add(ConditionCode.AGENT_STORAGE_FAILED)
 
     async def look(self) -> bool:
         """Lay the ballast down where there is space; returns whether the disk is full."""
         is_full = await self._runner.call(self._ballast.tend)
-        (self.faults.add if is_full else self.faults.discard)(DISK_FULL)
+        (self.faults.add if is_full else self.faults.discard)(ConditionCode.AGENT_DISK_FULL)
         return is_full
 
     async def keep(self, changed: Callable[[], None]) -> None:

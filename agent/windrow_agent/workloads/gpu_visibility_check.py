@@ -9,6 +9,7 @@ import structlog
 from windrow_agent.core import gpu_visibility
 from windrow_agent.runtimes.port import Runtime
 from windrow_agent.workloads.manager import WorkloadManager
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import Event, WorkloadPhase
@@ -41,7 +42,7 @@ class GpuVisibilityCheck:
     @property
     def conditions(self) -> tuple[str, ...]:
         """A condition for each GPU that its container has lost."""
-        return tuple(f"{gpu_visibility.CODE}:{uuid}" for uuid in sorted(self._stripped))
+        return tuple(f"{ConditionCode.GPU_STRIPPED}:{uuid}" for uuid in sorted(self._stripped))
 
     async def run(self) -> None:
         """Look at all of them, a minute after the look before."""
@@ -59,8 +60,8 @@ class GpuVisibilityCheck:
             self._changed()
         for uuid in sorted(found.keys() - before.keys()):
             log.warning("gpu_stripped", gpu=uuid, workload_id=found[uuid])
-            detail = "The container that rents this GPU cannot open it any more; what it has open goes on."
-            await self._tell(Event(gpu_visibility.CODE, self._clock.wall_ns(), uuid, detail, {"workload": found[uuid]}))
+            code, workload = ConditionCode.GPU_STRIPPED, {"workload": found[uuid]}
+            await self._tell(Event(code.value, self._clock.wall_ns(), uuid, code.words, workload))
 
     def _renting(self) -> dict[WorkloadId, frozenset[str]]:
         states = ((i, entry.state) for i, entry in self._workloads.journal.workloads.items())

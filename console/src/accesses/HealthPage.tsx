@@ -2,9 +2,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";
-import { bytes, count, duration, measured, percent, plain, words } from "../parts/format.ts";
+import { Conditions } from "../parts/Conditions.tsx";
+import { bytes, count, duration, measured, percent, plain } from "../parts/format.ts";
 import { Empty, Facts, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
-import { State, When } from "../parts/state.tsx";
+import { State } from "../parts/state.tsx";
 import type { Tone } from "../parts/states.ts";
 import { events, figure, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
@@ -53,20 +54,7 @@ export function HealthPage() {
                 <Reasons reasons={master.problems} />
               </Panel>
             ) : null}
-            {master.conditions.map((condition) => (
-              <div key={condition.code} className="wr-note">
-                <strong>{words(condition.code)}</strong>
-                <span className="wr-break">
-                  {plain(condition.detail)}
-                  {condition.since && (
-                    <span className="wr-quiet">
-                      {" "}
-                      · since <When at={condition.since} />
-                    </span>
-                  )}
-                </span>
-              </div>
-            ))}
+            <Conditions found={master.conditions} />
             <Panel title={`Accesses (${accesses.length})`} bare>
               <DataTable
                 of={["Access", "Accesses"]}

@@ -434,10 +434,17 @@ export interface CommandOut {
   result: Record<string, unknown> | null;
 }
 
-/** What is not as it should be on a host. */
+/** One thing that is not as it should be on a host or in the market itself. */
 export interface ConditionOut {
+  /** Stable; with `:` and the id of a GPU where it is about one */
   code: string;
   detail: string;
+  /** `page`: look at once; `ticket`: within days; `info`: never */
+  severity: Severity;
+  /** What to run and where to look */
+  remedy: string;
+  /** The page about it, in the source tree */
+  runbook: string;
   /** RFC 3339 in UTC, with milliseconds */
   since: string;
 }
@@ -796,13 +803,6 @@ export interface ImpactOut {
   gpus: CardImpactOut[];
 }
 
-/** What is not as it should be and fails nothing. */
-export interface InstallationConditionOut {
-  code: string;
-  detail: string;
-  since: string | null;
-}
-
 /** What to run, on what, and within which limits. `await_files`: it starts once its folder was sent. */
 export interface JobBody {
   name?: string;
@@ -1061,7 +1061,7 @@ export interface MasterHealthOut {
   /** Open live streams */
   streams: number;
   problems: string[];
-  conditions: InstallationConditionOut[];
+  conditions: ConditionOut[];
   bus: BusHealthOut;
   log: LogHealthOut;
   /** Records that wait for the disk */
@@ -1612,6 +1612,9 @@ export interface SessionOut {
   /** Whether it is the one that asks */
   current: boolean;
 }
+
+/** How soon a person has to look. PAGE: at once. TICKET: within days. INFO: never, it only explains. */
+export type Severity = "info" | "ticket" | "page";
 
 /** A browser that has just signed in. */
 export interface SignedInOut {

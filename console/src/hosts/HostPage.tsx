@@ -8,6 +8,7 @@ import { ApiProblem, post } from "../api/client.ts";
 import { host as hostQuery, me as meQuery } from "../api/queries.ts";
 import type { Gpu, Host } from "../api/types.ts";
 import { quoted } from "../clusters/request.ts";
+import { Conditions } from "../parts/Conditions.tsx";
 import {
   bitrate,
   bytes,
@@ -20,7 +21,6 @@ import {
   perHour,
   plain,
   watts,
-  words,
 } from "../parts/format.ts";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
@@ -97,7 +97,11 @@ function HostView({ host }: { host: Host }) {
           {plain(host.headline_reason)}
         </Text>
       )}
-      <Conditions host={host} />
+      {host.conditions.length ? (
+        <Stack gap={6} mb={16}>
+          <Conditions found={host.conditions} />
+        </Stack>
+      ) : null}
       <Figures host={host} frames={frames} />
       <div className="wr-columns">
         <div className="wr-stack">
@@ -130,31 +134,6 @@ function HostView({ host }: { host: Host }) {
         </aside>
       </div>
     </>
-  );
-}
-
-/** Conditions that describe a host and ask nothing of anybody. */
-const CALM = new Set(["gpu_none", "no_gpu"]);
-
-function Conditions({ host }: { host: Host }) {
-  if (host.conditions.length === 0) return null;
-  return (
-    <Stack gap={6} mb={16}>
-      {host.conditions.map((condition) => (
-        <div key={condition.code} className={CALM.has(condition.code) ? "wr-note wr-note-calm" : "wr-note"}>
-          <strong>{words(condition.code)}</strong>
-          <span className="wr-break">
-            {plain(condition.detail)}
-            {condition.since && (
-              <span className="wr-quiet">
-                {" "}
-                · since <When at={condition.since} />
-              </span>
-            )}
-          </span>
-        </div>
-      ))}
-    </Stack>
   );
 }
 

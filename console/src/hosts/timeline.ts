@@ -13,7 +13,10 @@ export interface Spell {
 }
 
 /** Spells of each condition, the latest first. `events`: newest first; `now`: the conditions that hold. */
-export function spells(events: readonly EventRow[], now: readonly Condition[]): Spell[] {
+export function spells(
+  events: readonly EventRow[],
+  now: readonly Pick<Condition, "code" | "detail" | "since">[],
+): Spell[] {
   const open = new Map<string, Spell>();
   const ended: Spell[] = [];
   for (const event of [...events].reverse()) {

@@ -21,9 +21,9 @@ from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.api.visibility import own_host
 from windrow_master.fleet.benchmark_repository import BenchmarkRepository
+from windrow_master.fleet.conditions import MASTERS_CODES
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
 from windrow_master.fleet.repository import CommandRepository
-from windrow_master.fleet.sanitise import OWN_CODES
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
@@ -270,7 +270,7 @@ def _holder(services: Services, gpu_id: str) -> tuple[Entry, GpuFacts]:
 
 
 def _is_disputed(entry: Entry, gpu_id: str) -> bool:
-    return any(c.code.endswith(f":{gpu_id}") and c.code.startswith(OWN_CODES) for c in entry.host.conditions)
+    return any(c.code.endswith(f":{gpu_id}") and c.code.startswith(MASTERS_CODES) for c in entry.host.conditions)
 
 
 @route.get("/fleet/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **answers.STREAM)

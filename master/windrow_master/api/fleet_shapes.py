@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from windrow_master.api import condition_shapes
 from windrow_master.api.answers import Amount, Isolated, Out, Read, Time, isolation_text
 from windrow_master.api.paging import time_or_none
 from windrow_master.fleet.model import Host, Slot
@@ -12,6 +13,7 @@ from windrow_master.fleet.presence import Live
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
 from windrow_master.telemetry.live import Reading
+from windrow_proto.conditions import Severity
 from windrow_proto.metrics import BY_NAME, BY_NUMBER
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import MILLISECOND, money_text, time_text
@@ -44,10 +46,13 @@ Ratio = Annotated[float | None, Field(description="From 0 to 1; null where it wa
 
 
 class ConditionOut(Out):
-    """What is not as it should be on a host."""
+    """One thing that is not as it should be on a host or in the market itself."""
 
-    code: str
+    code: Annotated[str, Field(description="Stable; with `:` and the id of a GPU where it is about one")]
     detail: str
+    severity: Annotated[Severity, Field(description="`page`: look at once; `ticket`: within days; `info`: never")]
+    remedy: Annotated[str, Field(description="What to run and where to look")]
+    runbook: Annotated[str, Field(description="The page about it, in the source tree")]
     since: Time
 
 
@@ -268,7 +273,7 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
         "headline": headline.word,
         "headline_reason": headline.reason,
         "created_at": time_text(host.created_at_ns),
-        "conditions": [{"code": c.code, "detail": c.detail, "since": time_text(c.since_ns)} for c in host.conditions],
+        "conditions": [condition_shapes.of_host(one) for one in host.conditions],
         "tier": host.tier or None,
         "tier_reasons": list(host.tier_reasons),
         "bandwidth": _bandwidth_json(host),

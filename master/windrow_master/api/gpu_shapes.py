@@ -6,13 +6,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from windrow_master.api import condition_shapes
 from windrow_master.api.answers import Amount, Out, Read, Time
 from windrow_master.api.fleet_shapes import ConditionOut, GpuOut, Sees, SlotOut, gpu_json, gpu_live_json, slot_json
+from windrow_master.fleet.conditions import CLAIM
 from windrow_master.fleet.model import CardBenchmark, Slot
-from windrow_master.fleet.sanitise import CLAIM, split_condition
 from windrow_master.fleet.view import Entry
 from windrow_master.store.model import EventRow
 from windrow_master.telemetry.live import Reading
+from windrow_proto.conditions import split
 from windrow_proto.gpu_fields import GPU_FIELDS, GpuField, Group, Source, fact, throttle_words
 from windrow_proto.metrics import BY_NAME
 from windrow_proto.model import GpuFacts, Inventory
@@ -90,8 +92,8 @@ def gpu_page_json(
     is_own = sees is None
     host, slot = entry.host, _slot(entry, gpu.uuid)
     subjects = {"", gpu.uuid, *(part.uuid for part in gpu.slices)}
-    mine = [c for c in host.conditions if split_condition(c.code)[1] in subjects]
-    conditions = [{"code": c.code, "detail": c.detail, "since": time_text(c.since_ns)} for c in mine]
+    mine = [c for c in host.conditions if split(c.code)[1] in subjects]
+    conditions = [condition_shapes.of_host(one) for one in mine]
     inventory = host.inventory or Inventory()
     return {
         **gpu_json(gpu, slot, gpu_live_json(gpu.uuid, reading)),
@@ -133,7 +135,7 @@ def gpu_page_json(
 
 def mine_codes(conditions: Sequence[Any]) -> frozenset[str]:
     """The codes of conditions, without what they are about."""
-    return frozenset(split_condition(c.code)[0] for c in conditions)
+    return frozenset(split(c.code)[0] for c in conditions)
 
 
 def field_json(one: GpuField, value: object) -> Json:

@@ -1,6 +1,6 @@
 """How the Master fares: /healthz for machines, /operators/health for people, /metrics for Prometheus.
 
-Rooms add to it by callables in HealthSources (services.py); it asks them and knows none of them.
+Packages add to it by callables in HealthSources (services.py); it asks them and knows none of them.
 """
 
 import ipaddress
@@ -13,13 +13,16 @@ from pydantic import Field
 
 from windrow_master.api import answers, metrics
 from windrow_master.api.answers import Out, Time
+from windrow_master.api.condition_shapes import condition_json
+from windrow_master.api.condition_shapes import figures as condition_figures
 from windrow_master.api.deps import Services, Serving, principal_of
-from windrow_master.api.paging import time_or_none
+from windrow_master.api.fleet_shapes import ConditionOut
 from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Figure
 from windrow_master.identity.decide import Permission, is_allowed
 from windrow_master.store.bus import Bus
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Forbidden
 
 route = Routes("operators")
@@ -34,14 +37,6 @@ class StoreHealthOut(Out):
     writes: int
     failures: int
     pending: int
-
-
-class InstallationConditionOut(Out):
-    """What is not as it should be and fails nothing."""
-
-    code: str
-    detail: str
-    since: Time | None
 
 
 class BusHealthOut(Out):
@@ -87,7 +82,7 @@ class MasterHealthOut(Out):
     store: StoreHealthOut
     streams: Annotated[int, Field(description="Open live streams")]
     problems: list[str]
-    conditions: list[InstallationConditionOut]
+    conditions: list[ConditionOut]
     bus: BusHealthOut
     log: LogHealthOut
     log_lag: Annotated[int, Field(description="Records that wait for the disk")]
@@ -150,7 +145,7 @@ async def operators_health(services: Serving) -> Any:
             "store": store,
             "streams": services.broadcaster.listeners,
             "problems": _problems(services),
-            "conditions": _conditions(services),
+            "conditions": [condition_json(*condition) for condition in _conditions(services)],
             "bus": await _bus(services),
             **services.health.telemetry(),
         },
@@ -166,7 +161,7 @@ async def healthz(services: Serving) -> Response:
         "status": "failing" if is_failing else "ok",
         "epoch": services.store.epoch,
         "problems": _problems(services),
-        "conditions": [condition["code"] for condition in _conditions(services)],
+        "conditions": [code for code, _, _ in _conditions(services)],
     }
     return JSONResponse(body, 503 if is_failing else 200)
 
@@ -196,18 +191,17 @@ def _problems(services: Services) -> list[str]:
     return [problem for problem in found if problem is not None]
 
 
-def _conditions(services: Services) -> list[dict[str, str | None]]:
-    """What is not as it should be and fails nothing: /healthz stays well."""
-    told = [condition for source in services.health.conditions for condition in source()]
-    found = [{"code": code, "detail": detail, "since": time_or_none(at)} for code, detail, at in told]
+def _conditions(services: Services) -> list[Stated]:
+    """Conditions of the Master and its Accesses. They fail nothing: /healthz stays well."""
+    found = [condition for source in services.health.conditions for condition in source()]
     health = services.bus.health
-    if health.problem is None:
+    if health.problem is None or health.since_ns is None:
         return found
     detail = (
         f"The bus reaches this process only: {health.problem}. Live pages of other processes are up to a second late, "
-        "and limits are counted by each process alone. Nothing is lost; look after the server of WINDROW_REDIS_URL."
+        "and limits are counted by each process alone. Nothing is lost."
     )
-    return [{"code": "bus_alone", "detail": detail, "since": time_or_none(health.since_ns)}, *found]
+    return [(ConditionCode.BUS_ALONE, detail, health.since_ns), *found]
 
 
 async def _bus(services: Services) -> dict[str, Any]:
@@ -241,6 +235,8 @@ def gauges(services: Services) -> Callable[[], Iterable[Figure]]:
         yield "streams", "Open live streams", services.broadcaster.listeners, {}
         yield "stream_resyncs_total", "Times a slow stream lost its queue", services.broadcaster.resyncs, {}
         yield "epoch", "The Master's term", services.store.epoch, {}
+        of_hosts = (one.code for entry in services.fleet.view for one in entry.host.conditions)
+        yield from condition_figures((*(code for code, _, _ in _conditions(services)), *of_hosts))
         for source in services.health.figures:
             yield from source()
 

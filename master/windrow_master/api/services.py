@@ -34,6 +34,7 @@ from windrow_master.store.disk_space import Room
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.verification.scheduler import VerificationService
+from windrow_proto.conditions import Stated
 from windrow_proto.ports import Clock, Rng
 
 Figure = tuple[str, str, float, dict[str, str]]
@@ -50,7 +51,7 @@ class HealthSources:
     departed: Callable[[], Iterable[Mapping[str, Any]]]
     figures: list[Callable[[], Iterable[Figure]]]
     problems: list[Callable[[], str | None]]
-    conditions: list[Callable[[], Iterable[tuple[str, str, int]]]]
+    conditions: list[Callable[[], Iterable[Stated]]]
     """Each tells the code, the detail and since when (wall nanoseconds) of what is not as it should be."""
 
 

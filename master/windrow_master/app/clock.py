@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from windrow_master.loops import again
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.ports import Clock
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -30,7 +31,6 @@ BEHIND_NS_MAX: Final = HOUR
 AHEAD_NS_MAX: Final = 366 * DAY
 """At a start: nobody leaves a Master down for longer and expects its tokens and certificates to hold."""
 LOOK_EVERY_NS: Final = 5 * SECOND
-CLOCK_JUMPED: Final = "master.clock_jumped"
 
 Tell = Callable[[str, str, Mapping[str, str]], Awaitable[None]]
 """Writes an event: kind, text, fields. Raises a WindrowError when it cannot."""
@@ -80,7 +80,7 @@ class SteadyClock:
                 f"This machine's clock stands {_span(off_ns)} {side} the last entry of the audit log. Leases, tokens "
                 "and bills rest on it: correct it (`timedatectl`), and the Master starts. If it is right, start once "
                 "with WINDROW_ACCEPT_CLOCK=on.",
-                subject=CLOCK_JUMPED,
+                subject=ConditionCode.MASTER_CLOCK_JUMPED.value,
             )
         with self._guard:
             # From this moment on: a Master that waited for its seat has waited since this clock was made.
@@ -93,8 +93,8 @@ class SteadyClock:
         self.wall_ns()
         return self._off_ns
 
-    def conditions(self) -> Iterable[tuple[str, str, int]]:
-        """Code, detail and since when, for health."""
+    def conditions(self) -> Iterable[Stated]:
+        """For health: the jump, as long as it is not taken back."""
         off_ns = self.off_ns
         if abs(off_ns) < STATED_NS:
             self._since_ns = None
@@ -102,10 +102,9 @@ class SteadyClock:
         self._since_ns = self._since_ns or self.wall_ns()
         side = "ahead of" if off_ns > 0 else "behind"
         yield (
-            CLOCK_JUMPED,
+            ConditionCode.MASTER_CLOCK_JUMPED,
             f"This machine's clock has jumped: it stands {_span(off_ns)} {side} the Master's own, which goes on as "
-            "before, so that nothing expires or is charged by it. New TLS connections are judged by the machine's. "
-            "Correct it (`timedatectl`); if it is the right one, restart the Master.",
+            "before, so that nothing expires or is charged by it. New TLS connections are judged by the machine's.",
             self._since_ns,
         )
 
@@ -118,7 +117,8 @@ class SteadyClock:
             found = list(self.conditions())
             with suppress(WindrowError):  # then it is told at the next look; the condition says it meanwhile
                 if found and not told:
-                    await tell("master_clock_jumped", found[0][1], {"off_ns": str(self._off_ns)})
+                    code, detail, _ = found[0]
+                    await tell("master_clock_jumped", f"{detail} {code.remedy}", {"off_ns": str(self._off_ns)})
                 elif told and not found:
                     await tell("master_clock_agrees", "The machine's clock and the Master's agree again.", {})
                 told = bool(found)

@@ -4,14 +4,12 @@ import logging
 import sys
 import time
 from collections.abc import Iterable
-from typing import Final
 
 import structlog
 
 from windrow_proto import oneline, redact
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.crashes import Crashes
-
-BUG_MET: Final = "master.bug_met"
 
 
 def figures(crashes: Crashes) -> Iterable[tuple[str, str, float, dict[str, str]]]:
@@ -20,13 +18,13 @@ def figures(crashes: Crashes) -> Iterable[tuple[str, str, float, dict[str, str]]
         yield "bugs_met_total", "Bugs met that ended only what met them", count, {"event": name}
 
 
-def conditions(crashes: Crashes) -> Iterable[tuple[str, str, int]]:
-    """Code, detail and since when, for health: for a day after the last."""
+def conditions(crashes: Crashes) -> Iterable[Stated]:
+    """For health: the bugs met, for a day after the last."""
     if crashes.is_stated:
         yield (
-            BUG_MET,
+            ConditionCode.MASTER_BUG_MET,
             f"Since its start this Master has met a bug {crashes.counts.total()} times, the last one logged as "
-            f"`{crashes.last}`. Each ended only what met it. The log has it with its traceback: please report it.",
+            f"`{crashes.last}`. Each ended only what met it.",
             crashes.last_ns,
         )
 

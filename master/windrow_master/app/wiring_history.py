@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from windrow_master.api.services import Figure
 from windrow_master.fleet.service import FleetService
@@ -18,10 +18,9 @@ from windrow_master.telemetry.remote.service import RemoteView
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_proto.ballast import ReservedDisk
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.units import SECOND
-
-LOG_FAILED: Final = "master.log_failed"
 
 
 def telemetry_of(
@@ -89,14 +88,11 @@ def event_writer(store: Store, subject: str) -> Tell:
     return write
 
 
-def conditions(telemetry: TelemetryService) -> Iterable[tuple[str, str, int]]:
-    """What of it is not as it should be."""
+def conditions(telemetry: TelemetryService) -> Iterable[Stated]:
+    """For health: the log, while it cannot be written."""
     if telemetry.log.problem:
-        detail = (
-            f"Samples are not stored: {telemetry.log.problem} The agents keep theirs and send them again; each write "
-            "tries a new segment. Look after the disk that holds the data directory."
-        )
-        yield LOG_FAILED, detail, telemetry.log.problem_since_ns
+        detail = f"Samples are not stored: {telemetry.log.problem} The agents keep theirs and send them again."
+        yield ConditionCode.MASTER_LOG_FAILED, detail, telemetry.log.problem_since_ns
 
 
 def health(telemetry: TelemetryService) -> dict[str, Any]:

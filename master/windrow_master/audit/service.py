@@ -19,6 +19,7 @@ from windrow_master.store.executors import Executor
 from windrow_master.store.model import CHAIN_START, AuditEntry, AuditQuery
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import BadProof, InvalidInput
 from windrow_proto.keys import DOMAIN_AUDIT, SigningKey, verify_signature
 from windrow_proto.ports import Clock, Disk
@@ -26,12 +27,7 @@ from windrow_proto.ports import Clock, Disk
 ANCHOR: Final = "audit.anchor"
 ANCHOR_BYTES_MAX: Final = 4_096
 """A sealed head is some 250 bytes."""
-BROKEN: Final = "audit.broken"
 PROBLEM_CHARS_MAX: Final = 1_000
-REPAIR: Final = (
-    "Find out who wrote it. Then take the log as it is with `windrow audit reanchor --reason WHY`, or bring a backup "
-    "back with `windrow-master restore`."
-)
 
 log = structlog.get_logger(__name__)
 
@@ -69,13 +65,13 @@ class AuditService:
             log.warning("audit_anchor_not_written", error=str(error))
 
     def problem(self) -> str | None:
-        """What the last checkpoint found wrong."""
+        """The fault that the last checkpoint found, in words; None: there was none."""
         return self._problem
 
-    def conditions(self) -> Iterator[tuple[str, str, int]]:
-        """The same for health, with the way out."""
+    def conditions(self) -> Iterator[Stated]:
+        """The same for health."""
         if self._problem is not None:
-            yield BROKEN, f"The audit log is not intact. {self._problem} {REPAIR}", self._problem_since_ns
+            yield ConditionCode.AUDIT_BROKEN, f"The audit log is not intact. {self._problem}", self._problem_since_ns
 
     async def list(self, wanted: AuditQuery, before: int | None, limit: int) -> Sequence[AuditEntry]:
         """Entries, the latest first, from below number `before`."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from windrow_master.fleet import sanitise, tiers, verdicts
+from windrow_master.fleet import conditions, sanitise, tiers, verdicts
 from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.benchmarks import RUNS, counted
 from windrow_master.fleet.claims import register
@@ -32,6 +32,7 @@ from windrow_master.fleet.states import (
 from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto import image_names
+from windrow_proto.conditions import ConditionCode, split
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, HostId, SlotId
 from windrow_proto.model import Inventory, inventory_hash
@@ -165,7 +166,7 @@ class HostDesk:
             raise Conflict(f"A host that is {host.admin_state} cannot {event}.", subject=host_id)
         if event is AdminEvent.ACTIVATE or event is AdminEvent.REVERIFIED:
             for slot in uow[SlotRepository].of_host(host_id):
-                is_faulted = sanitise.is_faulted(slot.card, host.conditions, slot.gpu_uuid)
+                is_faulted = conditions.is_faulted(slot.card, host.conditions, slot.gpu_uuid)
                 if slot.state is SlotState.FAULTED and not is_faulted:
                     self._slots.reverify(uow, slot, actor, reason or "an operator says it is sound")
         if not step.moved:
@@ -261,9 +262,9 @@ class HostDesk:
         what was the matter with its runtimes stands: strangers' work would go where it may not, until the next word."""
         host = self.load(uow, host_id)
         if not is_whole:
-            codes += tuple(c.code for c in host.conditions if c.code.startswith(sanitise.RUNTIMES_CODES))
-        found = sanitise.own(host.conditions)
-        after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
+            codes += tuple(c.code for c in host.conditions if c.code.startswith(conditions.RUNTIMES_CODES))
+        found = conditions.found_by_master(host.conditions)
+        after = replace(host, conditions=conditions.merged(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions == host.conditions:
             return ()
         if verdicts.is_fault_over(host, after):
@@ -278,13 +279,13 @@ class HostDesk:
         """Events of what came and went, by the host and the GPU it is about; the Master's own findings are audited."""
         was, now = ({c.code: c for c in h.conditions} for h in (before, after))
         for code in sorted(was.keys() ^ now.keys()):
-            if code.startswith(sanitise.CHALLENGE_RUNS):
+            if code.startswith(ConditionCode.CHALLENGE_RUNNING):
                 continue  # a challenge is told of as a whole
             kind = "condition.raised" if code in now else "condition.cleared"
             words = (now.get(code) or was[code]).detail or code
             text = f"{after.name}: {words}" if code in now else f"{after.name}: {code} is over"
-            subjects = tuple(filter(None, sanitise.split_condition(code)[1:]))
-            if code.startswith(sanitise.OWN_CODES):
+            subjects = tuple(filter(None, split(code)[1:]))
+            if code.startswith(conditions.MASTERS_CODES):
                 uow.event(kind, (after.host_id, *subjects), text, {"code": code}, "master")
                 uow.audit("master", kind, after.host_id, words, {"code": code})
                 continue
@@ -301,12 +302,12 @@ class HostDesk:
         rivals = register.write_claims(uow, host_id, kept)
         found = {finding.condition: finding.words for finding in check(claimed)} | register.found_in_fleet(uow, host)
         found |= verdicts.standing(host, kept, uow[VerificationRepository].verdicts(host_id))
-        masters = [c.code for c in host.conditions if c.code in sanitise.MASTERS_CODES]
+        masters = [c.code for c in host.conditions if c.code == ConditionCode.CLOCK_SKEW]
         after = replace(
             host,
             inventory=kept,
             inventory_hash=inventory_hash(claimed),
-            conditions=sanitise.conditions((*kept.conditions, *masters), host.conditions, uow.now_wall_ns, found),
+            conditions=conditions.merged((*kept.conditions, *masters), host.conditions, uow.now_wall_ns, found),
         )
         self._tell_conditions(uow, host, after)
         if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
@@ -329,9 +330,9 @@ class HostDesk:
         """Write down a changed host with what challenges make of its cards: the words by the code of the condition,
         in place of all that they made of them before."""
         codes = [condition.code for condition in host.conditions]
-        own = {c: words for c, words in sanitise.own(host.conditions).items() if not c.startswith(sanitise.CHALLENGE)}
-        conditions = sanitise.conditions(codes, host.conditions, uow.now_wall_ns, {**own, **found})
-        after = replace(host, conditions=conditions)
+        own = conditions.found_by_master(host.conditions).items()
+        found = {**{code: words for code, words in own if not code.startswith(conditions.CHALLENGE)}, **found}
+        after = replace(host, conditions=conditions.merged(codes, host.conditions, uow.now_wall_ns, found))
         self._tell_conditions(uow, host, after)
         after = self.save(uow, after)
         self._slots.sync(uow, after)
@@ -341,10 +342,10 @@ class HostDesk:
         """Look anew at what other hosts' claims make of this one's: a card may have moved, or be claimed twice."""
         host = self.load(uow, host_id)
         codes = [condition.code for condition in host.conditions]
-        own = sanitise.own(host.conditions)
+        own = conditions.found_by_master(host.conditions)
         found = {code: words for code, words in own.items() if not code.startswith(FLEET_CODES)}
         found |= register.found_in_fleet(uow, host)
-        after = replace(host, conditions=sanitise.conditions(codes, host.conditions, uow.now_wall_ns, found))
+        after = replace(host, conditions=conditions.merged(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions != host.conditions:
             self._tell_conditions(uow, host, after)
             after = self.save(uow, after)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from windrow_master.fleet import reliability
+from windrow_master.fleet.conditions import is_fault
 from windrow_master.fleet.model import Mishap
 from windrow_master.fleet.reliability import Record
-from windrow_master.fleet.sanitise import FAULT_CODES, split_condition
 
 KINDS: Final = ("command.done", "condition.raised", "host.lost", "workload.lost")
 """Kinds of events that may count against a host."""
@@ -22,7 +22,7 @@ def counts(kind: str, actor: str, host_id: str) -> bool:
 def fault_of(kind: str, fields: Mapping[str, object]) -> bool:
     """Whether an event is a fault of the host's own: of a card, or of a start."""
     if kind == "condition.raised":
-        return split_condition(str(fields.get("code", "")))[0] in FAULT_CODES
+        return is_fault(str(fields.get("code", "")))
     return kind == "command.done" and fields.get("kind") == "create" and fields.get("error") in OWN_ERRORS
 
 

@@ -24,6 +24,7 @@ from windrow_master.fleet.states import (
     step_link,
 )
 from windrow_master.fleet.tiers import Bandwidth
+from windrow_proto.conditions import ConditionCode, find
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import NO_GPU, Benchmark, CommandKind, GpuFacts, Inventory, Isolation, Kind, Lane, SlotGrant
 
@@ -81,17 +82,6 @@ class Condition:
     since_ns: int
 
 
-UNFENCED: Final = "docker.unfenced"
-"""The condition of a host whose containers reach its own network."""
-UNCONFINED: Final = "process.unconfined"
-NO_SANDBOX: Final = "process.no_sandbox"
-NO_NETWORK: Final = "process.no_network"
-ABOUT_PROCESSES: Final = {
-    UNCONFINED: "its processes run without a sandbox, with all rights of its agent's user, as its owner chose",
-    NO_SANDBOX: "it has no sandbox for processes: windrow-agent doctor says why",
-    NO_NETWORK: "its processes reach no network: windrow-agent doctor says why",
-}
-"""What placement says of a host with one of these conditions, where it is about processes."""
 OWN_USERS: Final = "own"
 HOSTS_USERS: Final = "host"
 ABOUT_CONTAINERS: Final = {
@@ -223,17 +213,18 @@ class Host:
     @property
     def is_fenced(self) -> bool:
         """Whether its containers are kept away from its own network."""
-        return all(one.code != UNFENCED for one in self.conditions)
+        return all(one.code != ConditionCode.DOCKER_UNFENCED for one in self.conditions)
 
     @property
     def is_unconfined(self) -> bool:
         """Whether its process workloads run without a sandbox, in its own network."""
-        return any(one.code == UNCONFINED for one in self.conditions)
+        return any(one.code == ConditionCode.PROCESS_UNCONFINED for one in self.conditions)
 
     @property
     def about_processes(self) -> str:
         """What there is to know before a process is run there; empty: nothing."""
-        return next((ABOUT_PROCESSES[one.code] for one in self.conditions if one.code in ABOUT_PROCESSES), "")
+        known = (find(one.code) for one in self.conditions)
+        return next((code.note for code in known if code is not None and code.note), "")
 
     @property
     def container_users(self) -> str:

@@ -11,6 +11,7 @@ from windrow_master.fleet import liveness
 from windrow_master.fleet.liveness import Breaker, Presence
 from windrow_master.fleet.model import Host, LinkState
 from windrow_master.fleet.states import LinkEvent
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.messages import Heartbeat
 from windrow_proto.ports import Clock
@@ -127,7 +128,7 @@ class PresenceBook:
         before = live.presence
         conditions = tuple(heartbeat.conditions)
         if abs(heartbeat.wall_ns - wall_ns) > CLOCK_SKEW_NS:
-            conditions = (*conditions, "clock.skew")
+            conditions = (*conditions, ConditionCode.CLOCK_SKEW.value)
         if before.link is not LinkState.ONLINE:
             self._note(Change(host_id, event=LinkEvent.HEARD, seen_ns=wall_ns))
         is_whole = bool(heartbeat.inventory_hash)  # an agent makes its inventory when it has looked

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from windrow_master.fleet.claims.register import may_move
+from windrow_master.fleet.conditions import is_faulted, unavailable_reason
 from windrow_master.fleet.model import Host, LinkState, Slot, SlotState
 from windrow_master.fleet.repository import HostRepository, SlotRepository
-from windrow_master.fleet.sanitise import CHALLENGE_RUNS, is_faulted, split_condition, unavailable_reason
 from windrow_master.fleet.slices import Part, parts
 from windrow_master.fleet.states import Answer, SlotEvent, step_slot
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.conditions import ConditionCode, split
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, HostId, SlotId
 from windrow_proto.model import SlotGrant
@@ -248,7 +249,7 @@ def is_back_soon(host: Host, slot: Slot) -> bool:
     challenges the card of a free one."""
     if slot.state is SlotState.SCRUBBING:
         return slot.unavailable is None and host.link_state in (LinkState.ONLINE, LinkState.UNKNOWN)
-    others = [one for one in host.conditions if split_condition(one.code)[0] != CHALLENGE_RUNS]
+    others = [one for one in host.conditions if split(one.code)[0] != ConditionCode.CHALLENGE_RUNNING]
     if slot.state is not SlotState.FREE or slot.unavailable is None or len(others) == len(host.conditions):
         return False
     now, then = (unavailable_reason(slot.card, found, slot.gpu_uuid) for found in (host.conditions, others))

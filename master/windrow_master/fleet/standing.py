@@ -1,19 +1,16 @@
-"""What the Master holds of a GPU's health, from its host's conditions, and of its link, from its inventory. Pure.
+"""Judges a GPU's health by the conditions of its host, and its PCIe link by its inventory. Pure.
 
 Conditions come and go with the agent's own hysteresis (30 s without it before one ends), so a tier does not flicker
 with a temperature.
 """
 
 from collections.abc import Iterable
-from typing import Final
 
+from windrow_master.fleet.conditions import CLAIM
 from windrow_master.fleet.model import Condition
-from windrow_master.fleet.sanitise import ALL_GPUS_CODES, FAULT_CODES, split_condition
 from windrow_master.fleet.tiers import Health, Standing
+from windrow_proto.conditions import Effect, Scope, find, split
 from windrow_proto.model import GpuFacts
-
-DEGRADED_CODES: Final = frozenset({"gpu.hot", "gpu.throttled", "gpu.remap_pending"})
-"""What a card works with, but worse than others of its kind, or not for long."""
 
 
 def standing_of(gpu: GpuFacts, conditions: Iterable[Condition], reliability: float | None) -> Standing:
@@ -23,13 +20,13 @@ def standing_of(gpu: GpuFacts, conditions: Iterable[Condition], reliability: flo
 
 def health_of(uuid: str, conditions: Iterable[Condition]) -> Health | None:
     """The worst that a condition says of this GPU; None while the driver tells nothing of any."""
-    found = [split_condition(condition.code) for condition in conditions]
-    mine = {code for code, subject in found if subject == uuid}
-    if mine & FAULT_CODES:
+    found = [(known, split(one.code)[1]) for one in conditions if (known := find(one.code)) is not None]
+    mine = {known.effect for known, subject in found if subject == uuid}
+    if Effect.FAULT in mine:
         return Health.FAILED
-    if any(code in ALL_GPUS_CODES for code, _ in found):
+    if any(known.scope is Scope.GPUS and not known.startswith(CLAIM) for known, _ in found):
         return None
-    return Health.DEGRADED if mine & DEGRADED_CODES else Health.OK
+    return Health.DEGRADED if Effect.DEGRADE in mine else Health.OK
 
 
 def link_at_work(gpu: GpuFacts) -> tuple[int, int] | None:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from windrow_master.fleet import sanitise
+from windrow_master.fleet.conditions import found_by_master, is_fault
 from windrow_master.fleet.model import Host, Verification, VerifyOutcome
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import Inventory
 from windrow_proto.units import time_text
@@ -24,15 +25,15 @@ class Company(StrEnum):
 def is_fault_over(before: Host, after: Host) -> bool:
     """Whether a fault that needs re-verification was there and is gone."""
     was, now = ({c.code for c in host.conditions} for host in (before, after))
-    return any(sanitise.split_condition(code)[0] in sanitise.FAULT_CODES for code in was - now)
+    return any(is_fault(code) for code in was - now)
 
 
 def standing(host: Host, inventory: Inventory, verdicts: Mapping[GpuUuid, Verification]) -> dict[str, str]:
     """The conditions, words by code, that challenges leave on the cards of an inventory: those that failed, by their
     last verdicts, and those that are being challenged, by the host's own conditions."""
-    own, found = sanitise.own(host.conditions), dict[str, str]()
+    own, found = found_by_master(host.conditions), dict[str, str]()
     for gpu in inventory.gpus:
-        runs = f"{sanitise.CHALLENGE_RUNS}:{gpu.uuid}"
+        runs = f"{ConditionCode.CHALLENGE_RUNNING}:{gpu.uuid}"
         if runs in own:
             found[runs] = own[runs]
         verdict = verdicts.get(gpu.uuid)
@@ -53,7 +54,7 @@ def apart(verdict: Verification) -> dict[str, str]:
     calibrated; else of its host, which goes on."""
     words = f"{verdict.evidence.get('cards')} GPUs of one class were challenged in the same second, at "
     words += f"{time_text(verdict.at_ns)}, and worked one after another, as one card that answers for several does."
-    code = sanitise.CHALLENGE_APART
+    code = ConditionCode.CHALLENGE_APART.value
     return {f"{code}:{verdict.gpu_uuid}" if verdict.evidence.get("calibrated") is True else code: words}
 
 
@@ -61,4 +62,4 @@ def failure(verdict: Verification) -> dict[str, str]:
     """The condition of a card that failed."""
     at = time_text(verdict.at_ns)
     words = f"It failed its challenge at {at}: {verdict.detail} It is not offered until it passes one."
-    return {f"{sanitise.CHALLENGE_FAILED}:{verdict.gpu_uuid}": words}
+    return {f"{ConditionCode.CHALLENGE_FAILED}:{verdict.gpu_uuid}": words}

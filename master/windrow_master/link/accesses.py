@@ -6,6 +6,7 @@ from typing import Any, Final
 from windrow_master.accesses.model import LOAD_FULL
 from windrow_master.link.wire import Trunk
 from windrow_master.network.nearest_access import TunnelPlace
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.messages import AccessPoint
 from windrow_proto.ports import Clock
 from windrow_proto.tunnels import worker_name
@@ -16,7 +17,6 @@ DEPARTED_KEPT_NS: Final = 5 * MINUTE
 """An Access that went stays in the map, as draining, for the time of a restart."""
 DEPARTED_LISTED_MAX: Final = 256
 """Of those that went since this Master started, operators see the latest so many."""
-BUG_MET: Final = "access.bug_met"
 TOLD_MAX: Final = 5
 """Workers in one sentence."""
 EVENT_NAME_MAX: Final = 64
@@ -102,7 +102,7 @@ class Accesses:
             found.setdefault(trunk.access_id, []).append(trunk)
         return [Trunk.summary(access_id, trunks) for access_id, trunks in sorted(found.items())]
 
-    def conditions(self) -> Iterable[tuple[str, str, int]]:
+    def conditions(self) -> Iterable[Stated]:
         """Code, detail and since when, for health: of bugs that Accesses say that they have met."""
         met = [trunk for trunk in self.trunks if trunk.load.HasField("bugs")]
         if met:
@@ -113,9 +113,9 @@ class Accesses:
             ]
             more = f"; and {len(met) - TOLD_MAX} more" if len(met) > TOLD_MAX else ""
             yield (
-                BUG_MET,
+                ConditionCode.ACCESS_BUG_MET,
                 f"Since their start Accesses have met a bug: {'; '.join(said[:TOLD_MAX])}{more}. Each ended only what "
-                "met it. The log there has it with its traceback: please report it.",
+                "met it.",
                 max(0, min(self._clock.wall_ns(), max(trunk.load.bugs.last_ns for trunk in met))),
             )
 

@@ -31,6 +31,7 @@ from windrow_master.link.services import OpenService, ServiceAsks
 from windrow_master.link.wire import Trunk, hello_of
 from windrow_master.loops import again
 from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import (
     Banned,
     CertificateRefused,
@@ -66,7 +67,6 @@ BAD_PROOFS_MAX: Final = 16
 MISUSES: Final = frozenset({"invalid_input", "too_large", "bad_proof"})
 """What a route ends with that said what no agent says."""
 
-LATER_MASTER_SEEN: Final = "master.later_master_seen"
 LATER_MASTERS_MAX: Final = 64
 Marks = Mapping[BootId, tuple[tuple[int, int], ...]]
 """What is committed of a host's evidence, by boot of origin, as ranges."""
@@ -450,17 +450,15 @@ class LinkHub:
         if len(self._later_masters) > LATER_MASTERS_MAX:
             del self._later_masters[next(iter(self._later_masters))]
 
-    def conditions(self) -> Iterable[tuple[str, str, int]]:
+    def conditions(self) -> Iterable[Stated]:
         """Code, detail and since when, for health."""
         yield from self.accesses.conditions()
         if self._later_masters:
             named = ", ".join(list(self._later_masters)[:TOLD_MAX])
             more = " and others" if len(self._later_masters) > TOLD_MAX else ""
             yield (
-                LATER_MASTER_SEEN,
-                f"These hosts say that they obey a later Master of this market: {named}{more}. They are refused here. "
-                "If another Master was started on a copy of this one's data, stop this Master. If there is no other, "
-                "quarantine the host: it lies, or it has the state of another market.",
+                ConditionCode.MASTER_LATER_SEEN,
+                f"These hosts say that they obey a later Master of this market: {named}{more}. They are refused here.",
                 min(self._later_masters.values()),
             )
 

@@ -20,6 +20,7 @@ import structlog
 
 from windrow_master.loops import again
 from windrow_proto.ballast import Ballast
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import DiskFull, WindrowError
 from windrow_proto.ports import Clock, Disk
 from windrow_proto.units import MIB, SECOND
@@ -40,7 +41,6 @@ LOW_ONE_IN: Final = 16
 WANTED_BYTES: Final = BALLAST_BYTES + FLOOR_BYTES + FLOOR_BYTES // MORE_ONE_IN
 """Free on a disk without ballast: enough for all of it."""
 LOOK_EVERY_NS: Final = 2 * SECOND
-DISK_FULL: Final = "master.disk_full"
 BALLAST: Final = "ballast"
 
 Tell = Callable[[str, str, Mapping[str, str]], Awaitable[None]]
@@ -103,7 +103,7 @@ class Room:
         """Raises DiskFull with the way out: for new work, before anything is begun."""
         shortage = self._shortage
         if shortage is not None:
-            raise DiskFull(shortage.detail, subject=DISK_FULL)
+            raise DiskFull(shortage.detail, subject=ConditionCode.MASTER_DISK_FULL.value)
 
     def admit_upload(self, more_bytes: int) -> None:
         """Raises DiskFull where so much more would leave less than UPLOAD_FLOORS floors on a disk."""
@@ -112,7 +112,7 @@ class Room:
                 raise DiskFull(
                     f"The disk of {folder} has {free // MIB:,} MiB left, too little for this upload: nothing of it is "
                     "kept. Delete artefacts, or try again later.",
-                    subject=DISK_FULL,
+                    subject=ConditionCode.MASTER_DISK_FULL.value,
                 )
 
     def spend(self) -> bool:
@@ -166,12 +166,12 @@ class Room:
                 await tell("master_disk_has_room", text, {"folder": before.folder})
             self._told = now
         except WindrowError as error:
-            log.warning("event_not_written", kind=DISK_FULL, error=str(error))
+            log.warning("event_not_written", kind=ConditionCode.MASTER_DISK_FULL, error=str(error))
 
-    def conditions(self) -> Iterable[tuple[str, str, int]]:
-        """Code, detail and since when, for health."""
+    def conditions(self) -> Iterable[Stated]:
+        """For health: the disk that is full."""
         if self._shortage is not None:
-            yield DISK_FULL, self._shortage.detail, self._shortage.since_ns
+            yield ConditionCode.MASTER_DISK_FULL, self._shortage.detail, self._shortage.since_ns
 
     def free_bytes(self) -> Mapping[str, int]:
         """What is free beside each ballast, by folder; a disk that does not answer is left out."""

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Delete, Dialect, Insert, Select, Table, Updat
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.ports import Clock
 
 SQLITE: Final = "sqlite"
@@ -171,7 +172,6 @@ PASSED_OVER: Final[dict[str, str]] = {}
 """Rows that this process could not read, by their keys, and why."""
 PASSED_OVER_MAX: Final = 1_000
 SHOWN_MAX: Final = 10
-ROW_UNREADABLE: Final = "master.row_unreadable"
 
 
 def pass_over(key: object, error: Exception) -> None:
@@ -234,16 +234,13 @@ class Unreadable:
         self._clock = clock
         self._since_ns: int | None = None
 
-    def conditions(self) -> Iterator[tuple[str, str, int]]:
-        """Code, detail and since when, for health."""
+    def conditions(self) -> Iterator[Stated]:
+        """For health: the rows, by their keys."""
         if PASSED_OVER:
             self._since_ns = self._since_ns or self._clock.wall_ns()
             names = ", ".join(list(PASSED_OVER)[:SHOWN_MAX])
-            said = f"{len(PASSED_OVER)} rows of the database cannot be read and are passed over: {names} ... "
-            said += (
-                "Everything else goes on. `windrow-master check` looks through the database; a backup may have them."
-            )
-            yield ROW_UNREADABLE, said, self._since_ns
+            said = f"{len(PASSED_OVER)} rows of the database cannot be read and are passed over: {names} ..."
+            yield ConditionCode.MASTER_ROW_UNREADABLE, f"{said} Everything else goes on.", self._since_ns
 
 
 class Upsert:

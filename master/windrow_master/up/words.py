@@ -15,7 +15,7 @@ def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
         parts = f"{host['cpu_count']} processors, {len(host['gpus'])} GPUs"
         yield f"Online  {host['name']} after {elapsed_s:.1f} s: {parts}"
     for condition in host["conditions"]:
-        yield f"Condition {condition['code']}  {condition['detail']}"
+        yield f"Condition {condition['code']}  {condition['detail']} {condition['remedy']}"
     if host.get("tier"):
         yield f"Tier {host['tier']}  {'; '.join(host['tier_reasons'])}"
     if host.get("bandwidth"):
@@ -31,4 +31,4 @@ def troubles(health: dict[str, Any]) -> Iterator[str]:
     for problem in master["problems"]:
         yield f"Problem {problem[:40]}  {problem}"
     for condition in master["conditions"]:
-        yield f"Problem {condition['code']}  {condition['detail']}"
+        yield f"Problem {condition['code']}  {condition['detail']} {condition['remedy']}"

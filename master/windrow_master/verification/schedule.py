@@ -13,11 +13,12 @@ nothing: their host is not verified and says so, and where their class is calibr
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from windrow_master.fleet import sanitise
+from windrow_master.fleet.conditions import CHALLENGE, unavailable_reason
 from windrow_master.fleet.model import AdminState, Host, Slot, SlotState, Verification, VerifyOutcome
 from windrow_master.fleet.states import VerifyEvent
 from windrow_master.fleet.verdicts import is_apart
 from windrow_master.verification.times import TIMES, Timing, Work, timing
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import GpuUuid
 from windrow_proto.units import DAY, HOUR, MINUTE, time_text
 
@@ -62,7 +63,7 @@ def is_due(host: Host, now_ns: int) -> bool:
 def free_cards(host: Host, slots: Iterable[Slot]) -> tuple[GpuUuid, ...]:
     """The cards that a challenge may use now: nobody holds them, and nothing but an earlier challenge or a fault that
     is over stands against them."""
-    found = [condition for condition in host.conditions if not condition.code.startswith(sanitise.CHALLENGE)]
+    found = [condition for condition in host.conditions if not condition.code.startswith(CHALLENGE)]
     return tuple(
         slot.gpu_uuid
         for slot in slots
@@ -71,7 +72,7 @@ def free_cards(host: Host, slots: Iterable[Slot]) -> tuple[GpuUuid, ...]:
         and slot.state in (SlotState.FREE, SlotState.FAULTED)
         and (gpu := host.gpu(slot.gpu_uuid)) is not None
         and not gpu.mig_enabled  # one that is cut has no device for the whole of it
-        and sanitise.unavailable_reason(slot.gpu_uuid, found) is None
+        and unavailable_reason(slot.gpu_uuid, found) is None
     )
 
 
@@ -138,7 +139,7 @@ def summary(host: Host, latest: Mapping[GpuUuid, Verification]) -> str:
 def running(gpu_uuids: Iterable[GpuUuid]) -> dict[str, str]:
     """The conditions of cards that are being challenged."""
     return dict.fromkeys(
-        (f"{sanitise.CHALLENGE_RUNS}:{uuid}" for uuid in gpu_uuids), "It is being challenged; it is back in a moment."
+        (f"{ConditionCode.CHALLENGE_RUNNING}:{uuid}" for uuid in gpu_uuids), ConditionCode.CHALLENGE_RUNNING.words
     )
 
 

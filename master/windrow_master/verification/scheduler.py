@@ -12,7 +12,8 @@ from typing import Final
 
 import structlog
 
-from windrow_master.fleet import sanitise, verdicts
+from windrow_master.fleet import verdicts
+from windrow_master.fleet.conditions import found_by_master, is_faulted
 from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
 from windrow_master.fleet.repository import HostRepository, SlotRepository
@@ -28,6 +29,7 @@ from windrow_master.verification import schedule
 from windrow_master.verification.conversation import Conversation, Lines, Outcome
 from windrow_master.verification.times import TIMES, Timing, Work, timing
 from windrow_master.verification.verdict import ALONE, side_by_side, verification
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import Conflict, HostUnreachable, Unavailable, WindrowError
 from windrow_proto.ids import AccountId, GpuUuid, HostId
 from windrow_proto.ports import Clock, Rng
@@ -124,7 +126,8 @@ class VerificationService(HostScheduler[Begun]):
         """Give back what a Master before this one was challenging."""
         for host in uow[HostRepository].list_all():
             with self._faults.around(host.host_id, "pick_up"), uow.attempt():
-                is_stale = any(code.startswith(sanitise.CHALLENGE_RUNS) for code in sanitise.own(host.conditions))
+                own = found_by_master(host.conditions)
+                is_stale = any(code.startswith(ConditionCode.CHALLENGE_RUNNING) for code in own)
                 if is_stale or host.verify_state is VerifyState.VERIFYING:
                     self._conclude(uow, host, {}, "the Master was restarted meanwhile")
 
@@ -243,16 +246,13 @@ class VerificationService(HostScheduler[Begun]):
         standing = (
             verdicts.standing(host, inventory, uow[VerificationRepository].verdicts(host_id)) if inventory else {}
         )
-        found = {code: words for code, words in standing.items() if not code.startswith(sanitise.CHALLENGE_RUNS)}
+        runs = ConditionCode.CHALLENGE_RUNNING
+        found = {code: words for code, words in standing.items() if not code.startswith(runs)}
         after = self._fleet.hosts.challenged(uow, after, found)
         for slot in uow[SlotRepository].of_host(host_id):
             row = rows.get(slot.gpu_uuid) if slot.gpu_uuid is not None else None
             is_sound = row is not None and row.outcome is VerifyOutcome.PASSED
-            if (
-                is_sound
-                and slot.state is SlotState.FAULTED
-                and not sanitise.is_faulted(slot.gpu_uuid, after.conditions)
-            ):
+            if is_sound and slot.state is SlotState.FAULTED and not is_faulted(slot.gpu_uuid, after.conditions):
                 self._fleet.slots.reverify(uow, slot, "master", "it passed a challenge")
         kind, words = _EVENTS[event]
         reasons = [f"{row.gpu_uuid}: {row.detail}" for row in rows.values() if row.outcome is not VerifyOutcome.PASSED]

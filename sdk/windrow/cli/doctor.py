@@ -58,4 +58,6 @@ def _troubles(health: Any) -> list[Check]:
     """What the Master itself says that a person should look at, with the way out."""
     master = health.get("master") or {"problems": [], "conditions": []}
     found = [("master", False, str(problem)) for problem in master["problems"]]
-    return found + [(str(one["code"]), False, str(one["detail"])) for one in master["conditions"]]
+    return found + [
+        (str(one["code"]), False, f"{one['detail']} {one.get('remedy', '')}".strip()) for one in master["conditions"]
+    ]

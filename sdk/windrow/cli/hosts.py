@@ -139,7 +139,7 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             ("Tier", item.get("tier")),
             *[("", f"- {reason}") for reason in item.get("tier_reasons") or []],
             ("Price per hour", item.get("price_per_hour")),
-            *[("Condition", f"{c['code']}: {c.get('detail') or ''}") for c in item.get("conditions") or []],
+            *_conditions(item.get("conditions") or []),
             *[
                 ("GPU", f"{g['index']} {g['name']} {size_text(g.get('memory_bytes'))} {g['uuid']}")
                 for g in item.get("gpus") or []
@@ -174,6 +174,15 @@ def _of_host(api: Client, host_id: str, what: str) -> dict[str, Any] | None:
             raise
         return None
     return found
+
+
+def _conditions(found: list[dict[str, Any]], name: str = "Condition") -> list[tuple[str, Any]]:
+    """Each condition with its remedy; without one where the Master is older than that."""
+    lines: list[tuple[str, Any]] = []
+    for one in found:
+        lines.append((name, f"{one['code']}: {one['detail']} (since {one['since']})"))
+        lines += [("", f"- {one['remedy']}")] if one.get("remedy") else []
+    return lines
 
 
 def _host_verified(verification: dict[str, Any] | None) -> list[tuple[str, Any]]:
@@ -339,8 +348,8 @@ def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
             ("Tier", item["tier"]),
             *[("", f"- {reason}") for reason in item["tier_reasons"]],
             ("Price per hour", item["price_per_hour"]),
-            *[("Condition", f"{c['code']}: {c['detail']} (since {c['since']})") for c in item["conditions"]],
-            *[("Claim", f"{c['code']}: {c['detail']} (since {c['since']})") for c in item["claims"]],
+            *_conditions(item["conditions"]),
+            *_conditions(item["claims"], "Claim"),
             *_card_verified(_of_host(api, item["host_id"], "verification"), item),
             *[
                 ("Measured", f"{b['name']}: {b['value']:g} {b['unit']} at {b['measured_at']}")

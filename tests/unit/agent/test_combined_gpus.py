@@ -10,12 +10,13 @@ from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.support import gpu_trees
 from tests.support.gpu_trees import Machine
 from tests.unit.agent.test_sysfs_gpus import AT
-from windrow_agent.core.gpu_port import Condition, ConditionCode, CutRefusedError, GpuBackend, GpuEventKind
+from windrow_agent.core.gpu_port import Condition, CutRefusedError, GpuBackend, GpuEventKind
 from windrow_agent.gpu.combined import CombinedGpus
 from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_master.fleet.claims import consistency
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.model import Inventory
 
 AMDS = "GPU-3b6f2c1d90a4e857"
@@ -81,13 +82,13 @@ def test_a_driver_that_is_not_loaded_costs_its_own_cards_and_is_asked_again(
 def test_where_there_is_no_card_at_all_the_first_that_says_why_is_heard(tmp_path: Path) -> None:
     class NoDriver(NoGpus):
         def open(self) -> Condition:
-            return Condition(ConditionCode.NO_DRIVER)
+            return Condition(ConditionCode.GPU_NO_DRIVER)
 
     empty = gpu_trees.machine(tmp_path).root
     refused = CombinedGpus((NoGpus(), NoDriver(), SysfsGpus(empty))).open()
-    assert refused is not None and refused.code is ConditionCode.NO_DRIVER
+    assert refused is not None and refused.code is ConditionCode.GPU_NO_DRIVER
     refused = CombinedGpus((NoGpus(), SysfsGpus(empty))).open()
-    assert refused is not None and refused.code is ConditionCode.NONE
+    assert refused is not None and refused.code is ConditionCode.GPU_NONE
 
 
 def test_a_card_is_cut_by_its_own_driver(fake_nvml: FakeNvml, machine: Machine) -> None:

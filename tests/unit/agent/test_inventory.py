@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_agent.core.gpu_port import Condition, ConditionCode, GpuInventory
+from windrow_agent.core.gpu_port import Condition, GpuInventory
 from windrow_agent.core.inventory import HostFacts, build_inventory, clean_id, clean_text, machine_id_hash
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts, Inventory, inventory_hash
 from windrow_proto.wire_host import decode_inventory, encode_inventory
@@ -106,5 +107,5 @@ def test_a_hostile_host_still_makes_a_sendable_inventory():
 
 
 def test_a_condition_is_written_as_code_and_subject():
-    assert Condition(ConditionCode.LOST, "GPU-1", "detail").text == "gpu.lost:GPU-1"
-    assert Condition(ConditionCode.NO_DRIVER).text == "gpu.no_driver"
+    assert Condition(ConditionCode.GPU_LOST, "GPU-1", "detail").text == "gpu.lost:GPU-1"
+    assert Condition(ConditionCode.GPU_NO_DRIVER).text == "gpu.no_driver"

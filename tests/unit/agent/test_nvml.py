@@ -13,8 +13,9 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.state import ABSENT, RTX_4090, FakeState
 from tests.waiting import PATIENCE_S, poll
-from windrow_agent.core.gpu_port import Condition, ConditionCode, GpuEvent, GpuEventKind
+from windrow_agent.core.gpu_port import Condition, GpuEvent, GpuEventKind
 from windrow_agent.gpu.nvml import NvmlBackend
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.units import MIB
 
 pytestmark = pytest.mark.proves("NVIDIA readings through the real nvidia-ml-py, on a fake driver")
@@ -171,10 +172,10 @@ def test_a_driver_without_events_is_a_stated_condition(fake_nvml: FakeNvml, back
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        (LIB_RM_VERSION_MISMATCH, ConditionCode.DRIVER_MISMATCH),
-        (DRIVER_NOT_LOADED, ConditionCode.NO_DRIVER),
-        (4, ConditionCode.NO_PERMISSION),
-        (UNKNOWN, ConditionCode.UNAVAILABLE),
+        (LIB_RM_VERSION_MISMATCH, ConditionCode.GPU_DRIVER_MISMATCH),
+        (DRIVER_NOT_LOADED, ConditionCode.GPU_NO_DRIVER),
+        (4, ConditionCode.GPU_NO_PERMISSION),
+        (UNKNOWN, ConditionCode.GPU_UNAVAILABLE),
     ],
 )
 def test_a_refused_start_is_a_condition(fake_nvml: FakeNvml, backend: NvmlBackend, code: int, expected: ConditionCode):
@@ -192,7 +193,7 @@ def test_a_bindings_mismatch_that_is_no_nvml_error_is_a_condition(
         raise pynvml.NVMLLibraryMismatchError("Driver/library version mismatch")
 
     monkeypatch.setattr(pynvml, "nvmlInit", mismatched)
-    assert backend.open() == Condition(ConditionCode.DRIVER_MISMATCH, detail="Driver/library version mismatch")
+    assert backend.open() == Condition(ConditionCode.GPU_DRIVER_MISMATCH, detail="Driver/library version mismatch")
 
 
 def test_a_driver_replaced_while_running_is_a_condition(fake_nvml: FakeNvml, backend: NvmlBackend):
@@ -218,7 +219,7 @@ def test_without_a_state_the_driver_is_not_loaded(
     monkeypatch.delenv("FAKE_NVML_STATE")
     refused = backend.open()
     assert refused is not None
-    assert refused.code is ConditionCode.NO_DRIVER
+    assert refused.code is ConditionCode.GPU_NO_DRIVER
 
 
 def refuse_to_load(name: str) -> None:

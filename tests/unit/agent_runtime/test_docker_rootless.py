@@ -7,7 +7,8 @@ import pytest
 
 from windrow_agent.runtimes import docker_daemon, docker_socket, egress_firewall
 from windrow_agent.runtimes.cgroups import PROCESSES_MAX
-from windrow_agent.runtimes.docker import UNFENCED, DockerRuntime
+from windrow_agent.runtimes.docker import DockerRuntime
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import HostId
 
 DOCKER = {"SecurityOptions": ["name=seccomp,profile=default", "name=rootless"]}
@@ -16,7 +17,12 @@ PODMAN = {"SecurityOptions": ["name=seccomp,profile=default"], "Rootless": True}
 
 @pytest.mark.parametrize(
     ("info", "condition", "has_own_users"),
-    [(DOCKER, UNFENCED, 1), (PODMAN, UNFENCED, 1), ({"SecurityOptions": ["name=userns"]}, "", 1), ({}, "", 0)],
+    [
+        (DOCKER, ConditionCode.DOCKER_UNFENCED, 1),
+        (PODMAN, ConditionCode.DOCKER_UNFENCED, 1),
+        ({"SecurityOptions": ["name=userns"]}, "", 1),
+        ({}, "", 0),
+    ],
 )
 async def test_strangers_get_no_containers_where_the_rules_do_not_reach(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, info: dict[str, Any], condition: str, has_own_users: int

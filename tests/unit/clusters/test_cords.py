@@ -139,7 +139,7 @@ async def test_a_cord_that_breaks_is_made_again_and_what_it_carried_is_counted(m
 
 
 async def test_a_host_that_is_away_is_the_problem_that_is_shown(m, view):
-    async with joining(m) as (service, broker, _):
+    async with joining(m) as (_, broker, _):
         broker.away.add(by_rank(view)[1].host_id)
         await poll_async(lambda: [one.problem for one in m.rented.cords(view.cluster.cluster_id)] == ["It is away."])
         assert all(end.closed for end in broker.ends), "nobody waits at its other end"

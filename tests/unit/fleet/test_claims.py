@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.personas import LIARS, card, uuid
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, h100, world
-from windrow_master.fleet import sanitise
+from windrow_master.fleet import conditions
 from windrow_master.fleet.claims.uniqueness import counts, shared
 from windrow_master.fleet.model import Claim, Condition, Host, LinkState
 from windrow_master.fleet.states import AdminEvent, LinkEvent
@@ -123,9 +123,9 @@ def test_a_card_that_the_kernel_names_otherwise_is_not_offered(w):
 
 def test_no_number_of_a_hosts_own_conditions_crowds_out_a_finding():
     many = [f"host.made_up_{n}" for n in range(500)]
-    found = sanitise.conditions(many, (), 1, {"claim.memory:x": "words"})
+    found = conditions.merged(many, (), 1, {"claim.memory:x": "words"})
     assert found[0] == Condition("claim.memory:x", "words", 1)
-    assert len(found) == 1 + sanitise.CONDITIONS_MAX
+    assert len(found) == 1 + conditions.CONDITIONS_MAX
 
 
 def test_a_card_in_use_stays_with_its_holder_and_is_not_offered_afterwards(w):

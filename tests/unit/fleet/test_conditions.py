@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, world
-from windrow_master.fleet.model import SlotState
+from windrow_master.fleet.conditions import unavailable_reason
+from windrow_master.fleet.model import Condition, SlotState
 from windrow_master.fleet.repository import HostRepository
 from windrow_proto.errors import Conflict
-from windrow_proto.ids import ClusterId, SlotId
+from windrow_proto.ids import ClusterId, SlotId, cpu_slot
 from windrow_proto.messages import Heartbeat
 from windrow_proto.model import Kind
 from windrow_proto.units import SECOND
@@ -88,3 +89,46 @@ async def test_an_agent_that_has_just_started_does_not_end_what_was_the_matter_w
     assert await written() == ({"docker.unfenced", "agent.disk_full"}, False)
     beat("hash", "agent.disk_full")
     assert await written() == ({"agent.disk_full"}, True), "it has looked"
+
+
+@pytest.mark.parametrize(
+    ("code", "gpu", "neighbour", "processors"),
+    [
+        ("agent.disk_full", False, False, False),
+        ("gpu.no_driver", False, False, True),
+        (f"gpu.unavailable:index-{3}", False, False, True),
+        (f"gpu.hot:{GPU_1}", False, True, True),
+        ("gpu.hot", True, True, True),
+        (f"gpu.duplicate_uuid:{GPU_1}", True, True, True),
+        ("clock.skew", True, True, True),
+        ("docker.unfenced", True, True, True),
+        (f"gpu.of_a_newer_agent:{GPU_1}", True, True, True),
+        ("of_a_newer_agent", True, True, True),
+    ],
+)
+def test_a_condition_withholds_what_its_row_says_and_an_unknown_one_is_shown_and_withholds_nothing(
+    w, code, gpu, neighbour, processors
+):
+    w.equip(GPU_1, GPU_2, conditions=(code,))
+    offered = {slot_id: slot.is_offered for slot_id, slot in w.slots().items()}
+    assert [one.code for one in w.host().conditions] == [code]
+    assert (offered[SlotId(GPU_1)], offered[SlotId(GPU_2)], offered[cpu_slot(HOST, 0)]) == (gpu, neighbour, processors)
+
+
+@pytest.mark.parametrize(
+    ("code", "subject", "withheld"),
+    [
+        ("claim.of_another_master", GPU_1, True),
+        ("claim.of_another_master", "", True),
+        ("claim.of_another_master", GPU_2, False),
+        ("challenge.of_another_master", GPU_1, True),
+        ("challenge.of_another_master", "", False),
+        ("disputed.of_another_master", GPU_1, False),
+        ("challenge.apart", "", False),
+        ("claim.driver", "", True),
+    ],
+)
+def test_what_a_master_of_another_version_found_stands_until_the_next_inventory(code, subject, withheld):
+    found = [Condition(f"{code}:{subject}" if subject else code, "words", 1)]
+    assert (unavailable_reason(GPU_1, found) is not None) is withheld
+    assert unavailable_reason(None, found) is None, "a share of the processors is no GPU"

@@ -8,7 +8,8 @@ import pytest
 from tests.master_support import START_NS
 from tests.support.personas import card, uuid
 from tests.support.personas import host as inventory_of
-from windrow_master.fleet import sanitise, verdicts
+from windrow_master.fleet import verdicts
+from windrow_master.fleet.conditions import unavailable_reason
 from windrow_master.fleet.model import Condition, Host, Slot, Verification
 from windrow_master.fleet.states import AdminState, SlotState, VerifyEvent, VerifyOutcome
 from windrow_master.verification import schedule
@@ -166,6 +167,6 @@ def test_cards_that_worked_one_after_another_prove_nothing_and_are_flagged() -> 
 
 def test_only_a_class_that_is_calibrated_keeps_cards_that_worked_apart_off_the_market() -> None:
     def reason(code: str) -> str | None:
-        return sanitise.unavailable_reason(ONE, (Condition(code, "apart", 1),))
+        return unavailable_reason(ONE, (Condition(code, "apart", 1),))
 
     assert (reason("challenge.apart"), reason(f"challenge.apart:{ONE}")) == (None, "apart")

@@ -13,6 +13,7 @@ from windrow_proto.scrape import Figure, exposition, serving
 
 ROOT = Path(__file__).parents[3]
 FIGURES = [Figure("a_total", "Counts", 3, {"who": 'he said "no"\n\\'}), Figure("b_bytes", "Size", 1.5)]
+BOARDS = ["deploy/grafana/windrow.json", "deploy/prometheus/alerts.yml", "deploy/prometheus/conditions.yml"]
 NAME = re.compile(r"\bwindrow_[a-z0-9_]+")
 
 
@@ -41,7 +42,7 @@ async def test_metrics_are_served_and_nothing_else_is():
         assert await ask(port, b"x" * 20_000) == b"", "an endless request is cut"
 
 
-@pytest.mark.parametrize("path", ["deploy/grafana/windrow.json", "deploy/prometheus/alerts.yml"])
+@pytest.mark.parametrize("path", BOARDS)
 def test_every_metric_that_is_drawn_or_alerted_on_is_one_that_the_code_tells(path):
     code = "\n".join(file.read_text() for room in ("master", "access", "agent") for file in (ROOT / room).rglob("*.py"))
     named = {re.sub(r"_(bucket|sum|count)$", "", name) for name in NAME.findall((ROOT / path).read_text())}

@@ -113,11 +113,15 @@ def test_a_stop_ends_the_job_at_its_next_look() -> None:
 
 
 def test_progress_says_each_fact_of_this_host_in_words() -> None:
-    lines = list(progress(HOST | {"conditions": [{"code": "gpu.no_driver", "detail": "no GPU driver"}]}, 3.21))
+    lines = list(
+        progress(
+            HOST | {"conditions": [{"code": "gpu.no_driver", "detail": "no driver.", "remedy": "Install it."}]}, 3.21
+        )
+    )
 
     assert lines == [
         "Online  rack-7 after 3.2 s: 2 processors, 0 GPUs",
-        "Condition gpu.no_driver  no GPU driver",
+        "Condition gpu.no_driver  no driver. Install it.",
         "Tier cpu/B  2 cores",
         "Bandwidth  2 Mbit/s up, 3 Mbit/s down, measured by the relay",
         "Listed  at 0.03 per hour (test money). Rent it: windrow run -- echo hello",

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 import pytest
 
 from tests.master_support import ManualClock
-from windrow_master.store.disk_space import DISK_FULL, Room
+from windrow_master.store.disk_space import Room
 from windrow_proto.ballast import Ballast, ReservedDisk
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import DiskFull, Unavailable
 from windrow_proto.units import KIB
@@ -37,7 +38,7 @@ def test_below_the_floor_new_work_is_refused_with_the_way_out_and_the_ballast_ke
     with pytest.raises(DiskFull, match=r"The disk of /data is full .* Free \d+ MiB"):
         room.admit()
     assert disk.size("/data/ballast") == BALLAST
-    assert [code for code, _, _ in room.conditions()] == [DISK_FULL]
+    assert [code for code, _, _ in room.conditions()] == [ConditionCode.MASTER_DISK_FULL]
 
 
 def test_each_write_that_finds_no_room_gets_a_piece_and_the_last_one_nothing() -> None:

@@ -192,3 +192,13 @@ def test_what_relays_found_of_a_line_is_shown_round_by_round(show: Show) -> None
     assert head.split() == ["AT", "REGION", "DOWN", "UP", "RELAYS"]
     assert line.split()[:2] == [ROUND["at"], "eu-north"] and line.split()[-1] == "2"
     assert json.loads(show("host", "bandwidth", "host_1", "--json", verification={})) == ROUNDS
+
+
+def test_a_condition_is_shown_with_its_remedy_and_without_one_where_the_master_knows_none(
+    show: Show, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hot: Json = {"code": "gpu.hot:GPU-1", "detail": "This GPU is hot.", "since": "2027-01-15T08:00:00.000Z"}
+    monkeypatch.setitem(HOST, "conditions", [hot])
+    assert "gpu.hot:GPU-1: This GPU is hot. (since 2027" in show("host", "show", "host_1", verification=NONE_YET)
+    monkeypatch.setitem(GPU, "conditions", [hot | {"remedy": "Look at its cooling."}])
+    assert "- Look at its cooling." in show("gpu", "show", "GPU-1", verification=NONE_YET)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.fleet.gpus import MODELS, GpuModel, find, sharing, vendor_of
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.model import GpuFacts, Inventory
 
 FINDINGS_PER_GPU_MAX: Final = 4
@@ -63,22 +64,27 @@ _BUS_ID: Final = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]", re
 _DRIVER: Final = re.compile(r"[1-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?")
 """As NVIDIA numbers its drivers for Linux: 470.256.02, 580.95.05, 610.57."""
 _WORD: Final = re.compile(r"[a-z0-9]+")
-_AWAY: Final = frozenset({"gpu.no_driver", "gpu.no_permission", "gpu.driver_mismatch", "gpu.unavailable"})
+_AWAY: Final[frozenset[str]] = frozenset(
+    {
+        *(ConditionCode.GPU_NO_DRIVER, ConditionCode.GPU_NO_PERMISSION),
+        *(ConditionCode.GPU_DRIVER_MISMATCH, ConditionCode.GPU_UNAVAILABLE),
+    }
+)
 """With one of these nobody expects the driver's version, and no GPU is on offer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One contradiction. `code` is stable; `subject` is the UUID of a GPU, or empty: all GPUs of the host."""
+    """One contradiction. `subject` is the UUID of a GPU, or empty: all GPUs of the host."""
 
-    code: str
+    code: ConditionCode
     subject: str
     words: str
 
     @property
     def condition(self) -> str:
         """As the code of a host's condition."""
-        return f"{self.code}:{self.subject}" if self.subject else self.code
+        return f"{self.code}:{self.subject}" if self.subject else str(self.code)
 
 
 OfGpu = Callable[[GpuFacts, GpuModel | None], str | None]
@@ -87,10 +93,9 @@ OfHost = Callable[[Inventory], Iterable[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One question. `about` is the line of the documents; `of_gpu` gives words, `of_host` subjects and words."""
+    """One question. `of_gpu` gives words, `of_host` subjects and words."""
 
-    code: str
-    about: str
+    code: ConditionCode
     of_gpu: OfGpu | None = None
     of_host: OfHost | None = None
 
@@ -361,54 +366,48 @@ def _mib(value: int) -> str:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule("claim.vendor", "the PCI id is another maker's", _vendor),
-    Rule("claim.name", "the name is not that of the model whose PCI id it has", _name),
-    Rule("claim.memory", "more or less memory than the model's driver reports", _memory),
-    Rule("claim.memory_grain", "a total that no driver counts to", _memory_grain),
-    Rule("claim.capability", "another compute capability than the model's", _compute),
-    Rule("claim.power", "a power limit above the highest one allowed", _power),
-    Rule("claim.power_range", "a highest power limit that the model is not built for", _power_range),
-    Rule("claim.link", "a PCIe link that does not exist", _link),
-    Rule("claim.clocks", "a clock that no card reaches, or all exceed", _clocks),
-    Rule("claim.bus", "a memory bus of a width that does not exist", _bus),
-    Rule("claim.bandwidth", "memory clock and width do not give the model's bandwidth", _bandwidth),
-    Rule("claim.cores", "cores that are no whole number of multiprocessors", _cores),
-    Rule("claim.mig", "MIG is on, and the model has none", _mig),
-    Rule("claim.ecc", "ECC is on, and the model has none", _ecc),
-    Rule("claim.uuid", "a UUID that is not of NVML's form", _uuid),
-    Rule("claim.uuid_twice", "one UUID for two cards of the host", of_host=_unique("UUID", lambda gpu: gpu.uuid)),
+    Rule(ConditionCode.CLAIM_VENDOR, _vendor),
+    Rule(ConditionCode.CLAIM_NAME, _name),
+    Rule(ConditionCode.CLAIM_MEMORY, _memory),
+    Rule(ConditionCode.CLAIM_MEMORY_GRAIN, _memory_grain),
+    Rule(ConditionCode.CLAIM_CAPABILITY, _compute),
+    Rule(ConditionCode.CLAIM_POWER, _power),
+    Rule(ConditionCode.CLAIM_POWER_RANGE, _power_range),
+    Rule(ConditionCode.CLAIM_LINK, _link),
+    Rule(ConditionCode.CLAIM_CLOCKS, _clocks),
+    Rule(ConditionCode.CLAIM_BUS, _bus),
+    Rule(ConditionCode.CLAIM_BANDWIDTH, _bandwidth),
+    Rule(ConditionCode.CLAIM_CORES, _cores),
+    Rule(ConditionCode.CLAIM_MIG, _mig),
+    Rule(ConditionCode.CLAIM_ECC, _ecc),
+    Rule(ConditionCode.CLAIM_UUID, _uuid),
+    Rule(ConditionCode.CLAIM_UUID_TWICE, of_host=_unique("UUID", lambda gpu: gpu.uuid)),
     Rule(
-        "claim.serial_twice",
-        "one serial number for two cards of the host",
+        ConditionCode.CLAIM_SERIAL_TWICE,
         of_host=_unique("serial number", comparable_serial),
     ),
-    Rule("claim.pci_address", "a PCI address that is none", _bus_id),
+    Rule(ConditionCode.CLAIM_PCI_ADDRESS, _bus_id),
     Rule(
-        "claim.pci_address_twice",
-        "one PCI address for two cards of the host",
+        ConditionCode.CLAIM_PCI_ADDRESS_TWICE,
         of_host=_unique("PCI address", lambda gpu: gpu.pci_bus_id.lower().zfill(16) if gpu.pci_bus_id else None),
     ),
     Rule(
-        "claim.index_twice",
-        "one index for two cards of a maker",
+        ConditionCode.CLAIM_INDEX_TWICE,
         of_host=_unique("index", lambda gpu: (gpu.vendor, gpu.index)),
     ),
     Rule(
-        "claim.minor_twice",
-        "one device file for two cards of a maker",
+        ConditionCode.CLAIM_MINOR_TWICE,
         of_host=_unique(
             "device minor number", lambda gpu: None if gpu.device_minor is None else (gpu.vendor, gpu.device_minor)
         ),
     ),
-    Rule("claim.driver", "no driver, or one of no known form, beside NVIDIA cards", of_host=_driver),
+    Rule(ConditionCode.CLAIM_DRIVER, of_host=_driver),
     Rule(
-        "claim.memory_unlike",
-        "boards that must be alike differ in memory",
+        ConditionCode.CLAIM_MEMORY_UNLIKE,
         of_host=_unlike("MiB of memory", "memory_bytes", 1 << 20, _memory),
     ),
     Rule(
-        "claim.power_unlike",
-        "boards that must be alike differ in their highest power limit",
+        ConditionCode.CLAIM_POWER_UNLIKE,
         of_host=_unlike("W at most", "power_limit_max_mw", 1000, _power_range),
     ),
 )

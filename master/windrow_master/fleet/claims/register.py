@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 from windrow_master.fleet.claims.consistency import comparable_serial
-from windrow_master.fleet.claims.uniqueness import LISTED_ELSEWHERE, counts, shared
+from windrow_master.fleet.claims.uniqueness import counts, shared
 from windrow_master.fleet.model import Claim, Host, Slot
 from windrow_master.fleet.repository import ClaimRepository, HostRepository, SlotRepository
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import HostId, SlotId
 from windrow_proto.model import Inventory
-
-ELSEWHERE = "A GPU with this id is in use on another host; it is not offered here."
 
 
 def write_claims(uow: UnitOfWork, host_id: HostId, inventory: Inventory) -> frozenset[HostId]:
@@ -43,7 +42,8 @@ def found_in_fleet(uow: UnitOfWork, host: Host) -> dict[str, str]:
         if finding is not None:
             found[finding.condition] = finding.words
         elif slot is not None and slot.host_id != host.host_id and not may_move(uow, slot):
-            found[f"{LISTED_ELSEWHERE}:{claim.uuid}"] = ELSEWHERE
+            elsewhere = ConditionCode.GPU_LISTED_ELSEWHERE
+            found[f"{elsewhere}:{claim.uuid}"] = elsewhere.words
     return found
 
 

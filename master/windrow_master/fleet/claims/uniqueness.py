@@ -14,22 +14,15 @@ from typing import Final
 
 from windrow_master.fleet.claims.consistency import Finding
 from windrow_master.fleet.model import AdminState, Claim, Host, LinkState
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import HostId
 from windrow_proto.units import time_text
 
-SHARED_UUID: Final = "claim.uuid_shared"
-SHARED_SERIAL: Final = "claim.serial_shared"
-DISPUTED_UUID: Final = "disputed.uuid"
-DISPUTED_SERIAL: Final = "disputed.serial"
-LISTED_ELSEWHERE: Final = "gpu.listed_elsewhere"
-ABOUT: Final = {
-    SHARED_UUID: "another live host claimed a card of this UUID before",
-    SHARED_SERIAL: "another live host claimed a card of this serial number before",
-    DISPUTED_UUID: "another live host claims a card of this UUID since later; it stays on offer here",
-    DISPUTED_SERIAL: "another live host claims a card of this serial number since later; it stays on offer here",
-}
-_DOUBLE: Final = (SHARED_UUID, SHARED_SERIAL, DISPUTED_UUID, DISPUTED_SERIAL)
-FLEET_CODES: Final = (*_DOUBLE, LISTED_ELSEWHERE)
+_OF_UUID: Final = (ConditionCode.CLAIM_UUID_SHARED, ConditionCode.DISPUTED_UUID)
+_OF_SERIAL: Final = (ConditionCode.CLAIM_SERIAL_SHARED, ConditionCode.DISPUTED_SERIAL)
+"""Of whoever was not the first to claim a card, and of the first."""
+_DOUBLE: Final = (*_OF_UUID, *_OF_SERIAL)
+FLEET_CODES: Final = (*_DOUBLE, ConditionCode.GPU_LISTED_ELSEWHERE)
 """Findings that depend on other hosts, and so can come and go without a word of this one."""
 HOSTS_NAMED_MAX: Final = 5
 
@@ -51,11 +44,11 @@ def shared(
     """
     rivals = [(other, claim) for other, claim in others if other.host_id != host.host_id and counts(other, now_ns)]
     for what, own, codes, same in (
-        ("UUID", mine.uuid, (SHARED_UUID, DISPUTED_UUID), [one for one in rivals if one[1].uuid == mine.uuid]),
+        ("UUID", mine.uuid, _OF_UUID, [one for one in rivals if one[1].uuid == mine.uuid]),
         (
             "serial number",
             mine.serial,
-            (SHARED_SERIAL, DISPUTED_SERIAL),
+            _OF_SERIAL,
             [one for one in rivals if mine.serial is not None and one[1].serial == mine.serial],
         ),
     ):

@@ -1,0 +1,37 @@
+"""Describes conditions for the HTTP API and for Prometheus, by their rows in windrow_proto/conditions.py. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from windrow_master.api.services import Figure
+from windrow_master.fleet.model import Condition
+from windrow_proto import conditions
+from windrow_proto.conditions import Severity
+from windrow_proto.units import time_text
+
+
+def condition_json(text: str, detail: str, since_ns: int) -> dict[str, Any]:
+    """One condition, with its remedy; one that is not known here says that."""
+    known = conditions.find(text)
+    return {
+        "code": text,
+        "detail": detail,
+        "severity": Severity.TICKET if known is None else known.severity,
+        "remedy": conditions.UNKNOWN_REMEDY if known is None else known.remedy,
+        "runbook": conditions.PAGE if known is None else known.runbook,
+        "since": time_text(since_ns),
+    }
+
+
+def of_host(one: Condition) -> dict[str, Any]:
+    """A condition as a host has it."""
+    return condition_json(one.code, one.detail, one.since_ns)
+
+
+def figures(texts: Iterable[str]) -> Iterable[Figure]:
+    """How many hosts, GPUs and processes have each condition now. Codes that are not known here would be labels of a
+    stranger's choice, and are not counted."""
+    for code, count in sorted(Counter(known for text in texts if (known := conditions.find(text))).items()):
+        labels = {"code": code.value, "scope": code.scope.value, "severity": code.severity.value}
+        yield "conditions", "Hosts, GPUs and processes that have each condition now", count, labels
