@@ -8,9 +8,9 @@ import socket
 
 from windrow_proto import tunnel_socket
 from windrow_proto.errors import InvalidInput, LinkClosed, WindrowError
-from windrow_proto.tunnel_seal import SealedEnd
-from windrow_proto.tunnel_tls import TURNS, TunnelTls
 from windrow_proto.tunnels import RECORD_HEAD_BYTES, RecordReader
+from windrow_tunnel.seal import SealedEnd
+from windrow_tunnel.tls import TURNS, TunnelTls
 
 TunnelEnd = TunnelTls | SealedEnd
 """Of whichever of them, what is written by `write` and read by `open_into`."""

@@ -19,10 +19,10 @@ from windrow_proto import tunnel_socket
 from windrow_proto.errors import Conflict, DeadlineExceeded, LinkClosed, Unavailable
 from windrow_proto.keys import TlsIdentity, lone_identity
 from windrow_proto.messages import ChannelOpen
-from windrow_proto.tunnel_seal import SEALED, SEED_BYTES, SealedEnd
-from windrow_proto.tunnel_tls import TunnelTls
 from windrow_proto.tunnels import GRANT_LIFE_NS, HOST_NAME, SECRET_BYTES, judge_secret
 from windrow_proto.units import seconds
+from windrow_tunnel.seal import SEALED, SEED_BYTES, SealedEnd
+from windrow_tunnel.tls import TunnelTls
 
 log = structlog.get_logger()
 

@@ -1,7 +1,7 @@
 """TLS on a tunnel's socket itself: its ends' handshake with the Access, which is then taken off again.
 
 The loop says when a socket is ready, and nothing lies between it and OpenSSL: asyncio's TLS does not give a socket
-back, and whoever reads ahead takes what follows TLS. Between the two ends it is tunnel_tls.py's.
+back, and whoever reads ahead takes what follows TLS. Between the two ends it is windrow_tunnel.tls.
 """
 
 import asyncio

@@ -4,7 +4,7 @@
     then both end this TLS, and the Access joins the bare connections:
  renter ════════════TLS════════════▶ agent ──▶ the workload's port
     the host shows the key that it made for this tunnel, the renter says the tunnel's secret
- renter ───sealed records (tunnel_seal.py), else still in TLS───▶ agent ──▶ the workload's port
+ renter ───sealed records (windrow_tunnel), else still in TLS───▶ agent ──▶ the workload's port
 
 A record is four bytes of length (big-endian) and so many bytes; length 0 is the end of this direction. So one direction
 can end before the other, which TLS as the standard library speaks it cannot say; and an end is told from a cut. A

@@ -31,7 +31,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
         "proto/windrow_proto/keys.py",
         "proto/windrow_proto/data_keys.py",
         "proto/windrow_proto/sealed.py",
-        "proto/windrow_proto/tunnel_seal.py",
+        "tunnel/windrow_tunnel/seal.py",
         "master/windrow_master/identity/authority.py",
         "agent/windrow_agent/onboard.py",
         "sdk/windrow/link.py",

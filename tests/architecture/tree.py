@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 MEMBERS = {
+    "tunnel": "windrow_tunnel",
     "proto": "windrow_proto",
     "agent": "windrow_agent",
     "access": "windrow_access",
@@ -58,7 +59,7 @@ def files(root: Path, *suffixes: str) -> Iterator[Path]:
 
 
 def members(root: Path) -> list[Module]:
-    """Every module of the five distributions."""
+    """Every module of the distributions."""
     found: list[Module] = []
     for folder, package in MEMBERS.items():
         if (root / folder / package).is_dir():

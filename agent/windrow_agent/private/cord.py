@@ -12,8 +12,8 @@ from typing import Final
 from windrow_proto.cords import HERE, FrameReader, frame
 from windrow_proto.errors import LinkClosed
 from windrow_proto.ports import Clock
-from windrow_proto.tunnel_tls import PLAIN_BYTES, ROOM_BYTES, TURNS, TunnelTls
 from windrow_proto.units import MIB, SECOND
+from windrow_tunnel.tls import PLAIN_BYTES, ROOM_BYTES, TURNS, TunnelTls
 
 QUEUE_BYTES_MAX: Final = 4 * MIB
 """Packets that wait for the line: as much as one connection of Linux sends ahead (net.ipv4.tcp_wmem)."""

@@ -34,9 +34,9 @@ from windrow_proto.messages import ChannelOpen
 from windrow_proto.model import WorkloadPhase, WorkloadSpec
 from windrow_proto.ports import Clock
 from windrow_proto.together import together
-from windrow_proto.tunnel_tls import TunnelTls
 from windrow_proto.tunnels import HOST_NAME
 from windrow_proto.units import SECOND, seconds
+from windrow_tunnel.tls import TunnelTls
 
 log = structlog.get_logger()
 

@@ -18,8 +18,8 @@ from windrow_proto.clock import SystemClock
 from windrow_proto.cords import ends, opening, packed
 from windrow_proto.errors import LinkClosed
 from windrow_proto.keys import lone_identity
-from windrow_proto.tunnel_tls import TunnelTls
 from windrow_proto.tunnels import HOST_NAME
+from windrow_tunnel.tls import TunnelTls
 
 ONE, OTHER = "198.19.7.1", "198.19.7.2"
 

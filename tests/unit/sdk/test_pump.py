@@ -16,12 +16,12 @@ from windrow.seal import SealedHost
 from windrow.tls import HostEnd
 from windrow_agent.pump import Pump as HostPump
 from windrow_agent.pump import TunnelEnd
-from windrow_proto import tunnel_tls
 from windrow_proto.errors import LinkClosed
 from windrow_proto.keys import lone_identity
-from windrow_proto.tunnel_seal import SEED_BYTES, SealedEnd
 from windrow_proto.tunnel_socket import server_context
 from windrow_proto.tunnels import END, HOST_NAME, record
+from windrow_tunnel import tls as tunnel_tls
+from windrow_tunnel.seal import SEED_BYTES, SealedEnd
 
 OWN = lone_identity(HOST_NAME)
 SMALL_BYTES = 8 * 1024

@@ -8,8 +8,8 @@ import pytest
 
 from windrow import seal
 from windrow.seal import SealedHost
-from windrow_proto import tunnel_seal
-from windrow_proto.tunnel_seal import HEAD_BYTES, PLAIN_BYTES, SEED_BYTES, TAG_BYTES, SealedEnd
+from windrow_tunnel import seal as tunnel_seal
+from windrow_tunnel.seal import HEAD_BYTES, PLAIN_BYTES, SEED_BYTES, TAG_BYTES, SealedEnd
 
 SEED = bytes(range(SEED_BYTES))
 BESIDE_BYTES = HEAD_BYTES + TAG_BYTES

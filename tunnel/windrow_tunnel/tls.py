@@ -10,9 +10,7 @@ import ssl
 from contextlib import suppress
 from typing import Final, cast
 
-from windrow_proto.units import KIB
-
-TLS_BYTES: Final = 16 * KIB
+TLS_BYTES: Final = 16 * 1024
 """What one of TLS's own records carries at most (RFC 8446, 5.1)."""
 TLS_BESIDE_BYTES: Final = 22
 """Of one beside that (5.2): its header, the kind of its content and the cipher's tag."""

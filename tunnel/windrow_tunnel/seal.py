@@ -18,8 +18,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from windrow_proto.units import KIB
-
 SEALED: Final = "windrow-sealed/1"
 """By which name of ALPN (RFC 7301) a renter says that it can and a host that it does. TLS proves what was said, so that
 nobody between them can have them do without."""
@@ -27,7 +25,7 @@ SEED_BYTES: Final = 32
 HEAD_BYTES: Final = 4
 TAG_BYTES: Final = 16
 NONCE_BYTES: Final = 12
-PLAIN_BYTES: Final = 256 * KIB
+PLAIN_BYTES: Final = 256 * 1024
 """Of one record's content. From 128 KiB on the cipher's time for a byte falls no further; twice as much would leave the
 processor's cache together with its copies."""
 RECORDS_PER_KEY: Final = 1 << 19
