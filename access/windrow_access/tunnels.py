@@ -19,14 +19,16 @@ from windrow_access.certificates import OwnCertificate
 from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
 from windrow_access.listening import accept, listen, port_of
 from windrow_access.splicing import Splice
-from windrow_proto import tunnel_socket
 from windrow_proto.errors import DeadlineExceeded, InvalidInput, LinkClosed, Unavailable, WindrowError
 from windrow_proto.keys import TlsIdentity
 from windrow_proto.ports import Clock
 from windrow_proto.scrape import Figure
-from windrow_proto.tunnels import ACCEPTED, TunnelGrant, TunnelSide, problem
+from windrow_proto.tunnels import TunnelGrant, TunnelSide, market_error, problem
 from windrow_proto.units import SECOND, seconds
 from windrow_proto.wire_tunnel import read_grant
+from windrow_tunnel import sockets
+from windrow_tunnel.errors import TunnelError
+from windrow_tunnel.wire import ACCEPTED
 
 log = structlog.get_logger()
 
@@ -46,7 +48,10 @@ class End:
 
     async def request(self) -> bytes:
         """The head of its request, without the empty line; raises LinkClosed, InvalidInput, OSError."""
-        head, rest = await tunnel_socket.head_of(self._secure)
+        try:
+            head, rest = await sockets.head_of(self._secure)
+        except TunnelError as error:
+            raise market_error(error) from error
         if rest or self._secure.pending():
             raise InvalidInput("Nothing may follow a request's head.")
         return head
@@ -71,20 +76,20 @@ class End:
 
     async def accept(self) -> None:
         """Tell it that the other is there; raises OSError."""
-        await tunnel_socket.say(self._secure, ACCEPTED)
+        await sockets.say(self._secure, ACCEPTED)
 
     async def bare(self) -> socket.socket:
         """Its socket without TLS; raises OSError."""
-        self._connection = await tunnel_socket.bare(self._secure)
+        self._connection = await sockets.bare(self._secure)
         return self._connection
 
     async def refuse(self, error: WindrowError) -> None:
         """Say why not, and end it."""
         with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(tunnel_socket.BYE_S):
-                await tunnel_socket.say(self._secure, problem(error))
+            async with asyncio.timeout(sockets.BYE_S):
+                await sockets.say(self._secure, problem(error))
                 await self.bare()
-        await tunnel_socket.end(self._connection)
+        await sockets.end(self._connection)
 
     def close(self) -> None:
         """End it now."""
@@ -153,9 +158,9 @@ class Tunnels:
         host_id = ""
         greet_s = seconds(self._limits.greet_ns)
         try:
-            tunnel_socket.prepare(connection)
+            sockets.prepare(connection)
             async with asyncio.timeout(greet_s):
-                end = End(await tunnel_socket.secure(connection, self._certificate.context()))
+                end = End(await sockets.secure(connection, self._certificate.context()))
             async with asyncio.timeout(greet_s):
                 head = await end.request()
             grant = self._granted(head)

@@ -35,7 +35,6 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
         "master/windrow_master/identity/authority.py",
         "agent/windrow_agent/onboard.py",
         "sdk/windrow/link.py",
-        "sdk/windrow/seal.py",
     ),
     "boto3": ("master/windrow_master/storage/s3_store.py",),
     "botocore": ("master/windrow_master/storage/s3_store.py",),

@@ -8,28 +8,49 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 TLS_BYTES: Final = 16 * 1024
-"""What one of TLS's own records carries at most (RFC 8446, 5.1)."""
+"""The content of one record of TLS at most (RFC 8446, 5.1)."""
 TLS_BESIDE_BYTES: Final = 22
-"""Of one beside that (5.2): its header, the kind of its content and the cipher's tag."""
+"""The rest of such a record (5.2): its header, the kind of its content and the cipher's tag."""
 SEALED_AT_ONCE: Final = 8
 """TLS's records for one call of the kernel. More of them no longer fit into the processor's cache together with all
 their copies on the way."""
 PLAIN_BYTES: Final = SEALED_AT_ONCE * TLS_BYTES
 ROOM_BYTES: Final = PLAIN_BYTES + 2 * TLS_BYTES
-"""For whatever may be opened at once: what one call brings, a record of which a part was there, and a rest of one."""
+"""Space for all that may be opened at once: the bytes of one call, a record that was begun, and the rest of one."""
 TURNS: Final = 8
 """Calls for one connection before the loop looks at the others."""
 HANDSHAKE_BYTES: Final = TLS_BYTES
 
 
+class TunnelEnd(Protocol):
+    """One end of a tunnel once both have greeted: TunnelTls, or SealedEnd where both can."""
+
+    raw: socket.socket
+    plain_bytes: int
+    room_bytes: int
+
+    def write(self, data: memoryview) -> bool:
+        """Send it, `plain_bytes` at most, once all before it has gone; returns whether it has, too. Raises OSError."""
+
+    def flush(self) -> bool:
+        """Send what can be sent now of what is left; returns whether nothing is. Raises OSError."""
+
+    def open_into(self, room: memoryview) -> int:
+        """Read, and open what is whole; returns how many bytes that is, perhaps none. Raises OSError, at the end too.
+        room: for `room_bytes`."""
+
+    def close(self) -> None:
+        """End it now."""
+
+
 class TunnelTls:
     """One end. `greet` first; then `say` and `hear`, or `write`, `flush` and `open_into` by whoever watches `raw`."""
 
-    plain_bytes: Final = PLAIN_BYTES
-    room_bytes: Final = ROOM_BYTES
+    plain_bytes = PLAIN_BYTES
+    room_bytes = ROOM_BYTES
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, server_name: str | None = None) -> None:
         """raw: does not block, and is closed with this. server_name: whose client it is; without one it is a server."""
@@ -104,12 +125,12 @@ class TunnelTls:
         return count
 
     def agreed(self, protocol: str) -> bool:
-        """Whether both ends have named it while they greeted (ALPN, RFC 7301)."""
+        """Return whether both ends have named this protocol while they greeted (ALPN, RFC 7301)."""
         return self._tls.selected_alpn_protocol() == protocol
 
     def rest(self) -> bytes:
-        """What has come and is not read, sealed as it came: where the other side goes on without TLS, all of it is
-        what follows."""
+        """Return the bytes that have come and are not read, as they came: where the other side goes on without TLS,
+        they are all that follows."""
         return self._came.read()
 
     def close(self) -> None:

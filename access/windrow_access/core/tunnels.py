@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, Unauthenticated
-from windrow_proto.tunnels import PATH, PROTOCOL, TunnelGrant, TunnelSide
+from windrow_proto.tunnels import TunnelGrant, TunnelSide
 from windrow_proto.units import HOUR, KIB, SECOND
+from windrow_tunnel.wire import PATH, PROTOCOL
 
 End = TypeVar("End")
 

@@ -14,8 +14,9 @@ from windrow_master.placement.model import Chosen, Decision
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.model import Isolation
 from windrow_proto.service_names import forward_host
-from windrow_proto.tunnels import HOST_NAME, PROTOCOL
+from windrow_proto.tunnels import HOST_NAME
 from windrow_proto.units import SECOND, Microcents, money_text, seconds, time_text
+from windrow_tunnel.wire import PROTOCOL
 
 
 def cluster_json(view: ClusterView, env: Mapping[str, str] | None = None) -> dict[str, Any]:
