@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from windrow_master.app import logs, serving, wiring
+from windrow_master.app import logs, wiring
 from windrow_master.app.main import open_doors, serve, write_cli
 from windrow_master.app.wiring import Rooms
 from windrow_master.config import Config, from_process
 from windrow_master.fleet.model import CommandRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.data_directory import CliFile
 from windrow_proto.ids import CommandId, HostId
 from windrow_proto.model import Command, CommandKind
 
@@ -120,7 +121,7 @@ def main() -> None:
     config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     opened = wiring.build(config.data_dir, SystemClock(), SystemRng(), database=config.database)
     try:
-        cli = serving.CliFile(config.data_dir / "cli.json")
+        cli = CliFile(config.data_dir / "cli.json")
         doors = open_doors(config, cli)
         write_cli(config, opened, cli, doors)
         asyncio.run(_serve(config, opened, doors))

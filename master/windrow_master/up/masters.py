@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windrow_master.app import serving
-from windrow_master.config import HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
+from windrow_master.up.free_ports import free_port
+from windrow_proto.data_directory import CliFile
+from windrow_proto.master_process import HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
 
 PORTS: Final = {"http": HTTP_PORT, "https": HTTPS_PORT, "trunk": TRUNK_PORT, "health": HEALTH_PORT}
 """Where each of several Masters begins to look for ports of its own."""
@@ -26,7 +27,7 @@ class MasterLines:
     trusted_proxies: tuple[str, ...]
     count: int
     is_shared: bool
-    cli: serving.CliFile
+    cli: CliFile
 
     def of(self, number: int) -> list[str]:
         """The arguments of one of them, counted from 0."""
@@ -52,7 +53,7 @@ class MasterLines:
         while len(known) < self.count:
             found = {}
             for kind, first in PORTS.items():
-                found[kind] = serving.free_port(self.listen, first + APART * len(known), taken)
+                found[kind] = free_port(self.listen, first + APART * len(known), taken)
                 taken.add(found[kind])
             known.append(found)
         if known != record.get("masters"):

@@ -20,19 +20,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from windrow_master.app import serving
-from windrow_master.config import TRUNK_PORT, is_database_shared, without_secrets
-from windrow_master.proxies import parse_networks
-from windrow_master.store.lock import DirectoryLock
 from windrow_master.up import supervisor
 from windrow_master.up.client import MasterHttp
+from windrow_master.up.free_ports import free_port, is_free
 from windrow_master.up.masters import MasterLines
 from windrow_master.up.once import FINAL, Job
-from windrow_master.up.stop import Desk
+from windrow_master.up.requests import MasterRequests
 from windrow_master.up.supervisor import Daemon
 from windrow_master.up.words import AS_ROOT, progress, troubles
 from windrow_proto import enrol
+from windrow_proto.data_directory import CliFile, DirectoryLock
 from windrow_proto.errors import DeadlineExceeded, StorageFailed, Unavailable, WindrowError
+from windrow_proto.master_process import TRUNK_PORT, is_database_shared, without_secrets
+from windrow_proto.networks import parse_networks
 
 REGIONS: Final = ("local-a", "local-b")
 ACCESS_PORT: Final = 7443
@@ -66,7 +66,7 @@ class Market:
     def __init__(self, config: UpConfig) -> None:
         self._config = config
         self._data = config.data_dir
-        self._cli = serving.CliFile(self._data / "cli.json")
+        self._cli = CliFile(self._data / "cli.json")
         is_shared = config.masters > 1 and is_database_shared(os.environ)
         self._lines = MasterLines(
             *(self._data, config.listen, config.public, config.trusted_proxies, config.masters, is_shared, self._cli)
@@ -74,7 +74,7 @@ class Market:
         self._stop = asyncio.Event()
         self._daemons: dict[str, Daemon] = {}
         self._http: MasterHttp | None = None
-        self._desk = Desk(self._accesses, self.say)
+        self._requests = MasterRequests(self._accesses, self.say)
         self._group = asyncio.TaskGroup()
         self._started_at = time.monotonic()
 
@@ -144,9 +144,9 @@ class Market:
         self.say(f"Token    in {self._cli.path}", secret=f": {record['token']}")
 
     def _launch_master(self, number: int) -> None:
-        name, desk = "master" if number == 0 else f"master-{number + 1}", self._desk.open()
-        arguments = [*self._lines.of(number), "--supervisor-fd", str(desk)]
-        self._launch(name, supervisor.module("windrow_master", *arguments), (desk,))
+        name, line = "master" if number == 0 else f"master-{number + 1}", self._requests.open()
+        arguments = [*self._lines.of(number), "--supervisor-fd", str(line)]
+        self._launch(name, supervisor.module("windrow_master", *arguments), (line,))
 
     def _accesses(self) -> dict[str, Daemon]:
         named = {
@@ -192,9 +192,9 @@ class Market:
         taken = {port for port in ports.values() if isinstance(port, int)} | {*known, *others, TRUNK_PORT}
         while len(known) <= number:
             candidate = first if not known else max(known) + 1
-            known.append(serving.free_port(self._config.listen, candidate, taken | {*known}))
-        if not serving.is_free(self._config.listen, known[number]):
-            known[number] = serving.free_port(self._config.listen, known[number] + 1, taken | {*known})
+            known.append(free_port(self._config.listen, candidate, taken | {*known}))
+        if not is_free(self._config.listen, known[number]):
+            known[number] = free_port(self._config.listen, known[number] + 1, taken | {*known})
         ports[kind] = known
         self._cli.write(record)
         return known[number]
@@ -293,7 +293,7 @@ class Market:
                 await supervisor.run_once(arguments, self._log(name), supervisor.STOP_S, without_secrets(os.environ))
         await self._stop_all([name for name in self._daemons if name.startswith("access-")])
         await self._stop_all(list(self._masters()))
-        self._desk.close()
+        self._requests.close()
         record = self._cli.read()
         if record:
             record.pop("pids", None)
