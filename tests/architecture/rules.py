@@ -44,7 +44,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
 }
 """Foreign library -> the only files that may import it."""
 
-ENVIRONMENT = ("*/config.py", "master/windrow_master/up/up.py", "master/windrow_master/store/copies.py")
+ENVIRONMENT = ("*/config.py", "up/windrow_up/market.py", "master/windrow_master/store/copies.py")
 """The only files that read the environment; the last passes it on to PostgreSQL's own programs."""
 
 IMPURE_LIBRARIES = (
@@ -97,7 +97,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("recovery",),
     ("link",),
     ("api",),
-    ("up",),
     ("app",),
     ("__main__",),
 )

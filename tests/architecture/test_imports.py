@@ -28,6 +28,7 @@ def test_the_import_contracts_are_kept() -> None:
         ("tunnel/windrow_tunnel/planted.py", "import windrow_proto", "Tunnels import nothing else of ours"),
         ("proto/windrow_proto/planted.py", "import windrow_agent", "The contract imports nobody but tunnels"),
         ("sdk/windrow/planted.py", "import windrow_proto", "The SDK imports nothing of ours but tunnels"),
+        ("up/windrow_up/planted.py", "import windrow_master", "Processes never import one another"),
         ("agent/windrow_agent/core/planted.py", "import time", "Cores are pure"),
     ],
 )

@@ -52,6 +52,7 @@ def test_members_may_use_ours_only_where_they_declare_it() -> None:
     found = {folder: needed(folder) - {folder} for folder in MEMBERS}
     assert found.pop("tunnel") == set()
     assert found.pop("proto") == found.pop("sdk") == {"tunnel"}
+    assert found.pop("up") == set(MEMBERS) - {"up"}
     assert found == {folder: {"proto", "tunnel"} for folder in ("agent", "access", "master")}
 
 

@@ -15,6 +15,7 @@ MEMBERS = {
     "access": "windrow_access",
     "master": "windrow_master",
     "sdk": "windrow",
+    "up": "windrow_up",
 }
 SKIPPED_FOLDERS = frozenset(
     {"node_modules", "__pycache__", "static", "dist", "build", ".cache", ".venv", ".git", "out"}

@@ -1,4 +1,4 @@
-"""The `windrow` command. More are found by the entry point group `windrow.commands` (`up` comes with the Master)."""
+"""The `windrow` command. More are found by the entry point group `windrow.commands` (`up` comes with windrow-up)."""
 
 import sys
 from collections.abc import Sequence

@@ -12,11 +12,11 @@ import pytest
 
 from tests.waiting import poll_async
 from windrow_master.accesses.failover_test.supervisor import SupervisorLine
-from windrow_master.up import supervisor
-from windrow_master.up.requests import MasterRequests
-from windrow_master.up.supervisor import Daemon
 from windrow_proto.errors import Conflict, Unavailable
 from windrow_proto.ids import AccessId
+from windrow_up import supervisor
+from windrow_up.requests import MasterRequests
+from windrow_up.supervisor import Daemon
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
 

@@ -16,23 +16,20 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
-
-from windrow_master.up import supervisor
-from windrow_master.up.client import MasterHttp
-from windrow_master.up.free_ports import free_port, is_free
-from windrow_master.up.masters import MasterLines
-from windrow_master.up.once import FINAL, Job
-from windrow_master.up.requests import MasterRequests
-from windrow_master.up.supervisor import Daemon
-from windrow_master.up.words import AS_ROOT, progress, troubles
 from windrow_proto import enrol
-from windrow_proto.data_directory import CliFile, DirectoryLock
+from windrow_proto.data_directory import CliFile
 from windrow_proto.errors import DeadlineExceeded, StorageFailed, Unavailable, WindrowError
 from windrow_proto.master_process import TRUNK_PORT, is_database_shared, without_secrets
-from windrow_proto.networks import parse_networks
+from windrow_up import supervisor
+from windrow_up.client import MasterHttp
+from windrow_up.free_ports import free_port, is_free
+from windrow_up.masters import MasterLines
+from windrow_up.once import FINAL, Job
+from windrow_up.requests import MasterRequests
+from windrow_up.supervisor import Daemon
+from windrow_up.words import AS_ROOT, progress, troubles
 
 REGIONS: Final = ("local-a", "local-b")
 ACCESS_PORT: Final = 7443
@@ -413,37 +410,3 @@ def _write_secret(path: Path, text: str) -> None:
 
 def _in_address(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def command(
-    data_dir: Annotated[Path, typer.Option(help="Where state, keys and logs are kept.")] = Path(".windrow"),
-    listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, Accesses, trunk.")] = "127.0.0.1",
-    public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
-    simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated neighbours to add.")] = 0,
-    once: Annotated[bool, typer.Option("--once", help="Rent this host once, print the receipt, and stop.")] = False,
-    masters: Annotated[int, typer.Option(min=1, max=MASTERS_MAX, help="One leads, the others wait, ready.")] = 1,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(help="A reverse proxy (ADDRESS or NET) whose X-Forwarded-For is believed. Repeatable."),
-    ] = None,
-) -> None:
-    """Run a whole market on this machine: Master, two Accesses, this host's Agent, and the console."""
-    os.umask(0o077)
-    path = data_dir.expanduser().resolve()
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        proxies = tuple(map(str, parse_networks(trusted_proxy or (), "--trusted-proxy")))
-        lock = DirectoryLock(path, "up")
-    except WindrowError as error:
-        print(error.detail, file=sys.stderr)
-        raise typer.Exit(1) from None
-
-    async def main() -> int:
-        return await Market(UpConfig(path, listen, public, simulate, once, masters, proxies)).run()
-
-    try:
-        code = asyncio.run(main())
-    finally:
-        lock.release()
-    if code:
-        raise typer.Exit(code)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windrow_master.up.free_ports import free_port
 from windrow_proto.data_directory import CliFile
 from windrow_proto.master_process import HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
+from windrow_up.free_ports import free_port
 
 PORTS: Final = {"http": HTTP_PORT, "https": HTTPS_PORT, "trunk": TRUNK_PORT, "health": HEALTH_PORT}
 """Where each of several Masters begins to look for ports of its own."""

@@ -10,9 +10,9 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from windrow_master.up import supervisor
-from windrow_master.up.supervisor import Daemon
 from windrow_proto.master_process import SUPERVISOR_MESSAGE_MAX
+from windrow_up import supervisor
+from windrow_up.supervisor import Daemon
 
 
 class MasterRequests:
