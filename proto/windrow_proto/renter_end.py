@@ -23,8 +23,8 @@ JOIN_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RenterTicket:
-    """Where to dial, and what to show there. address: host:port; ca_pem: the authority of that Access; host_pem: what
-    the host shows; secret: what is said to it first."""
+    """The address to dial, and the proofs to show there. address: host:port; ca_pem: the authority of that Access;
+    host_pem: the certificate of the host; secret: the first bytes to it."""
 
     address: str
     grant: str = field(repr=False)

@@ -31,7 +31,7 @@ GRANT_LIFE_NS: Final = 60 * SECOND
 
 
 class TunnelSide(IntEnum):
-    """Who shows a grant."""
+    """The end that shows a grant."""
 
     UNSPECIFIED = 0
     RENTER = 1
@@ -56,12 +56,12 @@ class TunnelGrant:
 
 
 def worker_name(access_id: str, number: int) -> str:
-    """How a grant names one worker of an Access."""
+    """The name of one worker of an Access in a grant."""
     return f"{access_id}/{number}"
 
 
 def secret_digest(secret: bytes) -> bytes:
-    """What a host is told of a tunnel's secret."""
+    """The digest of a tunnel's secret, which its host is told."""
     return hashlib.sha256(secret).digest()
 
 

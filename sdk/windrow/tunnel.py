@@ -34,7 +34,7 @@ JOIN_S = 20.0
 """For the Access to join us with the host, and for the host to shake hands, each; the Access gives up after ten
 itself."""
 ELSEWHERE = frozenset({"unavailable", "host_unreachable", "too_many", "deadline_exceeded", "forbidden"})
-"""What an Access refuses with where another may do better: the host or the Master is not connected to it (older ones:
+"""The codes of refusals where another Access may do better: the host or the Master is not connected to it (older ones:
 forbidden), it is full, the host did not come. A grant that is over, used or wrong is so everywhere."""
 CUT = "The tunnel was cut: the cluster has ended, or its host has lost its connection."
 

@@ -23,7 +23,7 @@ class Pump:
         self._on_bytes = on_bytes
         self._local, self._tunnel, self._far = local, far.raw, far
         self._out = memoryview(bytearray(far.plain_bytes))  # of one record, its head included
-        self._in = memoryview(bytearray(far.room_bytes))
+        self._in = memoryview(bytearray(far.buffer_bytes))
         self._is_away = True
         self._to_give: list[memoryview] = []
         self._reader = RecordReader()
@@ -35,7 +35,7 @@ class Pump:
         self._writers: set[socket.socket] = set()
 
     async def run(self) -> None:
-        """Until both directions have ended; raises Cut or LocalCut when it was cut before, Malformed."""
+        """Move bytes until both directions have ended; raises Cut or LocalCut when it was cut before, Malformed."""
         try:
             self._outward()
             self._inward()

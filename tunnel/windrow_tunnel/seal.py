@@ -61,7 +61,7 @@ class SealedEnd:
     """One end of a tunnel after its greeting. `raw` is watched by its caller."""
 
     plain_bytes = PLAIN_BYTES
-    room_bytes = PLAIN_BYTES + HEAD_BYTES
+    buffer_bytes = PLAIN_BYTES + HEAD_BYTES
 
     def __init__(
         self,
@@ -101,11 +101,11 @@ class SealedEnd:
             return False
         return True
 
-    def open_into(self, room: memoryview) -> int:
+    def open_into(self, buffer: memoryview) -> int:
         """Read until a record is whole, and open all that are; returns how many bytes that is, perhaps none. Raises
-        OSError: at the end, and for what does not open. room: for `room_bytes`."""
+        OSError: at the end, and for what does not open. buffer: for `buffer_bytes`."""
         try:
-            while not (count := self._opened(room)):
+            while not (count := self._opened(buffer)):
                 if not (more := self.raw.recv_into(self._in[self._held :])):
                     raise ConnectionResetError("The other side has ended the connection.")
                 self._held += more
@@ -117,7 +117,7 @@ class SealedEnd:
         """End it now."""
         self.raw.close()
 
-    def _opened(self, room: memoryview) -> int:
+    def _opened(self, buffer: memoryview) -> int:
         start = count = 0
         while (body := start + HEAD_BYTES) <= self._held:
             length = int.from_bytes(self._in[start:body], "big")
@@ -127,7 +127,7 @@ class SealedEnd:
                 break
             cipher, nonce = self._other.next()
             try:
-                cipher.decrypt_into(nonce, self._in[body:end], self._in[start:body], room[count : count + length])
+                cipher.decrypt_into(nonce, self._in[body:end], self._in[start:body], buffer[count : count + length])
             except InvalidTag:
                 raise ConnectionAbortedError("A record came that the other side has not sent so.") from None
             start, count = end, count + length

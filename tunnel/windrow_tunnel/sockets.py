@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 BYE_S: Final = 10.0
 """For the other side to end its direction too, when a connection is ended in order."""
 REST_BYTES: Final = 64 * 1024
-"""Of one reading of what nobody wants any more."""
+"""One reading of bytes that nobody wants any more."""
 
 
 def client_context(trusted_pem: bytes) -> ssl.SSLContext:
@@ -129,7 +129,7 @@ async def head_of(connection: ssl.SSLSocket) -> tuple[bytes, bytes]:
 
 
 async def hear(connection: ssl.SSLSocket, most: int) -> bytes:
-    """From one to so many bytes; none: it has ended. Raises OSError."""
+    """Wait for bytes, from one to so many; none: it has ended. Raises OSError."""
     return await _until(connection, lambda: connection.recv(most))
 
 
@@ -183,11 +183,11 @@ async def end(connection: socket.socket) -> None:
     `connection` is used up.
     """
     loop = asyncio.get_running_loop()
-    room = bytearray(REST_BYTES)
+    buffer = bytearray(REST_BYTES)
     with _detached(connection) as raw, suppress(OSError):  # TimeoutError is one
         raw.shutdown(socket.SHUT_WR)
         async with asyncio.timeout(BYE_S):
-            while await loop.sock_recv_into(raw, room):
+            while await loop.sock_recv_into(raw, buffer):
                 pass
 
 

@@ -18,7 +18,7 @@ SEALED_AT_ONCE: Final = 8
 """TLS's records for one call of the kernel. More of them no longer fit into the processor's cache together with all
 their copies on the way."""
 PLAIN_BYTES: Final = SEALED_AT_ONCE * TLS_BYTES
-ROOM_BYTES: Final = PLAIN_BYTES + 2 * TLS_BYTES
+BUFFER_BYTES: Final = PLAIN_BYTES + 2 * TLS_BYTES
 """Space for all that may be opened at once: the bytes of one call, a record that was begun, and the rest of one."""
 TURNS: Final = 8
 """Calls for one connection before the loop looks at the others."""
@@ -30,7 +30,7 @@ class TunnelEnd(Protocol):
 
     raw: socket.socket
     plain_bytes: int
-    room_bytes: int
+    buffer_bytes: int
 
     def write(self, data: memoryview) -> bool:
         """Send it, `plain_bytes` at most, once all before it has gone; returns whether it has, too. Raises OSError."""
@@ -38,9 +38,9 @@ class TunnelEnd(Protocol):
     def flush(self) -> bool:
         """Send what can be sent now of what is left; returns whether nothing is. Raises OSError."""
 
-    def open_into(self, room: memoryview) -> int:
+    def open_into(self, buffer: memoryview) -> int:
         """Read, and open what is whole; returns how many bytes that is, perhaps none. Raises OSError, at the end too.
-        room: for `room_bytes`."""
+        buffer: for `buffer_bytes`."""
 
     def close(self) -> None:
         """End it now."""
@@ -50,7 +50,7 @@ class TunnelTls:
     """One end. `greet` first; then `say` and `hear`, or `write`, `flush` and `open_into` by whoever watches `raw`."""
 
     plain_bytes = PLAIN_BYTES
-    room_bytes = ROOM_BYTES
+    buffer_bytes = BUFFER_BYTES
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, server_name: str | None = None) -> None:
         """raw: does not block, and is closed with this. server_name: whose client it is; without one it is a server."""
@@ -83,7 +83,7 @@ class TunnelTls:
         await self._tell()
 
     async def hear(self, most: int) -> bytes:
-        """From one to so many bytes; raises OSError, at the end too."""
+        """Wait for bytes, from one to so many; raises OSError, at the end too."""
         while True:
             try:
                 return self._tls.read(most)
@@ -107,9 +107,9 @@ class TunnelTls:
             return False
         return True
 
-    def open_into(self, room: memoryview) -> int:
+    def open_into(self, buffer: memoryview) -> int:
         """Read once, and open what is whole of it; returns how many bytes that is, perhaps none. Raises OSError, at the
-        end too. room: for ROOM_BYTES, so that nothing that was read is left for later but a part of a record."""
+        end too. buffer: for BUFFER_BYTES, so that nothing that was read is left for later but a part of a record."""
         try:
             if not (data := self.raw.recv(SEALED_AT_ONCE * (TLS_BYTES + TLS_BESIDE_BYTES))):
                 raise ConnectionResetError("The other side has ended the connection.")
@@ -118,7 +118,7 @@ class TunnelTls:
             pass
         count = 0
         try:
-            while more := cast(int, self._tls.read(TLS_BYTES, room[count:])):  # into a buffer: how many
+            while more := cast(int, self._tls.read(TLS_BYTES, buffer[count:])):  # into a buffer: how many
                 count += more
         except ssl.SSLWantReadError:
             pass

@@ -34,7 +34,7 @@ from windrow_up.words import AS_ROOT, progress, troubles
 REGIONS: Final = ("local-a", "local-b")
 ACCESS_PORT: Final = 7443
 SERVICE_PORT_ABOVE: Final = 300
-"""Where the first Access serves HTTPS for services, so far above the port of agents."""
+"""The first Access serves HTTPS for services so far above the port of agents."""
 START_S: Final = 60.0
 JOIN_S: Final = 20.0
 CLUSTERS_END_S: Final = 20.0
@@ -46,7 +46,7 @@ MASTERS_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class UpConfig:
-    """What the command was given."""
+    """The settings of one `windrow up`."""
 
     data_dir: Path
     listen: str
@@ -155,8 +155,8 @@ class Market:
         return {name: daemon for name, daemon in self._daemons.items() if name.startswith("master")}
 
     def _current(self) -> MasterHttp:
-        """Where the Master of this moment answers. A stranger may have taken its port since: over TLS, by the market's
-        own authority, he is told nothing. Raises Unavailable between two Masters."""
+        """A client of the Master of this moment; raises Unavailable between two Masters. A stranger who has taken its
+        port since is told nothing: he has no certificate of the market's authority."""
         pids, record = {daemon.pid for daemon in self._masters().values()} - {None}, self._cli.read()
         if (record.get("pids") or {}).get("master") not in pids:
             raise Unavailable("The Master is starting.")

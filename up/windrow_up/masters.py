@@ -13,13 +13,13 @@ from windrow_proto.master_process import HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRU
 from windrow_up.free_ports import free_port
 
 PORTS: Final = {"http": HTTP_PORT, "https": HTTPS_PORT, "trunk": TRUNK_PORT, "health": HEALTH_PORT}
-"""Where each of several Masters begins to look for ports of its own."""
+"""The first ports that each of several Masters tries."""
 APART: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class MasterLines:
-    """What the Masters of one data directory are started with. is_shared: several on one PostgreSQL."""
+    """The settings of the Masters of one data directory. is_shared: several on one PostgreSQL."""
 
     data_dir: Path
     listen: str
@@ -39,14 +39,14 @@ class MasterLines:
         return arguments + (["--wait"] if self.count > 1 else [])
 
     def trunks(self) -> tuple[str, ...]:
-        """Where the Accesses find the Master, or the one that leads of several."""
+        """The addresses at which Accesses find the Master, or the one that leads of several."""
         ports = (
             [one["trunk"] for one in self._ports()] if self.is_shared else [self.cli.ports().get("trunk", TRUNK_PORT)]
         )
         return tuple(f"127.0.0.1:{port}" for port in ports)
 
     def _ports(self) -> list[dict[str, int]]:
-        """Those of each, found once and kept."""
+        """The ports of each Master, found once and kept."""
         record = self.cli.read()
         known = [ports for ports in record.get("masters", []) if set(ports) == set(PORTS)]
         taken = {port for ports in known for port in ports.values()}

@@ -139,7 +139,7 @@ async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
 
 
 async def _run(daemon: Daemon) -> str:
-    """Run it to its end; returns how it ended. A machine that has no room for it now may have some in a moment."""
+    """Run it to its end; returns how it ended. A machine that has no memory for it now may have some in a moment."""
     try:
         if daemon.process is None:
             await start(daemon)
@@ -150,7 +150,7 @@ async def _run(daemon: Daemon) -> str:
 
 
 def last_words(daemon: Daemon) -> str:
-    """What a daemon that ended by itself said last, in words."""
+    """The last words of a daemon that ended by itself."""
     line = daemon.tail().splitlines()[-1:]
     try:
         return str(json.loads(line[0])["error"])

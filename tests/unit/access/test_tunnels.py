@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.pki import issue, make_ca
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
+from windrow_access.core.tunnels import ConnectionCounts, JoinTable, TunnelLimits, grant_in
 from windrow_access.tunnels import Tunnels
 from windrow_proto import tunnel_dial
 from windrow_proto.clock import SystemClock
@@ -39,28 +39,28 @@ def granted(
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
-def test_doors_bound_strangers_of_one_network_all_strangers_and_all_connections() -> None:
-    doors = Doors(TunnelLimits(connections_max=4, strangers_max=3, strangers_per_network_max=2))
+def test_counts_bound_strangers_of_one_network_all_strangers_and_all_connections() -> None:
+    counts = ConnectionCounts(TunnelLimits(connections_max=4, strangers_max=3, strangers_per_network_max=2))
 
-    assert [doors.enter(network) for network in ("a", "a", "a", "b", "c")] == [True, True, False, True, False]
-    doors.known("a", HOST)
-    assert [doors.enter(network) for network in ("c", "d")] == [True, False]
-    doors.known("a", HOST)
-    assert not doors.enter("d")  # three strangers' places are free again, and all connections' are not
-    doors.leave("b")
-    doors.gone(HOST)
-    assert (doors.open, doors.strangers) == (2, 1)
+    assert [counts.enter(network) for network in ("a", "a", "a", "b", "c")] == [True, True, False, True, False]
+    counts.known("a", HOST)
+    assert [counts.enter(network) for network in ("c", "d")] == [True, False]
+    counts.known("a", HOST)
+    assert not counts.enter("d")  # three strangers' places are free again, and all connections' are not
+    counts.leave("b")
+    counts.gone(HOST)
+    assert (counts.open, counts.strangers) == (2, 1)
 
 
 def test_a_host_has_two_ends_for_each_of_its_tunnels() -> None:
-    doors = Doors(TunnelLimits(per_host_max=1))
-    assert all(doors.enter(network) for network in "abcd")
-    doors.known("a", HOST)
-    doors.known("b", HOST)
+    counts = ConnectionCounts(TunnelLimits(per_host_max=1))
+    assert all(counts.enter(network) for network in "abcd")
+    counts.known("a", HOST)
+    counts.known("b", HOST)
     with pytest.raises(TooMany):
-        doors.known("c", HOST)
-    doors.known("d", OTHER_HOST)
-    assert doors.strangers == 1  # who was refused is a stranger still, and leaves as one
+        counts.known("c", HOST)
+    counts.known("d", OTHER_HOST)
+    assert counts.strangers == 1  # who was refused is a stranger still, and leaves as one
 
 
 def test_only_a_get_with_the_upgrade_and_one_grant_is_a_request() -> None:

@@ -66,7 +66,7 @@ async def ready(way: str) -> tuple[TunnelEnd, TunnelEnd]:
 
 async def heard(host: TunnelEnd) -> bytes:
     """What comes next."""
-    room = memoryview(bytearray(host.room_bytes))
+    room = memoryview(bytearray(host.buffer_bytes))
     while not (count := host.open_into(room)):
         await asyncio.sleep(0)
     return bytes(room[:count])

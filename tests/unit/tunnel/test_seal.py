@@ -23,7 +23,7 @@ class Line:
         near, self._between_near, self._between_far, far = self.sockets
         self.renter = SealedEnd(near, SEED, is_host=False, records_per_key=records_per_key)
         self.host = SealedEnd(far, SEED, is_host=True, records_per_key=records_per_key)
-        self.room = memoryview(bytearray(self.host.room_bytes))
+        self.room = memoryview(bytearray(self.host.buffer_bytes))
 
     def said(self, data: bytes) -> bytes:
         """What the renter says, sealed."""
