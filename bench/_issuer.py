@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from windrow_master.app import logs, serving, wiring
+from windrow_master.app import logs, wiring
 from windrow_master.app.main import open_doors, serve, write_cli
 from windrow_master.app.wiring import Master
 from windrow_master.config import Config, from_process
@@ -22,6 +22,7 @@ from windrow_master.fleet.messages import CommandChanged
 from windrow_master.fleet.model import CommandRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.data_directory import CliFile
 from windrow_proto.ids import CommandId, HostId
 from windrow_proto.model import Command, CommandKind
 
@@ -118,7 +119,7 @@ def main() -> None:
     config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     opened = wiring.build(config.data_dir, SystemClock(), SystemRng(), database=config.database)
     try:
-        cli = serving.CliFile(config.data_dir / "cli.json")
+        cli = CliFile(config.data_dir / "cli.json")
         doors = open_doors(config, cli)
         write_cli(config, opened, cli, doors)
         asyncio.run(_serve(config, opened, doors))

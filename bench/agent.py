@@ -190,7 +190,7 @@ def installed_mb() -> float:
     """What `windrow-agent` puts on a disk: its own files, and every distribution that it needs, in 10**6 bytes."""
     seen: set[str] = set()
     total, todo = 0, []
-    for member in ("agent", "proto"):
+    for member in ("agent", "proto", "tunnel"):
         project = tomllib.loads((ROOT / member / "pyproject.toml").read_text())["project"]
         todo += project["dependencies"]
         total += sum(path.stat().st_size for path in (ROOT / member / f"windrow_{member}").rglob("*.py*"))

@@ -26,8 +26,8 @@ from bench._series import Plan
 from tests.support.stack import wait_for
 from windrow.client import Client
 from windrow.config import Config
-from windrow_master.app.serving import CliFile
 from windrow_proto import enrol
+from windrow_proto.data_directory import CliFile
 
 HOSTS, HOSTS_MIN = 200, 20
 ONES = 400

@@ -16,8 +16,8 @@ from tests.support.stack import wait_for
 from windrow.client import Client
 from windrow.config import Config
 from windrow_master.app import wiring
-from windrow_master.app.serving import CliFile
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.data_directory import CliFile
 
 WAITING, ENDED = 10_000, 100_000
 LIMIT = 0.03

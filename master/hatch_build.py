@@ -36,6 +36,7 @@ CARRIED = {
     "requirements.lock": "requirements.lock",
     "agent.toml": "agent/pyproject.toml",
     "proto.toml": "proto/pyproject.toml",
+    "tunnel.toml": "tunnel/pyproject.toml",
 }
 """What an installed Master needs from the rest of the repository to bring other machines in, by its name there."""
 CARRIED_IN = "windrow_master/onboarding/data"

@@ -8,7 +8,7 @@ import structlog
 
 from windrow_proto.errors import InvalidInput
 from windrow_proto.keys import TlsIdentity
-from windrow_proto.tunnel_socket import server_context
+from windrow_tunnel.sockets import server_context
 
 log = structlog.get_logger()
 

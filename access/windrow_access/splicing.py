@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from windrow_proto.tunnel_socket import BYE_S
+from windrow_tunnel.sockets import BYE_S
 
 TURNS: Final = 8
 """Pipes full of one direction before the loop looks at the others."""

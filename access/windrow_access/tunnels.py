@@ -16,17 +16,19 @@ from typing import Final
 import structlog
 
 from windrow_access.certificates import OwnCertificate
-from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
+from windrow_access.core.tunnels import ConnectionCounts, JoinTable, TunnelLimits, grant_in
 from windrow_access.listening import accept, listen, port_of
 from windrow_access.splicing import Splice
-from windrow_proto import tunnel_socket
 from windrow_proto.errors import DeadlineExceeded, InvalidInput, LinkClosed, Unavailable, WindrowError
 from windrow_proto.keys import TlsIdentity
 from windrow_proto.ports import Clock
 from windrow_proto.scrape import Figure
-from windrow_proto.tunnels import ACCEPTED, TunnelGrant, TunnelSide, problem
+from windrow_proto.tunnels import TunnelGrant, TunnelSide, market_error, problem
 from windrow_proto.units import SECOND, seconds
 from windrow_proto.wire_tunnel import read_grant
+from windrow_tunnel import sockets
+from windrow_tunnel.errors import TunnelError
+from windrow_tunnel.wire import ACCEPTED
 
 log = structlog.get_logger()
 
@@ -46,13 +48,16 @@ class End:
 
     async def request(self) -> bytes:
         """The head of its request, without the empty line; raises LinkClosed, InvalidInput, OSError."""
-        head, rest = await tunnel_socket.head_of(self._secure)
+        try:
+            head, rest = await sockets.head_of(self._secure)
+        except TunnelError as error:
+            raise market_error(error) from error
         if rest or self._secure.pending():
             raise InvalidInput("Nothing may follow a request's head.")
         return head
 
     async def wait(self) -> None:
-        """Until it is taken; raises LinkClosed when it goes or speaks before: nobody has anything to say yet."""
+        """Wait until it is taken; raises LinkClosed when it goes or speaks before: nobody has anything to say yet."""
         loop = asyncio.get_running_loop()
         loop.add_reader(self._secure, self._woken.set)
         try:
@@ -71,20 +76,20 @@ class End:
 
     async def accept(self) -> None:
         """Tell it that the other is there; raises OSError."""
-        await tunnel_socket.say(self._secure, ACCEPTED)
+        await sockets.say(self._secure, ACCEPTED)
 
     async def bare(self) -> socket.socket:
-        """Its socket without TLS; raises OSError."""
-        self._connection = await tunnel_socket.bare(self._secure)
+        """Take its TLS off, and return its socket; raises OSError."""
+        self._connection = await sockets.bare(self._secure)
         return self._connection
 
     async def refuse(self, error: WindrowError) -> None:
         """Say why not, and end it."""
         with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(tunnel_socket.BYE_S):
-                await tunnel_socket.say(self._secure, problem(error))
+            async with asyncio.timeout(sockets.BYE_S):
+                await sockets.say(self._secure, problem(error))
                 await self.bare()
-        await tunnel_socket.end(self._connection)
+        await sockets.end(self._connection)
 
     def close(self) -> None:
         """End it now."""
@@ -111,7 +116,7 @@ class Tunnels:
         self._master_public, self._has_host = master_public, has_host
         self._name, self._takes = name, takes
         self._clock, self._limits, self._labels = clock, limits, labels
-        self._doors = Doors(limits)
+        self._counts = ConnectionCounts(limits)
         self._table: JoinTable[End] = JoinTable()
         self._joined: dict[Splice, TunnelGrant] = {}
         self._moved_bytes = self._count = self._refused = 0
@@ -123,13 +128,13 @@ class Tunnels:
         return port_of(self._listener)
 
     def figures(self) -> Iterable[Figure]:
-        """What this listener counts, for Prometheus."""
+        """The counts of this listener, for Prometheus."""
         moved = self._moved_bytes + sum(splice.moved_bytes for splice in self._joined)
         yield Figure("access_tunnels", "Tunnels that are open", len(self._joined), self._labels)
         yield Figure("access_tunnels_total", "Tunnels that were joined", self._count, self._labels)
         yield Figure("access_tunnel_bytes_total", "Bytes moved in tunnels, both ways", moved, self._labels)
         yield Figure("access_tunnel_refused_total", "Connections for tunnels refused", self._refused, self._labels)
-        yield Figure("access_tunnel_strangers", "Connections without a grant", self._doors.strangers, self._labels)
+        yield Figure("access_tunnel_strangers", "Connections without a grant", self._counts.strangers, self._labels)
 
     async def run(self) -> None:
         """Accept and serve, until cancelled; then every tunnel ends."""
@@ -143,7 +148,7 @@ class Tunnels:
             listener.close()
 
     def _admits(self, network: str) -> bool:
-        is_admitted = self._doors.enter(network)
+        is_admitted = self._counts.enter(network)
         self._refused += not is_admitted
         return is_admitted
 
@@ -153,13 +158,13 @@ class Tunnels:
         host_id = ""
         greet_s = seconds(self._limits.greet_ns)
         try:
-            tunnel_socket.prepare(connection)
+            sockets.prepare(connection)
             async with asyncio.timeout(greet_s):
-                end = End(await tunnel_socket.secure(connection, self._certificate.context()))
+                end = End(await sockets.secure(connection, self._certificate.context()))
             async with asyncio.timeout(greet_s):
                 head = await end.request()
             grant = self._granted(head)
-            self._doors.known(network, grant.host_id)
+            self._counts.known(network, grant.host_id)
             host_id = grant.host_id
             await self._join(end, grant)
         except WindrowError as error:
@@ -173,7 +178,7 @@ class Tunnels:
             connection.close()
             if end is not None and not end.is_taken:
                 end.close()
-            self._doors.gone(host_id) if host_id else self._doors.leave(network)
+            self._counts.gone(host_id) if host_id else self._counts.leave(network)
 
     def _granted(self, head: bytes) -> TunnelGrant:
         grant = read_grant(grant_in(head), self._master_public, self._clock.wall_ns())
@@ -183,13 +188,13 @@ class Tunnels:
         return grant
 
     def _holds(self, grant: TunnelGrant) -> bool:
-        """Whether a tunnel may be here, at its beginning and for as long as it lasts: the Master can end it."""
+        """Return whether a tunnel may be here, at its beginning and for as long as it lasts: the Master can end it."""
         if grant.worker:
             return grant.worker == self._name and self._takes(grant.host_id)
         return self._has_host(grant.host_id)
 
     async def _join(self, end: End, grant: TunnelGrant) -> None:
-        """Until the tunnel is over, or its other end did not come; raises DeadlineExceeded, LinkClosed, OSError."""
+        """Serve a tunnel to its end; raises DeadlineExceeded where the other end did not come, LinkClosed, OSError."""
         wall_ns = self._clock.wall_ns()
         other = self._table.meet(grant, end, wall_ns)
         if other is None:

@@ -10,32 +10,27 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
-from windrow_master.proxies import Network, parse_networks
 from windrow_master.records.rules import AUDIT_DAYS, DAYS_MAX, EVENTS_DAYS, Keeping
 from windrow_master.storage.s3_store import S3Settings
 from windrow_master.storage.s3_store import read_settings as artefact_settings
 from windrow_master.store.bus import check_url
 from windrow_master.telemetry.settings import HistorySettings, read_settings
 from windrow_proto.errors import InvalidInput
+from windrow_proto.master_process import (
+    HEALTH_PORT,
+    HTTP_PORT,
+    HTTPS_PORT,
+    POSTGRESQL_PREFIX,
+    TRUNK_PORT,
+    secret_setting,
+)
+from windrow_proto.networks import Network, parse_networks
 
-HTTP_PORT: Final = 8000
-HTTPS_PORT: Final = 8443
-TRUNK_PORT: Final = 7444
-HEALTH_PORT: Final = 8010
 MEASURE_MIB: Final = 256
 MEASURE_MIB_MAX: Final = 2048
 """What an agent moves at most, whatever it is asked."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 SQLITE_PREFIX: Final = "sqlite:///"
-POSTGRESQL_PREFIX: Final = "postgresql+psycopg://"
-SECRETS: Final = frozenset(
-    f"WINDROW_{name}"
-    for name in (
-        *("DATABASE_URL", "REDIS_URL", "S3_ACCESS_KEY", "S3_SECRET_KEY"),
-        *("METRICS_URL", "METRICS_WRITE_URL", "METRICS_TOKEN"),
-    )
-)
-"""Variables that are a secret or may have one in them; nobody but a Master has any business with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +123,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
     data_dir = read.data_dir.expanduser().resolve()
     return Config(
         data_dir=data_dir,
-        database=_database(_secret("WINDROW_DATABASE_URL", environment), data_dir),
+        database=_database(secret_setting("WINDROW_DATABASE_URL", environment), data_dir),
         listen=_address("--listen", read.listen),
         public=_address("--public", read.public or _public_of(read.listen)),
         http_port=_port("--http-port", read.http_port),
@@ -138,7 +133,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         log_level=read.log_level,
         names=_names(environment.get("WINDROW_NAMES", "")),
         trusted_proxies=_proxies(read.trusted_proxy, environment),
-        redis_url=_redis(_secret("WINDROW_REDIS_URL", environment)),
+        redis_url=_redis(secret_setting("WINDROW_REDIS_URL", environment)),
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
         proofs=_switch("WINDROW_PROOFS", environment),
         measure_mib=_number("WINDROW_MEASURE_MIB", environment, MEASURE_MIB, MEASURE_MIB_MAX),
@@ -147,7 +142,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
             _number("WINDROW_EVENTS_DAYS", environment, EVENTS_DAYS, DAYS_MAX),
         ),
         accept_clock=_switch("WINDROW_ACCEPT_CLOCK", environment, "off"),
-        history=read_settings(lambda name: _secret(name, environment)),
+        history=read_settings(lambda name: secret_setting(name, environment)),
         artefacts=_artefacts(environment),
         waits=read.wait,
         supervisor_fd=read.supervisor_fd,
@@ -170,7 +165,7 @@ def market_of_process() -> Path:
 
 def database_of_process(data_dir: Path) -> str:
     """The URL of the database that a Master of this environment would use with this data directory."""
-    return _database(_secret("WINDROW_DATABASE_URL", os.environ), data_dir)
+    return _database(secret_setting("WINDROW_DATABASE_URL", os.environ), data_dir)
 
 
 def from_process(arguments: Sequence[str]) -> Config:
@@ -178,34 +173,11 @@ def from_process(arguments: Sequence[str]) -> Config:
     return parse(arguments, os.environ)
 
 
-def is_database_shared(environment: Mapping[str, str]) -> bool:
-    """Whether a Master of this environment would use a database that others may use too."""
-    return (_secret("WINDROW_DATABASE_URL", environment) or "").startswith(POSTGRESQL_PREFIX)
-
-
-def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a daemon that is no Master gets of a Master's environment."""
-    return {name: value for name, value in environment.items() if name not in SECRETS}
-
-
-def _secret(name: str, environment: Mapping[str, str]) -> str | None:
-    """A setting that may hold a password: the variable itself, or the file that the variable with _FILE names."""
-    file = environment.get(f"{name}_FILE")
-    if not file:
-        return environment.get(name)
-    if environment.get(name):
-        raise InvalidInput(f"{name} and {name}_FILE are both set; give one of them.")
-    try:
-        return Path(file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{name}_FILE names {file[:200]!r}, which cannot be read: {type(error).__name__}.") from None
-
-
 def _artefacts(environment: Mapping[str, str]) -> S3Settings | None:
     url = environment.get("WINDROW_ARTEFACTS_URL")
     if not url:
         return None
-    keys = [_secret(name, environment) or "" for name in ("WINDROW_S3_ACCESS_KEY", "WINDROW_S3_SECRET_KEY")]
+    keys = [secret_setting(name, environment) or "" for name in ("WINDROW_S3_ACCESS_KEY", "WINDROW_S3_SECRET_KEY")]
     return artefact_settings(url, *keys)
 
 

@@ -9,8 +9,11 @@ from typing import Final, Protocol
 
 from windrow_proto.connection import FLUSH_S, Connection
 from windrow_proto.errors import LinkClosed, Unavailable, WindrowError
-from windrow_proto.tunnel_socket import client_context, come, joined
-from windrow_proto.tunnels import END, HOST_NAME, RECORD_BYTES_MAX, RecordReader, record
+from windrow_proto.tunnel_dial import come, joined
+from windrow_proto.tunnels import HOST_NAME, market_error
+from windrow_tunnel.errors import Malformed
+from windrow_tunnel.sockets import client_context
+from windrow_tunnel.wire import END, RECORD_BYTES_MAX, RecordReader, record
 
 DIAL_S: Final = 8.0
 """For the Access, its handshake included."""
@@ -20,8 +23,8 @@ JOIN_S: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RenterTicket:
-    """Where to dial, and what to show there. address: host:port; ca_pem: the authority of that Access; host_pem: what
-    the host shows; secret: what is said to it first."""
+    """The address to dial, and the proofs to show there. address: host:port; ca_pem: the authority of that Access;
+    host_pem: the certificate of the host; secret: the first bytes to it."""
 
     address: str
     grant: str = field(repr=False)
@@ -101,8 +104,8 @@ class RenterEnd(Connection):
         try:
             for piece in self._reader.feed(data):
                 self._side.take(piece)
-        except WindrowError as error:
-            self._refusal = error
+        except Malformed as error:
+            self._refusal = market_error(error)
             self.abort()
             return
         if self._reader.is_ended and not self._is_end_told:

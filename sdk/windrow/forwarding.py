@@ -13,7 +13,6 @@ from windrow import tunnel
 from windrow.client import Client
 from windrow.errors import LocalCut, WindrowClientError
 from windrow.nearest import Nearest
-from windrow.pump import Pump
 
 CONNECTIONS_MAX = 128
 """At a time: what a host serves of one port; the next is closed at once."""
@@ -103,7 +102,7 @@ class Forward:
             ask = partial(self._api.open_tunnel, self._cluster_id, self._port)
             with contextlib.closing(await tunnel.meet(ask, self._nearest)) as host:
                 start()
-                await Pump(local, host, self._count).run()
+                await tunnel.carry(local, host, self._count)
         finally:
             self.open -= 1
 

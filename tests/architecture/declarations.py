@@ -43,6 +43,14 @@ def member_declarations() -> dict[str, Declaration]:
     return {folder: declared(ROOT / folder) for folder in MEMBERS}
 
 
+def needed(folder: str) -> set[str]:
+    """The folders of the members that this one needs, itself included."""
+    parts = member_declarations()
+    folders = {part.name: one for one, part in parts.items()}
+    ours = [folders[text] for text in parts[folder].dependencies if text in folders]
+    return {folder}.union(*map(needed, ours))
+
+
 def normal(name: str) -> str:
     """A distribution's name as registries compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -75,7 +83,7 @@ def _applies(requirement: Requirement, extra: str) -> bool:
 
 
 def undeclared(module: Module, declaration: Declaration) -> list[str]:
-    """Foreign distributions that a module imports and its member does not declare."""
+    """Other distributions, ours too, that a module imports and its member does not declare."""
     named = {normal(Requirement(text).name) for text in declaration.dependencies}
     named |= {normal(Requirement(text).name) for texts in declaration.extras.values() for text in texts}
     found = []
@@ -86,7 +94,7 @@ def undeclared(module: Module, declaration: Declaration) -> list[str]:
             library
             and library not in sys.stdlib_module_names
             and not owners & named
-            and library not in MEMBERS.values()
+            and normal(library) != declaration.name
         ):
             found.append(f"{module.where}:{item.line} imports {library} of {' or '.join(owners) or 'nobody'}")
     return found
@@ -94,6 +102,8 @@ def undeclared(module: Module, declaration: Declaration) -> list[str]:
 
 @cache
 def _owners(library: str) -> frozenset[str]:
+    if library in MEMBERS.values():
+        return frozenset({normal(library)})
     return frozenset(map(normal, _packages().get(library, ())))
 
 

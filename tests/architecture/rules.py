@@ -35,11 +35,10 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
         "proto/windrow_proto/keys.py",
         "proto/windrow_proto/data_keys.py",
         "proto/windrow_proto/sealed.py",
-        "proto/windrow_proto/tunnel_seal.py",
+        "tunnel/windrow_tunnel/seal.py",
         "master/windrow_master/identity/authority.py",
         "agent/windrow_agent/app/doctor.py",
         "sdk/windrow/link.py",
-        "sdk/windrow/seal.py",
     ),
     "boto3": ("master/windrow_master/storage/s3_store.py",),
     "botocore": ("master/windrow_master/storage/s3_store.py",),
@@ -49,7 +48,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
 }
 """Foreign library -> the only files that may import it."""
 
-ENVIRONMENT = ("*/config.py", "master/windrow_master/up/up.py", "master/windrow_master/store/copies.py")
+ENVIRONMENT = ("*/config.py", "up/windrow_up/market.py", "master/windrow_master/store/copies.py")
 """The only files that read the environment; the last passes it on to PostgreSQL's own programs."""
 
 IMPURE_LIBRARIES = (
@@ -105,17 +104,12 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("recovery",),
     ("link",),
     ("api",),
-    ("up",),
     ("app",),
     ("__main__",),
 )
 """Packages and lone modules of the Master, the ground first: each imports only what stands below it."""
 
-UPWARD: frozenset[tuple[str, str]] = frozenset(
-    {
-        ("up", "app"),
-    }
-)
+UPWARD: frozenset[tuple[str, str]] = frozenset()
 """Imports that run up the floors and are still to be turned around; one that is gone has to go from here, too."""
 
 AGENT_FLOORS: tuple[tuple[str, ...], ...] = (

@@ -17,7 +17,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.architecture.declarations import closure, member_declarations
+from tests.architecture.declarations import closure, member_declarations, needed
 from tests.architecture.tree import MEMBERS, ROOT, members
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -60,9 +60,9 @@ def install(folder: str, wheels: dict[str, Path], target: Path) -> Path:
     venv.create(target, with_pip=False, symlinks=True)
     site = target / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
     parts = member_declarations()
-    needed = {folder} | ({"proto"} if "windrow-proto" in parts[folder].dependencies else set())
-    pip(target, "install", "--no-deps", "--no-index", *(str(wheels[one]) for one in needed))
-    for found in closure(frozenset().union(*(parts[one].dependencies for one in needed))).values():
+    ours = needed(folder)
+    pip(target, "install", "--no-deps", "--no-index", *(str(wheels[one]) for one in ours))
+    for found in closure(frozenset().union(*(parts[one].dependencies for one in ours))).values():
         copy(found, site)
     return site
 

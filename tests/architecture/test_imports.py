@@ -25,8 +25,10 @@ def test_the_import_contracts_are_kept() -> None:
     [
         ("agent/windrow_agent/planted.py", "import windrow_master", "Processes never import one another"),
         ("access/windrow_access/planted.py", "import windrow_agent", "Processes never import one another"),
-        ("proto/windrow_proto/planted.py", "import windrow_agent", "The contract imports nobody"),
-        ("sdk/windrow/planted.py", "import windrow_proto", "The SDK imports nothing of ours"),
+        ("tunnel/windrow_tunnel/planted.py", "import windrow_proto", "Tunnels import nothing else of ours"),
+        ("proto/windrow_proto/planted.py", "import windrow_agent", "The contract imports nobody but tunnels"),
+        ("sdk/windrow/planted.py", "import windrow_proto", "The SDK imports nothing of ours but tunnels"),
+        ("up/windrow_up/planted.py", "import windrow_master", "Processes never import one another"),
         ("agent/windrow_agent/core/planted.py", "import time", "Cores are pure"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.architecture import locks
-from tests.architecture.declarations import declared, member_declarations, normal, undeclared
+from tests.architecture.declarations import declared, member_declarations, needed, normal, undeclared
 from tests.architecture.tree import MEMBERS, ROOT, Module, members
 
 NPM_LOCKS = [Path("console/package-lock.json"), Path("tests/browser/package-lock.json")]
@@ -49,10 +49,11 @@ def test_an_undeclared_import_is_seen() -> None:
 
 
 def test_members_may_use_ours_only_where_they_declare_it() -> None:
-    parts = member_declarations()
-    needed = {name for name, part in parts.items() if "windrow-proto" in part.dependencies}
-    assert needed == {"agent", "access", "master"}
-    assert not any(text.startswith("windrow") for text in parts["sdk"].dependencies | parts["proto"].dependencies)
+    found = {folder: needed(folder) - {folder} for folder in MEMBERS}
+    assert found.pop("tunnel") == set()
+    assert found.pop("proto") == found.pop("sdk") == {"tunnel"}
+    assert found.pop("up") == set(MEMBERS) - {"up"}
+    assert found == {folder: {"proto", "tunnel"} for folder in ("agent", "access", "master")}
 
 
 @pytest.mark.parametrize("lock", [locks.RUN, locks.BUILD, locks.TEST])

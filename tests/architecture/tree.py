@@ -9,11 +9,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 MEMBERS = {
+    "tunnel": "windrow_tunnel",
     "proto": "windrow_proto",
     "agent": "windrow_agent",
     "access": "windrow_access",
     "master": "windrow_master",
     "sdk": "windrow",
+    "up": "windrow_up",
 }
 SKIPPED_FOLDERS = frozenset(
     {"node_modules", "__pycache__", "static", "dist", "build", ".cache", ".venv", ".git", "out"}
@@ -58,7 +60,7 @@ def files(root: Path, *suffixes: str) -> Iterator[Path]:
 
 
 def members(root: Path) -> list[Module]:
-    """Every module of the five distributions."""
+    """Every module of the distributions."""
     found: list[Module] = []
     for folder, package in MEMBERS.items():
         if (root / folder / package).is_dir():

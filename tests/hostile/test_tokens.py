@@ -16,11 +16,11 @@ from windrow_master.api.app import build_app
 from windrow_master.api.proxied import Proxied
 from windrow_master.api.rate_limits import SIGN_IN, Limits
 from windrow_master.identity.repository import AccountRepository
-from windrow_master.proxies import parse_networks
 from windrow_master.storage.artefact_repository import ArtefactRepository
 from windrow_master.store.bus import Limit
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId
+from windrow_proto.networks import parse_networks
 from windrow_proto.units import DAY, SECOND
 
 V1 = "/api/v1"

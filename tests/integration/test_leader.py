@@ -21,7 +21,7 @@ from tests.support.killing import Killer, command_flaws, online, watching
 from tests.support.postgres import Postgres, scratch
 from tests.support.rental import Renter
 from tests.support.stack import Stack, stack, wait_for
-from windrow_master.app.serving import is_free
+from windrow_up.free_ports import is_free
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 

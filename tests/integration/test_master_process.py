@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.waiting import PATIENCE_S, poll
-from windrow_master.up.client import MasterHttp
 from windrow_proto import enrol, keys
 from windrow_proto.errors import JoinTokenRefused, Unavailable
 from windrow_proto.wire_link import decode_region_map
+from windrow_up.client import MasterHttp
 
 ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0", "--health-port", "0")
 

@@ -19,7 +19,7 @@ from tests.support.stack import WINDROW
 from tests.waiting import poll
 from windrow_master.store.engine import sqlite_engines
 from windrow_master.store.migrate import upgrade
-from windrow_master.up.supervisor import EXIT_HELPLESS
+from windrow_proto.master_process import EXIT_HELPLESS
 
 pytestmark = pytest.mark.timeout(300)
 

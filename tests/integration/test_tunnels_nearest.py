@@ -18,6 +18,7 @@ from windrow import tunnel
 from windrow.errors import WindrowClientError
 from windrow.forwarding import LOCALHOST, Forward
 from windrow.nearest import Nearest
+from windrow_tunnel import sockets
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
@@ -81,14 +82,14 @@ def placed(market: Market) -> Market:
 
 def closed(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
     """As seen from the renter alone, nobody listens there."""
-    connected = tunnel._connected
+    connected = sockets.dial
 
     async def refused(host: str, port: int) -> socket.socket:
         if f"{host}:{port}" in addresses:
             raise ConnectionRefusedError("Connection refused")
         return await connected(host, port)
 
-    monkeypatch.setattr(tunnel, "_connected", refused)
+    monkeypatch.setattr(sockets, "dial", refused)
 
 
 def where(market: Market) -> dict[str, str]:

@@ -110,7 +110,7 @@ def _need_system_python() -> None:
 
 
 def _paths() -> list[str]:
-    own = [str(REPOSITORY / name) for name in ("proto", "agent", "access", "master", "sdk", ".")]
+    own = [str(REPOSITORY / name) for name in ("tunnel", "proto", "agent", "access", "master", "sdk", "up", ".")]
     return [*own, *(path for path in sys.path if path.endswith("-packages"))]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from windrow.cli.main import main
-from windrow_master.up import supervisor
+from windrow_up import supervisor
 
 WRAPPED: Final = "WRAPPED"
 MODULES: Final = {"master": "windrow_master", "access": "windrow_access", "agent": "windrow_agent"}

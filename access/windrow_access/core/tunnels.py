@@ -1,4 +1,4 @@
-"""Who may come to an Access for a tunnel, and which two connections are one. Pure: bytes and times come in as values.
+"""Admits connections for tunnels to an Access, and joins the two of one tunnel. Pure: bytes and times are values.
 
 accepted ─handshake, head (10 s)─▶ grant checked, used up ─▶ waits for the other end ─▶ joined ─▶ either ends: both do
    counted as a stranger: bounded per network and in all           counted by its host
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, Unauthenticated
-from windrow_proto.tunnels import PATH, PROTOCOL, TunnelGrant, TunnelSide
+from windrow_proto.tunnels import TunnelGrant, TunnelSide
 from windrow_proto.units import HOUR, KIB, SECOND
+from windrow_tunnel.wire import PATH, PROTOCOL
 
 End = TypeVar("End")
 
@@ -20,7 +21,7 @@ USED_MAX: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class TunnelLimits:
-    """How many, how long, how much. strangers: connections that have not shown a good grant.
+    """The limits of the listener for tunnels. strangers: connections that have not shown a good grant.
 
     greet_ns: TLS handshake, then request, each; the same as for agents. renter_wait_ns: the Master lets a host come
     first, so that a renter waits for what is under way only. idle_ns: of both directions; a person's lunch.
@@ -37,7 +38,7 @@ class TunnelLimits:
     buffer_bytes: int = 256 * KIB
 
 
-class Doors:
+class ConnectionCounts:
     """Counts connections: strangers by network, then ends by host."""
 
     def __init__(self, limits: TunnelLimits) -> None:

@@ -13,16 +13,18 @@ from typing import Final
 
 import structlog
 
-from windrow_agent.link.pump import Pump, TunnelEnd
 from windrow_agent.runtimes.port import Runtime
-from windrow_proto import tunnel_socket
 from windrow_proto.errors import Conflict, DeadlineExceeded, LinkClosed, Unavailable
 from windrow_proto.keys import TlsIdentity, lone_identity
 from windrow_proto.messages import ChannelOpen
-from windrow_proto.tunnel_seal import SEALED, SEED_BYTES, SealedEnd
-from windrow_proto.tunnel_tls import TunnelTls
-from windrow_proto.tunnels import GRANT_LIFE_NS, HOST_NAME, SECRET_BYTES, judge_secret
+from windrow_proto.tunnel_dial import come, joined
+from windrow_proto.tunnels import GRANT_LIFE_NS, HOST_NAME, SECRET_BYTES, judge_secret, market_error
 from windrow_proto.units import seconds
+from windrow_tunnel.errors import LocalCut, TunnelError
+from windrow_tunnel.pump import Pump
+from windrow_tunnel.seal import SEALED, SEED_BYTES, SealedEnd
+from windrow_tunnel.sockets import server_context
+from windrow_tunnel.tls import TunnelEnd, TunnelTls
 
 log = structlog.get_logger()
 
@@ -40,17 +42,8 @@ class Tunnel:
     """One tunnel, from `serve` to its end."""
 
     def __init__(self) -> None:
-        self._pump: Pump | None = None
-
-    @property
-    def bytes_in(self) -> int:
-        """Bytes that went into the workload."""
-        return self._pump.received_bytes if self._pump is not None else 0
-
-    @property
-    def bytes_out(self) -> int:
-        """Bytes that came out of the workload."""
-        return self._pump.sent_bytes if self._pump is not None else 0
+        """bytes_in: went into the workload so far; bytes_out: came out of it."""
+        self.bytes_in = self.bytes_out = 0
 
     async def serve(
         self,
@@ -73,13 +66,20 @@ class Tunnel:
             own = lone_identity(HOST_NAME)
             outside = await _met(access, own, asked.tunnel_digest, ready)
             try:
-                self._pump = Pump(inside, outside)
-                await self._pump.run()
+                await Pump(inside, outside, self._count).run()
+            except LocalCut:
+                raise LinkClosed("The workload has cut the connection.") from None
+            except TunnelError as error:
+                raise market_error(error) from error
             finally:
                 outside.close()
         finally:
             inside.close()
             log.info("tunnel_over", tunnel=asked.tunnel_id, bytes_in=self.bytes_in, bytes_out=self.bytes_out)
+
+    def _count(self, sent: int, received: int) -> None:
+        self.bytes_out += sent
+        self.bytes_in += received
 
 
 async def _inside(runtime: Runtime, asked: ChannelOpen) -> socket.socket:
@@ -97,7 +97,7 @@ async def _inside(runtime: Runtime, asked: ChannelOpen) -> socket.socket:
 async def _to_access(asked: ChannelOpen, identity: TlsIdentity) -> ssl.SSLSocket:
     try:
         async with asyncio.timeout(DIAL_S):
-            return await tunnel_socket.come(asked.tunnel_address, identity.ca_pem, asked.tunnel_grant)
+            return await come(asked.tunnel_address, identity.ca_pem, asked.tunnel_grant)
     except (OSError, TimeoutError) as error:  # ssl.SSLError is one
         words = f"The host does not reach its Access for tunnels at {asked.tunnel_address}: {error or 'no answer'}."
         raise Unavailable(f"{words} Its network must let it out to this port.", subject=asked.tunnel_id) from error
@@ -110,7 +110,7 @@ async def _met(
     try:
         await ready(own.certificate_pem)
         async with asyncio.timeout(seconds(GRANT_LIFE_NS) + LATE_S):
-            raw = await tunnel_socket.joined(access)
+            raw = await joined(access)
     except TimeoutError:
         raise DeadlineExceeded("No renter came for this tunnel.") from None
     except OSError as error:
@@ -129,7 +129,7 @@ async def _met(
 
 
 async def _greeted(raw: socket.socket, own: TlsIdentity, digest: bytes) -> TunnelEnd:
-    context = tunnel_socket.server_context(own.key_pem, own.certificate_pem)
+    context = server_context(own.key_pem, own.certificate_pem)
     context.set_alpn_protocols([SEALED])
     outside = TunnelTls(raw, context)
     await outside.greet()

@@ -25,7 +25,6 @@ from windrow_agent.runtimes.port import Progress, Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.tun_device import NAME, Device, cannot, cannot_own
 from windrow_agent.threads import to_its_end
-from windrow_proto import tunnel_socket
 from windrow_proto.cords import PREFIX_BITS, UP, packed
 from windrow_proto.errors import Conflict, InvalidInput, LinkClosed, RuntimeUnavailable, Unavailable, WindrowError
 from windrow_proto.ids import WorkloadId
@@ -34,9 +33,11 @@ from windrow_proto.messages import ChannelOpen
 from windrow_proto.model import WorkloadPhase, WorkloadSpec
 from windrow_proto.ports import Clock
 from windrow_proto.together import together
-from windrow_proto.tunnel_tls import TunnelTls
+from windrow_proto.tunnel_dial import come, joined
 from windrow_proto.tunnels import HOST_NAME
 from windrow_proto.units import SECOND, seconds
+from windrow_tunnel.sockets import mutual_context
+from windrow_tunnel.tls import TunnelTls
 
 log = structlog.get_logger()
 
@@ -210,11 +211,11 @@ class OverlayManager:
                 peer_pem = await hear()
             if not peer_pem or len(peer_pem) > PEM_BYTES_MAX:
                 raise LinkClosed("The other end has told no key.")
-            context = tunnel_socket.mutual_context(own.key_pem, own.certificate_pem, peer_pem, is_server)
+            context = mutual_context(own.key_pem, own.certificate_pem, peer_pem, is_server)
             async with asyncio.timeout(DIAL_S):
-                access = await tunnel_socket.come(where, identity.ca_pem, asked.tunnel_grant)
+                access = await come(where, identity.ca_pem, asked.tunnel_grant)
             async with asyncio.timeout(MEET_S):
-                raw = await tunnel_socket.joined(access)
+                raw = await joined(access)
         except (OSError, TimeoutError) as error:  # ssl.SSLError is one
             words = f"This host or its peer does not reach the Access for tunnels at {where}: "
             raise Unavailable(f"{words}{error or 'no answer'}.", subject=asked.tunnel_id) from error

@@ -12,8 +12,8 @@ from typing import Final
 from windrow_proto.cords import HERE, FrameReader, frame
 from windrow_proto.errors import LinkClosed
 from windrow_proto.ports import Clock
-from windrow_proto.tunnel_tls import PLAIN_BYTES, ROOM_BYTES, TURNS, TunnelTls
 from windrow_proto.units import MIB, SECOND
+from windrow_tunnel.tls import BUFFER_BYTES, PLAIN_BYTES, TURNS, TunnelTls
 
 QUEUE_BYTES_MAX: Final = 4 * MIB
 """Packets that wait for the line: as much as one connection of Linux sends ahead (net.ipv4.tcp_wmem)."""
@@ -29,7 +29,7 @@ class PeerLink:
         self.sent_bytes = self.received_bytes = self.lost = 0
         self._tls, self._take, self._clock = tls, take, clock
         self._reader = FrameReader()
-        self._buffer = memoryview(bytearray(ROOM_BYTES))
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._heard_ns = clock.monotonic_ns()

@@ -9,10 +9,11 @@ from typing import Final
 
 import structlog
 
-from windrow_proto import sight, tunnel_socket
+from windrow_proto import sight
 from windrow_proto.errors import RuntimeUnavailable, WindrowError
 from windrow_proto.sight import Eyes, Place, Seen
 from windrow_proto.units import seconds
+from windrow_tunnel import sockets
 
 log = structlog.get_logger()
 
@@ -76,7 +77,7 @@ async def _look_at(place: Place) -> Seen:
     loop, said = asyncio.get_running_loop(), b""
     try:
         async with asyncio.timeout(seconds(sight.DIAL_NS)):
-            with await tunnel_socket.dial(place.address, place.port) as raw:
+            with await sockets.dial(place.address, place.port) as raw:
                 while len(said) < 2 * sight.TOKEN_BYTES and (more := await loop.sock_recv(raw, 64)):
                     said += more
     except TimeoutError:

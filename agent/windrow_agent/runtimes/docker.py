@@ -48,7 +48,7 @@ from windrow_agent.runtimes.port import (
 from windrow_agent.runtimes.pulled_images import Budget
 from windrow_agent.runtimes.thread_pipe import ThreadPipe
 from windrow_agent.threads import END_S, to_its_end
-from windrow_proto import image_names, tunnel_socket
+from windrow_proto import image_names
 from windrow_proto.clock import BootClock
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import (
@@ -63,6 +63,7 @@ from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.model import GpuFacts, WorkloadSpec
 from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
+from windrow_tunnel import sockets
 
 T = TypeVar("T")
 
@@ -245,7 +246,7 @@ class DockerRuntime:
 
     async def dial(self, workload_id: WorkloadId, address: str, port: int) -> socket.socket:
         """From this host's own network."""
-        return await tunnel_socket.dial(address, port)
+        return await sockets.dial(address, port)
 
     async def network(self, workload_id: WorkloadId) -> Path:
         """The network namespace of this workload, made ahead of its container if need be."""

@@ -49,13 +49,13 @@ from windrow_agent.runtimes.port import (
 from windrow_agent.runtimes.process_end import KILL_S, delete_tree, ends_within, kill_marked, mark
 from windrow_agent.runtimes.process_exec import AttachedExec
 from windrow_agent.threads import to_its_end
-from windrow_proto import tunnel_socket
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import GpuFacts, SlotGrant, WorkloadSpec
 from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
+from windrow_tunnel import sockets
 
 NAME: Final = "process"
 START_S: Final = 20.0
@@ -239,7 +239,7 @@ class ProcessRuntime:
         """In its own network, or in the host's where it has none."""
         network = process_network.of(self._path(workload_id))
         if network is None:
-            return await tunnel_socket.dial(address, port)
+            return await sockets.dial(address, port)
         return await process_network.dial(network, address, port)
 
     async def network(self, workload_id: WorkloadId, ports: tuple[int, ...] = ()) -> int | None:

@@ -5,7 +5,8 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from windrow_master.proxies import Network, client_of
+from windrow_master.proxies import client_of
+from windrow_proto.networks import Network
 
 FORWARDED: Final = "x-forwarded-for"
 

@@ -27,8 +27,9 @@ from windrow_proto.errors import WindrowError
 from windrow_proto.ids import ClusterId
 from windrow_proto.keys import SERVER_NAMES
 from windrow_proto.messages import ChannelClose, ChannelData
-from windrow_proto.tunnels import HOST_NAME, PROTOCOL
+from windrow_proto.tunnels import HOST_NAME
 from windrow_proto.units import MILLISECOND
+from windrow_tunnel.wire import PROTOCOL
 
 route = Routes("clusters")
 Rank = Annotated[int, Query(ge=0, lt=HOSTS_MAX, description="Of which member, where there are several")]

@@ -14,7 +14,8 @@ from enum import IntEnum
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
-from windrow_master.proxies import Network, is_among
+from windrow_master.proxies import is_among
+from windrow_proto.networks import Network
 from windrow_proto.units import MILLISECOND, SECOND
 
 LOCAL: Final = "local"

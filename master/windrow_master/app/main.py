@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.accesses.failover_test.supervisor import SupervisorLine
 from windrow_master.api.app import build_app
 from windrow_master.api.event_tail import EventTail
 from windrow_master.api.own_names import OwnNames
@@ -27,38 +28,28 @@ from windrow_master.api.services import Figure
 from windrow_master.app import logs, serving, standby, wiring
 from windrow_master.app.clock import SteadyClock
 from windrow_master.app.wiring import KeysUnusable, Master, Reached, Settings
-from windrow_master.config import (
-    HEALTH_PORT,
-    HTTP_PORT,
-    HTTPS_PORT,
-    SQLITE_PREFIX,
-    TRUNK_PORT,
-    Config,
-    default_data_dir,
-    from_process,
-)
+from windrow_master.config import SQLITE_PREFIX, Config, default_data_dir, from_process
 from windrow_master.identity.authority import Authority
 from windrow_master.loops import again
 from windrow_master.onboarding.join_line import is_loopback
-from windrow_master.proxies import Network
 from windrow_master.recovery import command as recovery
 from windrow_master.recovery.last import way_out
 from windrow_master.recovery.restore import check_whole
 from windrow_master.store.bus import Bus, MemoryBus
 from windrow_master.store.disk_space import Room, one_of_each_disk
 from windrow_master.store.leadership import Candidate, Claim
-from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.open_errors import DatabaseDamaged, own_folder
 from windrow_master.store.store import Store
 from windrow_master.telemetry.rebuild import service as rebuild
-from windrow_master.up.stop import Line
-from windrow_master.up.supervisor import EXIT_HELPLESS
 from windrow_proto.clock import BootClock, SystemRng
 from windrow_proto.crashes import Crashes
+from windrow_proto.data_directory import CliFile, DirectoryLock
 from windrow_proto.disk import OsDisk
 from windrow_proto.endure import endure
 from windrow_proto.errors import Conflict, Fenced, StorageFailed, WindrowError
 from windrow_proto.link_grpc import serve_trunk
+from windrow_proto.master_process import EXIT_HELPLESS, HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
+from windrow_proto.networks import Network
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import MIB, SECOND
 
@@ -95,7 +86,7 @@ class Doors:
             door.close()
 
 
-def open_doors(config: Config, cli: serving.CliFile) -> Doors:
+def open_doors(config: Config, cli: CliFile) -> Doors:
     """Bind HTTP and health on loopback, and HTTPS; find a port for the trunk: as given, else as last time, else a free
     one."""
     before = cli.ports()
@@ -114,7 +105,7 @@ def open_doors(config: Config, cli: serving.CliFile) -> Doors:
     return doors
 
 
-def write_cli(config: Config, opened: Master, cli: serving.CliFile, doors: Doors) -> None:
+def write_cli(config: Config, opened: Master, cli: CliFile, doors: Doors) -> None:
     """Tell the command line on this machine where the Master is, with a token of the first account."""
     record = cli.read()
     account = opened.identity.first_account()
@@ -299,7 +290,7 @@ def run(config: Config, crashes: Crashes) -> None:
         clock = SteadyClock(BootClock(), config.accept_clock)
         room = room_of(config, clock)
         room.look_before_start()
-        cli = serving.CliFile(config.data_dir / "cli.json")
+        cli = CliFile(config.data_dir / "cli.json")
         doors = open_doors(config, cli)
         try:
             opened = _lead(config, doors, clock, room, lock)
@@ -351,7 +342,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: Di
         room=room,
         acceptance_tests=config.proofs,
         measure_cap_bytes=config.measure_mib * MIB,
-        supervisor=None if config.supervisor_fd is None else Line(config.supervisor_fd),
+        supervisor=None if config.supervisor_fd is None else SupervisorLine(config.supervisor_fd),
     )
     if not config.is_shared:
         return wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database, lock=lock)

@@ -1,25 +1,23 @@
-"""The door to uvicorn, and the sockets, files and addresses that a Master serves under."""
+"""The adapter of uvicorn, and the sockets, files and addresses that a Master serves under."""
 
 import asyncio
 import base64
 import contextlib
 import errno
-import json
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow_master.app.admission import Admission, AdmissionLimits, Patience
 from windrow_master.app.connection_guard import GuardedConfig, GuardedSocket
-from windrow_master.proxies import Network
-from windrow_proto.errors import Conflict, Unavailable
+from windrow_proto.errors import Conflict
 from windrow_proto.keys import TlsIdentity, TlsKey, public_key_sha256, save_private
+from windrow_proto.networks import Network
 
 Application = ASGIApp
 """What a server serves."""
@@ -58,23 +56,6 @@ def bind(host: str, port: int | None, usual: int) -> socket.socket:
             if error.errno != errno.EADDRINUSE:
                 raise Conflict(f"{host}:{candidate} cannot be listened on: {error.strerror}.") from error
     raise Conflict(f"Port {port} on {host} is taken. Stop what uses it, or give another.")
-
-
-def is_free(host: str, port: int) -> bool:
-    """Whether this port could be listened on now."""
-    try:
-        bind(host, port, port).close()
-    except Conflict:
-        return False
-    return True
-
-
-def free_port(host: str, first: int, taken: set[int]) -> int:
-    """The first free port from here that is not spoken for."""
-    for port in range(first, first + PORT_TRIES):
-        if port not in taken and is_free(host, port):
-            return port
-    raise Unavailable(f"None of the ports {first} to {first + PORT_TRIES} is free on {host}.")
 
 
 def port_of(listening: socket.socket) -> int:
@@ -178,30 +159,6 @@ def present_tls(directory: Path) -> tuple[Path, Path] | None:
     """The same files as an earlier start left them; None before the first."""
     certificate, key = directory / "master.pem", directory / "master.key"
     return (certificate, key) if certificate.exists() and key.exists() else None
-
-
-@dataclass(frozen=True, slots=True)
-class CliFile:
-    """`cli.json` (0600) of a data directory: how the command line on this machine finds and speaks to the Master."""
-
-    path: Path
-
-    def read(self) -> dict[str, Any]:
-        """What it says; empty when there is none or it is damaged (it is written anew)."""
-        try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Replace it whole."""
-        save_private(self.path, (json.dumps(record, indent=2) + "\n").encode())
-
-    def ports(self) -> dict[str, int]:
-        """The ports of the last start: members know them, so the next start tries them first."""
-        found = self.read().get("ports", {})
-        return {name: port for name, port in found.items() if isinstance(port, int) and 0 < port < 65536}
 
 
 def own_names(listen: str, public: str, further: Iterable[str] = ()) -> tuple[str, ...]:

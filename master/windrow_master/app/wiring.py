@@ -71,7 +71,6 @@ from windrow_master.store.disk_space import Room
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.leadership import Claim
-from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.prepared import Unreadable
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -79,6 +78,7 @@ from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
 from windrow_proto.ballast import ReservedDisk
+from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import InvalidInput, StorageFailed
 from windrow_proto.ids import ClusterId, HostId

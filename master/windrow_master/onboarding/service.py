@@ -43,10 +43,11 @@ CARRIED: Final = {
     "requirements.lock": "requirements.lock",
     "agent.toml": "agent/pyproject.toml",
     "proto.toml": "proto/pyproject.toml",
+    "tunnel.toml": "tunnel/pyproject.toml",
 }
 """What the repository keeps elsewhere and a wheel of ours carries in data/ (master/hatch_build.py copies the same)."""
 HANDED_OUT: Final = {"install.sh": "script", "windrow-agent-keep": "script", "windrow-agent.service": "unit"}
-OURS: Final = {"windrow_proto": "proto.toml", "windrow_agent": "agent.toml"}
+OURS: Final = {"windrow_tunnel": "tunnel.toml", "windrow_proto": "proto.toml", "windrow_agent": "agent.toml"}
 
 log = structlog.get_logger("windrow_master.onboarding")
 

@@ -9,13 +9,14 @@ import tempfile
 from pathlib import Path
 
 from windrow_master import __version__
-from windrow_master.config import POSTGRESQL_PREFIX, SQLITE_PREFIX
+from windrow_master.config import SQLITE_PREFIX
 from windrow_master.recovery import archive, manifest
 from windrow_master.recovery.last import LAST
 from windrow_master.recovery.manifest import Manifest
 from windrow_master.store import copies
 from windrow_proto.errors import Conflict, InvalidInput, StorageFailed
 from windrow_proto.keys import save_private
+from windrow_proto.master_process import POSTGRESQL_PREFIX
 from windrow_proto.units import time_text
 
 

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Final
 
 from windrow_master import __version__
-from windrow_master.config import POSTGRESQL_PREFIX, SQLITE_PREFIX
+from windrow_master.config import SQLITE_PREFIX
 from windrow_master.identity.repository import MemberRepository
 from windrow_master.recovery import archive, manifest
 from windrow_master.recovery.check import check_copy
 from windrow_master.recovery.manifest import Manifest
 from windrow_master.store import copies
 from windrow_master.store.engine import sqlite_url
-from windrow_master.store.lock import DirectoryLock
+from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.errors import Conflict, InvalidInput, StorageFailed
+from windrow_proto.master_process import POSTGRESQL_PREFIX
 from windrow_proto.units import time_text
 
 STAGING: Final = ".restoring"

@@ -20,13 +20,13 @@ from windrow_master.store.disk_space import Room
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.leadership import Claim
-from windrow_master.store.lock import DirectoryLock
 from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.model import AuditQuery, EventRow
 from windrow_master.store.open_errors import explained, is_damage
 from windrow_master.store.repository import AuditRepository, ChainHead, TermRepository
 from windrow_master.store.unit import ORIGIN, Part, UnitOfWork
+from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.errors import (
     DeadlineExceeded,
     DiskFull,

@@ -1,4 +1,4 @@
-"""The `windrow` command. More are found by the entry point group `windrow.commands` (`up` comes with the Master)."""
+"""The `windrow` command. More are found by the entry point group `windrow.commands` (`up` comes with windrow-up)."""
 
 import sys
 from collections.abc import Sequence
@@ -92,8 +92,7 @@ def version() -> None:
 def load_commands(words: Sequence[str]) -> None:
     """Add what other distributions bring: each entry point names a function with typed parameters or a typer.Typer.
 
-    words: of the command line. Where they ask for a command of ours nothing is added: what the Master's `up` imports
-    takes longer than most commands.
+    words: of the command line. Where they ask for a command of ours nothing is added, so that it starts at once.
     """
     if _asked(words) in {*(one.name for one in app.registered_groups), *(one.name for one in app.registered_commands)}:
         return

@@ -13,10 +13,10 @@ from typing import Any, Final
 from windrow import tunnel
 from windrow.errors import CannotSend, LineBroken, WindrowClientError, WorkerRefused, WrongSecret
 from windrow.nearest import Nearest
-from windrow.pump import Pump
 from windrow.remote.memory import Memory
 from windrow.worker import frames
 from windrow.worker.frames import PIECE_BYTES, BadFrame, Frame, Kind
+from windrow_tunnel.tls import TunnelEnd
 
 FRAMES_WAITING: Final = 256
 """Of one exchange, not yet taken; then the line is not read further."""
@@ -40,11 +40,11 @@ def through_tunnel(open_tunnel: tunnel.Ask, memory: Memory, nearest: Nearest) ->
                 far.setblocking(False)
                 near.setblocking(False)
                 async with asyncio.TaskGroup() as group:
-                    pumping = group.create_task(_pump(Pump(far, host, lambda _sent, _came: None), far))
+                    carrying = group.create_task(_carry(far, host))
                     try:
                         yield near
                     finally:
-                        pumping.cancel()
+                        carrying.cancel()
 
     return way
 
@@ -92,9 +92,9 @@ class _Early:
             self._found.close()
 
 
-async def _pump(pump: Pump, far: socket.socket) -> None:
+async def _carry(far: socket.socket, host: TunnelEnd) -> None:
     with contextlib.suppress(WindrowClientError):  # whoever reads the other end sees its end
-        await pump.run()
+        await tunnel.carry(far, host, lambda _sent, _came: None)
     far.close()
 
 

@@ -17,17 +17,19 @@ from windrow_access.core.services import ServiceLimits
 from windrow_access.core.tunnels import TunnelLimits
 from windrow_access.services import Services
 from windrow_access.tunnels import Tunnels
-from windrow_proto import tunnel_socket
+from windrow_proto import tunnel_dial
 from windrow_proto.clock import SystemClock
 from windrow_proto.connection import Connection
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.keys import SigningKey, lone_identity
 from windrow_proto.service_names import LOCAL_DOMAIN
-from windrow_proto.tunnels import END, HOST_NAME, SECRET_BYTES, RecordReader, TunnelGrant, TunnelSide, record
+from windrow_proto.tunnels import HOST_NAME, SECRET_BYTES, TunnelGrant, TunnelSide
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 from windrow_proto.v1 import services_pb2
 from windrow_proto.wire_tunnel import sign_grant
+from windrow_tunnel import sockets
+from windrow_tunnel.wire import END, RecordReader, record
 
 MASTER = SigningKey.generate()
 HOST = HostId("host_here")
@@ -50,8 +52,8 @@ class HostEnd(Connection):
 
     async def serve(self, access: ssl.SSLSocket) -> None:
         """Meet the renter."""
-        raw = await tunnel_socket.joined(access)
-        shown = tunnel_socket.server_context(self.own.key_pem, self.own.certificate_pem)
+        raw = await tunnel_dial.joined(access)
+        shown = sockets.server_context(self.own.key_pem, self.own.certificate_pem)
         await asyncio.get_running_loop().connect_accepted_socket(lambda: self, raw, ssl=shown)
 
     def data_received(self, data: bytes) -> None:
@@ -96,7 +98,7 @@ class Place:
             return sign_grant(TunnelGrant(*named, not_after_ns), MASTER)
 
         end, address = HostEnd(), f"127.0.0.1:{self.tunnel_port}"
-        self.group.create_task(end.serve(await tunnel_socket.come(address, self.ca_pem, granted(TunnelSide.HOST))))
+        self.group.create_task(end.serve(await tunnel_dial.come(address, self.ca_pem, granted(TunnelSide.HOST))))
         self.hosts.append(end)
         return services_pb2.ServiceAnswer(
             ask=number,

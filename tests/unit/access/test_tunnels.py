@@ -11,16 +11,17 @@ import pytest
 
 from tests.support.pki import issue, make_ca
 from tests.waiting import PATIENCE_S, poll_async
-from windrow_access.core.tunnels import Doors, JoinTable, TunnelLimits, grant_in
+from windrow_access.core.tunnels import ConnectionCounts, JoinTable, TunnelLimits, grant_in
 from windrow_access.tunnels import Tunnels
-from windrow_proto import tunnel_socket
+from windrow_proto import tunnel_dial
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, Unauthenticated
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.keys import SigningKey
-from windrow_proto.tunnels import ACCEPTED, PROTOCOL, TunnelGrant, TunnelSide, request, worker_name
+from windrow_proto.tunnels import TunnelGrant, TunnelSide, worker_name
 from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 from windrow_proto.wire_tunnel import sign_grant
+from windrow_tunnel.wire import ACCEPTED, PROTOCOL, request
 
 MASTER = SigningKey.generate()
 WORKER = worker_name("access_a", 0)
@@ -38,32 +39,32 @@ def granted(
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
-def test_doors_bound_strangers_of_one_network_all_strangers_and_all_connections() -> None:
-    doors = Doors(TunnelLimits(connections_max=4, strangers_max=3, strangers_per_network_max=2))
+def test_counts_bound_strangers_of_one_network_all_strangers_and_all_connections() -> None:
+    counts = ConnectionCounts(TunnelLimits(connections_max=4, strangers_max=3, strangers_per_network_max=2))
 
-    assert [doors.enter(network) for network in ("a", "a", "a", "b", "c")] == [True, True, False, True, False]
-    doors.known("a", HOST)
-    assert [doors.enter(network) for network in ("c", "d")] == [True, False]
-    doors.known("a", HOST)
-    assert not doors.enter("d")  # three strangers' places are free again, and all connections' are not
-    doors.leave("b")
-    doors.gone(HOST)
-    assert (doors.open, doors.strangers) == (2, 1)
+    assert [counts.enter(network) for network in ("a", "a", "a", "b", "c")] == [True, True, False, True, False]
+    counts.known("a", HOST)
+    assert [counts.enter(network) for network in ("c", "d")] == [True, False]
+    counts.known("a", HOST)
+    assert not counts.enter("d")  # three strangers' places are free again, and all connections' are not
+    counts.leave("b")
+    counts.gone(HOST)
+    assert (counts.open, counts.strangers) == (2, 1)
 
 
 def test_a_host_has_two_ends_for_each_of_its_tunnels() -> None:
-    doors = Doors(TunnelLimits(per_host_max=1))
-    assert all(doors.enter(network) for network in "abcd")
-    doors.known("a", HOST)
-    doors.known("b", HOST)
+    counts = ConnectionCounts(TunnelLimits(per_host_max=1))
+    assert all(counts.enter(network) for network in "abcd")
+    counts.known("a", HOST)
+    counts.known("b", HOST)
     with pytest.raises(TooMany):
-        doors.known("c", HOST)
-    doors.known("d", OTHER_HOST)
-    assert doors.strangers == 1  # who was refused is a stranger still, and leaves as one
+        counts.known("c", HOST)
+    counts.known("d", OTHER_HOST)
+    assert counts.strangers == 1  # who was refused is a stranger still, and leaves as one
 
 
 def test_only_a_get_with_the_upgrade_and_one_grant_is_a_request() -> None:
-    head = request("the-grant").removesuffix(b"\r\n\r\n")
+    head = request("the-grant", "access.windrow").removesuffix(b"\r\n\r\n")
     assert grant_in(head) == "the-grant"
     for wrong, kind in (
         (head.replace(b"GET", b"POST"), NotFound),
@@ -137,11 +138,11 @@ class Place:
     async def show(self, text: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Come with this grant, to hear that it does not hold."""
         reader, writer = await self.dial()
-        writer.write(request(text))
+        writer.write(request(text, "access.windrow"))
         return reader, writer
 
     async def come(self, grant: TunnelGrant) -> ssl.SSLSocket:
-        return await tunnel_socket.come(f"127.0.0.1:{self.port}", self.ca_pem, sign_grant(grant, MASTER))
+        return await tunnel_dial.come(f"127.0.0.1:{self.port}", self.ca_pem, sign_grant(grant, MASTER))
 
     async def refusal(self, text: str) -> tuple[int, str]:
         """Status and code of what is answered to this grant; the connection ends with it."""
@@ -166,7 +167,7 @@ class Place:
 async def joined(connection: ssl.SSLSocket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """The bare connection, once the other end is there; of two, whoever came first asks first."""
     async with asyncio.timeout(PATIENCE_S):
-        return await asyncio.open_connection(sock=await tunnel_socket.joined(connection), limit=1 << 16)
+        return await asyncio.open_connection(sock=await tunnel_dial.joined(connection), limit=1 << 16)
 
 
 @asynccontextmanager

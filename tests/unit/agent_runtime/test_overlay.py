@@ -13,13 +13,13 @@ from windrow_agent.overlay import firewall as gates
 from windrow_agent.overlay.firewall import Firewall
 from windrow_agent.overlay.peer_link import QUEUE_BYTES_MAX, PeerLink
 from windrow_agent.overlay.self_test import begun
-from windrow_proto import tunnel_socket
 from windrow_proto.clock import SystemClock
 from windrow_proto.cords import ends, opening, packed
 from windrow_proto.errors import LinkClosed
 from windrow_proto.keys import lone_identity
-from windrow_proto.tunnel_tls import TunnelTls
 from windrow_proto.tunnels import HOST_NAME
+from windrow_tunnel import sockets
+from windrow_tunnel.tls import TunnelTls
 
 ONE, OTHER = "198.19.7.1", "198.19.7.2"
 
@@ -33,7 +33,7 @@ def pair(server, client, server_trusts=None, client_trusts=None):
     ends = zip(raws, (server, client), trusted, (True, False), strict=True)
     made = []
     for raw, own, peer_pem, is_server in ends:
-        context = tunnel_socket.mutual_context(own.key_pem, own.certificate_pem, peer_pem, is_server)
+        context = sockets.mutual_context(own.key_pem, own.certificate_pem, peer_pem, is_server)
         made.append(TunnelTls(raw, context, None if is_server else HOST_NAME))
     return made
 

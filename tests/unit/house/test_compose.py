@@ -25,6 +25,7 @@ from windrow_master import config as master_config
 from windrow_master.api.routers import declared
 from windrow_master.app.standby import StandbyApp
 from windrow_master.store.bus import check_url
+from windrow_proto import master_process
 
 ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "deploy"
@@ -99,7 +100,7 @@ def test_a_master_takes_its_command_environment_and_secrets(compose: dict[str, A
 
     assert command == "windrow-master"
     assert (config.http_port, config.https_port, config.trunk_port, config.health_port) == (
-        *(master_config.HTTP_PORT, master_config.HTTPS_PORT, master_config.TRUNK_PORT, master_config.HEALTH_PORT),
+        *(master_process.HTTP_PORT, master_process.HTTPS_PORT, master_process.TRUNK_PORT, master_process.HEALTH_PORT),
     )  # fmt: skip
     assert (config.public, config.listen, config.is_shared, config.rate_limits) == (name, "0.0.0.0", True, True)
     assert config.redis_url == check_url(config.redis_url) and "@valkey:6379" in config.redis_url
@@ -141,8 +142,8 @@ def test_an_access_joins_and_relays_with_flags_that_exist(
 
     assert isinstance(join, access_config.JoinConfig) and isinstance(run, access_config.RunConfig)
     assert (join.names, run.advertise) == ((name,), f"{name}:{run.port}")
-    assert join.master_url == f"https://master:{master_config.HTTPS_PORT}"
-    assert run.trunks == tuple(f"{master}:{master_config.TRUNK_PORT}" for master in ("master", "standby"))
+    assert join.master_url == f"https://master:{master_process.HTTPS_PORT}"
+    assert run.trunks == tuple(f"{master}:{master_process.TRUNK_PORT}" for master in ("master", "standby"))
     assert any(str(port).endswith(f":{run.port}") for port in service["ports"])
     assert run.tunnel_advertise is not None
     outside = run.tunnel_advertise.rpartition(":")[2]
@@ -250,7 +251,7 @@ def _answering(status: int, body: bytes) -> Iterator[str]:
 def test_the_health_check_asks_where_the_master_answers(compose: dict[str, Any]) -> None:
     url = compose["services"]["master"]["healthcheck"]["test"][-1]
 
-    assert url == f"http://127.0.0.1:{master_config.HEALTH_PORT}/healthz"
+    assert url == f"http://127.0.0.1:{master_process.HEALTH_PORT}/healthz"
     assert ("GET", "/healthz") in declared()
 
 

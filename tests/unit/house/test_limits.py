@@ -13,7 +13,7 @@ from windrow_proto.units import DAY, GIB, HOUR, KIB, MIB, MILLISECOND, MINUTE, S
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "limits.md"
-PACKAGES = ("agent/windrow_agent", "access/windrow_access", "master/windrow_master", "proto/windrow_proto")
+PACKAGES = tuple(f"{name}/windrow_{name}" for name in ("agent", "access", "master", "proto", "tunnel", "up"))
 QUEUES = {"deque", "Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 ROW = re.compile(
     r"^\| `(?P<module>[a-z_.]+)(?::(?P<name>[A-Za-z_.]+))?` \| (?P<value>[^|]+) \| [^|]+ \| [^|]+ \|$", re.M

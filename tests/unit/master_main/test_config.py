@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from windrow_master.config import parse, without_secrets
+from windrow_master.config import parse
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_proto.errors import InvalidInput
+from windrow_proto.master_process import without_secrets
 from windrow_proto.units import MIB
 
 

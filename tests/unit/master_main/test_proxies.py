@@ -2,8 +2,9 @@
 
 import pytest
 
-from windrow_master.proxies import client_of, is_among, parse_networks
+from windrow_master.proxies import client_of, is_among
 from windrow_proto.errors import InvalidInput
+from windrow_proto.networks import parse_networks
 
 PROXIES = parse_networks(["10.0.0.0/24", "192.0.2.1", "fd00::/8"], "--trusted-proxy")
 

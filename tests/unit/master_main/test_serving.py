@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from windrow_master.app import serving
+from windrow_proto.data_directory import CliFile
 from windrow_proto.errors import Conflict
 
 
@@ -35,7 +36,7 @@ def test_what_is_accepted_sends_the_rest_of_an_answer_at_once() -> None:
 
 
 def test_the_command_lines_file_is_private_and_survives_damage(tmp_path: Path) -> None:
-    cli = serving.CliFile(tmp_path / "cli.json")
+    cli = CliFile(tmp_path / "cli.json")
     assert cli.read() == {}
     cli.write({"token": "wt_x", "ports": {"http": 8001, "https": 8443, "access": [7443], "odd": 99999}})
 

@@ -167,10 +167,10 @@ def test_the_lock_holds_all_that_the_agent_declares() -> None:
     lock = closure.read_lock(carried("requirements.lock").read_text(encoding="utf-8"))
     declared = [
         text
-        for name in ("agent.toml", "proto.toml")
+        for name in ("agent.toml", "proto.toml", "tunnel.toml")
         for text in tomllib.loads(carried(name).read_text(encoding="utf-8"))["project"]["dependencies"]
     ]
-    names = {closure.normal(re.split(r"[><=]", text)[0]) for text in declared} - {"windrow-proto"}
+    names = {closure.normal(re.split(r"[><=]", text)[0]) for text in declared} - {"windrow-proto", "windrow-tunnel"}
     assert names - lock.keys() == set()
 
 

@@ -1,4 +1,4 @@
-"""A grant holds for what the Master signed and no longer than it said; records come whole however they are cut."""
+"""A grant holds for what the Master signed and no longer than it said."""
 
 from dataclasses import replace
 
@@ -11,21 +11,13 @@ from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.keys import DOMAIN_REGIONS, SigningKey
 from windrow_proto.messages import Channel, ChannelClose, ChannelOpen
 from windrow_proto.model import ChannelPurpose
-from windrow_proto.tunnels import (
-    ACCEPTED,
-    END,
-    RECORD_BYTES_MAX,
-    RecordReader,
-    TunnelGrant,
-    TunnelSide,
-    judge_answer,
-    problem,
-    record,
-)
+from windrow_proto.tunnels import TunnelGrant, TunnelSide, market_error, problem
 from windrow_proto.units import SECOND
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire_link import decode_channel, encode_channel
 from windrow_proto.wire_tunnel import read_grant, sign_grant
+from windrow_tunnel.errors import Malformed
+from windrow_tunnel.wire import refusal
 
 MASTER = SigningKey.from_raw(bytes(range(32)))
 GRANT = TunnelGrant(
@@ -95,37 +87,12 @@ def test_the_domain_and_the_form_are_pinned() -> None:
     assert len(text) < 400
 
 
-@given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=60))
-def test_records_come_whole_however_they_are_cut(sent: list[bytes], cuts: list[int]) -> None:
-    stream = b"".join(map(record, sent)) + END
-    reader, found = RecordReader(), b""
-    for cut in cuts:
-        piece, stream = stream[:cut], stream[cut:]
-        found += b"".join(reader.feed(piece))
-    found += b"".join(reader.feed(stream))
-
-    assert found == b"".join(sent)
-    assert reader.is_ended
-
-
-def test_bytes_after_the_end_and_records_too_large_are_refused() -> None:
-    reader = RecordReader()
-    assert reader.feed(END) == [] and reader.is_ended
-    with pytest.raises(InvalidInput):
-        reader.feed(b"\0")
-    with pytest.raises(InvalidInput):
-        RecordReader().feed((RECORD_BYTES_MAX + 1).to_bytes(4, "big"))
-
-
-def test_an_answer_joins_or_says_why_not() -> None:
-    judge_answer(ACCEPTED, b"")
-    head, _, body = problem(Conflict("used before")).partition(b"\r\n\r\n")
-    with pytest.raises(Conflict, match="used before"):
-        judge_answer(head, body)
-    with pytest.raises(LinkClosed):
-        judge_answer(b"HTTP/1.1 502 Bad Gateway", b"<html>")
-    with pytest.raises(LinkClosed):
-        judge_answer(b"SSH-2.0-OpenSSH", b"")
+def test_the_reason_of_an_access_is_raised_as_the_markets_own_error() -> None:
+    refused = market_error(refusal(problem(Conflict("used before"))))
+    assert (type(refused), refused.detail) == (Conflict, "used before")
+    assert type(market_error(Malformed("no record"))) is InvalidInput
+    for answer in (b"HTTP/1.1 502 Bad Gateway\r\n\r\n<html>", b"SSH-2.0-OpenSSH", b"HTTP/1.1 503 Busy\r\n\r\n[]", b""):
+        assert type(market_error(refusal(answer))) is LinkClosed
 
 
 def test_a_tunnels_channel_crosses_the_link_whole_and_its_grant_is_not_printed() -> None:

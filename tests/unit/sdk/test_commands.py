@@ -13,7 +13,7 @@ LOADS = """
 import json, sys
 from windrow.cli import main
 main.load_commands(json.loads(sys.argv[1]))
-print("windrow_master" in sys.modules, "up" in {one.name for one in main.app.registered_commands})
+print("windrow_up" in sys.modules, "up" in {one.name for one in main.app.registered_commands})
 """
 
 
@@ -29,7 +29,7 @@ print("windrow_master" in sys.modules, "up" in {one.name for one in main.app.reg
         ([], True),
     ],
 )
-def test_what_the_master_brings_is_loaded_only_where_no_command_of_ours_is_asked_for(
+def test_the_verbs_of_other_distributions_are_loaded_only_where_none_of_ours_is_asked_for(
     words: list[str], is_loaded: bool
 ) -> None:
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Forwarding: which cluster and which ports are meant, and that the SDK's records are the contract's."""
+"""Forwarding: which cluster and which ports are meant, and where a forwarded port is listened on."""
 
 import contextlib
 import errno
@@ -6,16 +6,13 @@ import socket
 
 import httpx2
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from windrow import forwarding, pump, tunnel
+from windrow import forwarding
 from windrow.cli.clusters import cluster_id, cluster_named
 from windrow.cli.forward import ports_of
 from windrow.client import Client
 from windrow.config import Config
-from windrow.errors import TunnelBroken, WindrowClientError
-from windrow_proto import tunnels as contract
+from windrow.errors import WindrowClientError
 
 CLUSTERS = [
     {"id": "cluster_5", "name": "past", "phase": "Deleted", "created_at": "2026-11-02T00:00:00Z"},
@@ -65,37 +62,6 @@ def test_a_port_is_there_or_there_and_here(text: str, found: tuple[int, int | No
 def test_what_is_no_port_is_said_to_be_none(text: str) -> None:
     with pytest.raises(WindrowClientError, match="is no port"):
         ports_of(text)
-
-
-def test_the_sdk_speaks_the_contract_without_importing_it() -> None:
-    assert (tunnel.PATH, tunnel.PROTOCOL, pump.END, pump.RECORD_BYTES_MAX, pump.HEAD_BYTES) == (
-        contract.PATH,
-        contract.PROTOCOL,
-        contract.END,
-        contract.RECORD_BYTES_MAX,
-        contract.RECORD_HEAD_BYTES,
-    )
-
-
-@given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=60))
-def test_the_contracts_records_are_read_however_they_are_cut(sent: list[bytes], cuts: list[int]) -> None:
-    stream = b"".join(map(contract.record, sent)) + contract.END
-    reader, found = pump.Records(), b""
-    for cut in cuts:
-        piece, stream = stream[:cut], stream[cut:]
-        found += b"".join(reader.feed(piece))
-    found += b"".join(reader.feed(stream))
-
-    assert (found, reader.is_ended) == (b"".join(sent), True)
-
-
-def test_what_is_no_record_breaks_the_tunnel() -> None:
-    reader = pump.Records()
-    reader.feed(contract.END)
-    with pytest.raises(TunnelBroken):
-        reader.feed(b"x")
-    with pytest.raises(TunnelBroken):
-        pump.Records().feed(b"\xff" * 4)
 
 
 def test_a_forwarded_port_is_listened_on_at_both_loopback_addresses_or_at_none() -> None:

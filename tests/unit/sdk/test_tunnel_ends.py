@@ -9,20 +9,20 @@ import pytest
 
 from tests.support.pki import TestAuthority, issue, make_ca
 from tests.waiting import PATIENCE_S
-from windrow import seal, tunnel
+from windrow import tunnel
 from windrow.errors import TunnelRefused
-from windrow.pump import Pump
-from windrow.seal import SealedHost
-from windrow.tls import HostEnd, HostTls
 from windrow_agent.link import tunnels
 from windrow_agent.link.tunnels import Tunnel
-from windrow_proto import tunnel_socket
 from windrow_proto.errors import BadProof
 from windrow_proto.ids import WorkloadId
 from windrow_proto.keys import lone_identity
 from windrow_proto.messages import ChannelOpen
 from windrow_proto.model import ChannelPurpose
-from windrow_proto.tunnels import ACCEPTED, HOST_NAME, PROTOCOL, record, secret_digest
+from windrow_proto.tunnels import HOST_NAME, secret_digest
+from windrow_tunnel import seal, sockets
+from windrow_tunnel.seal import SealedEnd
+from windrow_tunnel.tls import TunnelEnd, TunnelTls
+from windrow_tunnel.wire import ACCEPTED, PROTOCOL, record
 
 SECRET = b"s" * 32
 
@@ -33,7 +33,7 @@ class Place:
     def __init__(self, ca: TestAuthority) -> None:
         self.ca = ca
         identity = issue(ca, "access", "access_a")
-        self.shown = tunnel_socket.server_context(identity.key_pem, identity.certificate_pem)
+        self.shown = sockets.server_context(identity.key_pem, identity.certificate_pem)
         self.access, self.workload = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
         for one in (self.access, self.workload):
             one.setblocking(False)
@@ -53,7 +53,7 @@ class Place:
             self.host_pem.set_result(pem)
 
         async def dial(workload_id: str, address: str, port: int) -> socket.socket:
-            return await tunnel_socket.dial(address, port)
+            return await sockets.dial(address, port)
 
         runtime: Any = SimpleNamespace(reach=reach, dial=dial)
         await Tunnel().serve(runtime, asked, issue(self.ca, "host", "host_a"), ready)
@@ -61,12 +61,12 @@ class Place:
     async def joined(self) -> socket.socket:
         """Whoever comes next to this Access, bare."""
         raw, _ = await asyncio.get_running_loop().sock_accept(self.access)
-        end = await tunnel_socket.secure(raw, self.shown)
-        await tunnel_socket.head_of(end)
-        await tunnel_socket.say(end, ACCEPTED)
-        return await tunnel_socket.bare(end)
+        end = await sockets.secure(raw, self.shown)
+        await sockets.head_of(end)
+        await sockets.say(end, ACCEPTED)
+        return await sockets.bare(end)
 
-    async def come(self, host_pem: bytes) -> HostEnd:
+    async def come(self, host_pem: bytes) -> TunnelEnd:
         """The renter's end."""
         address, ca_pem = self.access.getsockname(), self.ca.certificate_pem.decode()
         ticket = {"address": f"127.0.0.1:{address[1]}", "ca_pem": ca_pem, "server_name": "access.windrow", "grant": "g"}
@@ -83,8 +83,8 @@ async def test_whoever_comes_without_the_secret_never_reaches_the_workload() -> 
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         serving = group.create_task(_outcome(place.serve()))
         raw = await place.joined()
-        thief = await tunnel_socket.secure(raw, tunnel_socket.client_context(await place.host_pem), HOST_NAME)
-        await tunnel_socket.say(thief, bytes(32) + record(b"stolen"))
+        thief = await sockets.secure(raw, sockets.client_context(await place.host_pem), HOST_NAME)
+        await sockets.say(thief, bytes(32) + record(b"stolen"))
         inside, _ = await asyncio.get_running_loop().sock_accept(place.workload)
         assert isinstance(await serving, BadProof)
         assert await asyncio.get_running_loop().sock_recv(inside, 1) == b""
@@ -98,8 +98,8 @@ async def test_an_access_that_plays_the_host_is_found_out_before_the_secret_is_s
         coming = group.create_task(_outcome(place.come(lone_identity(HOST_NAME).certificate_pem)))
         raw, forged = await place.joined(), lone_identity(HOST_NAME)
         with pytest.raises(OSError):
-            await tunnel_socket.hear(
-                await tunnel_socket.secure(raw, tunnel_socket.server_context(forged.key_pem, forged.certificate_pem)), 1
+            await sockets.hear(
+                await sockets.secure(raw, sockets.server_context(forged.key_pem, forged.certificate_pem)), 1
             )
         assert isinstance(await coming, TunnelRefused)
     place.close()
@@ -130,8 +130,8 @@ async def test_bytes_cross_and_the_access_sees_none_of_them(older: str, monkeypa
         for one in (near, far):
             one.setblocking(False)
         host = await coming
-        assert isinstance(host, SealedHost if older == "neither" else HostTls)
-        pumping = group.create_task(Pump(near, host, lambda sent, received: None).run())
+        assert isinstance(host, SealedEnd if older == "neither" else TunnelTls)
+        pumping = group.create_task(tunnel.carry(near, host, lambda sent, received: None))
         inside, _ = await loop.sock_accept(place.workload)
         await loop.sock_sendall(far, b"in the clear " * 1000)
         far.shutdown(socket.SHUT_WR)
@@ -155,7 +155,7 @@ async def test_what_follows_the_seed_at_once_is_the_first_sealed_record() -> Non
         one.setblocking(False)
     ticket = {"host_pem": own.certificate_pem.decode(), "host_server_name": HOST_NAME, "secret": SECRET.hex()}
 
-    async def come() -> HostEnd:
+    async def come() -> TunnelEnd:
         end = await tunnel._greeted(near, ticket)
         assert end.write(memoryview(record(b"at once"))) and end.write(memoryview(record(b"and more")))
         return end

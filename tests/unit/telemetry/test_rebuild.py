@@ -9,10 +9,10 @@ from tests import as_it_was
 from tests.master_support import ManualClock
 from tests.unit.telemetry.world import BOOT, HOST, batch, record
 from windrow_master.store.executors import InlineExecutor
-from windrow_master.store.lock import DirectoryLock
 from windrow_master.telemetry.model import GroupQuery, Place, SeriesKey, SeriesQuery
 from windrow_master.telemetry.rebuild import service as rebuild
 from windrow_master.telemetry.service import TelemetryService
+from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import BootId

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from windrow_master.store.executors import InlineExecutor
-from windrow_master.store.lock import DirectoryLock
 from windrow_master.telemetry.duckdb_view import HistoryView, is_damage, open_file, put_aside
 from windrow_master.telemetry.history_roll import prepare, roll
 from windrow_master.telemetry.rebuild.merge import take_over
 from windrow_proto.clock import SystemClock
+from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import InvalidInput, WindrowError
 from windrow_proto.ports import Clock, Disk

@@ -1,4 +1,4 @@
-"""What `windrow up` does for its Masters when asked: it kills an Access it keeps, and that one starts again."""
+"""`windrow up` answers its Masters: it kills an Access that it keeps, and that one starts again."""
 
 import asyncio
 import os
@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import poll_async
-from windrow_master.up import supervisor
-from windrow_master.up.stop import Desk, Line
-from windrow_master.up.supervisor import Daemon
+from windrow_master.accesses.failover_test.supervisor import SupervisorLine
 from windrow_proto.errors import Conflict, Unavailable
 from windrow_proto.ids import AccessId
+from windrow_up import supervisor
+from windrow_up.requests import MasterRequests
+from windrow_up.supervisor import Daemon
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
 
@@ -32,56 +33,56 @@ async def kept(tmp_path: Path) -> AsyncIterator[Daemon]:
 
 
 @contextmanager
-def line_of(fd: int) -> Iterator[Line]:
+def line_of(fd: int) -> Iterator[SupervisorLine]:
     """The Master's end, as if it had been handed to another process."""
-    with closing(Line(os.dup(fd))) as line:
+    with closing(SupervisorLine(os.dup(fd))) as line:
         yield line
 
 
 async def test_a_kept_access_is_named_killed_and_started_again(kept: Daemon) -> None:
     said: list[str] = []
-    desk = Desk(lambda: {"access_1": kept}, said.append)
-    with line_of(desk.open()) as line:
+    requests = MasterRequests(lambda: {"access_1": kept}, said.append)
+    with line_of(requests.open()) as line:
         assert await line.accesses() == {"access_1": "access-local-a"}
         before = kept.pid
         assert await line.kill(AccessId("access_1")) == before
     await poll_async(lambda: kept.pid not in {None, before}, what="its keeper has started another")
     assert kept.restarts == 1
     assert said == [f"access-local-a (pid {before}) is killed, as a test that was asked for"]
-    desk.close()
+    requests.close()
 
 
 async def test_what_is_not_kept_or_does_not_run_is_refused(tmp_path: Path) -> None:
     gone = Daemon("access-local-b", SLEEPS, tmp_path / "access.log")
-    desk = Desk(lambda: {"access_2": gone}, lambda line: None)
-    with line_of(desk.open()) as line:
+    requests = MasterRequests(lambda: {"access_2": gone}, lambda line: None)
+    with line_of(requests.open()) as line:
         with pytest.raises(Conflict, match="did not start this Access"):
             await line.kill(AccessId("access_1"))
         with pytest.raises(Conflict, match="does not run at this moment"):
             await line.kill(AccessId("access_2"))
-    desk.close()
+    requests.close()
 
 
 async def test_an_answer_that_a_dead_master_left_is_not_taken_for_ones_own() -> None:
-    desk = Desk(dict, lambda line: None)
-    theirs = desk.open()
+    requests = MasterRequests(dict, lambda line: None)
+    theirs = requests.open()
     with socket.socket(fileno=os.dup(theirs)) as dead:
         dead.send(b'{"number": 1, "kill": "access_1"}')
         with line_of(theirs) as line:
             assert await line.accesses() == {}
-    desk.close()
+    requests.close()
 
 
-async def test_words_that_are_no_question_are_said_and_the_desk_goes_on() -> None:
+async def test_words_that_are_no_question_are_said_and_the_requests_goes_on() -> None:
     said: list[str] = []
-    desk = Desk(dict, said.append)
-    theirs = desk.open()
+    requests = MasterRequests(dict, said.append)
+    theirs = requests.open()
     with socket.socket(fileno=os.dup(theirs)) as strange:
         strange.send(b"[1, 2]")
         await poll_async(lambda: said, what="it is said")
     with line_of(theirs) as line:
         assert await line.accesses() == {}
-    desk.close()
+    requests.close()
 
 
 async def test_a_supervisor_that_is_gone_is_unavailable() -> None:

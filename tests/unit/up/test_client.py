@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.pki import TestAuthority, issue, make_ca
-from windrow_master.up.client import MasterHttp
 from windrow_proto.errors import NotFound, Unavailable, WindrowError
+from windrow_up.client import MasterHttp
 
 HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 HOST = b'{"id": "host_1"}'

@@ -18,32 +18,30 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from windrow_proto.units import KIB
-
 SEALED: Final = "windrow-sealed/1"
-"""By which name of ALPN (RFC 7301) a renter says that it can and a host that it does. TLS proves what was said, so that
-nobody between them can have them do without."""
+"""The name (ALPN, RFC 7301) by which a renter says that it can seal and a host that it does. TLS proves what was said,
+so that nobody between them can have them do without."""
 SEED_BYTES: Final = 32
 HEAD_BYTES: Final = 4
 TAG_BYTES: Final = 16
 NONCE_BYTES: Final = 12
-PLAIN_BYTES: Final = 256 * KIB
-"""Of one record's content. From 128 KiB on the cipher's time for a byte falls no further; twice as much would leave the
-processor's cache together with its copies."""
+PLAIN_BYTES: Final = 256 * 1024
+"""The content of one record. From 128 KiB on the cipher's time for a byte falls no further; twice as much would leave
+the processor's cache together with its copies."""
 RECORDS_PER_KEY: Final = 1 << 19
 """128 GiB: a third of what TLS allows a key of this cipher (RFC 8446, 5.5)."""
 
 
 class _Keys:
-    """Of one direction: each is for RECORDS_PER_KEY, and the next is made of the same secret, which is forgotten."""
+    """The keys of one direction, each for so many records; the next is made of the same secret, which is forgotten."""
 
-    def __init__(self, seed: bytes, whose: bytes) -> None:
-        self._secret, self._count = seed, 0
+    def __init__(self, seed: bytes, whose: bytes, records: int) -> None:
+        self._secret, self._count, self._records = seed, 0, records
         self._renew(whose)
 
     def next(self) -> tuple[AESGCM, bytes]:
-        """For the next record: its cipher, and its nonce."""
-        if self._count and not self._count % RECORDS_PER_KEY:
+        """Return the cipher and the nonce of the next record."""
+        if self._count and not self._count % self._records:
             self._renew(b"next")
         nonce = self._count.to_bytes(NONCE_BYTES, "big")
         self._count += 1
@@ -60,16 +58,24 @@ def _derived(secret: bytes, what: bytes) -> bytes:
 
 
 class SealedEnd:
-    """One end, as TunnelTls is after its greeting: for whoever watches `raw`."""
+    """One end of a tunnel after its greeting. `raw` is watched by its caller."""
 
-    plain_bytes: Final = PLAIN_BYTES
-    room_bytes: Final = PLAIN_BYTES + HEAD_BYTES
+    plain_bytes = PLAIN_BYTES
+    buffer_bytes = PLAIN_BYTES + HEAD_BYTES
 
-    def __init__(self, raw: socket.socket, seed: bytes, came: bytes, *, is_host: bool) -> None:
-        """raw: does not block, and is closed with this. came: what has followed the seed."""
+    def __init__(
+        self,
+        raw: socket.socket,
+        seed: bytes,
+        came: bytes = b"",
+        *,
+        is_host: bool,
+        records_per_key: int = RECORDS_PER_KEY,
+    ) -> None:
+        """raw: does not block, and is closed with this. came: the bytes that have followed the seed."""
         self.raw = raw
         own, other = (b"host", b"renter") if is_host else (b"renter", b"host")
-        self._own, self._other = _Keys(seed, own), _Keys(seed, other)
+        self._own, self._other = _Keys(seed, own, records_per_key), _Keys(seed, other, records_per_key)
         self._out = memoryview(bytearray(HEAD_BYTES + PLAIN_BYTES + TAG_BYTES))
         self._in = memoryview(bytearray(HEAD_BYTES + PLAIN_BYTES + TAG_BYTES + HEAD_BYTES))
         self._in[: len(came)] = came
@@ -95,11 +101,11 @@ class SealedEnd:
             return False
         return True
 
-    def open_into(self, room: memoryview) -> int:
+    def open_into(self, buffer: memoryview) -> int:
         """Read until a record is whole, and open all that are; returns how many bytes that is, perhaps none. Raises
-        OSError: at the end, and for what does not open. room: for `room_bytes`."""
+        OSError: at the end, and for what does not open. buffer: for `buffer_bytes`."""
         try:
-            while not (count := self._opened(room)):
+            while not (count := self._opened(buffer)):
                 if not (more := self.raw.recv_into(self._in[self._held :])):
                     raise ConnectionResetError("The other side has ended the connection.")
                 self._held += more
@@ -111,7 +117,7 @@ class SealedEnd:
         """End it now."""
         self.raw.close()
 
-    def _opened(self, room: memoryview) -> int:
+    def _opened(self, buffer: memoryview) -> int:
         start = count = 0
         while (body := start + HEAD_BYTES) <= self._held:
             length = int.from_bytes(self._in[start:body], "big")
@@ -121,7 +127,7 @@ class SealedEnd:
                 break
             cipher, nonce = self._other.next()
             try:
-                cipher.decrypt_into(nonce, self._in[body:end], self._in[start:body], room[count : count + length])
+                cipher.decrypt_into(nonce, self._in[body:end], self._in[start:body], buffer[count : count + length])
             except InvalidTag:
                 raise ConnectionAbortedError("A record came that the other side has not sent so.") from None
             start, count = end, count + length

@@ -1,30 +1,29 @@
-"""Sealed records between a renter and a host: what was not sent so does not open, and nothing of it is given on."""
+"""Sealed records between a renter and a host: only records that were sent so open, in their order."""
 
+import contextlib
 import random
 import socket
 from collections.abc import Iterator
 
 import pytest
 
-from windrow import seal
-from windrow.seal import SealedHost
-from windrow_proto import tunnel_seal
-from windrow_proto.tunnel_seal import HEAD_BYTES, PLAIN_BYTES, SEED_BYTES, TAG_BYTES, SealedEnd
+from windrow_tunnel.seal import HEAD_BYTES, PLAIN_BYTES, RECORDS_PER_KEY, SEED_BYTES, TAG_BYTES, SealedEnd
 
 SEED = bytes(range(SEED_BYTES))
 BESIDE_BYTES = HEAD_BYTES + TAG_BYTES
 
 
 class Line:
-    """Two ends, and what the one has sealed in the hands of whoever is between them."""
+    """Two ends, and somebody between them who has all that they seal."""
 
-    def __init__(self) -> None:
+    def __init__(self, records_per_key: int = RECORDS_PER_KEY) -> None:
         self.sockets = *socket.socketpair(), *socket.socketpair()
         for one in self.sockets:
             one.setblocking(False)
         near, self._between_near, self._between_far, far = self.sockets
-        self.renter, self.host = SealedHost(near, SEED), SealedEnd(far, SEED, b"", is_host=True)
-        self.room = memoryview(bytearray(self.host.room_bytes))
+        self.renter = SealedEnd(near, SEED, is_host=False, records_per_key=records_per_key)
+        self.host = SealedEnd(far, SEED, is_host=True, records_per_key=records_per_key)
+        self.room = memoryview(bytearray(self.host.buffer_bytes))
 
     def said(self, data: bytes) -> bytes:
         """What the renter says, sealed."""
@@ -46,14 +45,16 @@ class Line:
         self._between_near.sendall(data)
         return bytes(self.room[: self.renter.open_into(self.room)])
 
+    def close(self) -> None:
+        for one in self.sockets:
+            one.close()
+
 
 @pytest.fixture
 def line() -> Iterator[Line]:
     """For one test."""
-    found = Line()
-    yield found
-    for one in found.sockets:
-        one.close()
+    with contextlib.closing(Line()) as found:
+        yield found
 
 
 def test_each_reads_what_the_other_has_sealed_and_nobody_else_does(line: Line) -> None:
@@ -61,6 +62,25 @@ def test_each_reads_what_the_other_has_sealed_and_nobody_else_does(line: Line) -
     assert len(sealed) == 12 + BESIDE_BYTES and b"clear" not in sealed
     assert line.brought(sealed) == b"in the clear"
     assert line.brought_back(line.answered(b"and back")) == b"and back"
+
+
+@pytest.mark.parametrize(
+    ("is_host", "per_key", "sealed"),
+    [
+        (False, 2, "0000000c3f1d5fd677f9e70b597d4b4b89b1d609b304ddf95b5e03f89a0a2884"
+                   "00000008ad99fd0e3e8951d48a22eabb6f0daeb7c47e991fe0de9cd4"),
+        (True, 2, "0000000cf38478863a5a35134c13254da3b1efbd8b713c2c4ed4b0000502f6d9"
+                  "0000000895895cebf884c82b15bdcc3b9311b3b71ac83aeb4ea3c3dd"),
+        (False, 1, "0000000c3f1d5fd677f9e70b597d4b4b89b1d609b304ddf95b5e03f89a0a2884"
+                   "0000000855f831338bdacba8d335e402caa0d25a55dfaaaecad9895a"),
+    ],
+    ids=["renter", "host", "renewed key"],
+)  # fmt: skip
+def test_the_sealed_bytes_are_pinned(is_host: bool, per_key: int, sealed: str) -> None:
+    """The two ends may be of different releases."""
+    with contextlib.closing(Line(per_key)) as line:
+        says = line.answered if is_host else line.said
+        assert (says(b"in the clear") + says(b"and more")).hex() == sealed
 
 
 def test_records_of_any_size_open_in_any_pieces(line: Line) -> None:
@@ -115,7 +135,7 @@ def test_what_one_has_said_does_not_open_for_itself(line: Line) -> None:
 
 
 def test_another_seed_opens_nothing(line: Line) -> None:
-    line.renter = SealedHost(line.renter.raw, bytes(SEED_BYTES))
+    line.renter = SealedEnd(line.renter.raw, bytes(SEED_BYTES), is_host=False)
     with pytest.raises(ConnectionAbortedError):
         line.brought(line.said(b"of another tunnel"))
 
@@ -125,19 +145,22 @@ def test_no_record_is_empty(line: Line) -> None:
         line.brought(bytes(BESIDE_BYTES))
 
 
-def test_the_keys_are_renewed_by_both_alike(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (seal, tunnel_seal):
-        monkeypatch.setattr(module, "RECORDS_PER_KEY", 3)
+def test_the_keys_are_renewed_by_both_alike() -> None:
     used = set()
-    for number in range(10):
-        assert line.brought(line.said(b"%d" % number)) == b"%d" % number
-        used.add(line.host._other._cipher)
-        kept = line.host._other._secret
-    assert len(used) > 1 and kept != SEED
-    monkeypatch.setattr(seal, "RECORDS_PER_KEY", 1 << 20)
-    with pytest.raises(ConnectionAbortedError):  # so they were different ones
-        for number in range(3):
-            line.brought(line.said(b"%d" % number))
+    with contextlib.closing(Line(records_per_key=3)) as line:
+        for number in range(10):
+            assert line.brought(line.said(b"%d" % number)) == b"%d" % number
+            used.add(line.host._other._cipher)
+            kept = line.host._other._secret
+        assert len(used) == 4 and kept != SEED
+
+
+def test_a_key_that_one_end_alone_has_renewed_opens_nothing(line: Line) -> None:
+    line.renter = SealedEnd(line.renter.raw, SEED, is_host=False, records_per_key=3)
+    for number in range(3):
+        line.brought(line.said(b"%d" % number))
+    with pytest.raises(ConnectionAbortedError):
+        line.brought(line.said(b"3"))
 
 
 def test_what_has_come_with_the_greeting_is_the_first(line: Line) -> None:
@@ -151,9 +174,3 @@ def test_the_end_of_the_connection_is_told(line: Line) -> None:
     line._between_far.close()
     with pytest.raises(ConnectionResetError):
         line.host.open_into(line.room)
-
-
-def test_both_ends_say_the_same_of_their_records() -> None:
-    names = [name for name in dir(seal) if name.isupper() and name != "AESGCM"]
-    assert len(names) >= 8
-    assert [getattr(seal, name) for name in names] == [getattr(tunnel_seal, name) for name in names]

@@ -1,7 +1,7 @@
-"""TLS on a tunnel's socket itself: its ends' handshake with the Access, which is then taken off again.
+"""Connects an end of a tunnel to an Access by TLS on the socket itself, which both take off once the ends are joined.
 
 The loop says when a socket is ready, and nothing lies between it and OpenSSL: asyncio's TLS does not give a socket
-back, and whoever reads ahead takes what follows TLS. Between the two ends it is tunnel_tls.py's.
+back, and whoever reads ahead takes what follows TLS. TLS between the two ends is in tls.py.
 """
 
 import asyncio
@@ -13,16 +13,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from windrow_proto.errors import InvalidInput, LinkClosed
-from windrow_proto.keys import SERVER_NAMES
-from windrow_proto.tunnels import HEAD_BYTES_MAX, HEAD_ENDS, judge_answer, request
+from windrow_tunnel.errors import Cut, Malformed
+from windrow_tunnel.wire import HEAD_BYTES_MAX, HEAD_ENDS, JOINED, refusal, request
 
 Found = TypeVar("Found")
 
 BYE_S: Final = 10.0
 """For the other side to end its direction too, when a connection is ended in order."""
 REST_BYTES: Final = 64 * 1024
-"""Of one reading of what nobody wants any more."""
+"""One reading of bytes that nobody wants any more."""
 
 
 def client_context(trusted_pem: bytes) -> ssl.SSLContext:
@@ -116,21 +115,21 @@ async def say(connection: ssl.SSLSocket, data: bytes) -> None:
 
 
 async def head_of(connection: ssl.SSLSocket) -> tuple[bytes, bytes]:
-    """What is said up to the first empty line, and what came with it; raises InvalidInput, LinkClosed, OSError."""
+    """Return the bytes up to the first empty line, and those after it; raises Malformed, Cut, OSError."""
     said = b""
     while HEAD_ENDS not in said:
         data = await hear(connection, HEAD_BYTES_MAX)
         if not data:
-            raise LinkClosed("It went before it had said what it wants.")
+            raise Cut("The connection ended before its request was whole.")
         said += data
         if len(said) > HEAD_BYTES_MAX:
-            raise InvalidInput(f"A head has at most {HEAD_BYTES_MAX} bytes.")
+            raise Malformed(f"A head has at most {HEAD_BYTES_MAX} bytes.")
     head, _, rest = said.partition(HEAD_ENDS)
     return head, rest
 
 
 async def hear(connection: ssl.SSLSocket, most: int) -> bytes:
-    """From one to so many bytes; none: it has ended. Raises OSError."""
+    """Wait for bytes, from one to so many; none: it has ended. Raises OSError."""
     return await _until(connection, lambda: connection.recv(most))
 
 
@@ -143,34 +142,38 @@ async def bare(connection: ssl.SSLSocket) -> socket.socket:
     return _detached(connection)
 
 
-async def come(address: str, ca_pem: bytes, grant: str) -> ssl.SSLSocket:
-    """Show an Access a grant; raises InvalidInput for what is no address, OSError."""
+async def approach(address: str, ca_pem: bytes, server_name: str) -> ssl.SSLSocket:
+    """Connect to an Access; raises ValueError for a malformed address, OSError."""
     host, _, port = address.rpartition(":")
     if not port.isdigit():
-        raise InvalidInput(f"{address!r} is no address of an Access.")
-    raw = await dial(host.strip("[]"), int(port))
-    connection = await secure(raw, client_context(ca_pem), SERVER_NAMES["access"])
+        raise ValueError(f"{address!r} has no port")
+    return await secure(await dial(host.strip("[]"), int(port)), client_context(ca_pem), server_name)
+
+
+async def ask(access: ssl.SSLSocket, grant: str, server_name: str) -> None:
+    """Show an Access a grant; raises OSError. `access` is closed if it fails."""
     try:
-        await say(connection, request(grant))
+        await say(access, request(grant, server_name))
     except BaseException:
-        connection.close()
+        access.close()
         raise
-    return connection
 
 
-async def joined(connection: ssl.SSLSocket) -> socket.socket:
-    """Wait for the Access to join this end with the other, and take its TLS off. Raises what it refuses it with,
-    LinkClosed, OSError; `connection` is used up."""
+async def joined(access: ssl.SSLSocket) -> socket.socket:
+    """Wait for an Access to join this end with the other, and take its TLS off; raises Refused, OSError.
+
+    `access` is used up.
+    """
+    said = b""
     try:
-        head, rest = await head_of(connection)
-        while not head.startswith(b"HTTP/1.1 101 ") and len(rest) < HEAD_BYTES_MAX:
-            if not (more := await hear(connection, HEAD_BYTES_MAX)):
-                break
-            rest += more
-        judge_answer(head, rest)
-        return await bare(connection)
+        while HEAD_ENDS not in said or not said.startswith(JOINED):
+            more = await hear(access, HEAD_BYTES_MAX)
+            said += more
+            if not more or len(said) > HEAD_BYTES_MAX:
+                raise refusal(said)
+        return await bare(access)
     except BaseException:
-        connection.close()
+        access.close()
         raise
 
 
@@ -180,11 +183,11 @@ async def end(connection: socket.socket) -> None:
     `connection` is used up.
     """
     loop = asyncio.get_running_loop()
-    room = bytearray(REST_BYTES)
+    buffer = bytearray(REST_BYTES)
     with _detached(connection) as raw, suppress(OSError):  # TimeoutError is one
         raw.shutdown(socket.SHUT_WR)
         async with asyncio.timeout(BYE_S):
-            while await loop.sock_recv_into(raw, room):
+            while await loop.sock_recv_into(raw, buffer):
                 pass
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import PATIENCE_S, poll, poll_async
-from windrow_master.up import supervisor
-from windrow_master.up.supervisor import Daemon
+from windrow_up import supervisor
+from windrow_up.supervisor import Daemon
 
 PYTHON = sys.executable
 SLEEPER = (PYTHON, "-c", "import time; print('up', flush=True); time.sleep(600)")
@@ -138,7 +138,7 @@ async def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 
 def test_daemons_do_not_outlive_a_killed_supervisor(tmp_path: Path) -> None:
     script = (
-        "import asyncio, sys\nfrom pathlib import Path\nfrom windrow_master.up import supervisor\n"
+        "import asyncio, sys\nfrom pathlib import Path\nfrom windrow_up import supervisor\n"
         f"daemon = supervisor.Daemon('x', {SLEEPER!r}, Path({str(tmp_path / 'x.log')!r}))\n"
         "async def main():\n    await supervisor.start(daemon)\n    print(daemon.pid, flush=True)\n"
         "    await asyncio.sleep(600)\nasyncio.run(main())\n"

@@ -1,15 +1,20 @@
-"""One Master per data directory, by a lock that the kernel drops with the process."""
+"""The data directory of a Master: its lock, and the file by which the command line finds the Master."""
 
 import contextlib
 import fcntl
+import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from windrow_proto.errors import Conflict
+from windrow_proto.keys import save_private
 
 
 class DirectoryLock:
-    """Holds `<directory>/<name>.lock`; removed by `release`, let go by the kernel when the process dies."""
+    """Holds `<directory>/<name>.lock`; `release` removes it, and the kernel lets it go when the process dies."""
 
     def __init__(self, directory: Path, name: str = "master", *, waits: bool = False) -> None:
         """Raises Conflict while another process holds it; waits: blocks instead, and a signal ends this process."""
@@ -52,3 +57,27 @@ class DirectoryLock:
             self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CliFile:
+    """`cli.json` (0600) of a data directory: how the command line on this machine finds and speaks to the Master."""
+
+    path: Path
+
+    def read(self) -> dict[str, Any]:
+        """Read the record; empty when there is none or it is damaged (it is written anew)."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Replace it whole."""
+        save_private(self.path, (json.dumps(record, indent=2) + "\n").encode())
+
+    def ports(self) -> dict[str, int]:
+        """The ports of the last start: members know them, so the next start tries them first."""
+        found = self.read().get("ports", {})
+        return {name: port for name, port in found.items() if isinstance(port, int) and 0 < port < 65536}

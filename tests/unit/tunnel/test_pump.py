@@ -4,24 +4,20 @@ and a cut is one."""
 import asyncio
 import random
 import socket
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.waiting import PATIENCE_S
-from windrow import tls, tunnel
-from windrow.errors import TunnelBroken
-from windrow.pump import Pump as RenterPump
-from windrow.seal import SealedHost
-from windrow.tls import HostEnd
-from windrow_agent.link.pump import Pump as HostPump
-from windrow_agent.link.pump import TunnelEnd
-from windrow_proto import tunnel_tls
-from windrow_proto.errors import LinkClosed
 from windrow_proto.keys import lone_identity
-from windrow_proto.tunnel_seal import SEED_BYTES, SealedEnd
-from windrow_proto.tunnel_socket import server_context
-from windrow_proto.tunnels import END, HOST_NAME, record
+from windrow_proto.tunnels import HOST_NAME
+from windrow_tunnel.errors import Cut
+from windrow_tunnel.pump import Pump
+from windrow_tunnel.seal import SEED_BYTES, SealedEnd
+from windrow_tunnel.sockets import client_context, server_context
+from windrow_tunnel.tls import TLS_BESIDE_BYTES, TLS_BYTES, TunnelEnd, TunnelTls
+from windrow_tunnel.wire import END, record
 
 OWN = lone_identity(HOST_NAME)
 SMALL_BYTES = 8 * 1024
@@ -37,15 +33,14 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return both
 
 
-def ends() -> tuple[tls.HostTls, tunnel_tls.TunnelTls]:
+def ends() -> tuple[TunnelTls, TunnelTls]:
     """The renter's and the host's end, which have not greeted."""
     near, far = pair()
-    trusted = tunnel._context(OWN.certificate_pem.decode())
-    host = tunnel_tls.TunnelTls(far, server_context(OWN.key_pem, OWN.certificate_pem))
-    return tls.HostTls(near, trusted, HOST_NAME), host
+    host = TunnelTls(far, server_context(OWN.key_pem, OWN.certificate_pem))
+    return TunnelTls(near, client_context(OWN.certificate_pem), HOST_NAME), host
 
 
-async def greeted() -> tuple[tls.HostTls, tunnel_tls.TunnelTls]:
+async def greeted() -> tuple[TunnelTls, TunnelTls]:
     """The same, ready."""
     renter, host = ends()
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
@@ -60,18 +55,18 @@ def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def ready(way: str) -> tuple[HostEnd, TunnelEnd]:
+async def ready(way: str) -> tuple[TunnelEnd, TunnelEnd]:
     """The renter's and the host's end, for pumps."""
     if way == "tls":
         return await greeted()
     near, far = pair()
     seed = bytes(range(SEED_BYTES))
-    return SealedHost(near, seed), SealedEnd(far, seed, b"", is_host=True)
+    return SealedEnd(near, seed, is_host=False), SealedEnd(far, seed, is_host=True)
 
 
 async def heard(host: TunnelEnd) -> bytes:
     """What comes next."""
-    room = memoryview(bytearray(host.room_bytes))
+    room = memoryview(bytearray(host.buffer_bytes))
     while not (count := host.open_into(room)):
         await asyncio.sleep(0)
     return bytes(room[:count])
@@ -98,17 +93,16 @@ def nobody(sent: int, received: int) -> None:
 async def test_both_directions_carry_all_at_once_through_buffers_that_are_always_full(way: str) -> None:
     renter, host = await ready(way)
     (local, person), (inside, workload) = pair(), pair()
-    counted = [0, 0]
+    counted = {"renter": [0, 0], "host": [0, 0]}
 
-    def count(sent: int, received: int) -> None:
-        counted[0] += sent
-        counted[1] += received
+    def count(end: str, sent: int, received: int) -> None:
+        counted[end][0] += sent
+        counted[end][1] += received
 
-    pump = HostPump(inside, host)
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         for work in (
-            RenterPump(local, renter, count).run(),
-            pump.run(),
+            Pump(local, renter, partial(count, "renter")).run(),
+            Pump(inside, host, partial(count, "host")).run(),
             said(person, MUCH),
             said(workload, MUCH[::-1]),
         ):
@@ -116,7 +110,7 @@ async def test_both_directions_carry_all_at_once_through_buffers_that_are_always
         came = [group.create_task(all_of(one)) for one in (workload, person)]
     assert came[0].result() == MUCH
     assert came[1].result() == MUCH[::-1]
-    assert counted == [len(MUCH)] * 2 == [pump.received_bytes, pump.sent_bytes]
+    assert counted == {"renter": [len(MUCH)] * 2, "host": [len(MUCH)] * 2}
     for each in (local, person, inside, workload):
         each.close()
 
@@ -130,7 +124,7 @@ async def test_what_came_with_the_handshake_is_given_on_without_another_byte() -
         renter.write(memoryview(b"secret" + record(b"early")))
         await greeting
         assert await host.hear(6) == b"secret"
-        pumping = group.create_task(HostPump(inside, host).run())
+        pumping = group.create_task(Pump(inside, host, nobody).run())
         assert await asyncio.get_running_loop().sock_recv(workload, 100) == b"early"
         pumping.cancel()
     for each in (inside, workload, renter, host):
@@ -141,7 +135,7 @@ async def test_an_end_that_comes_together_with_the_connections_end_is_no_cut(way
     renter, host = await ready(way)
     local, person = pair()
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
-        pumping = group.create_task(RenterPump(local, renter, nobody).run())
+        pumping = group.create_task(Pump(local, renter, nobody).run())
         person.shutdown(socket.SHUT_WR)
         assert await heard(host) == END
         host.write(memoryview(record(b"last") + END))
@@ -160,9 +154,9 @@ async def test_a_connection_that_goes_without_its_end_was_cut(way: str, said_bef
     if said_before:
         host.write(memoryview(said_before))
     host.close()
-    with pytest.raises(TunnelBroken):
+    with pytest.raises(Cut):
         async with asyncio.timeout(PATIENCE_S):
-            await RenterPump(local, renter, nobody).run()
+            await Pump(local, renter, nobody).run()
     for each in (local, person, renter):
         each.close()
 
@@ -176,18 +170,13 @@ async def test_a_changed_byte_ends_the_tunnel_and_reaches_nobody() -> None:
     changed[-1] ^= 1
     host.raw.setblocking(False)
     renter.raw.send(changed)
-    with pytest.raises(LinkClosed):
+    with pytest.raises(Cut):
         async with asyncio.timeout(PATIENCE_S):
-            await HostPump(inside, host).run()
+            await Pump(inside, host, nobody).run()
     inside.close()
     assert await all_of(workload) == b""
     for each in (workload, renter, host):
         each.close()
-
-
-def test_both_ends_cut_their_bytes_alike() -> None:
-    names = ("TLS_BYTES", "TLS_BESIDE_BYTES", "SEALED_AT_ONCE", "PLAIN_BYTES", "ROOM_BYTES", "TURNS")
-    assert [getattr(tls, name) for name in names] == [getattr(tunnel_tls, name) for name in names]
 
 
 async def test_a_sealed_byte_that_was_changed_ends_the_tunnel_and_reaches_nobody() -> None:
@@ -198,9 +187,9 @@ async def test_a_sealed_byte_that_was_changed_ends_the_tunnel_and_reaches_nobody
     changed = bytearray(seen.recv(100))
     changed[-20] ^= 1
     sender.send(changed)
-    with pytest.raises(LinkClosed):
+    with pytest.raises(Cut):
         async with asyncio.timeout(PATIENCE_S):
-            await HostPump(inside, host).run()
+            await Pump(inside, host, nobody).run()
     inside.close()
     assert await all_of(workload) == b""
     for each in (workload, sender, apart, seen, host):
@@ -212,5 +201,5 @@ async def test_a_record_of_tls_takes_as_much_beside_its_content_as_is_read_with_
     for one in (renter, host):
         one.raw.close()
     sealed: Any = renter._tls
-    sealed.write(bytes(tls.TLS_BYTES))
-    assert len(renter._made.read()) == tls.TLS_BYTES + tls.TLS_BESIDE_BYTES
+    sealed.write(bytes(TLS_BYTES))
+    assert len(renter._made.read()) == TLS_BYTES + TLS_BESIDE_BYTES

@@ -1,4 +1,4 @@
-"""What the supervisor asks the Master over HTTP, on the standard library alone; each call has a deadline."""
+"""Asks a Master over HTTP, on the standard library alone; each call has a deadline."""
 
 import contextlib
 import http.client
@@ -46,7 +46,8 @@ class MasterHttp:
                 raise Unavailable(f"The Master's answer at {self.url} broke off: {error}") from error
 
     def is_well(self) -> bool:
-        """Whether the Master can store what it acknowledges. Raises Unavailable, with the reason where it says one."""
+        """Return whether the Master can store what it acknowledges. Raises Unavailable, with the reason if there is
+        one."""
         with self._send(urllib.request.Request(self._health_url), CALL_S) as answer:
             try:
                 return bool(json.loads(answer.read())["status"] == "ok")

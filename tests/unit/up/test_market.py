@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tests.waiting import PATIENCE_S
-from windrow_master.up import once, up
-from windrow_master.up.client import MasterHttp
-from windrow_master.up.once import Job
-from windrow_master.up.words import progress
 from windrow_proto.errors import DeadlineExceeded, LinkClosed, NotFound, Unavailable, WorkloadFailed
+from windrow_up import market as up_market
+from windrow_up import once
+from windrow_up.client import MasterHttp
+from windrow_up.market import Market, UpConfig
+from windrow_up.once import Job
+from windrow_up.words import progress
 
 HOST = {
     "id": "host_1", "name": "rack-7", "link_state": "online", "tier": "cpu/B", "tier_reasons": ["2 cores"],
@@ -139,15 +141,15 @@ async def test_what_is_only_for_saying_never_ends_the_market(
     looks: list[Exception] = [ZeroDivisionError("a bug"), ZeroDivisionError("a bug"), Unavailable("it starts")]
     enough = asyncio.Event()
 
-    def look(market: up.Market) -> MasterHttp:
+    def look(market: Market) -> MasterHttp:
         if not looks:
             enough.set()
             raise Unavailable("it starts")
         raise looks.pop(0)
 
-    monkeypatch.setattr(up, "WATCH_S", 0.001)
-    monkeypatch.setattr(up.Market, "_current", look)
-    market = up.Market(up.UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))
+    monkeypatch.setattr(up_market, "WATCH_S", 0.001)
+    monkeypatch.setattr(Market, "_current", look)
+    market = Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         watching = group.create_task(market._watch())
         await enough.wait()

@@ -16,28 +16,25 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
-
-from windrow_master.app import serving
-from windrow_master.config import TRUNK_PORT, is_database_shared, without_secrets
-from windrow_master.proxies import parse_networks
-from windrow_master.store.lock import DirectoryLock
-from windrow_master.up import supervisor
-from windrow_master.up.client import MasterHttp
-from windrow_master.up.masters import MasterLines
-from windrow_master.up.once import FINAL, Job
-from windrow_master.up.stop import Desk
-from windrow_master.up.supervisor import Daemon
-from windrow_master.up.words import AS_ROOT, progress, troubles
 from windrow_proto import enrol
+from windrow_proto.data_directory import CliFile
 from windrow_proto.errors import DeadlineExceeded, StorageFailed, Unavailable, WindrowError
+from windrow_proto.master_process import TRUNK_PORT, is_database_shared, without_secrets
+from windrow_up import supervisor
+from windrow_up.client import MasterHttp
+from windrow_up.free_ports import free_port, is_free
+from windrow_up.masters import MasterLines
+from windrow_up.once import FINAL, Job
+from windrow_up.requests import MasterRequests
+from windrow_up.supervisor import Daemon
+from windrow_up.words import AS_ROOT, progress, troubles
 
 REGIONS: Final = ("local-a", "local-b")
 ACCESS_PORT: Final = 7443
 SERVICE_PORT_ABOVE: Final = 300
-"""Where the first Access serves HTTPS for services, so far above the port of agents."""
+"""The first Access serves HTTPS for services so far above the port of agents."""
 START_S: Final = 60.0
 JOIN_S: Final = 20.0
 CLUSTERS_END_S: Final = 20.0
@@ -49,7 +46,7 @@ MASTERS_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class UpConfig:
-    """What the command was given."""
+    """The settings of one `windrow up`."""
 
     data_dir: Path
     listen: str
@@ -66,7 +63,7 @@ class Market:
     def __init__(self, config: UpConfig) -> None:
         self._config = config
         self._data = config.data_dir
-        self._cli = serving.CliFile(self._data / "cli.json")
+        self._cli = CliFile(self._data / "cli.json")
         is_shared = config.masters > 1 and is_database_shared(os.environ)
         self._lines = MasterLines(
             *(self._data, config.listen, config.public, config.trusted_proxies, config.masters, is_shared, self._cli)
@@ -74,7 +71,7 @@ class Market:
         self._stop = asyncio.Event()
         self._daemons: dict[str, Daemon] = {}
         self._http: MasterHttp | None = None
-        self._desk = Desk(self._accesses, self.say)
+        self._requests = MasterRequests(self._accesses, self.say)
         self._group = asyncio.TaskGroup()
         self._started_at = time.monotonic()
 
@@ -144,9 +141,9 @@ class Market:
         self.say(f"Token    in {self._cli.path}", secret=f": {record['token']}")
 
     def _launch_master(self, number: int) -> None:
-        name, desk = "master" if number == 0 else f"master-{number + 1}", self._desk.open()
-        arguments = [*self._lines.of(number), "--supervisor-fd", str(desk)]
-        self._launch(name, supervisor.module("windrow_master", *arguments), (desk,))
+        name, line = "master" if number == 0 else f"master-{number + 1}", self._requests.open()
+        arguments = [*self._lines.of(number), "--supervisor-fd", str(line)]
+        self._launch(name, supervisor.module("windrow_master", *arguments), (line,))
 
     def _accesses(self) -> dict[str, Daemon]:
         named = {
@@ -158,8 +155,8 @@ class Market:
         return {name: daemon for name, daemon in self._daemons.items() if name.startswith("master")}
 
     def _current(self) -> MasterHttp:
-        """Where the Master of this moment answers. A stranger may have taken its port since: over TLS, by the market's
-        own authority, he is told nothing. Raises Unavailable between two Masters."""
+        """A client of the Master of this moment; raises Unavailable between two Masters. A stranger who has taken its
+        port since is told nothing: he has no certificate of the market's authority."""
         pids, record = {daemon.pid for daemon in self._masters().values()} - {None}, self._cli.read()
         if (record.get("pids") or {}).get("master") not in pids:
             raise Unavailable("The Master is starting.")
@@ -192,9 +189,9 @@ class Market:
         taken = {port for port in ports.values() if isinstance(port, int)} | {*known, *others, TRUNK_PORT}
         while len(known) <= number:
             candidate = first if not known else max(known) + 1
-            known.append(serving.free_port(self._config.listen, candidate, taken | {*known}))
-        if not serving.is_free(self._config.listen, known[number]):
-            known[number] = serving.free_port(self._config.listen, known[number] + 1, taken | {*known})
+            known.append(free_port(self._config.listen, candidate, taken | {*known}))
+        if not is_free(self._config.listen, known[number]):
+            known[number] = free_port(self._config.listen, known[number] + 1, taken | {*known})
         ports[kind] = known
         self._cli.write(record)
         return known[number]
@@ -293,7 +290,7 @@ class Market:
                 await supervisor.run_once(arguments, self._log(name), supervisor.STOP_S, without_secrets(os.environ))
         await self._stop_all([name for name in self._daemons if name.startswith("access-")])
         await self._stop_all(list(self._masters()))
-        self._desk.close()
+        self._requests.close()
         record = self._cli.read()
         if record:
             record.pop("pids", None)
@@ -413,37 +410,3 @@ def _write_secret(path: Path, text: str) -> None:
 
 def _in_address(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def command(
-    data_dir: Annotated[Path, typer.Option(help="Where state, keys and logs are kept.")] = Path(".windrow"),
-    listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, Accesses, trunk.")] = "127.0.0.1",
-    public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
-    simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated neighbours to add.")] = 0,
-    once: Annotated[bool, typer.Option("--once", help="Rent this host once, print the receipt, and stop.")] = False,
-    masters: Annotated[int, typer.Option(min=1, max=MASTERS_MAX, help="One leads, the others wait, ready.")] = 1,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(help="A reverse proxy (ADDRESS or NET) whose X-Forwarded-For is believed. Repeatable."),
-    ] = None,
-) -> None:
-    """Run a whole market on this machine: Master, two Accesses, this host's Agent, and the console."""
-    os.umask(0o077)
-    path = data_dir.expanduser().resolve()
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        proxies = tuple(map(str, parse_networks(trusted_proxy or (), "--trusted-proxy")))
-        lock = DirectoryLock(path, "up")
-    except WindrowError as error:
-        print(error.detail, file=sys.stderr)
-        raise typer.Exit(1) from None
-
-    async def main() -> int:
-        return await Market(UpConfig(path, listen, public, simulate, once, masters, proxies)).run()
-
-    try:
-        code = asyncio.run(main())
-    finally:
-        lock.release()
-    if code:
-        raise typer.Exit(code)

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from windrow_master.up.client import MasterHttp
 from windrow_proto.errors import DeadlineExceeded, LinkClosed, NotFound, Unavailable, WindrowError, WorkloadFailed
+from windrow_up.client import MasterHttp
 
 ONLINE_S: Final = 60.0
 LISTED_S: Final = 60.0

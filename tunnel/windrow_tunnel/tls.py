@@ -8,29 +8,29 @@ import asyncio
 import socket
 import ssl
 from contextlib import suppress
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
-TLS_BYTES = 16 * 1024
-"""What one of TLS's own records carries at most (RFC 8446, 5.1)."""
-TLS_BESIDE_BYTES = 22
-"""Of one beside that (5.2): its header, the kind of its content and the cipher's tag."""
-SEALED_AT_ONCE = 8
+TLS_BYTES: Final = 16 * 1024
+"""The content of one record of TLS at most (RFC 8446, 5.1)."""
+TLS_BESIDE_BYTES: Final = 22
+"""The rest of such a record (5.2): its header, the kind of its content and the cipher's tag."""
+SEALED_AT_ONCE: Final = 8
 """TLS's records for one call of the kernel. More of them no longer fit into the processor's cache together with all
 their copies on the way."""
-PLAIN_BYTES = SEALED_AT_ONCE * TLS_BYTES
-ROOM_BYTES = PLAIN_BYTES + 2 * TLS_BYTES
-"""For whatever may be opened at once: what one call brings, a record of which a part was there, and a rest of one."""
-TURNS = 8
+PLAIN_BYTES: Final = SEALED_AT_ONCE * TLS_BYTES
+BUFFER_BYTES: Final = PLAIN_BYTES + 2 * TLS_BYTES
+"""Space for all that may be opened at once: the bytes of one call, a record that was begun, and the rest of one."""
+TURNS: Final = 8
 """Calls for one connection before the loop looks at the others."""
-HANDSHAKE_BYTES = TLS_BYTES
+HANDSHAKE_BYTES: Final = TLS_BYTES
 
 
-class HostEnd(Protocol):
-    """The renter's end of a tunnel once it has greeted the host: HostTls, or SealedHost where both can."""
+class TunnelEnd(Protocol):
+    """One end of a tunnel once both have greeted: TunnelTls, or SealedEnd where both can."""
 
     raw: socket.socket
     plain_bytes: int
-    room_bytes: int
+    buffer_bytes: int
 
     def write(self, data: memoryview) -> bool:
         """Send it, `plain_bytes` at most, once all before it has gone; returns whether it has, too. Raises OSError."""
@@ -38,25 +38,27 @@ class HostEnd(Protocol):
     def flush(self) -> bool:
         """Send what can be sent now of what is left; returns whether nothing is. Raises OSError."""
 
-    def open_into(self, room: memoryview) -> int:
+    def open_into(self, buffer: memoryview) -> int:
         """Read, and open what is whole; returns how many bytes that is, perhaps none. Raises OSError, at the end too.
-        room: for `room_bytes`."""
+        buffer: for `buffer_bytes`."""
 
     def close(self) -> None:
         """End it now."""
 
 
-class HostTls:
-    """The renter's end. `greet` and `say` first; then `write`, `flush` and `open_into` by whoever watches `raw`."""
+class TunnelTls:
+    """One end. `greet` first; then `say` and `hear`, or `write`, `flush` and `open_into` by whoever watches `raw`."""
 
     plain_bytes = PLAIN_BYTES
-    room_bytes = ROOM_BYTES
+    buffer_bytes = BUFFER_BYTES
 
-    def __init__(self, raw: socket.socket, context: ssl.SSLContext, server_name: str) -> None:
-        """raw: does not block, and is closed with this."""
+    def __init__(self, raw: socket.socket, context: ssl.SSLContext, server_name: str | None = None) -> None:
+        """raw: does not block, and is closed with this. server_name: whose client it is; without one it is a server."""
         self.raw = raw
         self._came, self._made = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._came, self._made, server_hostname=server_name)
+        self._tls = context.wrap_bio(
+            self._came, self._made, server_side=server_name is None, server_hostname=server_name
+        )
         self._unsent = memoryview(b"")
 
     async def greet(self) -> None:
@@ -80,6 +82,14 @@ class HostTls:
         self._tls.write(data)
         await self._tell()
 
+    async def hear(self, most: int) -> bytes:
+        """Wait for bytes, from one to so many; raises OSError, at the end too."""
+        while True:
+            try:
+                return self._tls.read(most)
+            except ssl.SSLWantReadError:
+                await self._more()
+
     def write(self, data: memoryview) -> bool:
         """Send it once all before it has gone; returns whether it has, too. Raises OSError."""
         while data:
@@ -97,9 +107,9 @@ class HostTls:
             return False
         return True
 
-    def open_into(self, room: memoryview) -> int:
+    def open_into(self, buffer: memoryview) -> int:
         """Read once, and open what is whole of it; returns how many bytes that is, perhaps none. Raises OSError, at the
-        end too. room: for ROOM_BYTES, so that nothing that was read is left for later but a part of a record."""
+        end too. buffer: for BUFFER_BYTES, so that nothing that was read is left for later but a part of a record."""
         try:
             if not (data := self.raw.recv(SEALED_AT_ONCE * (TLS_BYTES + TLS_BESIDE_BYTES))):
                 raise ConnectionResetError("The other side has ended the connection.")
@@ -108,15 +118,20 @@ class HostTls:
             pass
         count = 0
         try:
-            while more := cast(int, self._tls.read(TLS_BYTES, room[count:])):  # into a buffer: how many
+            while more := cast(int, self._tls.read(TLS_BYTES, buffer[count:])):  # into a buffer: how many
                 count += more
         except ssl.SSLWantReadError:
             pass
         return count
 
     def agreed(self, protocol: str) -> bool:
-        """Whether both ends have named it while they greeted (ALPN, RFC 7301)."""
+        """Return whether both ends have named this protocol while they greeted (ALPN, RFC 7301)."""
         return self._tls.selected_alpn_protocol() == protocol
+
+    def rest(self) -> bytes:
+        """Return the bytes that have come and are not read, as they came: where the other side goes on without TLS,
+        they are all that follows."""
+        return self._came.read()
 
     def close(self) -> None:
         """End it now."""

@@ -1,4 +1,4 @@
-"""What `windrow up` says of this host while it comes up. Pure words."""
+"""The lines that `windrow up` prints about this host and the Master. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -10,7 +10,7 @@ AS_ROOT: Final = (
 
 
 def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
-    """What there is to say of this host, one line per fact; the words before the first two spaces name the fact."""
+    """The facts of this host, one line each; the words before the first two spaces name the fact."""
     if host["link_state"] == "online":
         parts = f"{host['cpu_count']} processors, {len(host['gpus'])} GPUs"
         yield f"Online  {host['name']} after {elapsed_s:.1f} s: {parts}"
@@ -26,7 +26,7 @@ def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
 
 
 def troubles(health: dict[str, Any]) -> Iterator[str]:
-    """What a person should look at of the Master itself, in the same form."""
+    """The problems of the Master itself, in the same form."""
     master = health["master"]
     for problem in master["problems"]:
         yield f"Problem {problem[:40]}  {problem}"

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from windrow_proto.master_process import EXIT_HELPLESS
+
 BACKOFF_FIRST_S: Final = 0.25
 BACKOFF_MAX_S: Final = 10.0
 BURST: Final = 20
@@ -24,8 +26,6 @@ BURST_S: Final = 60.0
 """So many deaths in so long are each answered at once; only who dies more often than that waits longer and longer. A
 start costs a second of a processor, so that a crash loop takes a third of one at first; and whoever serves is missed
 for as long as it is away."""
-EXIT_HELPLESS: Final = 78
-"""What a daemon ends with that no restart can help (sysexits.h: EX_CONFIG): its last words say what a person can do."""
 HELPLESS_S: Final = 60.0
 """Before such a one is started again, in case somebody has."""
 STOP_S: Final = 10.0
@@ -139,7 +139,7 @@ async def keep(daemon: Daemon, say: Callable[[str], None]) -> None:
 
 
 async def _run(daemon: Daemon) -> str:
-    """Run it to its end; returns how it ended. A machine that has no room for it now may have some in a moment."""
+    """Run it to its end; returns how it ended. A machine that has no memory for it now may have some in a moment."""
     try:
         if daemon.process is None:
             await start(daemon)
@@ -150,7 +150,7 @@ async def _run(daemon: Daemon) -> str:
 
 
 def last_words(daemon: Daemon) -> str:
-    """What a daemon that ended by itself said last, in words."""
+    """The last words of a daemon that ended by itself."""
     line = daemon.tail().splitlines()[-1:]
     try:
         return str(json.loads(line[0])["error"])

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windrow_master.app import serving
-from windrow_master.config import HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
+from windrow_proto.data_directory import CliFile
+from windrow_proto.master_process import HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
+from windrow_up.free_ports import free_port
 
 PORTS: Final = {"http": HTTP_PORT, "https": HTTPS_PORT, "trunk": TRUNK_PORT, "health": HEALTH_PORT}
-"""Where each of several Masters begins to look for ports of its own."""
+"""The first ports that each of several Masters tries."""
 APART: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class MasterLines:
-    """What the Masters of one data directory are started with. is_shared: several on one PostgreSQL."""
+    """The settings of the Masters of one data directory. is_shared: several on one PostgreSQL."""
 
     data_dir: Path
     listen: str
@@ -26,7 +27,7 @@ class MasterLines:
     trusted_proxies: tuple[str, ...]
     count: int
     is_shared: bool
-    cli: serving.CliFile
+    cli: CliFile
 
     def of(self, number: int) -> list[str]:
         """The arguments of one of them, counted from 0."""
@@ -38,21 +39,21 @@ class MasterLines:
         return arguments + (["--wait"] if self.count > 1 else [])
 
     def trunks(self) -> tuple[str, ...]:
-        """Where the Accesses find the Master, or the one that leads of several."""
+        """The addresses at which Accesses find the Master, or the one that leads of several."""
         ports = (
             [one["trunk"] for one in self._ports()] if self.is_shared else [self.cli.ports().get("trunk", TRUNK_PORT)]
         )
         return tuple(f"127.0.0.1:{port}" for port in ports)
 
     def _ports(self) -> list[dict[str, int]]:
-        """Those of each, found once and kept."""
+        """The ports of each Master, found once and kept."""
         record = self.cli.read()
         known = [ports for ports in record.get("masters", []) if set(ports) == set(PORTS)]
         taken = {port for ports in known for port in ports.values()}
         while len(known) < self.count:
             found = {}
             for kind, first in PORTS.items():
-                found[kind] = serving.free_port(self.listen, first + APART * len(known), taken)
+                found[kind] = free_port(self.listen, first + APART * len(known), taken)
                 taken.add(found[kind])
             known.append(found)
         if known != record.get("masters"):

@@ -1,0 +1,1 @@
+"""Tunnels: the bytes on the wire, sealed records and the pump."""

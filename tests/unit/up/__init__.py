@@ -1,0 +1,1 @@
+"""`windrow up`: the market on one machine, and its supervisor."""

@@ -1,0 +1,48 @@
+"""The verb `windrow up`."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from windrow_proto.data_directory import DirectoryLock
+from windrow_proto.errors import WindrowError
+from windrow_proto.networks import parse_networks
+from windrow_up.market import MASTERS_MAX, SIMULATED_MAX, Market, UpConfig
+
+
+def command(
+    data_dir: Annotated[Path, typer.Option(help="Where state, keys and logs are kept.")] = Path(".windrow"),
+    listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, Accesses, trunk.")] = "127.0.0.1",
+    public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
+    simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated neighbours to add.")] = 0,
+    once: Annotated[bool, typer.Option("--once", help="Rent this host once, print the receipt, and stop.")] = False,
+    masters: Annotated[int, typer.Option(min=1, max=MASTERS_MAX, help="One leads, the others wait, ready.")] = 1,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="A reverse proxy (ADDRESS or NET) whose X-Forwarded-For is believed. Repeatable."),
+    ] = None,
+) -> None:
+    """Run a whole market on this machine: Master, two Accesses, this host's Agent, and the console."""
+    os.umask(0o077)
+    path = data_dir.expanduser().resolve()
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        proxies = tuple(map(str, parse_networks(trusted_proxy or (), "--trusted-proxy")))
+        lock = DirectoryLock(path, "up")
+    except WindrowError as error:
+        print(error.detail, file=sys.stderr)
+        raise typer.Exit(1) from None
+
+    async def main() -> int:
+        return await Market(UpConfig(path, listen, public, simulate, once, masters, proxies)).run()
+
+    try:
+        code = asyncio.run(main())
+    finally:
+        lock.release()
+    if code:
+        raise typer.Exit(code)
