@@ -3,7 +3,7 @@
 Nothing here fails a job: what goes wrong is said in its events, a reason that lasts only once.
 """
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from windrow_master.clusters.model import Workload
 from windrow_master.clusters.repository import WorkloadRepository
@@ -14,8 +14,13 @@ from windrow_master.storage.model import Manifest
 from windrow_master.storage.transfer import Outcome
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import TooMany, WindrowError
-from windrow_proto.ids import AccountId
+from windrow_proto.errors import DeadlineExceeded, TooMany, WindrowError
+from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.ports import Clock
+from windrow_proto.units import MINUTE
+
+PATIENCE_NS: Final = 10 * MINUTE
+"""For a restore that fails for reasons that pass: hours of paid work are worth more than these minutes."""
 
 
 class Mover(Protocol):
@@ -29,9 +34,11 @@ class Mover(Protocol):
 class JobCheckpoints:
     """Checkpoints are their job's, over all of its attempts. Used on the loop only."""
 
-    def __init__(self, store: Store, desk: JobDesk, mover: Mover) -> None:
-        self._store, self._desk, self._mover = store, desk, mover
+    def __init__(self, store: Store, desk: JobDesk, mover: Mover, clock: Clock) -> None:
+        self._store, self._desk, self._mover, self._clock = store, desk, mover, clock
         self._said: dict[JobId, str] = {}
+        self._failing: dict[JobId, tuple[ClusterId, int]] = {}
+        """Jobs whose checkpoint could not be restored yet: for which attempt, and since when."""
 
     async def save(self, job: Job) -> None:
         """Save what its running work has made whole since the last time, if anything."""
@@ -60,8 +67,12 @@ class JobCheckpoints:
             return False
         except WindrowError as error:
             why = error.detail or error.code
+            if (error.retryable or isinstance(error, DeadlineExceeded)) and self._has_patience(job):
+                await self._failed(job, f"its checkpoint could not be restored yet, it is tried again: {why}")
+                return False
             await self._failed(job, f"its checkpoint could not be restored, it starts from scratch: {why}")
             return True
+        self._failing.pop(job.job_id, None)
         for one in found.passed:
             await self._tell(
                 job, "job.checkpoint_passed", f"its checkpoint of step {one.step} is not whole: {one.reason}"
@@ -73,6 +84,14 @@ class JobCheckpoints:
     def forget(self, job_id: JobId) -> None:
         """Keep nothing in memory of a job that has ended."""
         self._said.pop(job_id, None)
+        self._failing.pop(job_id, None)
+
+    def _has_patience(self, job: Job) -> bool:
+        """Whether the same may still be tried: a host that is gone ends the attempt, and waiting costs nothing."""
+        cluster_id, now_ns = job.attempts[-1].cluster_id, self._clock.monotonic_ns()
+        if self._failing.get(job.job_id, ("", 0))[0] != cluster_id:
+            self._failing[job.job_id] = cluster_id, now_ns
+        return now_ns - self._failing[job.job_id][1] < PATIENCE_NS
 
     async def _work(self, job: Job) -> Workload | None:
         held = await self._store.read(lambda uow: uow[WorkloadRepository].of_cluster(job.attempts[-1].cluster_id))

@@ -87,7 +87,7 @@ class JobService:
             files,
             self._desk,
             seal_key,
-            JobCheckpoints(store, self._desk, mover),
+            JobCheckpoints(store, self._desk, mover, clock),
             free_slots,
         )
         self.on_change = self._desk.on_change

@@ -8,10 +8,11 @@ import pytest
 from tests.unit.clusters.world import OTHER, STRANGER, principal
 from tests.unit.jobs.world import once, world
 from windrow_master.fleet.states import LinkEvent
+from windrow_master.jobs.checkpoints import PATIENCE_NS
 from windrow_master.jobs.model import JobState
 from windrow_master.storage.checkpoints import Passed
 from windrow_master.storage.transfer import Outcome
-from windrow_proto.errors import InvalidInput, LinkClosed, NotFound, TooMany
+from windrow_proto.errors import DeadlineExceeded, HostUnreachable, InvalidInput, LinkClosed, NotFound, TooMany
 from windrow_proto.model import WorkloadPhase
 from windrow_proto.units import SECOND
 
@@ -98,18 +99,51 @@ async def test_the_next_attempt_has_the_newest_checkpoint_before_it_starts(tmp_p
         ]
 
 
+@pytest.mark.parametrize("error", [LinkClosed("The host hung up."), HostUnreachable(), DeadlineExceeded("Too late.")])
+async def test_a_restore_that_fails_for_a_moment_is_tried_again(tmp_path, error) -> None:
+    async with world(tmp_path) as it:
+        twin = Twin()
+        job = await running(it, twin)
+        twin.held[job.job_id] = 9
+        spec = await moved(it)
+        for _ in range(3):
+            twin.error = error
+            await it.tick()
+            assert (twin.put, spec.cluster_id in it.inside.sent) == ([], False)
+        await it.tick(2)
+        assert (twin.put, spec.cluster_id in it.inside.sent) == ([(OTHER, 9)], True)
+        assert said(it, job) == [
+            f"train: its checkpoint could not be restored yet, it is tried again: {error.detail}",
+            "train: it goes on from its checkpoint of step 9",
+        ]
+
+
+async def test_a_restore_that_fails_for_long_is_given_up(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        twin = Twin()
+        job = await running(it, twin)
+        spec = await moved(it)
+        twin.error = HostUnreachable()
+        await it.tick()
+        it.clock.advance(PATIENCE_NS)
+        twin.error = HostUnreachable()
+        await it.tick(2)
+        assert spec.cluster_id in it.inside.sent
+        assert "it starts from scratch" in said(it, job)[-1]
+
+
 @pytest.mark.parametrize("is_broken", [True, False])
 async def test_without_a_whole_checkpoint_it_starts_from_scratch(tmp_path, is_broken) -> None:
     async with world(tmp_path) as it:
         twin = Twin()
         job = await running(it, twin)
         spec = await moved(it)
-        twin.error = LinkClosed("The host hung up.") if is_broken else None
+        twin.error = InvalidInput("The host said something else.") if is_broken else None
         twin.passed = () if is_broken else (Passed(3, "a part is missing"),)
         await it.tick(2)
         assert it.inside.sent[spec.cluster_id] == (b"folder", True)
         assert (await it.get(job)).state is S.STARTING
-        scratch = "train: its checkpoint could not be restored, it starts from scratch: The host hung up."
+        scratch = "train: its checkpoint could not be restored, it starts from scratch: The host said something else."
         passed = "train: its checkpoint of step 3 is not whole: a part is missing"
         assert said(it, job) == [scratch if is_broken else passed]
 
