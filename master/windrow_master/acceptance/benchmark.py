@@ -1,4 +1,4 @@
-"""What a test rental measures of each GPU that it was given: memory bandwidth and matrix rate. Pure.
+"""Measures the memory bandwidth and the matrix rate of each GPU that a test rental was given. Pure.
 
 One child per card, all at once, inside the rental: a driver that hangs or crashes costs one card's figures. It needs
 python3 and a driver's OpenCL, by the loader where there is one, else by the part that NVIDIA's container toolkit passes
@@ -28,7 +28,7 @@ SIZE_MAX: Final = 8_192
 WAIT_S: Final = 60
 """For all cards: compiling takes seconds, with a cold cache for many cards more."""
 DRIVERS: Final = ("libnvidia-opencl.so.1",)
-"""Where there is no loader (libOpenCL.so.1), or it knows no driver."""
+"""Driver libraries that are used where there is no loader (libOpenCL.so.1), or where it knows no driver."""
 RATE_MAX: Final = 10**18
 
 COPY: Final = """
@@ -178,7 +178,7 @@ else: say(why="; ".join(tried))
 
 
 def environment(gpus: Sequence[GpuFacts]) -> dict[str, str]:
-    """What the program beside it hands on to its children; nothing where no card is rented."""
+    """Return the environment that the program beside it hands on to its children; nothing where no card is rented."""
     if not gpus:
         return {}
     return {
@@ -204,8 +204,9 @@ def address_of(gpu: GpuFacts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was said of one card. memory: bytes per second; matrix: operations per second, of a product of `size` rows;
-    None where there is no such figure; why: for what reason; wrong: what it computed falsely, empty for nothing."""
+    """The figures that were reported for one card. memory: bytes per second; matrix: operations per second, of a
+    product of `size` rows; None where there is no such figure; why: for what reason; wrong: what it computed
+    falsely, empty for nothing."""
 
     device: str = ""
     memory: int | None = None

@@ -1,4 +1,5 @@
-"""The values of proofs: one test rental of a host by the Master, and its steps. Frozen; nothing here decides. Pure."""
+"""The values of acceptance tests: one test rental of a host by the Master, and its steps. Frozen; nothing here
+decides. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,8 @@ class StepName(StrEnum):
 
 
 class StepState(StrEnum):
-    """How a step ended. ABSENT: there was nothing to try, or it could not be tried; that is not held against a host."""
+    """The end of a step. ABSENT: there was nothing to try, or it could not be tried; that is not held against a
+    host."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -31,8 +33,8 @@ class StepState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProofStep:
-    """What one step came to. took_ns: by the Master's clock, None where nothing was timed; words: for people, with a
-    way out where it failed; fields: the figures, by name."""
+    """The result of one step. took_ns: by the Master's clock, None where nothing was timed; words: for people, with
+    a way out where it failed; fields: the figures, by name."""
 
     name: StepName
     state: StepState
@@ -56,5 +58,5 @@ class Proof:
     steps: tuple[ProofStep, ...] = ()
 
     def step(self, name: StepName) -> ProofStep | None:
-        """What this step came to, if it came so far."""
+        """Return the result of this step, if the proof came so far."""
         return next((step for step in self.steps if step.name is name), None)

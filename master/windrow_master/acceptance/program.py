@@ -1,4 +1,4 @@
-"""What a test rental runs on the host, and how its log is read. Pure.
+"""The program that a test rental runs on the host, and the parser of its log. Pure.
 
 It serves SSH if its image has an SSH server (nobody can sign in), else greets as one would on the same port, and says
 which. Beside that it counts the GPUs that it was given, writes to their memory and reads it back, and has each of them
@@ -168,9 +168,9 @@ def port_of(chance: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the log says so far. server: sshd or greeter, "" where there is none, None: not said yet; gpus, memory:
-    None where nothing could be counted or touched, with the reason in the words beside it; figures: by card, all of
-    them once has_measured."""
+    """The content of the log so far. server: sshd or greeter, "" where there is none, None: not said yet; gpus,
+    memory: None where nothing could be counted or touched, with the reason in the words beside it; figures: by card,
+    all of them once has_measured."""
 
     server: str | None = None
     port: int = 0

@@ -1,4 +1,4 @@
-"""How far a host has come from the download to the listing, for its owner to follow. Pure.
+"""Tells the owner of a host how far the host has come from the download to the listing. Pure.
 
     downloaded ─▶ certified ─▶ tested ─▶ verified ─▶ listed
 
@@ -53,7 +53,7 @@ def stages(
 
 
 def standing(host: Host, slots: Sequence[Slot], now_ns: int) -> str:
-    """What its newest proof says, or why there is none yet."""
+    """Return the result of its newest proof, or why there is none yet."""
     if host.proof is not None:
         return host.proof.words
     hindrance = schedule.hindrance(host, slots, now_ns)

@@ -1,4 +1,5 @@
-"""One test rental: rents a host through the ordinary create path, and reaches it through its Access as a renter does.
+"""Runs one test rental: rents a host through the ordinary create path, and reaches it through its Access as a renter
+does.
 
  create ─▶ Running ─▶ log: port ─▶ tunnel: grant, Access, host, greeting ─▶ log: GPUs, figures ─▶ delete ─▶ receipt
 
@@ -59,7 +60,7 @@ class Ways:
 
 
 def principal(now_ns: int) -> Principal:
-    """Who rents."""
+    """Return the account that rents."""
     return Principal(
         PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), TokenId(""), "first proof", now_ns + _LIFE_NS
     )
@@ -91,12 +92,12 @@ class Rental:
         self.cluster_id: ClusterId | None = None
         self._rental_id: RentalId | None = None
         self.is_unwanted = False
-        """Whether somebody waits for its end; once `cluster_id` is known, `rent` may be cancelled, too."""
+        """True if somebody waits for its end; once `cluster_id` is known, `rent` may be cancelled, too."""
         self.steps: list[ProofStep] = []
         self.benchmarks: tuple[Benchmark, ...] = ()
-        """What was measured of its cards."""
+        """The measurements of its cards."""
         self.unfinished = ""
-        """Why it says nothing about the host; empty: it does."""
+        """The reason why a rental says nothing about the host; empty: it does."""
 
     # --- the walk --------------------------------------------------------------------------------------------------
 
@@ -210,7 +211,7 @@ class Rental:
             self._add(StepName.MEMORY, StepState.PASSED, None, text, {"bytes": told.memory_bytes})
 
     def _benchmark(self, told: program.Told) -> None:
-        """What was measured of the cards that were asked for; what is said of others is nobody's."""
+        """Note the measurements of the cards that were asked for; figures of other cards are dropped."""
         if not self._cards:
             why = "No GPU was rented: its processors were." if not self.gpus else "Only whole GPUs are measured."
             self._add(StepName.BENCHMARK, StepState.ABSENT, None, why)
@@ -297,7 +298,7 @@ class Rental:
         return "".join(letter for letter in line if letter.isprintable())[:255]
 
     async def _told(self, is_enough: Callable[[program.Told], bool], within_ns: int) -> program.Told:
-        """What its log says once it is enough, or in the end."""
+        """Return the content of its log once it is enough, or in the end."""
         assert self.cluster_id is not None, "it was started"
         ends_ns = self._clock.monotonic_ns() + within_ns
         told = program.Told()

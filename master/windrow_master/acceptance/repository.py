@@ -1,4 +1,4 @@
-"""Reads and writes what the Master's test rentals of hosts came to; the oldest of a host go."""
+"""Reads and writes the results of acceptance tests; the oldest results of a host are deleted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -18,7 +18,7 @@ _COLUMNS: Final = tuple(column.name for column in table.c if column.name != "num
 
 
 class ProofRepository(Repository):
-    """What test rentals came to."""
+    """The results of test rentals."""
 
     def add(self, proof: Proof) -> None:
         """Add one that begins; of its host only the newest KEPT_PER_HOST stay."""

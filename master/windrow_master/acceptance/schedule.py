@@ -1,4 +1,4 @@
-"""When the Master rents a host to try it, how, and what the result means for the next time. Pure.
+"""Decides when the Master tests a host by renting it, how, and what the result means for the next test. Pure.
 
     joined ─▶ listed: active, online, something on offer ─▶ bandwidth measured, or FIRST_WAIT_NS ─▶ first proof
     passed ─▶ again after AGAIN_MIN_NS to AGAIN_MAX_NS, at random, so that nobody knows when to behave
@@ -34,7 +34,7 @@ AT_ONCE: Final = 2
 
 
 def is_listed(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
-    """Whether somebody could rent of it now."""
+    """Return whether somebody could rent from this host now."""
     return (
         host.admin_state is AdminState.ACTIVE
         and host.is_settled(now_ns)
@@ -44,7 +44,7 @@ def is_listed(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
 
 
 def hindrance(host: Host, slots: Sequence[Slot], now_ns: int) -> str | None:
-    """Why this host cannot be proved now, in words; None where it can."""
+    """Return why this host cannot be proved now, in words; None where it can."""
     if host.simulated:
         return "it is simulated and runs nothing real"
     if host.admin_state is not AdminState.ACTIVE:
@@ -63,7 +63,7 @@ def hindrance(host: Host, slots: Sequence[Slot], now_ns: int) -> str | None:
 
 
 def is_due(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
-    """Whether it is time; now_ns: wall time."""
+    """Return whether a proof is due; now_ns: wall time."""
     if host.listed_at_ns is None or hindrance(host, slots, now_ns) is not None:
         return False
     if host.proof_due_ns is None:
@@ -72,20 +72,23 @@ def is_due(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
 
 
 def next_look_ns(host: Host, now_ns: int) -> int | None:
-    """When time may make a host listed or due that is not yet, in wall time; None: something has to happen first."""
+    """Return when time may make a host listed or due that is not yet, in wall time; None: something has to happen
+    first."""
     first_ns = None if host.listed_at_ns is None else host.listed_at_ns + FIRST_WAIT_NS
     times = (host.settled_at_ns, first_ns, host.proof_due_ns)
     return min((at_ns for at_ns in times if at_ns is not None and at_ns > now_ns), default=None)
 
 
 def wants_measurement(host: Host, serving: int, now_ns: int) -> bool:
-    """Whether a proof has its line measured first: where two relays serve and no two measured it a moment ago."""
+    """Return whether a proof has its line measured first: where two relays serve and no two measured it a moment
+    ago."""
     found = host.bandwidth
     return serving > 1 and (found is None or found.count < 2 or now_ns - found.measured_at_ns > MEASURED_FOR_NS)
 
 
 def runtime(host: Host) -> str | None:
-    """What the test rental runs in: a container of the default image as for strangers, else as for the owner."""
+    """Return the runtime of the test rental: a container of the default image as for strangers, else as for the
+    owner."""
     known = host.inventory.runtimes if host.inventory else ()
     if host.default_image and "docker" in known:
         return "docker"
@@ -93,19 +96,19 @@ def runtime(host: Host) -> str | None:
 
 
 def gpus_wanted(slots: Sequence[Slot]) -> int:
-    """How many GPUs are rented: all that are on offer; 0 asks for the processors."""
+    """Return how many GPUs are rented: all that are on offer; 0 asks for the processors."""
     return sum(slot.gpu_uuid is not None and slot.is_offered for slot in slots)
 
 
 def cards_wanted(host: Host, slots: Sequence[Slot]) -> tuple[GpuFacts, ...]:
-    """Which of them are measured: whole cards. A slice is graded as its card is."""
+    """Return which of them are measured: whole cards. A slice is graded as its card is."""
     wanted = {slot.gpu_uuid for slot in slots if slot.gpu_uuid is not None and slot.is_offered and not slot.profile}
     return tuple(gpu for gpu in host.inventory.gpus if gpu.uuid in wanted) if host.inventory else ()
 
 
 def next_due_ns(outcome: ProofOutcome, tries: int, gave_way: bool, chance: int, now_ns: int) -> int:
-    """When the next one is due, wall time. tries: since the last good end, this one counted; chance: any number from
-    a source that nobody can foresee."""
+    """Return when the next one is due, wall time. tries: since the last good end, this one counted; chance: any
+    number from a source that nobody can foresee."""
     if outcome is ProofOutcome.PASSED:
         return now_ns + AGAIN_MIN_NS + chance % (AGAIN_MAX_NS - AGAIN_MIN_NS)
     return now_ns + (IN_USE_AGAIN_NS if gave_way else back_off_ns(tries))

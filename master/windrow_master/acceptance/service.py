@@ -1,10 +1,11 @@
-"""Has hosts proved when they are due or somebody asks, keeps what came of it, and says when a host is listed first.
+"""Starts acceptance tests of hosts when they are due or requested, stores their results, and notes when a host is first
+listed.
 
  tick ─▶ listed for the first time: a row, an event
       └▶ due ─▶ begin (a row) ─▶ rental.py's walk, as a renter ─▶ conclude (the row, the host's mark, audit, event)
 
-A renter who finds no room has the proofs that run end first (`give_way`). A Master that dies in between ends what it
-had rented at its next start. What a walk could not end is ended by the next look.
+A renter who finds no capacity has the proofs that run end first (`give_way`). A Master that dies in between ends what
+it had rented at its next start. What a walk could not end is ended by the next look.
 """
 
 import asyncio
@@ -119,7 +120,7 @@ class ProofService(HostScheduler[Walk]):
         return operation
 
     async def of_host(self, host_id: HostId) -> tuple[Proof, ...]:
-        """What was found, the newest first; one that runs has the steps that it came to."""
+        """Return the proofs of a host, the newest first; a running one has the steps that it came to."""
         found = await self._store.read(lambda uow: uow[ProofRepository].of_host(host_id))
         walk = self._running.get(host_id)
         steps: dict[str, tuple[ProofStep, ...]] = {walk.proof.proof_id: tuple(walk.rental.steps)} if walk else {}
@@ -333,8 +334,8 @@ class ProofService(HostScheduler[Walk]):
 
 
 def _left(uow: UnitOfWork) -> list[Cluster]:
-    """What is meant to run for proofs whose rows have ended: the row of one that is under way is open until its walk
-    has ended what it rented, as far as it could."""
+    """Return the workloads that are meant to run for proofs whose rows have ended: the row of one that is under way
+    is open until its walk has ended what it rented, as far as it could."""
     held = {one.cluster_id for one in uow[WorkloadRepository].held_of(PROOF_ACCOUNT)}
     if not held:
         return []

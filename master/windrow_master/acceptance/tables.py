@@ -1,4 +1,4 @@
-"""The table of what acceptance tests of hosts came to."""
+"""The table of the results of acceptance tests."""
 
 from sqlalchemy import JSON, Column, ForeignKey, Index, String, Table, Text
 

@@ -1,4 +1,4 @@
-"""Acceptance tests that are under way, and how they make way for a renter who finds no room because of them."""
+"""Tracks running acceptance tests, and ends those that hold the slots which a renter needs."""
 
 import asyncio
 from collections.abc import Sequence
@@ -58,5 +58,5 @@ class UnderWay(dict[HostId, Walk | None]):
 
 
 def _hold_any(uow: UnitOfWork, hosts: Sequence[HostId]) -> bool:
-    """Whether tests hold slots of these hosts, those that have ended by their rows among them."""
+    """Return whether tests hold slots of these hosts, those that have ended by their rows among them."""
     return any(one.host_id in hosts for one in uow[WorkloadRepository].held_of(PROOF_ACCOUNT))

@@ -1,4 +1,4 @@
-"""What the steps of a proof say together, in one sentence, and what they make of the host. Pure."""
+"""Sums up the steps of an acceptance test in one sentence, and derives the verdict on the host. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -55,8 +55,8 @@ def bandwidth(host: Host) -> str:
 
 
 def measured(found: Mapping[GpuUuid, Figures]) -> tuple[StepState, str]:
-    """What was measured of these cards. A card that computes falsely fails; one that could not be measured says why,
-    and is not held against its host."""
+    """Return the figures of these cards. A card that computes falsely fails; one that could not be measured says
+    why, and is not held against its host."""
     wrong = [f"{uuid}: {said.wrong}" for uuid, said in found.items() if said.wrong]
     if wrong:
         return StepState.FAILED, f"{'; '.join(wrong)}. Look for XIDs in the host's kernel log."
