@@ -1,4 +1,4 @@
-"""The values of an Access as operators see it, and whether one may be drained. Pure.
+"""The values of an Access as operators see it, and the rule that says which one may be drained. Pure.
 
     departed  <- no worker of it is attached
     serving   <- attached  -- drain -->   draining  <- attached
@@ -20,7 +20,7 @@ LOAD_FULL: Final = 1000
 
 
 class AccessState(StrEnum):
-    """How an Access stands. Draining: it takes nobody new, and who is there is sent elsewhere."""
+    """The state of an Access. Draining: it takes nobody new, and who is there is sent elsewhere."""
 
     SERVING = "serving"
     DRAINING = "draining"
@@ -40,14 +40,15 @@ class Drained:
 
 
 def state_of(is_attached: bool, is_drained: bool) -> AccessState:
-    """How an Access stands."""
+    """Return the state of an Access."""
     if not is_attached:
         return AccessState.DEPARTED
     return AccessState.DRAINING if is_drained else AccessState.SERVING
 
 
 def refusal(access_id: AccessId, able: Collection[str], drained: Collection[str]) -> Conflict | None:
-    """Why this Access must not be drained, if it must not. able: the attached ones that have room for agents."""
+    """Return why this Access must not be drained, if it must not. able: the attached ones that have capacity for
+    agents."""
     return None if set(able) - set(drained) - {access_id} else no_room(access_id, "drain this one")
 
 

@@ -1,4 +1,4 @@
-"""Drains Accesses and lets them serve again: the decision is a row, and whoever listens tells the Access itself."""
+"""Drains Accesses and lets them serve again: the decision is a row, and listeners tell the Access itself."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -13,7 +13,7 @@ from windrow_proto.ids import AccessId
 
 
 class AccessService:
-    """Which Accesses are drained, as the store says. Used on the loop only."""
+    """The Accesses that are drained, as the store says. Used on the loop only."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class AccessService:
         self._listeners.append(listener)
 
     def is_drained(self, access_id: str) -> bool:
-        """Whether people took this Access out of service."""
+        """Return whether people took this Access out of service."""
         return access_id in self._drained
 
     @property
@@ -49,7 +49,7 @@ class AccessService:
     async def drain(self, wanted: Drained, able: Collection[str]) -> None:
         """Take an Access out of service; the same again changes nothing. `drained_at_ns` of the argument is ignored.
 
-        able: the attached Accesses that have room. Raises Conflict where no other one could take its agents.
+        able: the attached Accesses that have capacity. Raises Conflict where no other one could take its agents.
         """
 
         def decide(uow: UnitOfWork) -> None:

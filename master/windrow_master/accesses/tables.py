@@ -1,4 +1,4 @@
-"""Tables of the Accesses: those that people took out of service. Gone with the row: in service."""
+"""The table of the Accesses that operators drained. Gone with the row: in service."""
 
 from sqlalchemy import Column, String, Table, Text
 

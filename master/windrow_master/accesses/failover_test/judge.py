@@ -1,4 +1,5 @@
-"""Judges a trial: whether anything acknowledged is missing in the log, and how long agents were silent. Pure.
+"""Judges a failover test: finds acknowledged samples that the log lacks, and measures how long agents were silent.
+Pure.
 
 A sequence counts as acknowledged if the Master's marks say so, or if the agent does: at its return it names what it
 holds as not acknowledged, and it no longer sends the rest. What is acknowledged has to be a record in the log on the
@@ -22,7 +23,7 @@ from windrow_proto.wire_link import decode_gap
 
 @dataclass(slots=True)
 class _Found:
-    """What the log holds of one agent's boot, by sequence; and what the agent told to be gone."""
+    """The records of one agent's boot in the log, by sequence, and those that the agent reported as gone."""
 
     samples: dict[int, int] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
@@ -73,7 +74,7 @@ def judge(
 
 
 def is_whole(one: Watched, returns: Sequence[Return], have: Intervals, boot_have: Intervals) -> bool:
-    """Whether an agent is back, has sent a batch since, and no hole has come into what it sent.
+    """Return whether an agent is back, has sent a batch since, and no hole has come into what it sent.
 
     have: what the Master holds of the boot that was watched. boot_have: of the boot that came back.
     """
@@ -126,7 +127,7 @@ def _within(have: Intervals, lowest: int) -> set[int]:
 
 
 def _claimed(returns: Sequence[Return], lowest: int) -> set[int]:
-    """What an agent holds for acknowledged, by its own word at each return."""
+    """Return the sequences that an agent holds for acknowledged, by its own word at each return."""
     found: set[int] = set()
     for one in returns:
         through = max(one.samples_unacked.highest, one.samples_had)

@@ -1,5 +1,5 @@
-"""The values of a test that kills an Access: who was there, how each came back, and what became of the samples. Frozen
-where they are facts; the trial itself is filled while it runs. Pure.
+"""The values of a failover test, which kills an Access: the agents that were there, how each came back, and which
+samples were lost. Frozen where they are facts; the trial itself is filled while it runs. Pure.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Supervisor(Protocol):
 
 
 class Phase(StrEnum):
-    """How far a trial is. Unfinished: its time was over before every agent was back and had sent anew."""
+    """The phase of a failover test. Unfinished: its time was over before every agent was back and had sent anew."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -60,7 +60,7 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the log on the disk says.
+    """The verdict of a failover test, by the log on the disk.
 
     acked_batches, acked_samples: acknowledged and found in the log, from a minute before the kill on. lost_*: those
     acknowledged, by the Master's marks or by the agent's own word, that the log does not hold; the samples of a batch
@@ -100,11 +100,11 @@ class Trial:
     problem: str = ""
 
     def back(self) -> int:
-        """How many agents have come back, wherever."""
+        """Return how many agents have come back, wherever."""
         return sum(bool(self.returns.get(host_id)) for host_id in self.watched)
 
     def elsewhere(self) -> int:
-        """How many of them are at another Access."""
+        """Return how many of them are at another Access."""
         last = (self.returns[host_id][-1] for host_id in self.watched if self.returns.get(host_id))
         return sum(one.access_id != self.access_id for one in last)
 

@@ -1,5 +1,4 @@
-"""Runs a trial: notes who is there, has the Access killed by `windrow up`, watches its agents come back, has it
-judged.
+"""Runs a failover test: has `windrow up` kill an Access, watches its agents come back, and has the result judged.
 
 stop ─▶ audit, event ─▶ SIGKILL ─▶ hellos of its agents ─▶ each has sent anew ─▶ the log is read ─▶ event
 
@@ -31,7 +30,7 @@ from windrow_proto.units import MILLISECOND, MINUTE, SECOND
 
 LOOK_NS: Final = 200 * MILLISECOND
 TRIAL_NS: Final = 2 * MINUTE
-"""An agent's longest back-off and the longest time between two batches (30 s each), with room."""
+"""An agent's longest back-off and the longest time between two batches (30 s each), with a margin."""
 BEFORE_NS: Final = MINUTE
 """Of the log, so much before the kill is looked at as well."""
 NAMES_KEPT_NS: Final = 5 * SECOND
@@ -62,7 +61,7 @@ class TrialService:
         self._asked = asyncio.Event()
 
     async def names(self) -> Mapping[str, str]:
-        """What `windrow up` calls the Accesses that it keeps, by their ids; empty outside of development."""
+        """Return the names that `windrow up` gives to its Accesses, by their ids; empty outside of development."""
         if self._supervisor is None:
             return {}
         now_ns = self._clock.monotonic_ns()
@@ -81,7 +80,7 @@ class TrialService:
     async def stop(
         self, access_id: AccessId, region: str, confirm: str, able: Collection[str], actor: str, reason: str
     ) -> Trial:
-        """Kill this Access as a test. able: the attached Accesses, not drained, that have room.
+        """Kill this Access as a test. able: the attached Accesses, not drained, that have capacity.
 
         Raises Conflict outside of development, where no other one could take its agents, or while another trial runs;
         InvalidInput where the confirmation is neither its name nor its id; Unavailable when `windrow up` is silent.

@@ -1,4 +1,4 @@
-"""The Master's line to the `windrow up` that started it, over a socket that it inherited.
+"""The Master's connection to the `windrow up` that started it, over a socket that it inherited.
 
 A question and its answer are one message each, JSON with a number; an answer that was left for a dead Master is passed
 over.
