@@ -1,4 +1,4 @@
-"""Which connections to a listener may stay, so that nobody shuts others out. Pure: time comes in as values.
+"""Decides which connections to a listener may stay, so that nobody shuts others out. Pure: time comes in as values.
 
     comes ──▶ WAITING ──▶ BUSY ──▶ WAITING ...     WAITING: for a head, or between two requests
                  ▲          │                      SLOW: for more of a body, or until an answer is read
@@ -21,13 +21,13 @@ from windrow_proto.units import MILLISECOND, SECOND
 LOCAL: Final = "local"
 """All of this machine's own addresses and trusted proxies count as one; operators come from here."""
 IPV6_PREFIX: Final = 64
-"""What one subscriber gets: a limit per address would be no limit."""
+"""The IPv6 prefix that one subscriber gets: a limit per address would be no limit."""
 RATES_KEPT: Final = 4_096
 """Networks whose rate of new connections is remembered; the one not heard of longest is forgotten."""
 
 
 class Stage(IntEnum):
-    """Whose turn it is on a connection; in this order they give way."""
+    """The party that has to move next on a connection; connections give way in this order."""
 
     WAITING = 0
     SLOW = 1
@@ -36,7 +36,7 @@ class Stage(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionLimits:
-    """How many and how fast.
+    """The limits on the number and the rate of connections.
 
     in_all: connections. per_network: of one IPv4 address or IPv6 network; this machine has as many as there are.
     reserve: of all, for this machine alone. burst, refill_ns: new connections of one network, at once and then one
@@ -56,7 +56,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a connection may come in, and which one has to go for it."""
+    """The answer to a new connection: it may come in or not, and which one has to go for it."""
 
     is_admitted: bool
     goes: Key | None = None
@@ -100,7 +100,7 @@ class Admission:
         return Verdict(True, goes)
 
     def stage(self, key: Key, stage: Stage) -> None:
-        """Whose turn it is now on a connection; for one that has left nothing changes."""
+        """Note whose turn it is now on a connection; for one that has left nothing changes."""
         found = self._stages.get(key)
         if found is None or found[1] is stage:
             return
@@ -147,7 +147,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a peer may take.
+    """The time that a peer may take.
 
     head_ns: for a TLS handshake, and for a request's head. look_ns: between two looks at what goes on; looks: how many
     make an average; bytes_per_s: the least that a body or a reader moves in them. discarded_bytes: of a body whose
@@ -161,13 +161,13 @@ class Patience:
     discarded_bytes: int = 1 << 20
 
     def is_too_slow(self, moved: list[int]) -> bool:
-        """Whether this much in each look is too little."""
+        """Return whether this much in each look is too little."""
         recent = moved[-self.looks :]
         return len(recent) == self.looks and sum(recent) * SECOND < self.bytes_per_s * self.look_ns * self.looks
 
 
 def network_of(address: str) -> str:
-    """Who is counted as one, by a socket's address; text that is no address is itself."""
+    """Return the network that is counted as one, by a socket's address; text that is no address is itself."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

@@ -96,7 +96,7 @@ class GuardedSocket(socket.socket):
             timer.cancel()
 
     def stage(self, key: Key, stage: Stage) -> None:
-        """Whose turn it is now on a connection."""
+        """Note whose turn it is now on a connection."""
         self._admission.stage(key, stage)
 
     def end(self, key: Key, reason: str) -> None:
@@ -273,7 +273,7 @@ class GuardedProtocol(H11Protocol):
         return self._received, self._counted.written - waiting, waiting
 
     def _look(self) -> None:
-        """What moved since the last look, where it was the peer's turn to move something."""
+        """Count the bytes that moved since the last look, where it was the peer's turn to move some."""
         self._look_timer = None
         came_before, left_before, waited_before = self._before
         came, left, waits = self._totals()

@@ -1,4 +1,4 @@
-"""The Master's log: one JSON object per line on stderr, libraries' warnings included."""
+"""Writes the Master's log: one JSON object per line on stderr, libraries' warnings included."""
 
 import logging
 import sys

@@ -161,7 +161,7 @@ def open_bus(config: Config, https_url: str, store: Store, clock: Clock, rng: Rn
 
 
 def reached_at(config: Config, doors: Doors, clock: Clock, authority: Authority) -> Reached:
-    """Where people and Accesses find this Master, with its certificate, which it issues itself."""
+    """Return the addresses of this Master for people and Accesses, with its certificate, which it issues itself."""
     names = serving.own_names(config.listen, config.public, config.names)
     tls = authority.issue_master(serving.tls_key(config.data_dir / "identity"), names, clock.wall_ns())
     trunk = f"{_in_url(config.public)}:{doors.trunk_port}"
@@ -230,8 +230,8 @@ async def _end_well(config: Config, opened: Master) -> None:
 
 
 def _ended(config: Config, store: Store) -> WindrowError:
-    """Why this Master stopped by itself. Whoever keeps this process up starts it again: it waits for the seat with
-    others, or reads its disk anew."""
+    """Return why this Master stopped by itself. Whoever keeps this process up starts it again: it waits for the seat
+    with others, or reads its disk anew."""
     kind = Fenced if config.is_shared else DatabaseDamaged if store.is_damaged else StorageFailed
     return kind(store.problem or "")
 
@@ -269,7 +269,7 @@ async def stand_by(config: Config, doors: Doors) -> Claim | None:
     address = _https_url(config, doors)
     candidate = await asyncio.to_thread(Candidate, config.database, BootClock(), holder, address)
     app = standby.StandbyApp()
-    # A server closes the socket it was given: the doors themselves are for when this Master leads.
+    # A server closes the socket it was given: the listeners themselves are for when this Master leads.
     servers = [serving.HttpServer(app, door.dup(), None) for door in (doors.http, doors.health)]
     tls_files = serving.present_tls(config.data_dir / "identity")
     if tls_files is not None:
@@ -322,7 +322,7 @@ def _locked(config: Config) -> DirectoryLock | None:
 
 
 def room_of(config: Config, clock: Clock) -> Room:
-    """What watches the disks of the log and, where it is a file, of the database."""
+    """Return the watcher of the disks of the log and, where it is a file, of the database."""
     database = config.database.removeprefix(SQLITE_PREFIX)
     folders = [config.data_dir] if config.is_shared else [config.data_dir, Path(database).parent]
     for folder in folders:

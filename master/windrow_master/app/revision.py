@@ -1,4 +1,5 @@
-"""Writes the next migration from what the tables in code have that the migrations do not: `... revision NAME`.
+"""Writes the next migration from the difference between the tables in code and the migrations: `... revision NAME`.
+revision NAME`.
 
 Revisions are only added, and only add to the schema: a Master of the version before may write while they run.
 """

@@ -20,7 +20,7 @@ from windrow_proto.keys import TlsIdentity, TlsKey, public_key_sha256, save_priv
 from windrow_proto.networks import Network
 
 Application = ASGIApp
-"""What a server serves."""
+"""The application that a server serves."""
 PORT_TRIES: Final = 50
 """A taken port is followed by the next free one, up to so many."""
 BACKLOG: Final = 1_024
@@ -30,7 +30,7 @@ HEALTH_LIMITS: Final = AdmissionLimits(in_all=64, per_network=64, reserve=32)
 """Of the listener that answers only how the Master fares."""
 PATIENCE: Final = Patience()
 STOP_S: Final = 3
-"""How long open requests may go on when the Master stops; streams were ended before."""
+"""The time that open requests may go on when the Master stops; streams were ended before."""
 KEEP_ALIVE_S: Final = 75
 
 

@@ -1,6 +1,6 @@
-"""A Master that waits: asks for the leader's seat, and tells whoever comes where the leader is.
+"""Runs a Master that waits: asks for the leader's seat, and tells callers where the leader is.
 
-Its trunk port is not listened on, so that an Access goes on to the next Master of its list. It has no rooms: what it
+Its trunk port is not listened on, so that an Access goes on to the next Master of its list. It has no services: what it
 would know would be old by the time it leads.
 """
 

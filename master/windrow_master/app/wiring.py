@@ -1,4 +1,4 @@
-"""Puts one Master together: each service once, with what it needs; and who handles which message.
+"""Puts one Master together: makes each service once, with what it needs, and registers the handler of each message.
 
 `build` opens the store and makes a `_Parts`, where every service is made by the property of its name, the first time
 that another one needs it. What concerns a package above is a message (store/messages.py); `_register` says who
@@ -93,7 +93,8 @@ class KeysUnusable(StorageFailed):
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Where people and Accesses find this Master. tls: of its HTTPS. https_pin: `sha256//...` of its key."""
+    """The addresses at which people and Accesses find this Master. tls: of its HTTPS. https_pin: `sha256//...` of
+    its key."""
 
     tls: TlsIdentity | None = None
     https_url: str = ""
@@ -103,9 +104,10 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a Master is told. reached_at: given the market's keys. artefacts: where they are kept; None: in a folder of
-    the data directory. room: watches the disks; without it nothing is full until a write says so. acceptance_tests:
-    True: hosts are tested by themselves, False: when somebody asks, None: never. supervisor: of a development market.
+    """The settings of a Master. reached_at: given the market's keys. artefacts: where they are kept; None: in a
+    folder of the data directory. room: watches the disks; without it nothing is full until a write says so.
+    acceptance_tests: True: hosts are tested by themselves, False: when somebody asks, None: never. supervisor: of a
+    development market.
     """
 
     reached_at: Callable[[Authority], Reached] = lambda authority: Reached()
@@ -515,7 +517,7 @@ class _Parts:
 
 
 def _register(parts: _Parts) -> None:
-    """Who handles which message, and who listens to what."""
+    """Register the handlers of all messages, and all listeners."""
     messages, life, hub = parts.store.messages, parts.clusters.life, parts.hub
     identity, fleet, clusters = parts.identity, parts.fleet, parts.clusters
 

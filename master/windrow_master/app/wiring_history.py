@@ -1,4 +1,4 @@
-"""Wires telemetry to what it needs of other rooms: tiers for the metrics store, events, health and figures."""
+"""Connects telemetry with other packages: tiers for the metrics store, events, health and figures."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -77,7 +77,7 @@ def introduce(telemetry: TelemetryService, store: Store) -> None:
 
 
 def event_writer(store: Store, subject: str) -> Tell:
-    """What writes an event about a part of the Master."""
+    """Return a function that writes an event about a part of the Master."""
 
     async def write(kind: str, text: str, fields: Mapping[str, str]) -> None:
         def event(uow: UnitOfWork) -> None:
