@@ -14,13 +14,14 @@ class Head:
 
     @property
     def claim(self) -> bytes:
-        """What is signed."""
+        """The bytes that are signed."""
         return json.dumps([self.number, self.chain.hex(), self.at_ns], separators=(",", ":")).encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What recomputing the whole chain found. first_broken: the first entry that does not follow from those before."""
+    """The result of recomputing the whole chain. first_broken: the first entry that does not follow from those
+    before."""
 
     entries: int
     first_broken: int | None
@@ -30,7 +31,7 @@ class Verdict:
 
     @property
     def intact(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         return self.problem is None
 
 

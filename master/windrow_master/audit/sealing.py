@@ -1,4 +1,5 @@
-"""Old entries of the audit log in files beside the database: the chain goes on from one to the next, and into it.
+"""Moves old entries of the audit log into files beside the database: the chain goes on from one to the next, and into
+it.
 
 audit/000000000001-000000005000.jsonl.gz   entries 1 to 5000, one a line, and the Master's signature over the last one
 """
@@ -23,7 +24,7 @@ SUFFIX: Final = ".jsonl.gz"
 PART_ENTRIES: Final = 5_000
 """Of one file, some 2 MB before it is compressed: an eighth of that on the disk, and read as a whole."""
 _SAYS: Final = b"part "
-"""What is signed begins so: no part's end is an anchor."""
+"""The beginning of signed bytes: no part's end is an anchor."""
 _NAME: Final = re.compile(r"(\d{12,})-(\d{12,})\.jsonl\.gz")
 
 

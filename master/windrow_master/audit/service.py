@@ -1,9 +1,10 @@
-"""Audit's shell: lists entries, verifies the chain, and moves the anchor: a signed head in a file beside the database.
+"""The audit log's service: lists entries, verifies the chain, and moves the anchor, a signed head in a file beside the
+database.
 
 Whoever can write the database can rewrite the whole chain, or cut its tail. Neither fits the anchor, which needs the
 Master's signing key. The anchor only moves over entries that follow from it, so a tampered log stops it, and is a
 condition until a person has looked and taken it as it is. An anchor that is gone is not made anew but by a person.
-Old entries move into signed files beside the database (sealing/), and the chain with them.
+Old entries move into signed files beside the database (sealing.py), and the chain with them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -197,7 +198,7 @@ class AuditService:
 def judge(
     entries: Iterable[AuditEntry], previous: bytes, heads: Sequence[tuple[str, Head]], anchor: Head | None
 ) -> Verdict:
-    """What these entries, in order, amount to after the chain `previous`; heads: by what each is called."""
+    """Return the verdict on these entries, in order, after the chain `previous`; heads: by what each is called."""
     count, last = 0, None
     expected = {head.number: (name, head) for name, head in heads}
     for entry in entries:
