@@ -1,1 +1,1 @@
-"""Clusters: what runs on leased slots, from asking to gone."""
+"""Clusters: work on leased slots, from the request to its end."""

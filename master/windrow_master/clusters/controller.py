@@ -1,8 +1,9 @@
-"""Carries clusters on: reports and verdicts of time become events of the table, and its effects are done at once.
+"""Moves clusters from phase to phase: reports and verdicts of time become events of the table, and its effects are done
+at once.
 
 All of it happens inside the unit of work of the report that caused it, so state and effects commit together:
 
-    report ─▶ workload (workloads.py) ─▶ judge ─▶ step (machine.py) ─▶ effects: slots, commands, rental, operations
+    report ─▶ workload (reports.py) ─▶ judge ─▶ step (states.py) ─▶ effects: slots, commands, rental, operations
 """
 
 from collections.abc import Callable, Sequence
@@ -51,8 +52,9 @@ _END_WORDS: Final = {
 
 
 class LifeDesk:
-    """What happens to clusters and workloads, one report at a time. Called on the loop after a commit: `changed` for a
-    cluster of which something new may be due, `touched` where only its cost and its running time go on."""
+    """Takes in the events of clusters and workloads, one report at a time. Called on the loop after a commit:
+    `changed` for a cluster of which something new may be due, `touched` where only its cost and its running time go
+    on."""
 
     def __init__(
         self,
@@ -85,12 +87,12 @@ class LifeDesk:
             self._on_delete(uow, workload, row)
 
     def had(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
-        """Whether this workload was placed on this host."""
+        """Return whether this workload was placed on this host."""
         workload = uow[WorkloadRepository].get(WorkloadId(workload_id))
         return workload is not None and workload.host_id == host_id
 
     def holds(self, uow: UnitOfWork, host_id: HostId, workload_id: str) -> bool:
-        """Whether this host has this workload and has not yet let go of it."""
+        """Return whether this host has this workload and has not yet let go of it."""
         workload = uow[WorkloadRepository].get(WorkloadId(workload_id))
         return workload is not None and workload.host_id == host_id and not workload.is_released
 
@@ -177,7 +179,7 @@ class LifeDesk:
         return self._apply(uow, cluster, ClusterEvent.STOP, "", actor)
 
     def judge(self, uow: UnitOfWork, cluster: Cluster, actor: str = "master") -> Cluster:
-        """What all of its workloads, and time, mean for a cluster now."""
+        """Judge a cluster by all of its workloads, and by time."""
         workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
         if cluster.kind in OVER_HOSTS:
             found = multi_host.judge(cluster, workloads, uow.now_wall_ns)
@@ -337,7 +339,7 @@ class LifeDesk:
             self._order_end(uow, workload, actor)
 
     def keep_results(self, uow: UnitOfWork, workload_id: WorkloadId, results: Results) -> None:
-        """What is to be kept of work that has ended is: its host clears it away, and what is missing is said."""
+        """Keep the results of work that has ended: its host clears it away, and missing results are reported."""
         workload = uow[WorkloadRepository].get(workload_id)
         if workload is None or workload.delete_command is not None or workload.is_released:
             return
@@ -363,7 +365,7 @@ class LifeDesk:
         uow[WorkloadRepository].save(replace(workload, start_command=command_id))
 
     def broke(self, uow: UnitOfWork, workload: Workload, detail: str) -> None:
-        """What it needs to start cannot be had."""
+        """End a cluster that cannot get what it needs to start."""
         self._save(uow, self._failed(uow, workload, detail))
 
     def let_go(self, uow: UnitOfWork, workload: Workload) -> None:

@@ -1,5 +1,5 @@
-"""The limits that a cluster was asked for with: how long, for how much, how long with nobody in it or without its
-client. Pure, but for `Uses`, which knows who is in one now, and `Clients`, which knows when each client was heard."""
+"""The limits that end a cluster: its duration, its budget, its idle time, and the silence of its client. Pure, but
+for `Uses`, which knows who is in one now, and `Clients`, which knows when each client was heard."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What something has cost so far, microcents: by its receipts, and by our own clock. began_ns: since when."""
+    """The cost of a cluster so far, microcents: by its receipts, and by our own clock. began_ns: since when."""
 
     charged: int
     by_clock: int
@@ -76,12 +76,12 @@ def _waited_ns(cluster: Cluster, now_ns: int) -> int:
 
 
 def are_any(request: ClusterRequest) -> bool:
-    """Whether a cluster was asked for with limits to its time, cost or use."""
+    """Return whether a cluster was requested with limits to its time, cost or use."""
     return request.max_duration_ns is not None or request.budget is not None or request.idle_ns is not None
 
 
 def reached(cluster: Cluster, spent: Spent, idle_ns: int, now_ns: int) -> str:
-    """Which limit a cluster has come to, in words; empty: none. idle_ns: of `Uses`."""
+    """Return which limit a cluster has come to, in words; empty: none. idle_ns: of `Uses`."""
     asked = cluster.request
     # A host that signs running time and does not say that it runs is held to the same.
     began_ns = spent.began_ns if cluster.started_at_ns is None else cluster.started_at_ns
@@ -97,7 +97,7 @@ def reached(cluster: Cluster, spent: Spent, idle_ns: int, now_ns: int) -> str:
 
 
 def ends_at_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int | None:
-    """When its duration or its budget ends it if it goes on as it does, in wall time; None: neither does."""
+    """Return when its duration or its budget ends it if it goes on as it does, in wall time; None: neither does."""
     asked, began_ns, price = cluster.request, cluster.started_at_ns, cluster.price_per_hour
     if cluster.phase not in _RUNS or began_ns is None:
         return None
@@ -109,8 +109,8 @@ def ends_at_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int | None:
 
 
 def is_steady(cluster: Cluster, held: Sequence[Workload]) -> bool:
-    """Whether nothing but its duration and its budget ends a cluster to which nothing happens. held: what of it holds
-    slots."""
+    """Return whether nothing but its duration and its budget ends a cluster to which nothing happens. held: what of
+    it holds slots."""
     asked = cluster.request
     is_left_alone = asked.idle_ns is None and asked.client_lease_ns is None and cluster.phase is ClusterPhase.RUNNING
     return is_left_alone and all(
@@ -120,22 +120,22 @@ def is_steady(cluster: Cluster, held: Sequence[Workload]) -> bool:
 
 
 def rest_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int:
-    """How soon a steady cluster may come to its duration or its budget."""
+    """Return how soon a steady cluster may come to its duration or its budget."""
     most_ns = REST_NS if cluster.request.budget is None else BUDGET_MARGIN_NS // 2
     ends_ns = ends_at_ns(cluster, spent, now_ns)
     return most_ns if ends_ns is None else max(0, min(most_ns, ends_ns - now_ns))
 
 
 def unheard(lease_ns: int) -> str:
-    """Why something ended whose client was silent for its lease."""
+    """Return why something ended whose client was silent for its lease."""
     minutes, rest = divmod(lease_ns, MINUTE)
     span = f"{lease_ns // SECOND} s" if rest else f"{minutes} minute{'' if minutes == 1 else 's'}"
     return f"Its client has not been heard from for {span}"
 
 
 def spent_of(rental: Rental | None, lines: Sequence[RentalLine], now_ns: int) -> Spent:
-    """What a rental has cost. Receipts come every 10 s and later where a link is down, so each line's running time by
-    our own clock is told, too: never by what its host says of clocks."""
+    """Return the cost of a rental so far. Receipts come every 10 s and later where a link is down, so each line's
+    running time by our own clock is told, too: never by what its host says of clocks."""
     clock, began = 0, list[int]()
     for line in lines:
         if line.runs_from_ns is None:
@@ -153,18 +153,18 @@ def owed_soon(price_per_hour: int, spent: Spent) -> int:
 
 
 def ran_out(duration_ns: int) -> str:
-    """Why something ended that ran for as long as it may."""
+    """Return why something ended that ran for as long as it may."""
     return f"it ran for the {duration_ns // SECOND} s that it may"
 
 
 def used_up(budget: Microcents) -> str:
-    """Why something ended before it cost more than it may."""
+    """Return why something ended before it cost more than it may."""
     return f"its budget of {money_text(budget)} would be passed"
 
 
 class Uses:
-    """Who is in which cluster now: commands, files and tunnels, also those of a service's visitors; readers of logs are
-    not. In the memory of one Master: with another an idle time begins anew."""
+    """The users of each cluster now: commands, files and tunnels, also those of a service's visitors; readers of
+    logs do not count. In the memory of one Master: with another an idle time begins anew."""
 
     def __init__(self) -> None:
         self._inside: Counter[ClusterId] = Counter()
@@ -194,8 +194,8 @@ class Uses:
 
 
 class Clients:
-    """When the client of each cluster was last heard. In the memory of one Master: with another each lease begins
-    anew."""
+    """The time at which the client of each cluster was last heard. In the memory of one Master: with another each
+    lease begins anew."""
 
     def __init__(self) -> None:
         self._heard_at_ns: dict[ClusterId, int] = {}

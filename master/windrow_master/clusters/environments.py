@@ -16,7 +16,8 @@ from windrow_proto.sealed import SealKey, seal_values
 
 
 def sealed(key: SealKey, values: Mapping[str, str], owner: str) -> bytes:
-    """What a row keeps of values; empty: there are none. owner: whose they are. Raises InvalidInput for too many."""
+    """Return the sealed values as a row keeps them; empty: there are none. owner: whose they are. Raises
+    InvalidInput for too many."""
     return seal_values(key.public, values, sealed_for(owner)) if values else b""
 
 

@@ -1,4 +1,4 @@
-"""Which image a cluster runs: each host resolves a tag by itself, and no host's word decides for another. Pure.
+"""Decides which image a cluster runs: each host resolves a tag by itself, and no host's word decides for another. Pure.
 
 A host may lie about the digest it found, which then only it runs. Where two hosts found the same digest, each by
 itself, that digest is asked for from then on; where they found different ones, their cluster does not start.
@@ -33,7 +33,7 @@ def pin_of(image: str, workloads: Iterable[Workload], host_id: HostId | None = N
 
 
 def disagreement(members: Sequence[Workload]) -> str:
-    """Why members may not start together: their hosts found different images under one name; empty: they may."""
+    """Return why members may not start together: their hosts found different images under one name; empty: they may."""
     found = {one.image: one for one in members}
     if len(found) < 2:
         return ""
@@ -43,12 +43,13 @@ def disagreement(members: Sequence[Workload]) -> str:
 
 
 def is_same(image: str, offered: str | None) -> bool:
-    """Whether this is the image that a host's owner offers, by its name or by the digest that was found for it."""
+    """Return whether this is the image that a host's owner offers, by its name or by the digest that was found for
+    it."""
     return offered is not None and (image == offered or pins(image, offered))
 
 
 def pins(said: str, asked: str) -> bool:
-    """Whether `said` is what was asked for with a digest put to it, and nothing else."""
+    """Return whether `said` is what was asked for with a digest put to it, and nothing else."""
     name, other = parsed(said), parsed(asked)
     same = (name.repository, name.tag) == (other.repository, other.tag)
     return is_pinned(said) and not other.digest and same

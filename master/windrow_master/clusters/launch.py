@@ -1,6 +1,6 @@
 """Turns places into leased slots, lines of the rental, workloads and create commands, in the caller's unit of work.
 
-It decides no place and no state; what the members are told of each other is members.py's.
+It decides no place and no state; what the members are told of each other is kinds/engines.py's.
 """
 
 import secrets
@@ -36,7 +36,8 @@ SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What was ordered: a workload for each place, and its line of the rental, in the order of their ranks."""
+    """The orders that were issued: a workload for each place, and its line of the rental, in the order of their
+    ranks."""
 
     workloads: tuple[Workload, ...]
     lines: tuple[RentalLine, ...]
@@ -190,7 +191,8 @@ def _seal_key(host: Host) -> str:
 
 
 def address_of(host: Host) -> str:
-    """Where others meet this host; loopback where nobody can, since placement then takes it alone."""
+    """Return the address at which others reach this host; loopback where nobody can, since placement then takes it
+    alone."""
     own = () if host.inventory is None else host.inventory.addresses
     found = engines.network_of(host.address, own)
     return "127.0.0.1" if found is None else found[0]
@@ -201,7 +203,7 @@ def _meets_at(cluster: Cluster, rank: int, host: Host) -> str:
 
 
 def meeting_of(host: Host, runtime: Runtime) -> Meeting:
-    """Where a member on this host would meet others."""
+    """Return the address at which a member on this host would reach others."""
     is_contained = runtime is Runtime.DOCKER
     is_alone = is_contained or not host.is_unconfined
     return Meeting(host.host_id, host.name, address_of(host), network_of(host), is_contained, is_alone)

@@ -1,4 +1,5 @@
-"""How the members of a cluster meet, and which hosts fit beside those that are there; in the caller's unit of work."""
+"""Finds how the members of a cluster reach each other, and hosts that fit beside the present ones; in the caller's
+unit of work."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,14 +18,14 @@ from windrow_proto.units import Microcents
 
 
 class Meeter:
-    """sight: which hosts see each other."""
+    """sight: which hosts reach each other."""
 
     def __init__(self, placer: Placer, sight: Sight) -> None:
         self._placer, self._sight = placer, sight
 
     def network(self, uow: UnitOfWork, runtimes: Mapping[HostId, Runtime]) -> Network:
-        """How members on these hosts meet. Raises NoCapacity where they cannot, Unsighted where the hosts have to
-        look."""
+        """Return how members on these hosts meet. Raises NoCapacity where they cannot, Unsighted where the hosts
+        have to look."""
         hosts = [host for host_id in runtimes if (host := uow[HostRepository].get(host_id)) is not None]
         if len(runtimes) == 1 or any(host.simulated for host in hosts):
             return Network()
@@ -43,8 +44,8 @@ class Meeter:
         most: Microcents | None,
         but: frozenset[HostId] = frozenset(),
     ) -> Placement | Refusal:
-        """Where so many more members would run: like those that are or were there, on other hosts, for at most so much
-        per hour. workloads: all of the cluster; but: hosts that were found not to do."""
+        """Return the places for so many more members: like those that are or were there, on other hosts, for at most
+        so much per hour. workloads: all of the cluster; but: hosts that were found not to do."""
         members = multi_host.members_of(workloads)
         host_id = None if members else cluster.request.host_id
         asked = replace(cluster.request, hosts=hosts, max_price_per_hour=most, host_id=host_id)

@@ -27,6 +27,6 @@ class VolumesTaken(Fact):
 
 @dataclass(frozen=True, slots=True)
 class IsOfJob(Question[bool]):
-    """Whether a job that has not ended made this cluster: it ends the cluster, and brings in what that leaves."""
+    """Asks whether a job that has not ended made this cluster: the job ends the cluster, and brings in its results."""
 
     cluster_id: ClusterId

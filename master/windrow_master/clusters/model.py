@@ -1,4 +1,4 @@
-"""The values of clusters: what was asked, the cluster, and what each host runs of it. Frozen; nothing here decides.
+"""The values of clusters: the request, the cluster, and its workload on each host. Frozen; nothing here decides.
 Pure.
 """
 
@@ -22,7 +22,7 @@ MEMBERS_SECRET: Final = ""
 
 
 def names_of(env: Iterable[str]) -> dict[str, str]:
-    """What a row keeps of an environment in the open."""
+    """Return the names of an environment, which a row keeps in the open."""
     return dict.fromkeys(env, "")
 
 
@@ -33,13 +33,13 @@ def sealed_for(owner: str) -> str:
 
 
 def template_owner(account_id: AccountId, name: str) -> str:
-    """Whose the values of a template are."""
+    """Return the owner of a template's values."""
     return f"{account_id}|{name}"
 
 
 class ClusterKind(StrEnum):
-    """What a cluster is for: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members
-    run the same command and know each other, a RAY or a DASK cluster."""
+    """The kind of a cluster: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose
+    members run the same command and know each other, a RAY or a DASK cluster."""
 
     BOX = "box"
     SERVICE = "service"
@@ -53,7 +53,7 @@ OVER_HOSTS: Final = frozenset({ClusterKind.GANG, ClusterKind.RAY, ClusterKind.DA
 
 
 class NetworkMode(StrEnum):
-    """How members on several hosts meet: NONE are to, DIRECT at their hosts' addresses, or in a private network whose
+    """The network of members on several hosts: NONE, DIRECT at their hosts' addresses, or in a private network whose
     packets go by TUNNELS through Accesses."""
 
     NONE = ""
@@ -63,14 +63,14 @@ class NetworkMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """How the members of a cluster meet, and why so."""
+    """The network of a cluster's members, and the reason for it."""
 
     mode: NetworkMode = NetworkMode.NONE
     reason: str = ""
 
 
 class ClusterPhase(StrEnum):
-    """Where a cluster is between asking and gone; machine.py has the table."""
+    """The phase of a cluster between its request and its end; states.py has the table."""
 
     REQUESTED = "Requested"
     QUEUED = "Queued"
@@ -87,7 +87,7 @@ class ClusterPhase(StrEnum):
 
 
 class WorkPhase(StrEnum):
-    """How far one workload is known to have come, in this order; EXITED and FAILED are two ends of running."""
+    """The phase that a workload is known to have reached, in this order; EXITED and FAILED are two ends of running."""
 
     PENDING = "pending"
     PREPARING = "preparing"
@@ -103,13 +103,13 @@ class WorkPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterRequest:
-    """What somebody asked for, within its limits (request.py) and as it is shown again later.
+    """A request for a cluster, within its limits (request.py) and as it is shown again later.
 
     gpus, cpus, memory_bytes: of each host. max_price_per_hour: for all of them. restart_members: where one is lost,
-    start all members of a gang again instead of failing. ssh_keys, notebook: how a box is entered (box.py).
-    max_duration_ns, budget, idle_ns: how long it runs, what it costs, how long nobody is in it, at most (limits.py).
-    client_lease_ns: how long it goes on without a word of the client that asked for it; None: it needs no client.
-    volumes: what goes with it, and where it finds it.
+    start all members of a gang again instead of failing. ssh_keys, notebook: how a box is entered (kinds/box.py).
+    max_duration_ns, budget, idle_ns: how long it runs, what it costs, how long nobody is in it, at most
+    (end_limits.py). client_lease_ns: how long it goes on without a word of the client that asked for it; None: it needs
+    no client. volumes: what goes with it, and where it finds it.
     """
 
     kind: ClusterKind = ClusterKind.BOX
@@ -212,7 +212,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What came through Accesses to a service and back, as its hosts counted it."""
+    """The traffic of a service through Accesses, as its hosts counted it."""
 
     connections: int = 0
     bytes_in: int = 0
@@ -227,7 +227,8 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the Master keeps of work that has ended by itself: its log, and a tar of the files that it changed.
+    """The results that the Master keeps of work that has ended by itself: its log, and a tar of the files that it
+    changed.
 
     log_bytes, files_bytes: of what is kept; 0: it printed, or changed, nothing; None: it could not be had. problem:
     what is missing of it, by name, and why; empty: nothing is.
@@ -242,7 +243,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What one host runs of a cluster: one container or one process tree.
+    """The part of a cluster that runs on one host: one container or one process tree.
 
     lost_since_ns: its host is not heard of since then. ended_at_ns: when it was first seen to have ended by itself.
     is_released: its slots were given back; nothing of it is left. rank: which member it is, 0 the first; address: where
@@ -280,7 +281,7 @@ class Workload:
 
     @property
     def is_member(self) -> bool:
-        """Whether it still is one of its cluster's; else another has its rank."""
+        """True if it still is one of its cluster's; else another has its rank."""
         return self.replaced_at_ns is None and not self.is_past
 
     @property

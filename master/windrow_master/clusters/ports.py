@@ -1,5 +1,5 @@
-"""How the Master's own test rentals make way for renters: whom to ask, and that a request waits for it. Values.
-Pure.
+"""The interface by which the Master's own test rentals make way for renters: which test to ask, and that a request
+waits for it. Values. Pure.
 """
 
 from collections.abc import Sequence

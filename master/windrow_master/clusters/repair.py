@@ -1,4 +1,5 @@
-"""Lets members go that are lost, and looks for hosts in their place; what and when is fellows.py's.
+"""Replaces lost members of clusters: lets them go, and looks for hosts in their place; kinds/multi_host.py decides
+which and when.
 
 All of it in the caller's unit of work, at every tick of a Degraded cluster, so it goes on after a restart where it was.
 """
@@ -30,8 +31,8 @@ from windrow_proto.units import Microcents
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """What has to happen before a cluster can be mended. unseen: hosts that have to look for each other first;
-    proofs_on: hosts of which a test rental holds what it needs."""
+    """The steps that have to come before a cluster can be repaired. unseen: hosts that have to look for each other
+    first; proofs_on: hosts of which a test rental holds what it needs."""
 
     unseen: Sequence[Meeting] = ()
     proofs_on: Sequence[HostId] = ()

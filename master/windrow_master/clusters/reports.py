@@ -1,4 +1,4 @@
-"""What reports of a host mean for a workload, and what its workloads mean for a cluster. Pure.
+"""Judges a host's reports: their meaning for a workload, and the meaning of its workloads for a cluster. Pure.
 
 Reports come late, twice and out of order, so a workload's phase only goes forward; a report under other tokens than
 those that were granted is not about it. A cluster is judged by all of its workloads together.
@@ -52,7 +52,7 @@ _OBSERVED: Final = {
 ENDED: Final = frozenset({WorkPhase.EXITED, WorkPhase.FAILED, WorkPhase.GONE})
 STARTED: Final = frozenset({WorkPhase.RUNNING, WorkPhase.EXITED})
 _ENDING: Final = frozenset({WorkPhase.RUNNING, WorkPhase.STOPPING, WorkPhase.FAILED})
-"""What may be left of work that was to end with its results kept; FAILED: its GPU fell out meanwhile."""
+"""Phases in which work may be that was to end with its results kept; FAILED: its GPU fell out meanwhile."""
 
 
 def advanced(workload: Workload, phase: WorkPhase, now_ns: int, detail: str = "") -> Workload:
@@ -92,14 +92,14 @@ def lost(workload: Workload, since_ns: int | None) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What its workloads mean for a cluster: an event for the table, and the reason to show."""
+    """The verdict of its workloads on a cluster: an event for the table, and the reason to show."""
 
     event: ClusterEvent
     reason: str
 
 
 def judge(phase: ClusterPhase, workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
-    """What follows for a cluster in this phase; None when nothing does."""
+    """Return the verdict on a cluster in this phase; None when nothing does."""
     if phase in (ClusterPhase.STOPPING, ClusterPhase.DELETING):
         return judge_ending(workloads, now_ns)
     if phase not in (ClusterPhase.CREATING, ClusterPhase.RUNNING, ClusterPhase.DEGRADED):
@@ -135,7 +135,7 @@ def judge_ending(workloads: Sequence[Workload], now_ns: int) -> Judgement | None
 
 
 def broken(workload: Workload, now_ns: int) -> str | None:
-    """Why this workload cannot go on; None: it can."""
+    """Return why this workload cannot go on; None: it can."""
     if workload.phase is WorkPhase.FAILED:
         return workload.detail or f"the work failed on {workload.host_name}"
     if workload.phase in (WorkPhase.GONE, WorkPhase.STOPPING):
@@ -149,12 +149,12 @@ def broken(workload: Workload, now_ns: int) -> str | None:
 
 
 def is_given_up(workload: Workload, now_ns: int) -> bool:
-    """Whether its host is lost for longer than the host would let it run."""
+    """Return whether its host is lost for longer than the host would let it run."""
     return workload.lost_since_ns is not None and now_ns - workload.lost_since_ns >= LOST_AFTER_NS
 
 
 def over(workload: Workload, now_ns: int) -> str | None:
-    """Why its time is over; None: it is not."""
+    """Return why its time is over; None: it is not."""
     if workload.phase is WorkPhase.WAITING_VOLUMES and now_ns - workload.created_at_ns >= VOLUMES_WAIT_NS:
         return "it waited more than two hours for its volumes and they did not come"
     if workload.phase is WorkPhase.WAITING_FILES and now_ns - workload.created_at_ns >= FILES_WAIT_NS:
@@ -163,8 +163,8 @@ def over(workload: Workload, now_ns: int) -> str | None:
 
 
 def ended(workloads: Sequence[Workload]) -> Judgement:
-    """What follows once all of these have ended by themselves: done where each ended with 0, else the first that did
-    not, in words."""
+    """Return the verdict once all of these have ended by themselves: done where each ended with 0, else the first
+    that did not, in words."""
     failed = [workload for workload in workloads if workload.exit_code != 0]
     if not failed:
         return Judgement(ClusterEvent.DONE, "exit 0")
@@ -173,12 +173,13 @@ def ended(workloads: Sequence[Workload]) -> Judgement:
 
 
 def has_results(workload: Workload) -> bool:
-    """Whether it has ended by itself and its host still has its log and files, which nobody has brought in yet."""
+    """Return whether it has ended by itself and its host still has its log and files, which nobody has brought in
+    yet."""
     return workload.phase is WorkPhase.EXITED and workload.delete_command is None and not workload.is_released
 
 
 def is_end_overdue(cluster: Cluster, workload: Workload, now_ns: int) -> bool:
-    """Whether its end was asked for long ago, with its results to be kept, and it still runs or has failed."""
+    """Return whether its end was asked for long ago, with its results to be kept, and it still runs or has failed."""
     if cluster.phase in HOLDING or workload.phase not in _ENDING:
         return False
     asked_ns = next((step.at_ns for step in reversed(cluster.steps) if step.name == cluster.phase.value.lower()), 0)
@@ -186,7 +187,7 @@ def is_end_overdue(cluster: Cluster, workload: Workload, now_ns: int) -> bool:
 
 
 def exit_text(workload: Workload) -> str:
-    """How a workload's command ended, in words."""
+    """Return how a workload's command ended, in words."""
     if workload.exit_code is None:
         return f"its exit code is not known{_why(workload)}"
     return f"exit {workload.exit_code}{_why(workload)}"

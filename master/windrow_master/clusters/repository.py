@@ -120,7 +120,7 @@ _HELD: Final = Found(
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What the clusters placed on a host have asked for."""
+    """The resources that the clusters placed on a host have asked for."""
 
     cpus: int
     memory_bytes: Bytes
@@ -164,7 +164,7 @@ class ClusterRepository(Repository):
         return _IN_TUNNELS.readable(self._connection)
 
     def count(self, account_id: AccountId) -> int:
-        """How many clusters an account ever asked for."""
+        """Return how many clusters an account ever asked for."""
         (row,) = _COUNT.rows(self._connection, {"account": account_id})
         return int(row["number"])
 
@@ -178,7 +178,7 @@ class ClusterRepository(Repository):
 
 
 class TrafficRepository(Repository):
-    """What came to services over HTTPS and back."""
+    """The traffic of services over HTTPS."""
 
     def get(self, cluster_id: ClusterId) -> Traffic:
         """Of one cluster, as far as it is written; nothing of one that nobody came to."""
@@ -194,7 +194,7 @@ class TrafficRepository(Repository):
 
 
 class WorkloadRepository(Repository):
-    """What runs where."""
+    """The workloads, by host and by cluster."""
 
     def add(self, workload: Workload) -> None:
         """Add a workload; its id must be new."""
@@ -213,24 +213,25 @@ class WorkloadRepository(Repository):
         return tuple(_OF_CLUSTER.all(self._connection, {"wanted": cluster_id}))
 
     def held_on(self, host_id: HostId) -> Sequence[Workload]:
-        """What still holds slots of a host."""
+        """Return the workloads that still hold slots of a host."""
         return _HELD_ON.readable(self._connection, {"wanted": host_id})
 
     def held(self) -> Sequence[Workload]:
-        """What still holds slots anywhere."""
+        """Return the workloads that still hold slots anywhere."""
         return _HELD.readable(self._connection)
 
     def held_of(self, account_id: AccountId) -> Sequence[Workload]:
-        """What still holds slots anywhere, of one account."""
+        """Return the workloads that still hold slots anywhere, of one account."""
         return _HELD_OF.readable(self._connection, {"account": account_id})
 
     def with_results(self) -> Sequence[Workload]:
-        """What has ended by itself and was not ordered gone: its log and files are still on its host, or were."""
+        """Return the workloads that have ended by themselves and were not ordered gone: their logs and files are
+        still on its host, or were."""
         phases = {"exited": WorkPhase.EXITED.value, "gone": WorkPhase.GONE.value}
         return _WITH_RESULTS.readable(self._connection, phases)
 
     def held_of_cluster(self, cluster_id: ClusterId) -> Sequence[Workload]:
-        """What still holds slots of one cluster, of earlier runs, too."""
+        """Return the workloads that still hold slots of one cluster, of earlier runs, too."""
         return _HELD_OF_CLUSTER.readable(self._connection, {"wanted": cluster_id})
 
     def holding_clusters(self) -> Sequence[ClusterId]:
@@ -238,7 +239,7 @@ class WorkloadRepository(Repository):
         return [ClusterId(row["cluster_id"]) for row in _HOLDING.rows(self._connection, {})]
 
     def committed(self) -> dict[HostId, Committed]:
-        """What is asked of each host by the work that still holds slots there."""
+        """Return the resources asked of each host by the work that still holds slots there."""
         rows = _COMMITTED.rows(self._connection, {})
         return {one["host_id"]: Committed(int(one["cpus"]), Bytes(int(one["memory_bytes"]))) for one in rows}
 

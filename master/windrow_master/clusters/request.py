@@ -1,4 +1,5 @@
-"""The limits of a request, its digest, and what it means for placement and for the host. Pure."""
+"""Checks the limits of a request for a cluster, and derives from it the digest, the request to placement and the
+host's order. Pure."""
 
 import json
 import re
@@ -96,17 +97,17 @@ def clean_name(name: str) -> str:
 
 
 def digest(request: ClusterRequest) -> bytes:
-    """What an Idempotency-Key is bound to."""
+    """Return the digest that an Idempotency-Key is bound to."""
     return sha256(json.dumps(asdict(request), sort_keys=True).encode()).digest()
 
 
 def size(request: ClusterRequest) -> int:
-    """How many characters all of it takes."""
+    """Return how many characters all of it takes."""
     return len(json.dumps(asdict(request), ensure_ascii=False))
 
 
 def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: str, is_proof: bool = False) -> Request:
-    """What placement looks at."""
+    """Return the request as placement looks at it."""
     return Request(
         account_id=account_id,
         tie_seed=tie_seed,
@@ -129,7 +130,8 @@ def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a workload runs and is told beyond its request: as a member of others (members.py), or as a box (box.py).
+    """The settings of a workload beyond its request: as a member of others (kinds/engines.py), or as a box
+    (kinds/box.py).
 
     address: None where nobody comes there, as on a simulated host. peers: the others
     in its private network, if it is in one. is_waiting: whether it starts with the others only.
@@ -157,7 +159,8 @@ def workload_spec(
     member: Membership | None = None,
     may_use_local_image: bool = False,
 ) -> WorkloadSpec:
-    """What the host is told to start. Processors are limited to what was asked and paid for; beside GPUs if asked."""
+    """Return the workload that the host is told to start. Processors are limited to what was asked and paid for;
+    beside GPUs if asked."""
     is_limited = request.gpus == 0 or request.cpus > 1
     return WorkloadSpec(
         workload_id=workload_id,

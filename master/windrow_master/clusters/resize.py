@@ -1,4 +1,4 @@
-"""More or fewer hosts of a Ray or Dask cluster that runs, in the caller's unit of work: all of them, or none.
+"""Changes the number of hosts of a running Ray or Dask cluster, in the caller's unit of work: all of them, or none.
 
 more    new ranks at the end: placed, leased and ordered at once; each joins its head when it is up. What the other
         members were told of their number at their start does not change

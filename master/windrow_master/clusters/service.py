@@ -1,4 +1,5 @@
-"""The clusters' shell: plan, create, delete, read; leases for the hosts, desired state for reconcile, and the clock.
+"""The clusters' service: plan, create, delete, read; leases for the hosts, desired state for reconcile, and time
+limits.
 
 Creating is one unit of work: the key of the request, the plan, the hold, the slots, the rows and the command commit
 together or not at all. What happens afterwards is controller.py's, reaching into a workload network/workload_io.py's.
@@ -91,9 +92,9 @@ class ClusterService:
         service_place: Callable[[HostId], str],
     ) -> None:
         """seal_key: the Master's own, for the values of environments. proofs: test rentals, which end where a renter's
-        request finds no room because of them. sight: which hosts see each other. cords: the connections of a cluster's
-        private network. service_place: DOMAIN:PORT of an Access with an HTTPS path to services, the nearest to a host;
-        empty: there is none."""
+        request finds no capacity because of them. sight: which hosts reach each other. cords: the connections of a
+        cluster's private network. service_place: DOMAIN:PORT of an Access with an HTTPS path to services, the nearest
+        to a host; empty: there is none."""
         self._store, self._clock, self._fleet, self._market = store, clock, fleet, market
         self._seal_key = seal_key
         self._proofs, self._sight, self._cords, self._service_place = proofs, sight, cords, service_place
@@ -126,7 +127,7 @@ class ClusterService:
     # --- what people ask ---------------------------------------------------------------------------------------------
 
     async def plan(self, principal: Principal, request: ClusterRequest) -> Preview:
-        """What creating this would mean now, where proofs make way for it; changes nothing."""
+        """Return the outcome of creating this now, where proofs make way for it; changes nothing."""
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
@@ -154,11 +155,11 @@ class ClusterService:
         login: RegistryLogin | None = None,
     ) -> tuple[Operation, ClusterView]:
         """Rent and start, or raise NoCapacity with one reason per host, InsufficientFunds, InvalidInput,
-        or DiskFull where the Master has no room for more.
+        or DiskFull where the Master has no space for more.
 
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
-        Master tries a host, at most at the suggested price; it gives way to whoever finds no room because of it. login:
-        for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
+        Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
+        login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
         """
         return await self._making_way(lambda: self._order(principal, request, key, is_proof, login))
 
@@ -191,7 +192,7 @@ class ClusterService:
         most: Microcents | None = None,
         login: RegistryLogin | None = None,
     ) -> ClusterView:
-        """Give it so many hosts; asked again it answers again. More in resizing/service.py."""
+        """Give it so many hosts; asked again it answers again. More in resize.py."""
 
         def change(uow: UnitOfWork) -> ClusterView:
             cluster = self._load(uow, principal, cluster_id, frozenset())
@@ -362,13 +363,14 @@ class ClusterService:
         return parse_record(view.cluster.decision)
 
     async def offers(self) -> tuple[Offer, ...]:
-        """What the fleet offers now, by tier."""
+        """Return the offers of the fleet now, by tier."""
         return await self._store.read(self._placer.offers)
 
     # --- what the fleet asks -----------------------------------------------------------------------------------------
 
     def desired(self, uow: UnitOfWork, host_id: HostId) -> tuple[DesiredWorkload, ...]:
-        """What should be on a host: all that still holds slots there, and whether it is meant to run."""
+        """Return the workloads that should be on a host: all that still holds slots there, and whether it is meant
+        to run."""
         found = []
         for workload in uow[WorkloadRepository].held_on(host_id):
             cluster = uow[ClusterRepository].get(workload.cluster_id)
@@ -409,8 +411,8 @@ class ClusterService:
         return LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
 
     async def tick(self) -> None:
-        """What time alone brings about: lost hosts given up, limits reached, ended work cleared away. Every 5 s, for
-        the clusters of which something is due."""
+        """Do what is due by time alone: give up lost hosts, apply limits, clear away ended work. Every 5 s, for the
+        clusters of which something is due."""
         if not self._is_listed:
             for cluster_id in await self._store.read(_open_ids):
                 self._queue.add(cluster_id)
@@ -468,7 +470,7 @@ class ClusterService:
         return lacking, rests
 
     def _rest_ns(self, uow: UnitOfWork, cluster_id: ClusterId) -> int | None:
-        """How soon something may be due of a cluster to which nothing happens; None: nothing ever is again."""
+        """Return how soon something may be due of a cluster to which nothing happens; None: nothing ever is again."""
         held, rentals = (
             uow[WorkloadRepository].held_of_cluster(cluster_id),
             uow[RentalRepository].live_of_cluster(cluster_id),
@@ -498,7 +500,7 @@ class ClusterService:
     def _answered(
         self, uow: UnitOfWork, principal: Principal, cluster: Cluster, kind: str
     ) -> tuple[Operation, ClusterView]:
-        """What was done before is answered again, with the operation that still runs or one that is over."""
+        """Answer a repeated request again, with the operation that still runs or one that is over."""
         running = uow.operations.running(cluster.cluster_id, kind)
         operation = self._asked(uow, principal, cluster.cluster_id, kind)
         if not running:

@@ -1,6 +1,7 @@
 """Reads hosts, slots, commitments and prices of one unit of work into a snapshot, and asks placement.
 
-Who finds no room is told where there is some once the Master's own test rentals have ended (yielding.py).
+A request that finds no capacity is told where there is some once the Master's own test rentals have ended
+(yielding.py).
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,8 +48,9 @@ class Placer:
         but: frozenset[HostId] = frozenset(),
         is_private: bool = False,
     ) -> Placement | Refusal:
-        """Where this request would run now, or why nowhere. but: hosts that are left out. is_private: its members meet
-        in a network of their own, so that it does not matter whether their hosts see each other."""
+        """Return the places where this request would run now, or why nowhere. but: hosts that are left out.
+        is_private: its members meet in a network of their own, so that it does not matter whether their hosts see
+        each other."""
         # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
         seed = f"{account_id}|{uow[ClusterRepository].count(account_id)}"
         snapshot = _open(self.snapshot(uow, request.cpus), but, is_private)
@@ -102,7 +104,7 @@ class Placer:
         return Snapshot(tuple(found))
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
-        """What the whole fleet offers, by tier."""
+        """Return the offers of the whole fleet, by tier."""
         hosts = {
             host.host_id: host for host in uow[HostRepository].list_all() if host.admin_state is not AdminState.RETIRED
         }
@@ -130,8 +132,8 @@ def _by_host(slots: Iterable[Slot]) -> dict[HostId, list[Slot]]:
 
 
 def _is_same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether two candidates are made of the same values; of host and slots it is asked only whether they are the very
-    same, since comparing them costs as much as a candidate."""
+    """Return whether two candidates are made of the same values; of host and slots it is asked only whether they are
+    the very same, since comparing them costs as much as a candidate."""
     (host, slots, *rest), (other_host, other_slots, *other_rest) = one, other
     is_alike = host is other_host and len(slots) == len(other_slots) and rest == other_rest
     return is_alike and all(map(is_, slots, other_slots))

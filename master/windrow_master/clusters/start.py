@@ -1,5 +1,5 @@
-"""Starts a cluster, the first time or again, in the caller's unit of work: where it runs, how its members meet, what it
-costs, and the commands for its hosts, all together or none of it.
+"""Starts a cluster, the first time or again, in the caller's unit of work: its hosts, its network, its rental and the
+commands for its hosts, all together or none of it.
 
 again: what was stopped is placed anew and rented anew, under its own id. Its steps and what it was asked for stay; its
 earlier workloads and their rental are past. Its image is what it ran before, by digest.
@@ -36,7 +36,8 @@ class Starter:
     def placed(
         self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, is_proof: bool = False
     ) -> Placement | Refusal:
-        """Where it would run: on hosts that see each other, or else on others, if a network can be made for them."""
+        """Return the places where it would run: on hosts that see each other, or else on others, if a network can be
+        made for them."""
         found = self._placer.place(uow, request, account_id, is_proof)
         if isinstance(found, Placement) or request.hosts == 1:
             return found

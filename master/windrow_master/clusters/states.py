@@ -1,4 +1,4 @@
-"""A cluster's life as one table: what each phase answers to each event, and what must be done then. Pure.
+"""The state table of clusters: the answer of each phase to each event, and the effects that follow. Pure.
 
     Requested -> Queued -> Placing -> Creating -> Running <-> Degraded -> Deleting -> Deleted
     Creating, Running, Degraded -> Stopping -> Stopped -> Placing, when it is started again
@@ -45,7 +45,7 @@ class ClusterEvent(StrEnum):
 
 
 class Effect(StrEnum):
-    """What to do in the same transaction; each is safe to do twice.
+    """An action in the same transaction; each is safe to do twice.
 
     START_MEMBERS: let those start that wait for each other. END_WORK: order every workload gone, end the rental.
     CLOSE_WORK: the same, but log and files of work that ran are brought in first.
@@ -89,10 +89,10 @@ MOVES: Final[Mapping[tuple[ClusterPhase, ClusterEvent], ClusterPhase]] = {
 }
 
 _NEWS: Final = {(_P.DEGRADED, _E.IMPAIRED): "degraded"}
-"""Where the phase stays and yet there may be something new to say, and the step that says it: another member is
+"""Pairs in which the phase stays and yet something new may be said, and the step that says it: another member is
 lost."""
 _STARTS: Final = frozenset({_E.READY, _E.DONE, _E.UNDONE})
-"""What says that its work runs, or has run."""
+"""Events that say that a cluster's work runs, or has run."""
 FINAL: Final = frozenset({_P.DELETED, _P.FINISHED, _P.FAILED})
 _ENDED: Final = FINAL | {_P.STOPPED}
 WAITING: Final = frozenset(_WAITING)
@@ -175,7 +175,7 @@ def noted(cluster: Cluster, progress: Step) -> Cluster:
 
 
 def _line(steps: Sequence[Step], progress: Step) -> int | None:
-    """Where this step goes on; None: it is a new one."""
+    """Return the step that goes on; None: it is a new one."""
     among = range(len(steps) - 1, -1, -1) if progress.member else range(len(steps) - 1, len(steps) - 2, -1)
     key = progress.name, progress.member
     return next((at for at in among if at >= 0 and (steps[at].name, steps[at].member) == key), None)

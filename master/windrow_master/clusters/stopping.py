@@ -1,4 +1,4 @@
-"""Which clusters are stopped, and started again. Pure."""
+"""Decides which clusters are stopped, and started again. Pure."""
 
 from typing import Final
 

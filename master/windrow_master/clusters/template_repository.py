@@ -41,7 +41,7 @@ class TemplateRepository(Repository):
         return None if row is None else _template(row._mapping)
 
     def delete(self, account_id: AccountId, name: str) -> bool:
-        """Whether there was one."""
+        """Return whether there was one."""
         own = (templates.c.account_id == account_id) & (templates.c.name == name)
         return self._connection.execute(delete(templates).where(own)).rowcount > 0
 

@@ -1,5 +1,5 @@
-"""Requests for clusters that an account keeps by name. Nothing runs from one here: whoever wants one reads it, changes
-what they like, and asks for a cluster as always."""
+"""Keeps templates: requests for clusters that an account saves by name. Nothing runs from one here: whoever wants
+one reads it, changes what they like, and asks for a cluster as always."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How the members of one cluster meet, from what their hosts said of each other. Pure.
+"""Decides how the members of one cluster reach each other, from what their hosts reported of each other. Pure.
 
 direct    every host was shown the token of every other at the address that the members will be told
 tunnels   one was not, or they are in networks of which none leads to the other: a private network, whose
@@ -16,7 +16,7 @@ from windrow_proto.errors import NoCapacity
 from windrow_proto.ids import HostId
 
 PRIVATE_HOSTS_MAX: Final = 16
-"""Of one private network: each two members are joined by a cord of their own, so 16 are 120 of them."""
+"""Of one private network: each two members are joined by a link of their own, so 16 are 120 of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Meeting:
 
 
 class Sight(Protocol):
-    """Which hosts see each other; network/reachability.py is one."""
+    """Interface: which hosts reach each other; network/reachability.py implements it."""
 
     def decide(self, hosts: Sequence[Meeting]) -> Network | None:
-        """How they meet; None: they have to look first. Raises NoCapacity."""
+        """Return how they meet; None: they have to look first. Raises NoCapacity."""
 
     async def look(self, hosts: Sequence[Meeting]) -> None:
         """Have them look, within some ten seconds."""
@@ -47,11 +47,11 @@ class Cord(Protocol):
 
     @property
     def is_up(self) -> bool:
-        """Whether its members are joined now."""
+        """True if its members are joined now."""
 
     @property
     def problem(self) -> str:
-        """Why not."""
+        """The reason why they are not."""
 
 
 class Unsighted(Exception):
@@ -64,7 +64,7 @@ class Unsighted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one host found of another: whether it sees it, and why not."""
+    """The report of one host about another: whether it reaches it, and why not."""
 
     is_seen: bool
     why: str = ""
@@ -85,7 +85,7 @@ class Sighted:
 
 
 def is_known(hosts: Sequence[Meeting], sighted: Sighted) -> bool:
-    """Whether enough is known to decide."""
+    """Return whether enough is known to decide."""
     if any(host.host_id not in sighted.refusals(hosts) for host in hosts):
         return False
     return (
@@ -96,7 +96,7 @@ def is_known(hosts: Sequence[Meeting], sighted: Sighted) -> bool:
 
 
 def decide(hosts: Sequence[Meeting], sighted: Sighted) -> Network:
-    """How they meet; raises NoCapacity where they cannot."""
+    """Return how they meet; raises NoCapacity where they cannot."""
     why = _why_not_direct(hosts, sighted)
     if not why:
         return Network(NetworkMode.DIRECT, "every host sees every other")
@@ -110,7 +110,7 @@ def decide(hosts: Sequence[Meeting], sighted: Sighted) -> Network:
 
 
 def _parted(hosts: Sequence[Meeting]) -> bool:
-    """Whether they are in networks of which none leads to the other."""
+    """Return whether they are in networks of which none leads to the other."""
     return len({host.network for host in hosts}) > 1 or hosts[0].network is None
 
 

@@ -1,4 +1,4 @@
-"""Clusters as they are shown, and what creating one would mean. Values; nothing here decides. Pure."""
+"""Clusters as they are shown, and the preview of a new one. Values; nothing here decides. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,23 +18,23 @@ class ClusterView:
     workloads: tuple[Workload, ...]
     cost: Microcents
     ends_at_ns: int | None = None
-    """When its duration or its budget ends it."""
+    """The time at which its duration or its budget ends it."""
     client_lease_ends_at_ns: int | None = None
-    """When it ends unless its client is heard from."""
+    """The time at which it ends unless its client is heard from."""
     urls: Mapping[int, str] = field(default_factory=dict)
     """Of a service, where anybody reaches each of its ports."""
     traffic: Traffic = field(default_factory=Traffic)
     cords: tuple[bool, ...] = ()
     """Of a private network, of each two members whether they are joined now."""
     cord_problem: str = ""
-    """Why two of them are not."""
+    """The reason why two of them are not joined."""
     whole: Cluster | None = None
     """With the values of its environment and its secret, where its renter asks for it alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What creating would mean: where, for how much, what must be set aside; or the reasons of each host.
+    """The preview of a new cluster: its place, its price and the amount to hold; or the reasons of each host.
 
     is_soon: whether it would fit with the slots that are back in a moment. proofs_on: hosts on which test rentals of
     the Master's own make way for it first.

@@ -1,4 +1,5 @@
-"""Where a request fits once the Master's own test rentals have ended, as they do for whoever finds no room. Pure.
+"""Finds where a request fits once the Master's own test rentals have ended, as they do for a renter who finds no
+capacity. Pure.
 
 refused ─▶ vacated: a host's slots and work without them ─▶ retried: where it fits then, and whose proofs are to end
 """

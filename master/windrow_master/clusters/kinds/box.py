@@ -1,4 +1,4 @@
-"""A box to work in: what it starts so that its renter logs in by SSH and opens a notebook, and where. Pure.
+"""A cluster of kind `box`: builds the commands that let its renter log in by SSH and open a notebook. Pure.
 
 The image, or for a process the host, brings OpenSSH's server and Jupyter; a box starts whichever it was asked for and
 finds, says in its log what is missing, and runs the renter's command beside them. Both are reached through tunnels
@@ -29,7 +29,7 @@ CODE: Final = "WINDROW_BOX"
 """The script itself, so that lists of processes stay readable."""
 KEYS: Final = "WINDROW_SSH_KEYS"
 TOKEN: Final = "JUPYTER_TOKEN"
-"""Where Jupyter itself looks for its token: so it stands on no command line, and Jupyter does not print it."""
+"""The variable in which Jupyter looks for its token: so it stands on no command line, and Jupyter does not print it."""
 
 _KINDS: Final = frozenset(
     {
@@ -42,7 +42,7 @@ _LINE: Final = re.compile(r"[^\x00-\x1f\x7f]*")
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Where a box is entered; None: not this way. at: the address on which it listens there."""
+    """The ports by which a box is entered; None: not this way. at: the address on which it listens there."""
 
     ssh_port: int | None = None
     notebook_port: int | None = None
@@ -61,17 +61,18 @@ def check(request: ClusterRequest) -> None:
 
 
 def is_entered(request: ClusterRequest) -> bool:
-    """Whether this is a box that starts something to enter it by."""
+    """Return whether this is a box that starts something to enter it by."""
     return request.kind is ClusterKind.BOX and bool(request.ssh_keys or request.notebook)
 
 
 def needs_block(request: ClusterRequest, runtime: str) -> bool:
-    """Whether it listens among the ports of its host, and so needs some of its own."""
+    """Return whether it listens among the ports of its host, and so needs some of its own."""
     return is_entered(request) and runtime == Runtime.PROCESS
 
 
 def doors(cluster: Cluster, runtime: str) -> Doors:
-    """Where this box is entered on a host that runs it so; nowhere where it is none, or only simulated."""
+    """Return the ports by which this box is entered on a host that runs it so; nowhere where it is none, or only
+    simulated."""
     request = cluster.request
     if not is_entered(request) or runtime == Runtime.SIMULATED:
         return Doors()
@@ -84,7 +85,8 @@ def doors(cluster: Cluster, runtime: str) -> Doors:
 
 
 def environment(cluster: Cluster, runtime: str) -> Mapping[str, str]:
-    """What the renter set, and what the box starts with; the renter's own token for Jupyter wins."""
+    """Return the environment of a box: the renter's and the box's own variables; the renter's own token for Jupyter
+    wins."""
     own, found = doors(cluster, runtime), dict(cluster.request.env)
     if own != Doors():
         found[CODE] = SCRIPT
@@ -96,7 +98,7 @@ def environment(cluster: Cluster, runtime: str) -> Mapping[str, str]:
 
 
 def command(cluster: Cluster, runtime: str) -> tuple[str, ...]:
-    """What runs: the doors, and beside them the renter's command or nothing."""
+    """Return the command to run: SSH and the notebook, and beside them the renter's command or nothing."""
     own = doors(cluster, runtime)
     if own == Doors():
         return cluster.request.argv

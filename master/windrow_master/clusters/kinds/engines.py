@@ -1,4 +1,4 @@
-"""What the members of one cluster are told of each other: addresses, ports, environment and command lines. Pure.
+"""Writes the addresses, ports, environment and command lines by which the members of one cluster find each other. Pure.
 
 A cluster over several hosts has ranks 0, 1, ...; rank 0 is where the others come. All addresses and ports are fixed
 before any member starts: the addresses by the hosts and by the Accesses that saw them, the ports as one block of
@@ -36,7 +36,7 @@ took 8.6 to 12.7 s when it was measured."""
 
 
 def network_of(seen: str, own: Sequence[str]) -> tuple[str, str] | None:
-    """Where a host is met by others, and the name of the network in which that is so; None: nowhere.
+    """Return the address at which others reach a host, and the name of the network in which that is so; None: nowhere.
 
     seen: its address as its Access saw it. own: the addresses of its interfaces, as it says. Hosts whose address is
     the one they are seen by are met there by anybody (""). Those behind one translator of addresses, where the seen one
@@ -127,7 +127,8 @@ def environment(
 
 
 def command(request: ClusterRequest, rank: int, addresses: Sequence[str], first_port: int) -> tuple[str, ...]:
-    """What a member runs. Of Ray and Dask the renter's command runs beside the head, and its end is the head's."""
+    """Return the command of a member. Of Ray and Dask the renter's command runs beside the head, and its end is the
+    head's."""
     match request.kind:
         case ClusterKind.RAY:
             return ("sh", "-c", _ray(rank, addresses, first_port, request), "windrow", *_driver(request, rank))

@@ -1,4 +1,5 @@
-"""What its members mean for a cluster whose members know each other, and how a lost one is made good. Pure.
+"""Judges a cluster whose members know each other by the state of its members, and decides how a lost one is replaced.
+Pure.
 
     creating   one that fails, or whose host is lost, breaks all; they start together once all of them wait
     gang       its members end together: where one has failed the cluster fails, after five minutes in which the others
@@ -27,7 +28,7 @@ RESTARTS_MAX: Final = 5
 
 
 def named(workload: Workload) -> str:
-    """Which member on which host, for people."""
+    """Return which member on which host, for people."""
     return f"rank {workload.rank} on {workload.host_name}"
 
 
@@ -37,7 +38,7 @@ def members_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
 
 
 def judge(cluster: Cluster, workloads: Sequence[Workload], now_ns: int) -> Judgement | None:
-    """What follows for such a cluster; None when nothing does."""
+    """Return the verdict on such a cluster; None when nothing does."""
     members = members_of(workloads)
     if cluster.phase in HOLDING and _is_ended(cluster, members):
         return ended(_told(cluster, members))
@@ -108,7 +109,7 @@ def _judge_whole(cluster: Cluster, members: Sequence[Workload], now_ns: int) -> 
 
 
 def _is_ended(cluster: Cluster, members: Sequence[Workload]) -> bool:
-    """Whether its work is over."""
+    """Return whether its work is over."""
     told = _told(cluster, members)
     is_whole = len(told) == cluster.request.hosts if cluster.kind is ClusterKind.GANG else bool(told)
     return is_whole and all(member.phase is WorkPhase.EXITED for member in told)
@@ -144,7 +145,8 @@ def _said(member: Workload) -> str:
 
 
 def can_mend(cluster: Cluster, member: Workload) -> bool:
-    """Whether a lost member can be made good: all of a gang if that was asked for, all but the head of an engine."""
+    """Return whether a lost member can be made good: all of a gang if that was asked for, all but the head of an
+    engine."""
     if cluster.kind is ClusterKind.GANG:
         return cluster.request.restart_members
     return member.rank > 0
@@ -152,7 +154,7 @@ def can_mend(cluster: Cluster, member: Workload) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """What to do for a cluster that has lost members. leaving: who only has to go now. ranks: for whom hosts are
+    """The repair of a cluster that has lost members. leaving: who only has to go now. ranks: for whom hosts are
     looked for, once nobody is leaving."""
 
     leaving: tuple[Workload, ...] = ()
@@ -160,7 +162,7 @@ class Mending:
 
 
 def mending(cluster: Cluster, workloads: Sequence[Workload]) -> Mending:
-    """What makes a Degraded cluster whole again, as far as it can be; nothing where it cannot or need not."""
+    """Return the repair of a Degraded cluster, as far as it is possible; nothing where it cannot or need not."""
     members = members_of(workloads)
     if cluster.phase is not ClusterPhase.DEGRADED or cluster.restarts > RESTARTS_MAX:
         return Mending()
