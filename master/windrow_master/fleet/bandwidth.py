@@ -1,4 +1,5 @@
-"""What the figures of several relays make together, whom the Master asks, and which answers it asked for. Pure.
+"""Combines the bandwidth figures of several relays, chooses the relays to ask, and checks which answers were asked for.
+Pure.
 
 A round is a command: the host is measured by its own relay, then by those that the command names. What comes within
 ROUND_NS of each other is one round, and the median of it counts; with two relays that is their mean. The history has a
@@ -27,12 +28,12 @@ ANSWER_NS: Final = 10 * MINUTE
 a while, and the way here while the host looks for another Access. What comes later says nothing of now."""
 
 Relays = Mapping[str, tuple[int, int]]
-"""What each relay of a round counted: bits a second up and down."""
+"""The counts of each relay of a round: bits a second up and down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a command asked for. until_ns: wall time."""
+    """The request of a command for a measurement. until_ns: wall time."""
 
     spec: BandwidthSpec
     until_ns: int
@@ -73,7 +74,7 @@ def others(serving: Collection[str], chance: bytes) -> tuple[str, ...]:
 
 
 def asked_for(rows: Iterable[CommandRow], nonce: str) -> Asked | None:
-    """What of these commands to measure, all of one host, has this nonce."""
+    """Return the request with this nonce among these commands to measure, all of one host."""
     for row in rows:
         spec = decode_command(row.body).bandwidth
         if spec is not None and spec.nonce == nonce:
@@ -82,7 +83,7 @@ def asked_for(rows: Iterable[CommandRow], nonce: str) -> Asked | None:
 
 
 def refusal(asked: Asked | None, claim: BandwidthClaim, answered: Relays, now_ns: int) -> str | None:
-    """Why this claim is no answer to what was asked; None: it is one.
+    """Return why this claim is no answer to what was asked; None: it is one.
 
     answered: by other relays, to the same command. Beside those that it names, one may answer: the Access that the host
     had when the command came. Which one that is, only the host knows; it may move as it likes, so no choice is lost.
@@ -102,7 +103,8 @@ def refusal(asked: Asked | None, claim: BandwidthClaim, answered: Relays, now_ns
 
 
 def bytes_max(spec: BandwidthSpec | None) -> int:
-    """What a measurement may move at most: both ways, by the host's own relay and by each that it names."""
+    """Return the most bytes that a measurement may move: both ways, by the host's own relay and by each that it
+    names."""
     return 2 * spec.cap_bytes * (1 + len(spec.access_ids)) if spec is not None else 0
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes what measurements of hosts' lines found; of a host the oldest rounds go."""
+"""Reads and writes bandwidth measurements of hosts; the oldest rounds of a host are deleted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -24,12 +24,12 @@ class BandwidthRepository(Repository):
     """One row for each round and region."""
 
     def get(self, host_id: HostId, nonce: str, region: str) -> MeasuredRound | None:
-        """What the relays of one region found in one round so far."""
+        """Return the results of one region's relays in one round so far."""
         wanted = {"wanted_host_id": host_id, "wanted_nonce": nonce, "wanted_region": region}
         return _GET.one(self._connection, wanted)
 
     def of_round(self, host_id: HostId, nonce: str) -> Sequence[MeasuredRound]:
-        """What the relays of each region found in one round so far."""
+        """Return the results of each region's relays in one round so far."""
         query = select(table).where(table.c.host_id == host_id, table.c.nonce == nonce).order_by(table.c.number)
         return [_round(row._mapping) for row in self._connection.execute(query)]
 

@@ -1,4 +1,4 @@
-"""Which hosts are due to be measured, and the commands that do it: bandwidth again and again, benchmarks once."""
+"""Finds the hosts that are due to be measured, and issues the commands: bandwidth again and again, benchmarks once."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -48,8 +48,8 @@ class MeasureDesk:
     def due(
         self, entries: Iterable[Entry], is_connected: Callable[[HostId], bool], now_ns: int
     ) -> tuple[list[Host], list[Host]]:
-        """Whose bandwidth is due at this wall time, real hosts first, and who has no benchmarks; each of the latter is
-        named once in six hours."""
+        """Return the hosts whose bandwidth is due at this wall time, real ones first, and those without benchmarks;
+        each of the latter is named once in six hours."""
         ready = [e.host for e in entries if e.host.inventory is not None and is_connected(e.host.host_id)]
         due = [host for host in ready if host.admin_state is AdminState.ACTIVE and (host.measure_due_ns or 0) <= now_ns]
         due.sort(key=lambda host: (host.simulated, host.measure_due_ns or 0, host.host_id))
@@ -93,7 +93,7 @@ class MeasureDesk:
         return self._commands.issue(uow, host_id, command, not_after_ns, actor=actor)
 
     def _check_budget(self, uow: UnitOfWork, host_id: HostId, spec: BandwidthSpec) -> None:
-        """Raise TooMany, with when there is room again, where this would go beyond the budget of a day. A single
+        """Raise TooMany, with when that is possible again, where this would go beyond the budget of a day. A single
         measurement never does, however large an operator made it."""
         asked = uow[CommandRepository].since(host_id, CommandKind.MEASURE_BANDWIDTH, uow.now_wall_ns - DAY)
         moved = [(row.created_at_ns, bandwidth.bytes_max(decode_command(row.body).bandwidth)) for row in asked]

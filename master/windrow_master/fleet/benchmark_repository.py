@@ -1,4 +1,5 @@
-"""Reads and writes what test rentals measured of cards; rows are only added, and the oldest of a card's figure go."""
+"""Reads and writes the benchmark figures that test rentals measured of cards; rows are only added, and the oldest
+are deleted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -31,7 +32,7 @@ _NEWEST: Final = Found(
 
 
 class BenchmarkRepository(Repository):
-    """What test rentals measured."""
+    """The measurements of cards by test rentals."""
 
     def add(self, host_id: HostId, proof_id: str, figure: Benchmark) -> None:
         """Add one; of its card's figure only the newest KEPT_PER_FIGURE stay."""

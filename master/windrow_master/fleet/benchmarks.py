@@ -1,4 +1,4 @@
-"""Which of the figures that test rentals measured of a card count for its tier. Pure.
+"""Chooses the benchmark figure of a card that counts for its tier, among those that test rentals measured. Pure.
 
 Of each figure the newest three are held beside each other, and the middle one counts: one run beside a busy neighbour
 moves no tier, and the second that says the same does. Of two the lower counts, in favour of who rents.

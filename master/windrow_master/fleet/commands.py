@@ -110,7 +110,7 @@ class CommandDesk:
         return self._save(uow, after, event)
 
     def judge(self, uow: UnitOfWork, row: CommandRow) -> CommandRow | None:
-        """What time alone makes of an open command; None when nothing changes."""
+        """Return the event that time alone makes of an open command; None when nothing changes."""
         now = uow.now_wall_ns
         heard = row.heard_at_ns or row.sent_at_ns or row.created_at_ns
         if row.state in (CommandState.QUEUED, CommandState.SENT):
@@ -158,15 +158,15 @@ def _subject(command: Command) -> str:
 
 
 def is_under_way(row: CommandRow) -> bool:
-    """Whether it may still change a workload."""
+    """Return whether it may still change a workload."""
     return row.kind in (CommandKind.CREATE, CommandKind.DELETE) and not row.is_done
 
 
 def to_send(row: CommandRow, now_ns: int) -> bool:
-    """Whether the trunk should put it on the wire (again)."""
+    """Return whether the trunk should put it on the wire (again)."""
     return row.state in (CommandState.QUEUED, CommandState.SENT) and now_ns <= row.not_after_ns
 
 
 def to_ask(row: CommandRow, now_ns: int) -> bool:
-    """Whether the trunk should ask what became of it, at a welcome: everything open that is not sent again."""
+    """Return whether the trunk should ask what became of it, at a welcome: everything open that is not sent again."""
     return not row.is_done and not to_send(row, now_ns)

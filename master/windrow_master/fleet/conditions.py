@@ -14,18 +14,18 @@ from windrow_proto.wire_fields import clean_text
 NAME_MAX: Final = 128
 CONDITIONS_MAX: Final = 64
 CLAIM: Final = "claim."
-"""How the codes of findings begin (verification/)."""
+"""The prefix of the codes of findings about claims (claims/)."""
 CHALLENGE: Final = "challenge."
-"""How the codes begin that come of a challenge to a card."""
+"""The prefix of the codes that come of a challenge to a card."""
 MASTERS_CODES: Final = (CLAIM, CHALLENGE, "disputed.", ConditionCode.GPU_LISTED_ELSEWHERE.value)
-"""How the codes begin that the Master finds itself: a host that sends one is not believed."""
+"""The prefixes of codes that the Master finds itself: a host that sends one is not believed."""
 RUNTIMES_CODES: Final = ("docker.", "process.")
-"""How the codes begin that an agent finds by looking at its runtimes."""
+"""The prefixes of codes that an agent finds by looking at its runtimes."""
 
 
 def unavailable_reason(uuid: str | None, conditions: Iterable[Condition], part: str | None = None) -> str | None:
-    """Why a slot is not offered, by the host's conditions; None when nothing stands against it. uuid: its card's;
-    part: of a slice, its own."""
+    """Return why a slot is not offered, by the host's conditions; None when nothing stands against it. uuid: its
+    card's; part: of a slice, its own."""
     for condition in conditions:
         if _withholds(condition.code, uuid, part):
             return condition.detail or split(condition.code)[0]

@@ -21,7 +21,7 @@ _KEEP: Final = Made(insert(evidence), ("host_id", "origin_boot", "origin_sequenc
 
 
 class MarkRepository(Repository):
-    """Which records of the evidence lane were committed, per host and boot of origin."""
+    """The committed records of the evidence lane, per host and boot of origin."""
 
     def of_host(self, host_id: HostId) -> Mapping[BootId, Ranges]:
         """Sorted inclusive ranges per boot of origin."""
@@ -119,6 +119,6 @@ class EvidenceRepository(Repository):
         )
 
     def buried(self, host_id: HostId) -> int:
-        """How many records of a host were put aside."""
+        """Return how many records of a host were put aside."""
         query = select(dead_letters.c.number).where(dead_letters.c.host_id == host_id)
         return len(self._connection.execute(query).all())

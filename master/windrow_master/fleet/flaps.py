@@ -1,4 +1,5 @@
-"""How long a host that fell silent takes no new work once it is back: longer each time, forgotten by halves. Pure."""
+"""Decides how long a host that fell silent takes no new work once it is back: longer each time, forgotten by halves.
+Pure."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +20,8 @@ _DOUBLINGS_MAX: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Flaps:
-    """How often a host fell silent, >= 0, as it was worth at `at_ns`; it halves with each HALF_LIFE_NS since."""
+    """The number of times a host fell silent, >= 0, as it was worth at `at_ns`; it halves with each HALF_LIFE_NS
+    since."""
 
     count: float = 0.0
     at_ns: int = 0

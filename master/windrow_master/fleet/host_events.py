@@ -1,4 +1,4 @@
-"""What a host may say happened: which kinds of events, about what, and how much of it is kept in an hour. Pure.
+"""Decides which events a host may report: their kinds, their subjects, and how many of them are kept in an hour. Pure.
 
 A host speaks for itself: of its own storage, of the GPUs in its inventory and of the work that it holds. Whatever else
 it says is counted, told once an hour, and changes nothing. What the Master concludes itself is of other kinds, so that
@@ -18,7 +18,7 @@ from windrow_proto.units import HOUR
 
 
 class About(StrEnum):
-    """What an event's subject has to be: the host itself, one of its GPUs or slices, or work that it holds."""
+    """The subject that an event must have: the host itself, one of its GPUs or slices, or work that it holds."""
 
     HOST = "host"
     GPU = "gpu"
@@ -65,7 +65,7 @@ A card that fails in earnest says some ten things an hour.
 
 
 REFUSED: Final = "refused"
-"""What a host may not say at all, as it is counted."""
+"""The name under which events are counted that a host may not report at all."""
 
 
 WIPE_FIELDS: Final = frozenset(
@@ -120,7 +120,7 @@ class _Hour:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """What is to be told of a host that says too much. before: what of the last hour was not kept."""
+    """The notice about a host that reports too much. before: what of the last hour was not kept."""
 
     what: str
     before: Mapping[str, int]
@@ -135,7 +135,7 @@ class HostBudget:
         self._before: dict[HostId, Mapping[str, int]] = {}
 
     def admit(self, host_id: HostId, what: str, now_ns: int, amount: int = 1) -> bool:
-        """Whether this is kept; counts it either way."""
+        """Return whether this is kept; counts it either way."""
         hour = self._hour(host_id, now_ns)
         if hour.kept[what] + amount > self._most[what]:
             hour.dropped[what] += amount

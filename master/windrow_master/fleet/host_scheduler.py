@@ -1,4 +1,4 @@
-"""Has the same work done with each host when it is due, with so many at once, the longest waiting first: challenges and
+"""Runs the same work with each host when it is due, a limited number at once, the longest waiting first: challenges and
 acceptance tests.
 
  changed, due ─▶ queue ─▶ is due, connected ─▶ ready ─▶ begin (one transaction) ─▶ carry out ─▶ queue
@@ -58,11 +58,11 @@ class HostScheduler(ABC, Generic[W]):
 
     @abstractmethod
     def _is_due(self, entry: Entry, now_ns: int) -> bool:
-        """Whether it is time for this host; now_ns: wall time."""
+        """Return whether it is time for this host; now_ns: wall time."""
 
     @abstractmethod
     def _next_ns(self, host: Host, now_ns: int) -> int | None:
-        """When it may be time for a host that is not due, in wall time; None: something has to happen first."""
+        """Return when it may be time for a host that is not due, in wall time; None: something has to happen first."""
 
     @abstractmethod
     def _due_ns(self, host: Host) -> int:

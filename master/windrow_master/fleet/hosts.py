@@ -1,4 +1,4 @@
-"""Writes down what is known and decided about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
+"""Records facts and decisions about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

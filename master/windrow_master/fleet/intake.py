@@ -64,7 +64,7 @@ class EvidenceItem:
 
 @dataclass(slots=True)
 class EvidenceFigures:
-    """What was counted since the start."""
+    """Counters since the start."""
 
     taken: int = 0
     duplicates: int = 0
@@ -117,7 +117,7 @@ class EvidenceDesk:
         return Intervals(uow[MarkRepository].of_host(host_id).get(boot, ()))
 
     def _with_gaps(self, item: EvidenceItem, have: Intervals) -> Intervals:
-        """What a gap record gave up counts as had: it will never come."""
+        """Add the records that a gap record gave up to those had: they will never come."""
         if item.record.kind is not Kind.GAP:
             return have
         try:
@@ -169,7 +169,8 @@ class EvidenceDesk:
         uow.event("evidence.put_aside", (host_id,), text, {"error": str(error)[:300]}, "master")
 
     def _may_keep(self, uow: UnitOfWork, host_id: HostId, what: str, amount: int = 1) -> bool:
-        """Whether there is room for this in the host's hour; the first time that there is none, it is told."""
+        """Return whether the host's hour has a place left for this event; the first time that it has none, an event
+        tells."""
         if self._hosts.budget.admit(host_id, what, uow.now_wall_ns, amount):
             return True
         self._hosts.tell_excess(uow, host_id, what)
@@ -255,7 +256,8 @@ class EvidenceDesk:
         uow.event("bandwidth.measured", (host_id,), text, {"access": result.access_id}, f"host/{host_id}")
 
     def _is_known(self, uow: UnitOfWork, host_id: HostId, claim: BandwidthClaim, found: tuple[int, int]) -> bool:
-        """Whether just this answer was counted already; BadProof where it is none to a command of the last day."""
+        """Return whether just this answer was counted already; BadProof where it is none to a command of the last
+        day."""
         rows = uow[CommandRepository].since(host_id, CommandKind.MEASURE_BANDWIDTH, uow.now_wall_ns - DAY)
         asked = bandwidth.asked_for(rows, claim.nonce)
         rounds = uow[BandwidthRepository].of_round(host_id, claim.nonce) if asked is not None else ()
@@ -294,7 +296,7 @@ def _row(uow: UnitOfWork, item: EvidenceItem) -> EvidenceRow:
 
 
 def next_measurement_ns(uow: UnitOfWork) -> int:
-    """When a host measured now is due again: six hours, give or take a tenth."""
+    """Return when a host measured now is due again: six hours, give or take a tenth."""
     jitter = MEASURE_EVERY_NS * MEASURE_JITTER_PERCENT // 100
     offset = int.from_bytes(uow.random_bytes(4), "big") * 2 * jitter >> 32
     return uow.now_wall_ns + MEASURE_EVERY_NS - jitter + offset

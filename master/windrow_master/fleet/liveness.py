@@ -1,4 +1,4 @@
-"""When silence becomes a verdict: Suspect, Lost, the breaker for mass silence, the grace after a start. Pure.
+"""Turns silence into a verdict: Suspect, Lost, the breaker for mass silence, the grace after a start. Pure.
 
 All times are the Master's own monotonic nanoseconds. Only silence counts: a closed stream is no verdict, since the
 agent may be on its way to another Access.
@@ -29,7 +29,7 @@ BREAKER_HOLD_NS: Final = 10 * MINUTE
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What is known of one host's link.
+    """The state of one host's link.
 
     heard_ns: of the last proven message of its live boot, None if it has not spoken since this Master started.
     """
@@ -42,12 +42,12 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """Whether Lost verdicts are frozen, and until when."""
+    """The breaker that freezes Lost verdicts, and until when."""
 
     frozen_until_ns: int = 0
 
     def is_frozen(self, now_ns: int) -> bool:
-        """Whether a long silence is now taken for our own fault."""
+        """Return whether a long silence is now taken for our own fault."""
         return now_ns < self.frozen_until_ns
 
 
@@ -62,14 +62,15 @@ def lost_after_ns(interval_ns: int) -> int:
 
 
 def silence_ns(presence: Presence, *, started_ns: int, now_ns: int) -> int:
-    """How long the host has been silent; before its first word since the Master's start, counted from that start."""
+    """Return how long the host has been silent; before its first word since the Master's start, counted from that
+    start."""
     return now_ns - (presence.heard_ns if presence.heard_ns is not None else started_ns)
 
 
 def verdict(
     presence: Presence, *, interval_ns: int, started_ns: int, now_ns: int, breaker: Breaker
 ) -> LinkEvent | None:
-    """What the silence of one host means now; None while it is not long enough, or while Lost is frozen."""
+    """Return the verdict on the silence of one host now; None while it is not long enough, or while Lost is frozen."""
     silent = silence_ns(presence, started_ns=started_ns, now_ns=now_ns)
     grace = START_GRACE_NS if presence.heard_ns is None else 0
     if presence.link in (LinkState.ONLINE, LinkState.UNKNOWN) and silent >= max(suspect_after_ns(interval_ns), grace):
@@ -80,7 +81,7 @@ def verdict(
 
 
 def is_quiet(presence: Presence, *, interval_ns: int, now_ns: int) -> bool:
-    """Whether its silence may mean something: of all others `trip` and `verdict` say nothing."""
+    """Return whether its silence may mean something: of all others `trip` and `verdict` say nothing."""
     if presence.link not in (LinkState.ONLINE, LinkState.UNKNOWN, LinkState.SUSPECT):
         return False
     return presence.heard_ns is None or now_ns - presence.heard_ns >= suspect_after_ns(interval_ns)

@@ -66,7 +66,7 @@ class DesiredOn(Question[tuple[DesiredWorkload, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class HasHad(Question[bool]):
-    """Whether a host was ever told to run this workload."""
+    """Asks whether a host was ever told to run this workload."""
 
     host_id: HostId
     workload_id: str
@@ -74,7 +74,7 @@ class HasHad(Question[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Holds(Question[bool]):
-    """Whether a host runs this workload, or has ended it a moment ago."""
+    """Asks whether a host runs this workload, or has ended it a moment ago."""
 
     host_id: HostId
     workload_id: str

@@ -1,4 +1,4 @@
-"""Which of the events that were written down count against a host's reliability. Pure."""
+"""Decides which recorded events count against a host's reliability. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -15,19 +15,20 @@ OWN_ERRORS: Final = frozenset({"disk_full", "runtime_unavailable", "storage_fail
 
 
 def counts(kind: str, actor: str, host_id: str) -> bool:
-    """Whether an event may be held against this host: the Master concluded it, or the host said it of itself."""
+    """Return whether an event may be held against this host: the Master concluded it, or the host said it of itself."""
     return kind in KINDS and (not actor.startswith("host/") or actor == f"host/{host_id}")
 
 
 def fault_of(kind: str, fields: Mapping[str, object]) -> bool:
-    """Whether an event is a fault of the host's own: of a card, or of a start."""
+    """Return whether an event is a fault of the host's own: of a card, or of a start."""
     if kind == "condition.raised":
         return is_fault(str(fields.get("code", "")))
     return kind == "command.done" and fields.get("kind") == "create" and fields.get("error") in OWN_ERRORS
 
 
 def abort_of(kind: str, fields: Mapping[str, object]) -> bool:
-    """Whether an event is a lease that the host broke off: a workload that is gone, or silence while it was leased."""
+    """Return whether an event is a lease that the host broke off: a workload that is gone, or silence while it was
+    leased."""
     return kind == "workload.lost" or (kind == "host.lost" and str(fields.get("held", "0")) != "0")
 
 

@@ -62,9 +62,9 @@ CPU_SLOT_NUMBER: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What the link needs to believe a host: its Ed25519 key, the generation of its newest certificate, whether it is
-    banned, the newest generation that it has come with, and whether it may come, once, with a newer certificate than
-    is known of, since a restore has forgotten some."""
+    """The facts by which the link believes a host: its Ed25519 key, the generation of its newest certificate,
+    whether it is banned, the newest generation that it has come with, and whether it may come, once, with a newer
+    certificate than is known of, since a restore has forgotten some."""
 
     public_key: bytes
     generation: int
@@ -112,13 +112,13 @@ class Measurement:
         return len(self.relays) or 1
 
     def bandwidth(self) -> Bandwidth:
-        """What tiers look at."""
+        """Return the bandwidth that tiers look at."""
         return Bandwidth(self.up_bps, self.down_bps, self.access_id)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRound:
-    """What the relays of one region found of a host in one round, that is with one nonce; the median counts.
+    """The measurement of a host by the relays of one region in one round, that is with one nonce; the median counts.
 
     at_ns: of the last of them, wall time. relays: by whom: (up, down) by their ids.
     """
@@ -133,7 +133,8 @@ class MeasuredRound:
 
 
 class ProofOutcome(StrEnum):
-    """What a proof came to. UNFINISHED: it says nothing about the host; a renter came, or the Master could not."""
+    """The outcome of an acceptance test. UNFINISHED: it says nothing about the host; a renter came, or the Master
+    could not."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -142,7 +143,7 @@ class ProofOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProofMark:
-    """What the newest proof with a good or bad end came to, as the listing shows it: when, and one sentence."""
+    """The newest acceptance test with a good or bad end, as the listing shows it: when, and one sentence."""
 
     at_ns: int
     outcome: ProofOutcome
@@ -195,12 +196,12 @@ class Host:
     flaps: Flaps = NEVER
 
     def is_settled_once_heard(self, now_ns: int) -> bool:
-        """Whether its link allows new work, or will with its first word: only the Master was away."""
+        """Return whether its link allows new work, or will with its first word: only the Master was away."""
         is_link = self.link_state in (LinkState.ONLINE, LinkState.UNKNOWN)
         return is_link and self.settled_at_ns is not None and now_ns >= self.settled_at_ns
 
     def is_settled(self, now_ns: int) -> bool:
-        """Whether its link allows new work: Online, and for a minute or more after a Suspect (flaps.py)."""
+        """Return whether its link allows new work: Online, and for a minute or more after a Suspect (flaps.py)."""
         return self.link_state is LinkState.ONLINE and self.is_settled_once_heard(now_ns)
 
     @property
@@ -212,23 +213,23 @@ class Host:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether its containers are kept away from its own network."""
+        """True if its containers are kept away from its own network."""
         return all(one.code != ConditionCode.DOCKER_UNFENCED for one in self.conditions)
 
     @property
     def is_unconfined(self) -> bool:
-        """Whether its process workloads run without a sandbox, in its own network."""
+        """True if its process workloads run without a sandbox, in its own network."""
         return any(one.code == ConditionCode.PROCESS_UNCONFINED for one in self.conditions)
 
     @property
     def about_processes(self) -> str:
-        """What there is to know before a process is run there; empty: nothing."""
+        """The warning about processes on this host; empty: there is none."""
         known = (find(one.code) for one in self.conditions)
         return next((code.note for code in known if code is not None and code.note), "")
 
     @property
     def container_users(self) -> str:
-        """Whose users its containers have, one of ABOUT_CONTAINERS; empty: not known."""
+        """The users that its containers run as, one of ABOUT_CONTAINERS; empty: not known."""
         is_own = self.inventory.more.get("container_own_users") if self.inventory is not None else None
         return "" if is_own is None else OWN_USERS if is_own else HOSTS_USERS
 
@@ -251,17 +252,17 @@ class Host:
 
 
 FORGOTTEN_AT_START: Final = tuple(state for state in LinkState if step_link(state, LinkEvent.START).moved)
-"""What a new Master does not believe of a link that an earlier one wrote down."""
+"""The link states, written down by an earlier Master, that a new Master does not believe."""
 
 
 def link_words(link_state: str) -> str:
-    """Why a host that is not Online takes no work, in words."""
+    """Return why a host that is not Online takes no work, in words."""
     return NOT_HEARD_YET if link_state == LinkState.UNKNOWN else f"its link is {link_state}"
 
 
 def settled_at(before: Host, flaps: Flaps, now_ns: int) -> int:
-    """From when a host that is Online now may be given work: at once at first sight, as before where only the Master
-    was away, otherwise as its silences say. before: as it was written down last."""
+    """From when a host that is Online now may be given work: at once when it is first heard, as before where only the
+    Master was away, otherwise as its silences say. before: as it was written down last."""
     if before.link_state is LinkState.UNKNOWN and before.settled_at_ns is not None:
         return before.settled_at_ns
     return now_ns if before.link_state is LinkState.UNSEEN else now_ns + settling_ns(flaps, now_ns)
@@ -295,7 +296,7 @@ class Slot:
 
     @property
     def is_offered(self) -> bool:
-        """Whether it could be granted now, as far as the slot itself goes."""
+        """True if it could be granted now, as far as the slot itself goes."""
         return self.state is SlotState.FREE and self.unavailable is None
 
     def as_grant(self) -> SlotGrant:
@@ -333,7 +334,7 @@ class Mishap:
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """What is held of a host's reliability. since_ns: when counting began; figure: as shown and graded by, None until
+    """The reliability record of a host. since_ns: when counting began; figure: as shown and graded by, None until
     there is enough evidence; event_number: events up to this one were counted."""
 
     host_id: HostId
@@ -345,7 +346,7 @@ class HostRecord:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What one challenge of one card came to. verification_id: shared by the cards that were challenged together.
+    """The result of one challenge of one card. verification_id: shared by the cards that were challenged together.
 
     reasons: of a failure, the judge's codes; detail: the same in words; device: what its driver calls it; span_ns: from
     the challenge sent to the commitment in, by the Master's clock, None where none came; pace: what that says of the
@@ -405,13 +406,13 @@ class CommandRow:
 
     @property
     def is_done(self) -> bool:
-        """Whether its result is final."""
+        """True if its result is final."""
         return self.state in COMMAND_DONE
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredWorkload:
-    """What clusters want of one host: this workload on these slots; should_run False: it must end or has ended."""
+    """The workload that clusters want on one host, with its slots; should_run False: it must end or has ended."""
 
     workload_id: WorkloadId
     slots: tuple[SlotGrant, ...]

@@ -1,4 +1,4 @@
-"""What the fleet needs from the link to hosts. Pure."""
+"""The interface through which the fleet uses the link to hosts. Pure."""
 
 from collections.abc import Mapping
 from typing import Protocol

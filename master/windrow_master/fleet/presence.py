@@ -1,4 +1,4 @@
-"""Keeps in memory who was heard when, through which Access, and collects what of it has to be written down.
+"""Tracks in memory when each host was last heard and through which Access, and collects the changes to write down.
 
 Used on the loop only. Nothing here touches the store: the fleet's service drains `changes` into one write.
 """
@@ -38,8 +38,8 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What is known of a connected host and is not worth a row. rtts_ns: to each Access that it has measured; is_whole:
-    see Change."""
+    """The live facts of a connected host that are not worth a row. rtts_ns: to each Access that it has measured;
+    is_whole: see Change."""
 
     presence: Presence
     route: Route | None = None
@@ -56,7 +56,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has to be written down of one host. is_whole: the conditions are all that there are; False: its agent has
+    """The changes of one host to write down. is_whole: the conditions are all that there are; False: its agent has
     just started, and has not looked at its runtimes yet."""
 
     host_id: HostId
@@ -68,7 +68,7 @@ class Change:
 
     @property
     def is_move(self) -> bool:
-        """Whether it says nothing but the way by which the host is connected."""
+        """True if it says nothing but the way by which the host is connected."""
         return self.event is None and self.conditions is None
 
     def merged(self, newer: "Change") -> "Change":
@@ -101,7 +101,7 @@ class PresenceBook:
             self._hosts[host.host_id] = Live(presence, route, last_seen_ns=host.last_seen_ns)
 
     def get(self, host_id: HostId) -> Live | None:
-        """What is known of one host."""
+        """Return the live facts of one host."""
         return self._hosts.get(host_id)
 
     def opened(self, host_id: HostId, route: Route) -> None:
@@ -173,7 +173,7 @@ class PresenceBook:
         return frozenset(host_id for host_id, live in self._hosts.items() if live.is_open)
 
     def take_changes(self) -> tuple[Change, ...]:
-        """What has to be written down now; the caller gives back (`put_back`) what it could not write."""
+        """Return the changes to write down now; the caller gives back (`put_back`) what it could not write."""
         moves = [change for change in self._changes.values() if change.is_move]
         later = moves[max(MOVES_MIN, len(self._hosts) // MOVES_TURNS) :]
         waiting = {change.host_id: change for change in later}
@@ -189,7 +189,7 @@ class PresenceBook:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there is anything to write down."""
+        """True if there is anything to write down."""
         return bool(self._changes)
 
     def _note(self, change: Change) -> None:

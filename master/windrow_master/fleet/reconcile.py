@@ -1,4 +1,4 @@
-"""Compare what should run on a host with what it says runs there, and name what to do. Pure, level-triggered.
+"""Compares what should run on a host with what the host says runs there, and names what to do. Pure, level-triggered.
 
     desired and running, same token      nothing
     desired, not among what runs         ask once more; still missing half a minute later, it is lost: tell its cluster
@@ -27,7 +27,8 @@ DELETE_GRACE_NS: Final = 10 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What one comparison found. The two `since` maps are to be given to the next one; ask: let the host say again."""
+    """The result of one comparison. The two `since` maps are to be given to the next one; ask: let the host say
+    again."""
 
     lost: tuple[DesiredWorkload, ...] = ()
     delete: tuple[DeleteSpec, ...] = ()

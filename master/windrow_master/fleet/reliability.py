@@ -1,4 +1,4 @@
-"""How far one can rely on a host, from what was seen of it: a figure from 0 to 1 that a new host has to earn. Pure.
+"""Computes how reliable a host is, from what was seen of it: a figure from 0 to 1 that a new host has to earn. Pure.
 
 Time is cut into slots of five minutes. A slot is good if every heartbeat due in it came, bad if one was missing; slots
 in which the host was on leave (draining, maintenance) are not counted by the caller. With good and bad as evidence, the
@@ -34,7 +34,7 @@ ENOUGH_BAD: Final = 12.0
 HOPELESS: Final = 0.9
 """Grade B asks for as much."""
 STEP: Final = 0.005
-"""What is shown, and graded by, moves by this much at least: a tier is not written anew every five minutes."""
+"""The least change of the figure that is shown and graded by: a tier is not written anew every five minutes."""
 
 _TERMS_LEAST: Final = 40
 _TERMS_PER_ROOT: Final = 3
@@ -46,7 +46,7 @@ _HALVINGS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is held of a host: weights as they were at `at_ns`, all >= 0 and decaying since."""
+    """The evidence about a host: weights as they were at `at_ns`, all >= 0 and decaying since."""
 
     at_ns: int
     good: float = 0.0
@@ -102,7 +102,7 @@ def known(record: Record, now_ns: int) -> float | None:
 
 
 def shown(before: float | None, now: float | None) -> float | None:
-    """What is shown of a figure, given what was: it moves by STEP or more, or not at all."""
+    """Return the figure to show, given the one shown before: it moves by STEP or more, or not at all."""
     if before is None or now is None:
         return now
     return now if abs(now - before) >= STEP else before

@@ -1,4 +1,4 @@
-"""Counts, every five minutes, whether each host was there, and what of its faults and broken leases was written down.
+"""Counts, every five minutes, whether each host was there, and its recorded faults and broken leases.
 
 What is held of a host is one row; an event is counted once, since the row says up to which one it was looked at. Slots
 in which this Master was not up and settled, or in which many fell silent at once (it is us, not them), are not counted.
@@ -74,7 +74,7 @@ _NEVER_HEARD: Final = (LinkState.UNSEEN, LinkState.UNKNOWN)
 
 
 def _was_there(entry: Entry, from_ns: int) -> bool | None:
-    """Whether every heartbeat due since came; None where none was due: a host on leave, or never seen."""
+    """Return whether every heartbeat due since came; None where none was due: a host on leave, or never seen."""
     host = entry.host
     if host.admin_state is not AdminState.ACTIVE or host.link_state in _NEVER_HEARD:
         return None

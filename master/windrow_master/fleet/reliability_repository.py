@@ -1,4 +1,4 @@
-"""Reads and writes what is held of each host's reliability, and finds the events that count against one."""
+"""Reads and writes each host's reliability record, and finds the events that count against a host."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final

@@ -278,14 +278,14 @@ def _slot(row: Mapping[Any, Any]) -> Slot:
 
 
 class ClaimRepository(Repository):
-    """Which cards each host claims to have."""
+    """The cards that each host claims to have."""
 
     def of_host(self, host_id: HostId) -> Sequence[Claim]:
-        """What one host claims."""
+        """Return the claims of one host."""
         return _CLAIMS_OF_HOST.all(self._connection, {"wanted": host_id})
 
     def of_card(self, uuid: GpuUuid, serial: str | None) -> Sequence[Claim]:
-        """Who claims a card by this UUID, or by this serial number where there is one."""
+        """Return the claims of a card by this UUID, or by this serial number where there is one."""
         return _CLAIMS_OF_CARD.all(self._connection, {"uuid": uuid, "serial": serial})
 
     def add(self, claim: Claim) -> None:
@@ -327,11 +327,11 @@ class CommandRepository(Repository):
         _sent_command(tuple(before)).run_all(self._connection, many)
 
     def open_of_host(self, host_id: HostId) -> Sequence[CommandRow]:
-        """What is not done on one host, oldest first."""
+        """Return the open commands of one host, oldest first."""
         return _OPEN_OF_HOST.all(self._connection, {"wanted": host_id})
 
     def open_all(self) -> Sequence[CommandRow]:
-        """What is not done anywhere, oldest first."""
+        """Return the open commands of all hosts, oldest first."""
         return _OPEN.readable(self._connection)
 
     def since(self, host_id: HostId, kind: CommandKind, since_ns: int) -> Sequence[CommandRow]:

@@ -1,8 +1,9 @@
-"""The fleet's shell: one face for hosts, slots, commands, evidence and presence, and the loop that keeps time for them.
+"""The fleet's service: one interface for hosts, slots, commands, evidence and presence, and the loop that keeps time
+for them.
 
 trunk ── heartbeat ──▶ presence (memory) ──┐ each second: verdicts ──▶ one write for all that changed
       ── evidence ───▶ take(uow, items)    ├ each 5 s: commands and holds that ran out, measurements that are due
-rooms ── grant, issue ▶ (their uow)        └ each 30 s: desired against observed
+others ─ grant, issue ▶ (their uow)        └ each 30 s: desired against observed
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -98,7 +99,7 @@ class FleetService:
         self._due: dict[str, int] = {}
         self._is_alarmed = False
 
-    # --- what other rooms call inside their unit of work -----------------------------------------------------------
+    # --- what other packages call inside their unit of work --------------------------------------------------------
 
     def enrol(
         self, uow: UnitOfWork, host_id: HostId, name: str, owner_account: AccountId, simulated: bool, actor: str
@@ -123,19 +124,19 @@ class FleetService:
         return self.slots.grant(uow, slot_ids, cluster_id, actor, reason)
 
     def slots_running(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
-        """What was granted runs now."""
+        """Note that granted slots run their work now."""
         return self.slots.running(uow, grants, actor, reason)
 
     def slots_stopping(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
-        """What was granted is being ended."""
+        """Note that work on granted slots is being ended."""
         return self.slots.stopping(uow, grants, actor, reason)
 
     def slots_scrubbing(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
-        """What was granted has ended; its host cleans up."""
+        """Note that work on granted slots has ended; its host cleans up."""
         return self.slots.scrubbing(uow, grants, actor, reason)
 
     def slots_released(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
-        """What was granted has ended and is cleaned up."""
+        """Note that work on granted slots has ended and is cleaned up."""
         return self.slots.released(uow, grants, actor, reason)
 
     def issue(
@@ -197,7 +198,7 @@ class FleetService:
         return entry
 
     def is_connected(self, host_id: HostId) -> bool:
-        """Whether a route to it is open."""
+        """Return whether a route to it is open."""
         live = self.presence.get(host_id)
         return live is not None and live.is_open
 
@@ -222,7 +223,7 @@ class FleetService:
         return await self._store.read(lambda uow: {h: uow[CommandRepository].open_of_host(h) for h in wanted})
 
     async def evidence_marks(self, host_id: HostId) -> Mapping[BootId, tuple[tuple[int, int], ...]]:
-        """What was committed of a host's evidence, per boot of origin."""
+        """Return the committed evidence of a host, per boot of origin."""
         return await self._store.read(lambda uow: uow[MarkRepository].of_host(host_id))
 
     async def quarantine_now(self, host_id: HostId, reason: str, actor: str) -> None:
@@ -238,11 +239,11 @@ class FleetService:
         await self._store.write(lambda uow: self.hosts.kept_back(uow, host_id, access_id), name="host.kept_back")
 
     def heartbeat_interval_ns(self) -> int:
-        """How often agents are to send heartbeats."""
+        """Return how often agents are to send heartbeats."""
         return max(HEARTBEAT_MIN_NS, len(self.view) * SECOND // HEARTBEATS_PER_S_MAX)
 
     def observed(self, host_id: HostId) -> Observed | None:
-        """What a host last said of its workloads, since this Master started."""
+        """Return a host's last report of its workloads, since this Master started."""
         return self._observed.get(host_id)
 
     # --- keeping time ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a host offers slot by slot: whole cards, the slices of those that are cut, and its processors. Pure.
+"""Lists the slots that a host offers: whole cards, the slices of those that are cut, and its processors. Pure.
 
 A slice's share of its card, in thousandths, is the mean of its share of the processors and of the memory, rounded down:
 
@@ -79,7 +79,7 @@ def _is_named_well(one: GpuSlice) -> bool:
 
 
 def share_milli(gpu: GpuFacts, one: GpuSlice) -> int:
-    """How much of its card a slice is, in thousandths; 0: its host does not say enough."""
+    """Return how much of its card a slice is, in thousandths; 0: its host does not say enough."""
     most = PERCENT if one.isolation is Isolation.MPS else gpu.more.get("mig_devices_max")
     if not isinstance(most, int) or most < 1 or not gpu.memory_bytes:
         return 0
@@ -95,7 +95,7 @@ def sliced_tier(tier: str, profile: str) -> str:
 
 
 def cut_refusal(host: Host, slots: Collection[Slot], gpu: GpuFacts | None) -> WindrowError | None:
-    """Why the Master does not ask a host to cut a card now, or None."""
+    """Return why the Master does not ask a host to cut a card now, or None."""
     if gpu is None:
         return Conflict("This host has no such GPU.", subject=host.host_id)
     if not gpu.layout:

@@ -245,8 +245,8 @@ def _shaped(slot: Slot, part: Part) -> Slot:
 
 
 def is_back_soon(host: Host, slot: Slot) -> bool:
-    """Whether nothing stands against a slot but what ends by itself: its host cleans up after work that has ended, or
-    challenges the card of a free one."""
+    """Return whether nothing stands against a slot but what ends by itself: its host cleans up after work that has
+    ended, or challenges the card of a free one."""
     if slot.state is SlotState.SCRUBBING:
         return slot.unavailable is None and host.link_state in (LinkState.ONLINE, LinkState.UNKNOWN)
     others = [one for one in host.conditions if split(one.code)[0] != ConditionCode.CHALLENGE_RUNNING]
@@ -257,5 +257,5 @@ def is_back_soon(host: Host, slot: Slot) -> bool:
 
 
 def _closed(host: Host, part: Part) -> str | None:
-    """Why this is not offered, by its host's conditions or by itself; None when nothing stands against it."""
+    """Return why this is not offered, by its host's conditions or by itself; None when nothing stands against it."""
     return unavailable_reason(part.card, host.conditions, part.gpu_uuid) or part.closed

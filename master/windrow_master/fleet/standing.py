@@ -14,7 +14,7 @@ from windrow_proto.model import GpuFacts
 
 
 def standing_of(gpu: GpuFacts, conditions: Iterable[Condition], reliability: float | None) -> Standing:
-    """What was seen of this GPU of a host with these conditions and this reliability (see reliability.py)."""
+    """Return the observations of this GPU of a host with these conditions and this reliability (see reliability.py)."""
     return Standing(health_of(gpu.uuid, conditions), reliability, link_at_work(gpu))
 
 

@@ -1,4 +1,4 @@
-"""The fleet's state machines as tables: what each state answers to each event. Pure; it decides no timing.
+"""The fleet's state machines as tables: the answer of each state to each event. Pure; it decides no timing.
 
     admin    enrolled -> active <-> draining -> maintenance -> active; any -> quarantined -> active; any -> retired
     verify   unverified -> verifying -> verified | failed | unverified; verified, failed -> verifying
@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 
 class AdminState(StrEnum):
-    """What people decided about a host."""
+    """The decision of people about a host."""
 
     ENROLLED = "enrolled"
     ACTIVE = "active"
@@ -28,7 +28,8 @@ class AdminState(StrEnum):
 
 
 class AdminEvent(StrEnum):
-    """What may happen to it. REVERIFIED is an operator's or verification's word that a quarantined host is sound."""
+    """The events of a host's administration. REVERIFIED is an operator's or verification's word that a quarantined
+    host is sound."""
 
     ACTIVATE = "activate"
     DRAIN = "drain"
@@ -39,7 +40,7 @@ class AdminEvent(StrEnum):
 
 
 class VerifyState(StrEnum):
-    """What was proven about a host's hardware."""
+    """The result of proving a host's hardware."""
 
     UNVERIFIED = "unverified"
     VERIFYING = "verifying"
@@ -60,7 +61,7 @@ class VerifyEvent(StrEnum):
 
 
 class VerifyOutcome(StrEnum):
-    """What one card's challenge ended with. UNPROVABLE: the host cannot run one, and said why. UNFINISHED: it was
+    """The outcome of one card's challenge. UNPROVABLE: the host cannot run one, and said why. UNFINISHED: it was
     broken off. Neither is held against the card, and neither ends what an earlier failure says."""
 
     PASSED = "passed"
@@ -70,7 +71,7 @@ class VerifyOutcome(StrEnum):
 
 
 class LinkState(StrEnum):
-    """What is heard of a host. UNSEEN: it joined and never spoke. UNKNOWN: it was not heard yet since this Master
+    """The state of a host's link. UNSEEN: it joined and never spoke. UNKNOWN: it was not heard yet since this Master
     started; what was known of it before is old."""
 
     UNSEEN = "unseen"
@@ -92,7 +93,7 @@ class LinkEvent(StrEnum):
 
 
 class SlotState(StrEnum):
-    """What a slot is doing; all but FREE and FAULTED have a holder."""
+    """The state of a slot; all but FREE and FAULTED have a holder."""
 
     FREE = "free"
     RESERVED = "reserved"
@@ -118,7 +119,7 @@ class SlotEvent(StrEnum):
 
 
 class CommandState(StrEnum):
-    """How far a command is known to have come."""
+    """The state that a command is known to have reached."""
 
     QUEUED = "queued"
     SENT = "sent"
@@ -165,14 +166,14 @@ E = TypeVar("E", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[S]):
-    """What became of one event: the state afterwards, and which of the three answers it was."""
+    """The answer to one event: the state afterwards, and which of the three answers it was."""
 
     state: S
     answer: Answer
 
     @property
     def moved(self) -> bool:
-        """Whether there is anything to write down."""
+        """True if there is anything to write down."""
         return self.answer is Answer.MOVES
 
 
@@ -359,7 +360,7 @@ COMMAND: Final[Machine[CommandState, CommandEvent]] = Machine(
         **{(state, _CE.ABANDON): _C.FAILED for state in _OPEN},
         (_C.QUEUED, _CE.SEND): _C.SENT,
         (_C.QUEUED, _CE.EXPIRE): _C.TIMED_OUT,
-        # It left the house and nobody answered: it may have been accepted, so it is asked for, never repeated blindly.
+        # It left the Master and nobody answered: it may have been accepted, so it is asked for, never repeated blindly.
         (_C.SENT, _CE.EXPIRE): _C.UNKNOWN,
         (_C.ACCEPTED, _CE.SILENCE): _C.UNKNOWN,
         (_C.RUNNING, _CE.SILENCE): _C.UNKNOWN,

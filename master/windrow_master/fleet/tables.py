@@ -1,4 +1,4 @@
-"""The fleet's tables: hosts, slots, commands, and what was received of whom."""
+"""The fleet's tables: hosts, slots, commands, and the records received from hosts."""
 
 from sqlalchemy import JSON, Boolean, Column, Double, ForeignKey, Index, LargeBinary, String, Table, Text
 

@@ -1,4 +1,4 @@
-"""Which tier a GPU or a host's processors belong to, and why, in words. Pure.
+"""Assigns a tier to a GPU or a host's processors, and explains it in words. Pure.
 
 A tier is `<class>/<grade>`: the class from the model table, the grade the worst that any figure allows: measured
 performance over expected, memory, the PCIe link over the card's own, the internet link, health, reliability. Ratios of
@@ -29,7 +29,8 @@ from windrow_proto.model import Benchmark, GpuFacts, Inventory
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What A and B ask of a figure, and how far past it must be for a grade to move; all in the figure's unit."""
+    """The limits of grades A and B for a figure, and how far past them it must be for a grade to move; all in the
+    figure's unit."""
 
     a: float
     b: float
@@ -65,7 +66,7 @@ together), less a quarter for neighbours. Not a vendor's figure."""
 
 
 class Grade(StrEnum):
-    """How a machine compares with what its class should do."""
+    """The grade of a machine against the figures of its class."""
 
     A = "A"
     B = "B"
@@ -96,7 +97,7 @@ class Bandwidth:
 
 
 class Health(StrEnum):
-    """What the Master holds of a GPU's health; the words are those of OpenTelemetry's hw.status."""
+    """The health of a GPU as the Master judges it; the words are those of OpenTelemetry's hw.status."""
 
     OK = "ok"
     DEGRADED = "degraded"
@@ -105,7 +106,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What was seen of a GPU and its host over time; None is not known yet.
+    """The observations of a GPU and its host over time; None is not known yet.
 
     reliability: in [0, 1].
     pcie: generation and lanes of the link while data moved. A driver's own maximum is the card's, whatever the slot (an
@@ -172,7 +173,8 @@ def gpu_tier(
 
 
 def cpu_expected(cpu_count: int) -> dict[str, tuple[float, str]]:
-    """What so many logical processors should reach; copying stops growing where the benchmark's threads do."""
+    """Return the figure that so many logical processors should reach; copying stops growing where the benchmark's
+    threads do."""
     counts = {CPU_HASH: max(1, cpu_count), MEMORY_COPY: min(max(1, cpu_count), MEMORY_COPY_THREADS)}
     return {name: (each * counts[name], BENCHMARK_UNIT) for name, each in CPU_EXPECTED_EACH.items()}
 

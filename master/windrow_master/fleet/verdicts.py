@@ -1,4 +1,4 @@
-"""The conditions that verdicts of challenges leave on a host and its cards. Pure."""
+"""Derives the conditions of a host and its cards from the verdicts of challenges. Pure."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -12,7 +12,7 @@ from windrow_proto.units import time_text
 
 
 class Company(StrEnum):
-    """How one card worked beside the others of its class."""
+    """The timing of one card beside the others of its class."""
 
     ALONE = "alone"
     """No other card of its class was challenged with it."""
@@ -23,7 +23,7 @@ class Company(StrEnum):
 
 
 def is_fault_over(before: Host, after: Host) -> bool:
-    """Whether a fault that needs re-verification was there and is gone."""
+    """Return whether a fault that needs re-verification was there and is gone."""
     was, now = ({c.code for c in host.conditions} for host in (before, after))
     return any(is_fault(code) for code in was - now)
 
@@ -45,7 +45,7 @@ def standing(host: Host, inventory: Inventory, verdicts: Mapping[GpuUuid, Verifi
 
 
 def is_apart(one: Verification) -> bool:
-    """Whether it passed, but after another card and not beside it."""
+    """Return whether it passed, but after another card and not beside it."""
     return one.outcome is VerifyOutcome.PASSED and one.evidence.get("together") == Company.APART
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes what challenges of cards came to; rows are only added, and the oldest of a card go."""
+"""Reads and writes the results of challenges of cards; rows are only added, and the oldest of a card are deleted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -34,7 +34,7 @@ _VERDICTS: Final = Found(
 
 
 class VerificationRepository(Repository):
-    """What challenges came to."""
+    """The results of challenges."""
 
     def add(self, verification: Verification) -> None:
         """Add one; of its card only the newest KEPT_PER_CARD stay, and the last verdict."""

@@ -1,4 +1,4 @@
-"""The fleet as it was last read from the store, in memory: what lists and decisions of every second look at. Pure.
+"""Holds the fleet in memory as it was last read from the store, for lists and for decisions of every second. Pure.
 
 Each host has the version at which it last changed here; a reader that knows a version asks for what is newer.
 """
@@ -21,7 +21,7 @@ class Entry:
 
     @property
     def is_banned(self) -> bool:
-        """Whether it must not connect."""
+        """True if it must not connect."""
         return self.host.admin_state in (AdminState.QUARANTINED, AdminState.RETIRED)
 
 

@@ -26,7 +26,7 @@ POWER_HIGH_PERCENT: Final = 300
 Our own bounds."""
 CLOCK_SM_MHZ: Final = (300, 4_500)
 CLOCK_MEMORY_MHZ: Final = (300, 25_000)
-"""Our own bounds, with room on both sides of every card that the table holds: a figure outside is none."""
+"""Our own bounds, with a margin on both sides of every card that the table holds: a figure outside is none."""
 BUS_BITS_STEP: Final = 32
 BUS_BITS_MAX: Final = 16_384
 """A chip of GDDR has 32 data lines, a stack of HBM 1,024; the widest card today has eight stacks of 1,024."""
@@ -36,7 +36,7 @@ BANDWIDTH_HIGH: Final = 1.20
 cycle: the T4's brief has 5,001 MHz, 256 bits and 320 GB/s. Boards are sold with memory a few percent faster."""
 PCIE_GENERATIONS: Final = range(1, 8)
 PCIE_WIDTHS: Final = (1, 2, 4, 8, 12, 16, 32)
-"""What PCI Express has: generations 1 to 7, and these numbers of lanes."""
+"""The values of PCI Express: generations 1 to 7, and these numbers of lanes."""
 CORES_PER_SM: Final[Mapping[tuple[int, int], int]] = {
     (6, 0): 64,
     (6, 1): 128,
@@ -101,7 +101,7 @@ class Rule:
 
 
 def check(inventory: Inventory, rules: Iterable[Rule] | None = None) -> tuple[Finding, ...]:
-    """What contradicts itself in an inventory as its host sent it; in the order of the rules."""
+    """Return the contradictions in an inventory as its host sent it; in the order of the rules."""
     found: list[Finding] = []
     for rule in RULES if rules is None else rules:
         if rule.of_gpu is not None:
@@ -351,7 +351,8 @@ def _unlike(what: str, value: str, unit: int, impossible: OfGpu) -> OfHost:
 
 
 def _board(gpu: GpuFacts) -> tuple[object, ...] | None:
-    """What two cards share that are the same board with the same firmware in the same mode; None if it is not said."""
+    """Return the identity that two cards share if they are the same board with the same firmware in the same mode;
+    None if it is not said."""
     if not gpu.pci_device_id or not gpu.pci_subsystem_id or gpu.vbios is None:
         return None
     return gpu.pci_device_id, gpu.pci_subsystem_id, gpu.vbios, gpu.ecc_enabled

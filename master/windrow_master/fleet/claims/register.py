@@ -1,4 +1,4 @@
-"""Keeps which host claims which card, inside a unit of work, and says what of it cannot be."""
+"""Records which host claims which card, inside a unit of work, and reports claims that cannot be true."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def write_claims(uow: UnitOfWork, host_id: HostId, inventory: Inventory) -> froz
 
 
 def found_in_fleet(uow: UnitOfWork, host: Host) -> dict[str, str]:
-    """What other hosts' claims make of this one's: the words by the code of the condition."""
+    """Return the findings of other hosts' claims against this one's: the words by the code of the condition."""
     found: dict[str, str] = {}
     for claim in uow[ClaimRepository].of_host(host.host_id) if counts(host, uow.now_wall_ns) else ():
         rivals = [one for one in uow[ClaimRepository].of_card(claim.uuid, claim.serial) if one.host_id != host.host_id]
@@ -48,7 +48,8 @@ def found_in_fleet(uow: UnitOfWork, host: Host) -> dict[str, str]:
 
 
 def may_move(uow: UnitOfWork, slot: Slot) -> bool:
-    """Whether the card of this slot may be another host's now: nobody holds it, and its own host is without it."""
+    """Return whether the card of this slot may be another host's now: nobody holds it, and its own host is without
+    it."""
     owner = uow[HostRepository].get(slot.host_id)
     claims = any(claim.uuid == slot.card for claim in uow[ClaimRepository].of_host(slot.host_id))
     return slot.holder is None and (owner is None or not claims or not counts(owner, uow.now_wall_ns))

@@ -28,7 +28,7 @@ HOSTS_NAMED_MAX: Final = 5
 
 
 def counts(host: Host, now_ns: int) -> bool:
-    """Whether what this host claims keeps another from claiming it: it is neither banned nor gone for long."""
+    """Return whether what this host claims keeps another from claiming it: it is neither banned nor gone for long."""
     if host.admin_state in (AdminState.RETIRED, AdminState.QUARANTINED) or host.link_state is LinkState.LOST:
         return False
     is_flagged = any(condition.code.startswith(_DOUBLE) for condition in host.conditions)
@@ -38,7 +38,7 @@ def counts(host: Host, now_ns: int) -> bool:
 def shared(
     host: Host, mine: Claim, others: Iterable[tuple[Host, Claim]], now_ns: int, seller: HostId | None = None
 ) -> Finding | None:
-    """What is wrong with one claim of a host that counts, by all claims (with their hosts) of its UUID or serial.
+    """Return the finding about one claim of a host that counts, by all claims (with their hosts) of its UUID or serial.
 
     seller: whose slot the card of this UUID is; it goes on offering it. Without one, who claimed it first does.
     """

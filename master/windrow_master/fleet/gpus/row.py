@@ -19,7 +19,7 @@ COLUMNS: Final = ("PCI ids", "class", "GiB", "MiB", "CUDA", "W", "GB/s", "PCIe",
 
 MEMORY_LOW_PERCENT: Final = 90
 """Of the nominal size. The least reading of the table is 93.7 (RTX A4000 with ECC on: 15,352 of 16,384 MiB); the rest
-is room for the driver's own share. LIUM draws its windows from 90 to 105."""
+is left for the driver's own share. LIUM draws its windows from 90 to 105."""
 MEMORY_HIGH_PERCENT: Final = 105
 """No reading of the table exceeds 100; makers' sizes are further apart than this (11 and 12 GB: 9 percent)."""
 
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class Segment(StrEnum):
-    """What a card was made for."""
+    """The market segment of a card."""
 
     DATA_CENTRE = "data centre"
     WORKSTATION = "workstation"
@@ -99,7 +99,7 @@ class GpuModel:
 
     @property
     def sheet_read(self) -> bool:
-        """Whether a figure of this row comes from its maker's own sheet; where not, others were believed."""
+        """True if a figure of this row comes from its maker's own sheet; where not, others were believed."""
         return bool(self.sources & SHEETS)
 
 
