@@ -1,1 +1,1 @@
-"""Who may do what: accounts, tokens, the certificate authority, and the standing of every host and Access."""
+"""Identity and permissions: accounts, tokens, the certificate authority, and the standing of every host and Access."""

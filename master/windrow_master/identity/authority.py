@@ -100,7 +100,7 @@ class Authority:
         return self._issue(public, subject_id, uri, names, usage, now_ns, MEMBER_LIFE_NS)
 
     def issue_master(self, key: TlsKey, addresses: Iterable[str], now_ns: int) -> TlsIdentity:
-        """What the Master shows on its HTTPS and trunk ports."""
+        """Issue the certificate that the Master shows on its HTTPS and trunk ports."""
         usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         names = [_general_name(address) for address in (*addresses, SERVER_NAMES["master"])]
         public = _csr_public_key(key.csr_pem("master"))

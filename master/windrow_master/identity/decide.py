@@ -90,7 +90,7 @@ class Refuse:
 def judge_join(
     token: JoinToken | None, role: MemberRole, known: Member | None, csr_sha256: bytes, now_ns: int
 ) -> Admit | Rejoin | Repeat | Refuse:
-    """What a join gets. known: the member that holds this Ed25519 key already, if one does."""
+    """Return the answer to a join. known: the member that holds this Ed25519 key already, if one does."""
     if token is None or token.revoked_at_ns is not None or now_ns >= token.expires_at_ns:
         return Refuse(JoinTokenRefused())
     if token.role is not role:
@@ -113,8 +113,8 @@ def judge_join(
 def judge_renewal(
     member: Member | None, generation: int, csr_sha256: bytes, now_ns: int, backup_at_ns: int | None = None
 ) -> Issue | Repeat | Clone | Refuse:
-    """What a renewal gets once its proof holds. now_ns is the Master's wall clock; the member's own is not asked.
-    backup_at_ns: of the backup that this market was restored from, if it was."""
+    """Return the answer to a renewal once its proof holds. now_ns is the Master's wall clock; the member's own is
+    not asked. backup_at_ns: of the backup that this market was restored from, if it was."""
     if member is None:
         return Refuse(CertificateRefused(f"This Master does not know that id{forgetting(backup_at_ns)}"))
     if member.standing is not Standing.GOOD:
@@ -182,7 +182,7 @@ def check_account_name(name: str) -> str:
 
 
 def reaches(principal: Principal, token: ApiToken) -> bool:
-    """Whether this token may see and end that one: of its own account, with at most its roles."""
+    """Return whether this token may see and end that one: of its own account, with at most its roles."""
     return token.account_id == principal.account_id and token.roles <= principal.roles
 
 
@@ -200,7 +200,7 @@ def check_opens(principal: Principal, account: Account, *, is_first: bool) -> No
 
 
 class Permission(StrEnum):
-    """What a route asks for; `NOBODY` is for what needs no sign-in."""
+    """The permission that a route asks for; `NOBODY` is for a route that needs no sign-in."""
 
     NOBODY = "nobody"
     SIGNED_IN = "signed_in"
@@ -242,7 +242,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
 
 
 def is_allowed(roles: frozenset[Role], permission: Permission) -> bool:
-    """Whether these roles have the permission."""
+    """Return whether these roles have the permission."""
     return permission is Permission.NOBODY or bool(GRANTS[permission] & roles)
 
 

@@ -1,4 +1,5 @@
-"""Messages of identity to the packages above it: machines that join, and certificates that stop to count. Pure."""
+"""Messages of identity to the packages above it: machines that join, and certificates that are no longer honoured.
+Pure."""
 
 from dataclasses import dataclass
 

@@ -17,7 +17,7 @@ RETURN_NS: Final = 30 * DAY
 
 
 class Role(StrEnum):
-    """What an account may be; the first account is all of them."""
+    """A role of an account; the first account has all of them."""
 
     OPERATOR = "operator"
     PROVIDER = "provider"
@@ -29,7 +29,7 @@ ALL_ROLES = frozenset(Role)
 
 
 class AccountState(StrEnum):
-    """Whether an account may do anything."""
+    """The state of an account: active, or suspended and unable to do anything."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"
@@ -47,7 +47,7 @@ class Account:
 
     @property
     def state(self) -> AccountState:
-        """Whether it may do anything."""
+        """The state of the account."""
         return AccountState.ACTIVE if self.suspended_at_ns is None else AccountState.SUSPENDED
 
 
@@ -98,7 +98,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking: an account, through one of its tokens, with the roles that both have.
+    """The caller: an account, through one of its tokens, with the roles that both have.
 
     session_id: the browser's session, where the token came by way of one; expires_at_ns is then the session's end.
     """
@@ -118,7 +118,7 @@ class Principal:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the reserve of such shares is open to it: an operator, or the Master itself."""
+        """True if the reserve of such shares is open to it: an operator, or the Master itself."""
         return Role.OPERATOR in self.roles or not self.token_id
 
     @property
@@ -128,14 +128,14 @@ class Principal:
 
 
 class MemberRole(StrEnum):
-    """What joins with a certificate."""
+    """The kind of machine that joins with a certificate."""
 
     HOST = "host"
     ACCESS = "access"
 
 
 class Standing(StrEnum):
-    """Whether a member's certificate is honoured and renewed."""
+    """The standing of a member: it says whether its certificate is honoured and renewed."""
 
     GOOD = "good"
     QUARANTINED = "quarantined"
@@ -189,7 +189,7 @@ class Member:
     restored_at_ns: int | None = None
 
     def may_jump(self, now_ns: int) -> bool:
-        """Whether it may come with a newer certificate than this record knows of."""
+        """Return whether it may come with a newer certificate than this record knows of."""
         return self.restored_at_ns is not None and now_ns < self.restored_at_ns + RETURN_NS
 
 
@@ -203,7 +203,7 @@ class SignedRegions:
 
 @dataclass(frozen=True, slots=True)
 class JoinAnswer:
-    """What a member gets at joining and renewal."""
+    """The answer to a member that joins or renews."""
 
     id: str
     generation: int
@@ -217,7 +217,7 @@ class JoinAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """What a joiner sends; the proof shows that it holds the Ed25519 key, the CSR that it holds the TLS key."""
+    """The request of a joiner; the proof shows that it holds the Ed25519 key, the CSR that it holds the TLS key."""
 
     join_token: str
     tls_csr_pem: bytes
@@ -231,7 +231,7 @@ class JoinRequest:
 
 @dataclass(frozen=True, slots=True)
 class RenewRequest:
-    """What a member sends for its next certificate; the proof covers all other fields."""
+    """The request of a member for its next certificate; the proof covers all other fields."""
 
     id: str
     generation: int

@@ -137,7 +137,7 @@ class TokenRepository(Repository):
         return page(self._connection, query, _token, limit)
 
     def count(self, account_id: AccountId, now_ns: int) -> int:
-        """How many of an account are worth something."""
+        """Return how many of an account are worth something."""
         is_good = api_tokens.c.revoked_at_ns.is_(None) & (api_tokens.c.expires_at_ns > now_ns)
         query = select(func.count()).select_from(api_tokens).where(api_tokens.c.account_id == account_id, is_good)
         return int(self._connection.scalar(query) or 0)
@@ -184,7 +184,7 @@ class SessionRepository(Repository):
         return self._one(sessions.c.id == session_id)
 
     def count(self, account_id: AccountId, now_ns: int) -> int:
-        """How many of an account have neither ended nor expired."""
+        """Return how many of an account have neither ended nor expired."""
         is_good = sessions.c.revoked_at_ns.is_(None) & (sessions.c.expires_at_ns > now_ns)
         query = select(func.count()).select_from(sessions).where(sessions.c.account_id == account_id, is_good)
         return int(self._connection.scalar(query) or 0)
@@ -267,7 +267,7 @@ class JoinTokenRepository(Repository):
         return page(self._connection, query, _join_token, limit)
 
     def count(self, account_id: AccountId, now_ns: int) -> int:
-        """How many of an account can still be used."""
+        """Return how many of an account can still be used."""
         is_good = (
             join_tokens.c.used_by.is_(None)
             & join_tokens.c.revoked_at_ns.is_(None)

@@ -1,4 +1,5 @@
-"""Identity's shell: joins, renews, authenticates and keeps tokens; decides in decide.py, signs with the authority."""
+"""The identity service: joins, renews, authenticates and keeps tokens; decides in decide.py, signs with the
+authority."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -303,7 +304,7 @@ class IdentityService:
     # --- who is asking ---------------------------------------------------------------------------
 
     async def authenticate(self, secret: str) -> Principal:
-        """Whose API token or browser's session this is; raises Unauthenticated."""
+        """Return the owner of this API token or browser's session; raises Unauthenticated."""
         return await self.asking.whose(secret)
 
     # --- tokens ----------------------------------------------------------------------------------

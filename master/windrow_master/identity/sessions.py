@@ -1,4 +1,5 @@
-"""Who is asking: by an API token, or by a browser's session that was begun with one; notes when each was last used.
+"""Authenticates callers by an API token, or by a browser's session that was begun with one; notes when each was last
+used.
 
 A session has a secret of its own, so that the token itself never lies in a browser, and ends with the token.
 """
@@ -48,17 +49,17 @@ class Asking:
         self._cache.clear()
 
     def used_at(self, key: str, noted_ns: int | None) -> int | None:
-        """When this token or session was last used: what was noted, or what is not written down yet."""
+        """Return when this token or session was last used: what was noted, or what is not written down yet."""
         return self._used.get(key, noted_ns)
 
     async def whose(self, secret: str) -> Principal:
-        """Whose token or session this is; raises Unauthenticated."""
+        """Return the owner of this token or session; raises Unauthenticated."""
         if secret.startswith(SESSION_PREFIX):
             return await self.authenticate_session(secret)
         return await self.authenticate(secret)
 
     async def authenticate(self, token: str) -> Principal:
-        """Whose token this is; raises Unauthenticated for one that is unknown, revoked or expired."""
+        """Return the owner of this token; raises Unauthenticated for one that is unknown, revoked or expired."""
         if not token.startswith("wt_") or len(token) > SECRET_CHARS_MAX:
             raise Unauthenticated
         principal = await self._known(token, self._principal)
@@ -68,7 +69,8 @@ class Asking:
         return principal
 
     async def authenticate_session(self, secret: str) -> Principal:
-        """Whose browser this is; raises Unauthenticated for a session that is unknown, signed out or over."""
+        """Return the owner of this browser's session; raises Unauthenticated for a session that is unknown, signed
+        out or over."""
         if not secret.startswith(SESSION_PREFIX) or len(secret) > SECRET_CHARS_MAX:
             raise Unauthenticated
         principal = await self._known(secret, self._principal_of_session)
