@@ -1,4 +1,4 @@
-"""Answers of jobs to what the packages below them ask, in the asker's transaction."""
+"""Answers the questions that the packages below ask about jobs, in the asker's transaction."""
 
 from windrow_master.clusters.messages import IsOfJob
 from windrow_master.jobs.repository import JobRepository
@@ -8,7 +8,7 @@ from windrow_master.store.unit import UnitOfWork
 
 
 def is_of_job(uow: UnitOfWork, question: IsOfJob) -> bool:
-    """Whether a job that has not ended made this cluster."""
+    """Return whether a job that has not ended made this cluster."""
     return uow[JobRepository].living_of_cluster(question.cluster_id) is not None
 
 

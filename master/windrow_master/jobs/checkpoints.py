@@ -1,4 +1,4 @@
-"""Saves the checkpoints of a job while it runs, and puts the newest whole one before its next attempt.
+"""Saves the checkpoints of a job while it runs, and restores the newest whole one before its next attempt.
 
 Nothing here fails a job: what goes wrong is said in its events, a reason that lasts only once.
 """
@@ -24,7 +24,7 @@ PATIENCE_NS: Final = 10 * MINUTE
 
 
 class Mover(Protocol):
-    """What moves checkpoints to and from hosts."""
+    """Interface: moves checkpoints to and from hosts."""
 
     async def save(self, account_id: AccountId, owner: str, workload: Workload) -> Manifest | None: ...
 
@@ -87,7 +87,8 @@ class JobCheckpoints:
         self._failing.pop(job_id, None)
 
     def _has_patience(self, job: Job) -> bool:
-        """Whether the same may still be tried: a host that is gone ends the attempt, and waiting costs nothing."""
+        """Return whether the same may still be tried: a host that is gone ends the attempt, and waiting costs
+        nothing."""
         cluster_id, now_ns = job.attempts[-1].cluster_id, self._clock.monotonic_ns()
         if self._failing.get(job.job_id, ("", 0))[0] != cluster_id:
             self._failing[job.job_id] = cluster_id, now_ns

@@ -1,4 +1,5 @@
-"""Carries jobs on: lets each take the step that follows, finds them places, and moves what they bring and leave.
+"""Moves jobs from state to state: takes the step that follows, finds places for them, and moves their input and
+results.
 
  happened, due ─▶ queue ─▶ read: rows, clusters, receipts ─▶ decide.py ─▶ states.py ─▶ one write: rows, audit, events
       ├▶ places, in turn ─▶ ClusterService.create under the attempt's own key ─▶ Starting
@@ -465,7 +466,7 @@ class JobCourse:
 
 
 def _answer(uow: UnitOfWork, job: Job) -> tuple[decide.Answer | None, int | None]:
-    """What follows for it now, and when one of its limits ends it."""
+    """Return the next step of a job, and when one of its limits ends it."""
     known, parents = seen(uow, job), uow[JobRepository].all_of(job.request.after)
     return decide.decide(job, parents, known, uow.now_wall_ns), decide.next_limit_ns(job, known, uow.now_wall_ns)
 

@@ -1,6 +1,6 @@
-"""What follows for one job from what is known of its folder, its parents, its cluster and the clock. Pure.
+"""Decides the next step of one job from its folder, its parents, its cluster and the clock. Pure.
 
-Late or repeated knowledge is harmless: each answer is judged again by the table in machine.py.
+Late or repeated knowledge is harmless: each answer is judged again by the table in states.py.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ TRY_MAX_NS: Final = 30 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """How long a job that found no place waits this time, and until when (monotonic)."""
+    """The wait of a job that found no place, and until when (monotonic)."""
 
     wait_ns: int
     due_ns: int
@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the Master knows of the cluster of the attempt that goes on; None where there is none.
+    """The Master's knowledge of the cluster of the attempt that goes on; None where there is none.
 
     earlier, charged: what the attempts before it, and it, were charged so far.
     """
@@ -57,7 +57,8 @@ class Seen:
 
 
 def decide(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) -> Answer | None:
-    """What follows now; None when nothing does. parents: of the jobs it comes after those that are there."""
+    """Return the next step of a job; None when there is none. parents: of the jobs it comes after those that are
+    there."""
     if job.state in FINAL or job.state is JobState.CHECKPOINTING:
         return None
     if job.state is JobState.SUBMITTED or job.state in PLACEABLE:
@@ -66,13 +67,14 @@ def decide(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) -> A
 
 
 def refused(tries: Tries | None, now_ns: int) -> Tries:
-    """When to look for a place again after one more try in vain; tries: of the one before, None: this was the first."""
+    """Return when to look for a place again after one more try in vain; tries: of the one before, None: this was the
+    first."""
     wait_ns = TRY_FIRST_NS if tries is None else min(2 * tries.wait_ns, TRY_MAX_NS)
     return Tries(wait_ns, now_ns + wait_ns)
 
 
 def blocked_by(job: Job, parents: Mapping[JobId, Job]) -> str:
-    """Why a job can never run because of one before it; empty while it can."""
+    """Return why a job can never run because of one before it; empty while it can."""
     for parent_id in job.request.after:
         parent = parents.get(parent_id)
         if parent is None:
@@ -83,7 +85,7 @@ def blocked_by(job: Job, parents: Mapping[JobId, Job]) -> str:
 
 
 def waits_for(job: Job, parents: Mapping[JobId, Job]) -> str:
-    """What a submitted job still needs, in words; empty: nothing."""
+    """Return the needs of a submitted job, in words; empty: nothing."""
     if job.request.await_files and job.folder_bytes is None:
         return "waits for its folder"
     names = [parents[one].name for one in job.request.after if parents[one].state is not JobState.SUCCEEDED]
@@ -144,12 +146,12 @@ def _broken(job: Job, workload: Workload, why: str) -> Answer:
 
 
 def attempts_left(job: Job) -> int:
-    """How often it may begin again."""
+    """Return how often it may begin again."""
     return job.request.retries + 1 - len(job.attempts)
 
 
 def _limit(job: Job, seen: Seen, now_ns: int) -> str:
-    """Which of its limits a job has come to; empty: none."""
+    """Return which of its limits a job has come to; empty: none."""
     asked = job.request
     if asked.deadline_ns is not None and now_ns >= asked.deadline_ns:
         return "its deadline has passed"
@@ -163,7 +165,8 @@ def _limit(job: Job, seen: Seen, now_ns: int) -> str:
 
 
 def next_limit_ns(job: Job, seen: Seen, now_ns: int) -> int | None:
-    """When a job comes to the first of its limits if it goes on as it does, in wall time; None: it comes to none."""
+    """Return when a job comes to the first of its limits if it goes on as it does, in wall time; None: it comes to
+    none."""
     if job.state in FINAL or job.state is JobState.CHECKPOINTING:
         return None
     asked = job.request

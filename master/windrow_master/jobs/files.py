@@ -1,4 +1,4 @@
-"""Keeps what jobs bring and leave in the store of objects: their folder, and of each attempt its log and changed files.
+"""Keeps the files of jobs in the object store: their folder, and of each attempt its log and changed files.
 
 jobs/<group>/folder                      a tar, as the renter sent it
 jobs/<job>/<attempt>/log/<offset>        pieces of the log in their order; the next one begins where the last one ends
@@ -61,12 +61,12 @@ class JobFiles:
         return end + len(data), is_cut
 
     async def log_bytes(self, job_id: JobId, attempt: int) -> int:
-        """How much of its log is kept."""
+        """Return how much of its log is kept."""
         parts = await self._log_parts(job_id, attempt)
         return sum(part.size_bytes for part in parts)
 
     async def log(self, job_id: JobId, attempt: int, offset: int = 0) -> AsyncIterator[bytes]:
-        """What is kept of its log from byte `offset`."""
+        """Return the kept log from byte `offset`."""
         at = 0
         for part in await self._log_parts(job_id, attempt):
             skip = max(0, offset - at)

@@ -1,4 +1,4 @@
-"""What an attempt of a job did to the cards it had: what they read before, during and after it. Pure.
+"""Compares the readings of a job's cards before, during and after an attempt. Pure.
 
 Asked of history when somebody looks, so nothing more is kept of a job than its times and its slots.
 """
@@ -97,7 +97,7 @@ def cards_of(workloads: Iterable[Workload]) -> tuple[Card, ...]:
 
 
 def spans_of(attempt: Attempt, now_ns: int) -> Spans:
-    """When to look: from a minute before its command began to a minute after it ended, or now."""
+    """Return when to look: from a minute before its command began to a minute after it ended, or now."""
     began_ns = attempt.started_at_ns if attempt.started_at_ns is not None else attempt.began_at_ns
     ended_ns = min(attempt.ended_at_ns if attempt.ended_at_ns is not None else now_ns, now_ns)
     ended_ns = max(ended_ns, began_ns)
@@ -110,14 +110,14 @@ def spans_of(attempt: Attempt, now_ns: int) -> Spans:
 
 
 def query_of(cards: Sequence[Card], spans: Spans) -> SeriesQuery:
-    """What to ask history for, both ends moved out to whole steps."""
+    """Return the span to ask history for, both ends moved out to whole steps."""
     keys = tuple(SeriesKey(card.host_id, card.uuid, BY_NAME[name].number) for card in cards for name in METRICS)
     step = spans.step_ms
     return SeriesQuery(keys, spans.before.from_ms // step * step, -(-max(spans.after.to_ms, 1) // step) * step, step)
 
 
 def impact(cards: Sequence[Card], spans: Spans, found: Iterable[SeriesPoints]) -> tuple[CardImpact, ...]:
-    """What the points of history say of each card."""
+    """Return the readings of each card by the points of history."""
     by_key = {points.key: points.points for points in found}
     answer = []
     for card in cards:

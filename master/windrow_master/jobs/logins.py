@@ -14,7 +14,8 @@ from windrow_proto.sealed import RegistryLogin, SealKey, seal_login
 
 
 def sealed(key: SealKey, login: RegistryLogin | None, group: str) -> bytes | None:
-    """What the jobs of a submission keep of it; raises InvalidInput for one that is too long."""
+    """Return the login and values that the jobs of a submission keep sealed; raises InvalidInput for one that is too
+    long."""
     return None if login is None else seal_login(key.public, login, group)
 
 

@@ -1,4 +1,4 @@
-"""The values of jobs: what was asked, its attempts, the job as its row says. Frozen; nothing here decides. Pure."""
+"""The values of jobs: the request, its attempts, the job as its row says. Frozen; nothing here decides. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ JobId = NewType("JobId", str)
 
 
 class JobState(StrEnum):
-    """Where a job is between asking and its end; machine.py has the table.
+    """The state of a job between its request and its end; states.py has the table.
 
     SUBMITTED: waits for its folder or for the jobs it comes after. CHECKPOINTING: its work is over or is being ended,
     and its log and files are brought in. MIGRATING: an attempt is lost, and another host is looked for.
@@ -33,7 +33,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What somebody asked for, within its limits (request.py).
+    """A request for a job, within its limits (request.py).
 
     retries: further attempts after a host was lost; retries_on_exit: also after an exit code other than 0.
     max_duration_ns: of one attempt; deadline_ns: wall time by which all of it has to have ended. budget: of all
@@ -90,7 +90,7 @@ class Attempt:
 
 
 class Verdict(StrEnum):
-    """What becomes of a job once its log and files are in."""
+    """The end of a job once its log and files are in."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -129,5 +129,5 @@ class Job:
 
     @property
     def has_cluster(self) -> bool:
-        """Whether its last attempt goes on."""
+        """True if its last attempt goes on."""
         return bool(self.attempts) and self.attempts[-1].ended_at_ns is None

@@ -1,4 +1,4 @@
-"""How a job changes with one step of its table. Pure."""
+"""Computes the row of a job after one step of its table. Pure."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Python packages of a job: its command in an environment that is made before it, on its host. Pure.
+"""Installs the Python packages of a job: runs its command in an environment that is made before it, on its host. Pure.
 
 The environment is `.venv` in the working folder, which never counts among the files that a job changed; the host's or
 the image's own packages are seen in it. uv makes it where it is there, else venv and pip, with their caches and

@@ -83,7 +83,7 @@ class JobRepository(Repository):
         return int(self._connection.scalar(select(func.coalesce(func.sum(of_groups.c.size_bytes), 0))) or 0)
 
     def count_living(self, account_id: AccountId) -> int:
-        """How many of an account have not ended."""
+        """Return how many of an account have not ended."""
         query = select(func.count()).select_from(jobs)
         return int(
             self._connection.scalar(query.where(jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None))) or 0

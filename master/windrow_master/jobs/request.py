@@ -52,7 +52,7 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
 
 
 def digest(request: JobRequest) -> bytes:
-    """What an Idempotency-Key is bound to."""
+    """Return the digest that an Idempotency-Key is bound to."""
     return sha256(json.dumps(asdict(request), sort_keys=True).encode()).digest()
 
 
@@ -63,7 +63,7 @@ def attempt_key(job: Job) -> str:
 
 
 def cluster_request(job: Job) -> ClusterRequest:
-    """What its next attempt asks for."""
+    """Return the request of its next attempt."""
     given = {JOB: job.job_id, ATTEMPT: str(len(job.attempts) + 1)}
     if job.request.array_size:
         given |= {INDEX: str(job.array_index), SIZE: str(job.request.array_size)}

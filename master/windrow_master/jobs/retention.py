@@ -1,4 +1,4 @@
-"""How long what jobs have left in the store of objects stays: their checkpoints, folders, logs and files."""
+"""Decides how long the checkpoints, folders, logs and files of jobs stay in the object store."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from windrow_master.store.unit import UnitOfWork
 
 
 def stays(owner: str, uow: UnitOfWork) -> Stay | None:
-    """What stays of a job's checkpoints; None: they are as they should be."""
+    """Return the checkpoints of a job that stay; None: they are as they should be."""
     job = uow[JobRepository].get(JobId(owner))
     return Stay(0, KEPT_NS) if job is None else of_ended(job.ended_at_ns, uow.now_wall_ns)
 

@@ -1,4 +1,4 @@
-"""The jobs' shell: what people ask of jobs. life/service.py takes their steps, course/service.py is their clock.
+"""The jobs' service: submit, read, cancel, run again. controller.py takes their steps and is their clock.
 
 Submitting is one unit of work; the folder comes after it and is kept by the Master, so that whoever submitted may go.
 """
@@ -96,7 +96,7 @@ class JobService:
     # --- what people ask -------------------------------------------------------------------------------------------
 
     async def plan(self, principal: Principal, request: JobRequest) -> Preview:
-        """Where its first attempt would run now, and for how much; changes nothing."""
+        """Return the place and the price of its first attempt now; changes nothing."""
         asked = checked(request, JobId("job_preview"), self._clock.wall_ns())
         return await self._clusters.plan(principal, cluster_request(moving.preview(asked, principal.account_id)))
 
@@ -163,7 +163,7 @@ class JobService:
     ) -> int:
         """Keep the folder for a job that waits for it, and for all of its array; returns its bytes.
 
-        size_bytes: how much is announced. Raises TooLarge where the account's quota has no room for it, DiskFull."""
+        size_bytes: how much is announced. Raises TooLarge where the account's quota has no space for it, DiskFull."""
         job = (await self.get_own(principal, job_id)).job
         self._check_waits(job)
         _, used_bytes = await self._store.read(lambda uow: taken(uow, job.account_id))
@@ -275,7 +275,7 @@ class JobService:
         return await self._store.write(change, name="job.rerun")
 
     async def owner(self, principal: Principal, job_id: str) -> AccountId:
-        """Whose a job is. Raises NotFound where it is not one's own."""
+        """Return the owner of a job. Raises NotFound where it is not one's own."""
         return (await self.get_own(principal, JobId(job_id))).job.account_id
 
     def _is_past(self, job: Job) -> bool:
@@ -346,7 +346,8 @@ class JobService:
     async def placed(
         self, principal: Principal, job_id: JobId, attempt: int | None = None
     ) -> tuple[int, Attempt | None, Sequence[Workload]]:
-        """Where an attempt ran, by default the last one: its number (0: there is none yet), the work of its cluster."""
+        """Return the place where an attempt ran, by default the last one: its number (0: there is none yet), the
+        work of its cluster."""
 
         def look(uow: UnitOfWork) -> tuple[int, Attempt | None, Sequence[Workload]]:
             job = self._load(uow, principal, job_id, _SEES_ALL)

@@ -1,4 +1,4 @@
-"""A job's life as one table: what each state answers to each event, and what must be done then. Pure.
+"""The state table of jobs: the answer of each state to each event, and the effects that follow. Pure.
 
     Submitted -> Queued -> Starting -> Running -> Checkpointing -> Succeeded | Failed | Cancelled
     Starting, Running, Checkpointing -> Migrating -> Starting, while attempts are left; else Lost
@@ -34,7 +34,7 @@ class JobEvent(StrEnum):
 
 
 class JobEffect(StrEnum):
-    """What to do in the same transaction; safe to do twice. LET_GO: end the cluster of its last attempt, if any."""
+    """An action in the same transaction; safe to do twice. LET_GO: end the cluster of its last attempt, if any."""
 
     LET_GO = "let_go"
 

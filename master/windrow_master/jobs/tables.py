@@ -34,7 +34,8 @@ Index(
     sqlite_where=jobs.c.ended_at_ns.is_(None),
     postgresql_where=jobs.c.ended_at_ns.is_(None),
 )
-# What a version before wrote, with its values in clear; sealed at the start, so that none are left (earlier.py).
+# Rows that an earlier release wrote with values in clear; records/earlier_repository.py seals them at the start, so
+# that none are left.
 Index(
     "ix_jobs_plain",
     jobs.c.job_id,

@@ -1,4 +1,5 @@
-"""Takes one step of a job: its row, the audit log, an event, its cluster let go; all in the caller's transaction."""
+"""Takes one step of a job: writes its row, the audit log and an event, and ends its cluster; all in the caller's
+transaction."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from windrow_proto.units import Microcents
 
 
 class JobDesk:
-    """What changes jobs."""
+    """The service that changes jobs."""
 
     def __init__(self, clusters: ClusterService) -> None:
         self._clusters = clusters
@@ -69,7 +70,7 @@ class JobDesk:
 
 
 def seen(uow: UnitOfWork, job: Job) -> decide.Seen:
-    """What is known of the cluster that it has."""
+    """Return the Master's knowledge of the cluster that a job has."""
     costs = spent(uow, job)
     if not job.has_cluster:
         return decide.Seen(earlier=Microcents(sum(costs)))
@@ -88,7 +89,7 @@ def known_image(uow: UnitOfWork, job: Job) -> str | None:
 
 
 def spent(uow: UnitOfWork, job: Job) -> tuple[Microcents, ...]:
-    """What each of its attempts was charged so far."""
+    """Return the charges of each of its attempts so far."""
     found = []
     for attempt in job.attempts:
         cluster = uow[ClusterRepository].get(attempt.cluster_id)

@@ -84,7 +84,8 @@ class Turns:
         return Look(self, deque(accounts), len(accounts), now_ns)
 
     def due_ns(self) -> int | None:
-        """When the first shape is to be tried again, monotonic; 0: one was not tried yet; None: nothing waits."""
+        """Return when the first shape is to be tried again, monotonic; 0: one was not tried yet; None: nothing
+        waits."""
         shapes = (one for shapes in self._accounts.values() for one in shapes.values())
         return min((0 if one.tries is None else one.tries.due_ns for one in shapes), default=None)
 
