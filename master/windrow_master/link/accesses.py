@@ -1,4 +1,5 @@
-"""The Accesses behind the trunks: how agents find them, how each fares, and telling one that it is drained."""
+"""Keeps the Accesses behind the trunks: their addresses for agents, their health, and telling one that it is
+drained."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -62,13 +63,13 @@ class Accesses:
                 trunk.put_drain(self.is_drained(access_id))
 
     def points(self) -> tuple[AccessPoint, ...]:
-        """How agents find each Access; those drained and those that went a moment ago are draining."""
+        """Return how agents find each Access; those drained and those that went a moment ago are draining."""
         points: dict[str, AccessPoint] = {access_id: point for access_id, (point, _) in self._departed.items()}
         points |= {one.access_id: one.point(draining=self.is_drained(one.access_id)) for one in self.trunks}
         return tuple(points[access_id] for access_id in sorted(points))
 
     def serving(self) -> tuple[str, ...]:
-        """Who takes hosts now."""
+        """Return the Accesses that take hosts now."""
         return tuple(point.access_id for point in self.points() if not point.draining)
 
     def regions(self) -> Mapping[str, str]:
@@ -76,8 +77,8 @@ class Accesses:
         return {one.access_id: one.region for one in self.points()}
 
     def tunnel_places(self) -> tuple[TunnelPlace, ...]:
-        """Where tunnels to hosts that are connected elsewhere may go: of each Access that takes them, is not drained
-        and has room, the worker with the least load."""
+        """Return the workers for tunnels to hosts that are connected elsewhere: of each Access that takes them, is
+        not drained and has capacity, the worker with the least load."""
         found: dict[str, TunnelPlace] = {}
         for one in self.trunks:
             is_able = one.tunnels_of_others and one.tunnel_address and one.tunnel_host_address
@@ -96,7 +97,7 @@ class Accesses:
         return places.get(access_id) or (places[min(places)] if places else "")
 
     def summaries(self) -> list[dict[str, Any]]:
-        """How each attached Access fares, for operators."""
+        """Return how each attached Access fares, for operators."""
         found: dict[str, list[Trunk]] = {}
         for trunk in self.trunks:
             found.setdefault(trunk.access_id, []).append(trunk)

@@ -1,4 +1,5 @@
-"""With which certificate a host may come: known, not banned, not expired, and none older than one it was heard with."""
+"""Decides which certificate a host may connect with: known, not banned, not expired, and none older than one it was
+heard with."""
 
 from collections.abc import Mapping
 from typing import Final, Protocol
@@ -61,7 +62,7 @@ class Certificates:
         self._unnoted: dict[HostId, int] = {}
 
     async def check(self, opening: Opening) -> HostFacts:
-        """What is known of a host that says hello; raises CertificateRefused or Banned."""
+        """Return the facts about a host that says hello; raises CertificateRefused or Banned."""
         host_id = opening.host_id
         facts = await self._identities.host_facts(host_id)
         if facts is None:
@@ -83,7 +84,7 @@ class Certificates:
             await self._identities.generation_found(opening.host_id, opening.generation, opening.not_after_ns)
 
     def is_older(self, opening: Opening) -> bool:
-        """Whether this host was heard with a newer one."""
+        """Return whether this host was heard with a newer one."""
         return opening.generation < self._generations.get(opening.host_id, 0)
 
     def heard(self, opening: Opening) -> None:

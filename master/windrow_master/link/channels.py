@@ -21,7 +21,7 @@ from windrow_proto.messages import (
 CLOSE_PATIENCE: Final = 60
 """Seconds for a host to answer a close."""
 SMALL_BYTES: Final = 64
-"""What a chunk costs of credit beside its data, so that empty chunks are not free."""
+"""The credit that a chunk costs beside its data, so that empty chunks are not free."""
 
 
 class ChannelPipe:
@@ -59,7 +59,7 @@ class ChannelPipe:
         self._put(Channel(self._id, ChannelData(data, stream)))
 
     async def receive(self) -> ChannelData | ChannelClose:
-        """What comes next; ChannelClose once, as the last."""
+        """Return the next message; ChannelClose once, as the last."""
         while not self._arrived:
             self._raise_if_ended()
             await self._wait()
@@ -117,7 +117,7 @@ class ChannelPipe:
 
     @property
     def _is_ended(self) -> bool:
-        """Whether nothing more may be sent: closed here, or by a step that was not read yet."""
+        """True if nothing more may be sent: closed here, or by a step that was not read yet."""
         return self._is_closing or self._is_over or any(isinstance(step, ChannelClose) for step in self._arrived)
 
     def _raise_if_ended(self) -> None:

@@ -1,4 +1,4 @@
-"""Which process of a host was heard last, and which it replaced: one that comes back after another is a copy.
+"""Detects copies of an agent: notes which process of a host was heard last, and which it replaced.
 
 Pure of waiting. A process that has ended never speaks again, so a boot seen again after a later one means that two
 agents hold one identity, whether or not they were ever connected at the same time.

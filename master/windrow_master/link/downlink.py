@@ -1,4 +1,4 @@
-"""What goes down to hosts: commands from the outbox, questions, settings and the renewal of leases.
+"""Sends messages down to hosts: commands from the outbox, questions, settings and the renewal of leases.
 
 outbox ─wake▶ dispatch ─▶ COMMAND: at once, again each 5 s until accepted, again on every new connection
                       └─▶ QUERY: what was accepted before, or ran out while it was under way; never repeated blindly
@@ -37,7 +37,7 @@ AHEAD_BYTES_MAX: Final = 1 * MIB
 """Of commands that one host has not accepted, if there are several; deletes do not count. An Access ends the stream of
 a host that has not taken four times as much (outbox.py): all at once they would not get there, now or on the next."""
 FRAME_BYTES: Final = 1 * KIB
-"""What the Access counts for each beside its body."""
+"""The bytes that the Access counts for each frame beside its body."""
 EVIDENCE_CREDITS: Final = 128
 TELEMETRY_CREDITS: Final = 256
 CHANNEL_CREDIT_BYTES: Final = 1 << 20
@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class HubFigures:
-    """What the hub counts."""
+    """The counters of the hub."""
 
     frames: int = 0
     bad_proofs: int = 0
@@ -190,7 +190,7 @@ class Downlink:
                 pass  # whoever reads the route hears it, too
 
     def settings(self, host_id: HostId) -> Settings:
-        """What a host is told to do."""
+        """Return the settings for a host."""
         return Settings(
             telemetry_period_ns=self._telemetry.period_ns(host_id),
             sample_period_ns=SECOND,

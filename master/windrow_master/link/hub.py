@@ -1,4 +1,4 @@
-"""The Master's face towards Access: trunks, the hosts' routes on them, and what goes up and down through both.
+"""The Master's end of the link to Accesses: trunks, the hosts' routes on them, and the messages up and down both.
 
  Access ══trunk══▶ reader ─ heartbeat ──▶ fleet's presence, reply
                      ├── evidence ──▶ pump: one store.write for many hosts ──▶ ack after the commit
@@ -65,11 +65,11 @@ ASK_AGAIN_NS: Final = 10 * SECOND
 BAD_PROOFS_MAX: Final = 16
 """A route that brings more than this is ended: something on the way rewrites messages."""
 MISUSES: Final = frozenset({"invalid_input", "too_large", "bad_proof"})
-"""What a route ends with that said what no agent says."""
+"""The errors that end a route whose agent says what no agent says."""
 
 LATER_MASTERS_MAX: Final = 64
 Marks = Mapping[BootId, tuple[tuple[int, int], ...]]
-"""What is committed of a host's evidence, by boot of origin, as ranges."""
+"""The committed evidence of a host, by boot of origin, as ranges."""
 OnWelcome = Callable[[HostId, str, BootId, tuple[LaneMarks, ...], Marks], None]
 """Told which host, through which Access, its boot, what it still holds, and what of its evidence is committed."""
 
@@ -205,7 +205,7 @@ class LinkHub:
             self._letters.accuse(route)
             self._end(trunk, number, route, error)
         except LinkClosed:
-            pass  # as in _keep_time: an answer found no room
+            pass  # as in _keep_time: an answer found no space
         except WindrowError as error:
             # Not believed or not understood: dropped and counted; what it was for is sent again by who means it.
             self.figures.bad_proofs += 1

@@ -1,4 +1,4 @@
-"""Letters: what a host sends over a second Access about the connection that it has by the first one.
+"""Letters: messages that a host sends over a second Access about the connection that it has by the first one.
 
 Any Access may bring a letter of any host, so nothing that is wrong with one is held against the host or its route.
 """

@@ -1,4 +1,5 @@
-"""From the routes to the disk and back as acks: one commit for evidence of many hosts, one append for samples.
+"""Writes records from the routes to the disk and sends acks back: one commit for evidence of many hosts, one append for
+samples.
 
 Each pump holds at most so many records. What does not fit is not accepted: the agent keeps it and sends it again.
 """
@@ -121,8 +122,8 @@ class Pump:
         self._flush(route for place, route in routes.items() if not self._is_late(route, is_live=place in live))
 
     def _is_late(self, route: HostRoute, *, is_live: bool) -> bool:
-        """Whether this route brings a backlog or has been acked a moment ago; then it is acked with the others like it,
-        soon."""
+        """Return whether this route brings a backlog or has been acked a moment ago; then it is acked with the
+        others like it, soon."""
         if not self._ack_every_s:
             return False
         loop = asyncio.get_running_loop()
@@ -151,7 +152,7 @@ class Pump:
 
 
 def _fill(one: Waiting) -> None:
-    """What a stored gap names counts as had."""
+    """Count the records that a stored gap names as received."""
     try:
         gap = decode_gap(one.record.body)
         one.route.fill(gap.lane, gap.origin_boot, gap.ranges)

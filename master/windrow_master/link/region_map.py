@@ -1,4 +1,4 @@
-"""The map of Accesses on its way to the hosts: a change is told to a tenth of them a second, a loss seconds later.
+"""Sends the map of Accesses to the hosts: a change is told to a tenth of them a second, a loss seconds later.
 
 An Access has just died then, and its hosts want the Master, the other Accesses and their own processors for the way
 back; that it is dead they have seen for themselves.
@@ -26,7 +26,7 @@ TOLD_MIN: Final = 50
 
 
 class RegionMaps:
-    """Which map there is, and which host has which; `routes` is the hub's table of live routes."""
+    """The current map, and the map that each host has; `routes` is the hub's table of live routes."""
 
     def __init__(self, accesses: Accesses, routes: Mapping[HostId, HostRoute], clock: Clock) -> None:
         self._accesses, self._routes, self._clock = accesses, routes, clock

@@ -1,4 +1,5 @@
-"""One host's connection as the Master sees it: its session, its proofs, what it has been acked, what is under way.
+"""One host's connection as the Master sees it: its session, its proofs, its acknowledged records, its messages under
+way.
 
 Pure of waiting: every method returns at once; what goes down is handed to the trunk through `put`.
 """
@@ -42,12 +43,12 @@ BOOTS_MAX: Final = 64
 CHANNELS_MAX: Final = 192
 """Of one host: its own limits are 64, and 128 tunnels."""
 PATIENT: Final = frozenset({Kind.ACK, Kind.HEARTBEAT_REPLY, Kind.REGION_MAP})
-"""What goes down with the next that comes: nobody waits for one of these."""
+"""Messages that go down with the next one that comes: nobody waits for one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What the Access says of a route, from the certificate that it saw."""
+    """The Access's description of a route, from the certificate that it saw."""
 
     host_id: HostId
     generation: int
@@ -57,7 +58,7 @@ class Opening:
 
 @dataclass(slots=True)
 class RouteFigures:
-    """What was dropped of one route, by reason."""
+    """The messages dropped of one route, by reason."""
 
     bad_proofs: int = 0
     refused: dict[str, int] = field(default_factory=dict)
@@ -113,7 +114,7 @@ class HostRoute:
 
     @property
     def is_open(self) -> bool:
-        """Whether something can be sent down."""
+        """True if something can be sent down."""
         return self._prover is not None and not self.is_closed
 
     # --- greeting --------------------------------------------------------------------------------------------------
@@ -171,12 +172,12 @@ class HostRoute:
     # --- a second connection ---------------------------------------------------------------------------------------
 
     def committed(self) -> Mapping[BootId, tuple[tuple[int, int], ...]]:
-        """What is committed of this host's evidence, by boot of origin, as far as this connection knows."""
+        """Return the committed evidence of this host, by boot of origin, as far as this connection knows."""
         lanes = {boot: window.have.ranges for (lane, boot), window in self._lanes.items() if lane is Lane.EVIDENCE}
         return {**self._committed, **lanes}
 
     def learn(self, first: "HostRoute") -> None:
-        """What the connection that served knew last, or knows now; what is under way on it comes again."""
+        """Note what the connection that served knew last, or knows now; messages under way on it come again."""
         self._committed = {**self._committed, **first.committed()}
 
     def resume(self, unacked: Iterable[LaneMarks]) -> None:
@@ -232,7 +233,7 @@ class HostRoute:
         return found
 
     def accept(self, lane: Lane, boot: BootId, sequence: int) -> bool:
-        """Whether a record is new; one that was had before is acknowledged again."""
+        """Return whether a record is new; one that was had before is acknowledged again."""
         window = self.lane(lane, boot)
         answer = window.accept(sequence)
         self._moving[lane, boot] = window
@@ -290,7 +291,7 @@ class HostRoute:
         self._put(frame, kind not in PATIENT)
 
     def may_ask(self, what: str, now_ns: int, every_ns: int) -> bool:
-        """Whether it is time to ask for this (again); remembers that it was."""
+        """Return whether it is time to ask for this (again); remembers that it was."""
         if now_ns - self.asked_ns.get(what, -every_ns) < every_ns:
             return False
         self.asked_ns[what] = now_ns

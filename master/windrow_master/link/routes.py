@@ -1,4 +1,4 @@
-"""The live connections to hosts, by host: what reaches a host, and through which Access."""
+"""Holds the live connections to hosts, by host, and the Access through which each one goes."""
 
 from windrow_master.fleet.presence import PresenceBook
 from windrow_master.link.channels import ChannelPipe

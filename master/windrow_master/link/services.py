@@ -1,4 +1,4 @@
-"""Services: an Access asks in the name of somebody who opened a service's address, and gets a tunnel to it.
+"""Opens tunnels to public services: an Access asks in the name of somebody who opened a service's address.
 
 Why there is none is said by its code alone: what stands in the text is for renters, and this goes to anybody.
 """

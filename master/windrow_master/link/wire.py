@@ -1,4 +1,4 @@
-"""One trunk: what waits to go down it, in batches of up to 64 items, and what is known of the Access at its end."""
+"""One trunk: its queue of messages to the Access, in batches of up to 64 items, and the facts about that Access."""
 
 import asyncio
 import contextlib
@@ -164,7 +164,7 @@ class Trunk:
         self._gather.nudge(is_urgent=is_urgent)
 
     def point(self, *, draining: bool) -> AccessPoint:
-        """How agents find this Access."""
+        """Return how agents find this Access."""
         return AccessPoint(self.access_id, self.region, self.address, min(self.load.load_permille, 1000), draining)
 
     @staticmethod
