@@ -1,4 +1,4 @@
-"""Which transfers a rental calls for: postings as values, with ids that follow from their reason. Pure.
+"""Computes the transfers that a rental calls for: postings as values, with ids that follow from their reason. Pure.
 
     mint:test ──mint──▶ acct:renter ──hold──▶ hold:rental ──charge──▶ acct:provider
                              ▲                    ├──────────fee────▶ platform:fees
@@ -30,7 +30,7 @@ from windrow_proto.ids import AccountId, TransferId
 from windrow_proto.units import HOUR, MICROCENTS_PER_UNIT, MINUTE, Microcents, charge
 
 HOLD_NS: Final = 15 * MINUTE
-"""What a hold covers: long enough to survive a restart of the Master, short enough to risk little."""
+"""The time that a hold covers: long enough to survive a restart of the Master, short enough to risk little."""
 HOLD_LOW_NS: Final = 10 * MINUTE
 """A hold below this is filled up again."""
 FIRST_CREDITS: Final = Microcents(100 * MICROCENTS_PER_UNIT)
@@ -57,7 +57,7 @@ def minting(account_id: AccountId, now_ns: int, key: str = "first", amount: Micr
 
 
 def hold_amount(price_per_hour: Microcents, duration_ns: int = HOLD_NS) -> Microcents:
-    """What `duration_ns` may cost at most; rounded up, since what is not used is given back."""
+    """Return the most that `duration_ns` may cost; rounded up, since what is not used is given back."""
     return Microcents(-(-price_per_hour * duration_ns // HOUR))
 
 
@@ -85,7 +85,7 @@ def holding(
 
 
 def is_low(rental: Rental, needed: Microcents = NOTHING) -> bool:
-    """Whether the hold should be filled up before `needed` is charged from it."""
+    """Return whether the hold should be filled up before `needed` is charged from it."""
     if rental.state is not RentalState.OPEN:
         return rental.held_left < needed
     return rental.held_left - needed < hold_amount(rental.price_per_hour, HOLD_LOW_NS)
@@ -100,7 +100,7 @@ def filling(rental: Rental, balance: Microcents, now_ns: int, needed: Microcents
 
 
 def due(line: RentalLine) -> Microcents:
-    """What a line owes beyond what was charged: the difference of cumulative charges, never below zero."""
+    """Return the amount that a line owes beyond its charges: the difference of cumulative charges, never below zero."""
     return Microcents(max(0, charge(line.price_per_hour, billable_ns(line)) - line.charged))
 
 

@@ -1,4 +1,4 @@
-"""From signed receipts to the running time that may be charged, whatever their order, repetition or loss. Pure.
+"""Computes the running time that may be charged from signed receipts, whatever their order, repetition or loss. Pure.
 
 signed     the longest running time that any valid receipt names (each names all of it so far)
 lease      until - from: the Master never charges time that it did not allow
@@ -20,7 +20,7 @@ from windrow_proto.model import Receipt
 from windrow_proto.units import HOUR, SECOND
 
 SILENCE_GRACE_NS: Final = 60 * SECOND
-"""What is charged of a silence of its host (design.md section 12), once receipts come that cover it."""
+"""The silence of its host that is charged (design.md section 12), once receipts come that cover it."""
 END_GRACE_NS: Final = 10 * SECOND
 """Charged after the wish to end it: as long as a program is given to end by itself."""
 CLOCKS_NS: Final = 2 * SECOND
@@ -32,7 +32,7 @@ FLAGGED_NS: Final = 10 * SECOND
 
 
 class Flaw(StrEnum):
-    """Why a receipt counts for nothing."""
+    """The reason why a receipt counts for nothing."""
 
     OTHER_HOST = "it comes from a host that does not run this workload"
     OTHER_CLUSTER = "it names another cluster"
@@ -50,7 +50,7 @@ class Reading:
 
 
 def flaw_of(line: RentalLine, cluster_id: ClusterId, host_id: HostId, receipt: Receipt) -> Flaw | None:
-    """What is wrong with a receipt whose signature already holds; None when it counts."""
+    """Return the flaw of a receipt whose signature already holds; None when it counts."""
     if host_id != line.host_id:
         return Flaw.OTHER_HOST
     if receipt.cluster_id != cluster_id:
@@ -137,19 +137,20 @@ def _possible_ns(line: RentalLine) -> int:
 
 
 def is_settled(line: RentalLine, now_ns: int, close_grace_ns: int) -> bool:
-    """Whether nothing more of it can be charged: its last receipt is there, its host has signed well beyond its cut, or
-    its lease lapsed without a word."""
+    """Return whether nothing more of it can be charged: its last receipt is there, its host has signed well beyond
+    its cut, or its lease lapsed without a word."""
     is_beyond = line.cut_at_ns is not None and line.seen_at_ns >= line.cut_at_ns + SETTLE_NS
     return line.is_final or is_beyond or now_ns >= line.lease_until_ns + close_grace_ns
 
 
 def is_impossible(line: RentalLine, reading: Reading) -> bool:
-    """Whether a receipt names far more than has passed by the Master's own clock since the slots were leased."""
+    """Return whether a receipt names far more than has passed by the Master's own clock since the slots were leased."""
     return reading.receipt.running_ns > reading.received_at_ns - line.lease_from_ns + FLAGGED_NS
 
 
 def note(line: RentalLine) -> str:
-    """Why less is charged than its host has signed, in words; empty: all of it is, but for what clocks differ by."""
+    """Return why less is charged than its host has signed, in words; empty: all of it is, but for what clocks differ
+    by."""
     less_ns = line.signed_ns - billable_ns(line)
     if less_ns < SECOND:
         return ""
@@ -165,7 +166,7 @@ def note(line: RentalLine) -> str:
 
 
 def shown_start_ns(line: RentalLine) -> int | None:
-    """When it started, as its host says where that can be, else by the Master's own clock."""
+    """Return when it started, as its host says where that can be, else by the Master's own clock."""
     said, own = line.started_at_ns, line.runs_from_ns
     if said is None or own is None:
         return said
@@ -187,5 +188,5 @@ def paid_ns(rental: Rental, lines: Sequence[RentalLine], now_ns: int) -> int | N
 
 
 def unreported_ns(line: RentalLine, now_ns: int) -> int:
-    """How long the work may have run since its last word: what of the hold is already spoken for, at most."""
+    """Return how long the work may have run since its last word: what of the hold is already spoken for, at most."""
     return 0 if line.is_final or line.receipts == 0 else max(0, now_ns - line.seen_at_ns)

@@ -19,7 +19,7 @@ minted for this alone."""
 NOTHING: Final = Microcents(0)
 
 MINT: Final = LedgerAccount("mint:test")
-"""Where test money comes from; the one account that may fall below zero."""
+"""The source of test money; the one account that may fall below zero."""
 FEES: Final = LedgerAccount("platform:fees")
 
 
@@ -44,7 +44,7 @@ def may_be_negative(account: LedgerAccount) -> bool:
 
 
 class PriceUnit(StrEnum):
-    """What a price per hour buys."""
+    """The unit of a price per hour."""
 
     GPU = "gpu"
     PROCESSOR = "processor"
@@ -52,7 +52,8 @@ class PriceUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What an owner wants for an hour of a tier; account_id None is the operator's price for all who ask nothing."""
+    """The price that an owner asks for an hour of a tier; account_id None is the operator's price for all who ask
+    nothing."""
 
     account_id: AccountId | None
     tier: str
@@ -111,7 +112,7 @@ class RentalState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rental:
-    """What one account rents: one cluster at one frozen price.
+    """A rental of one account: one cluster at one frozen price.
 
     held: all that was ever set aside; charged: all that was ever posted; what is left of the hold is their difference.
     """
@@ -139,7 +140,7 @@ class Rental:
 
 @dataclass(frozen=True, slots=True)
 class RentalLine:
-    """What one host runs of a rental, and what its receipts have proved so far.
+    """The part of a rental that one host runs, and the running time that its receipts have proved so far.
 
     lease_from, lease_until: the window in which the Master let it run. seen: when a relay last brought a word of it.
     signed_ns: the longest running time that a valid receipt has named. runs_from_ns: the earliest that it can have

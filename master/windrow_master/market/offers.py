@@ -1,4 +1,4 @@
-"""Whose price counts for a slot, and what all slots together offer by tier. Pure.
+"""Decides which price counts for a slot, and adds up the offers of all slots by tier. Pure.
 
 The owner's own ask comes first, then the operator's price for that tier, then the suggestion with its source.
 Simulated slots are never part of the real market: they make offers of their own, marked so, at the same rules of price.
@@ -23,11 +23,11 @@ class PriceBook:
         self._asks = {(ask.account_id, ask.tier): ask.price_per_hour for ask in asks}
 
     def says_the_same(self, other: "PriceBook") -> bool:
-        """Whether every price in it is the other's, too."""
+        """Return whether every price in it is the other's, too."""
         return self._asks == other._asks
 
     def price(self, owner: AccountId, tier: str, share_milli: int = WHOLE_MILLI) -> Microcents:
-        """What an hour of one GPU, slice or processor of this tier costs at this owner's.
+        """Return the price of an hour of one GPU, slice or processor of this tier at this owner's.
 
         share_milli: how much of its card a slice is; who asks no price for the slice asks that share of the card's,
         rounded down.
@@ -55,7 +55,7 @@ def share_of(price: Microcents, share_milli: int) -> Microcents:
 
 
 def unit_of(tier: str) -> PriceUnit:
-    """What a price in this tier buys."""
+    """Return the unit of a price in this tier."""
     return PriceUnit.PROCESSOR if tier.partition("/")[0] == CPU else PriceUnit.GPU
 
 

@@ -1,5 +1,4 @@
-"""What to ask for an hour of a tier when its owner names no price: suggestions from published prices, with sources.
-Pure.
+"""Suggests a price for an hour of a tier whose owner names none, from published prices with their sources. Pure.
 
 The figures are facts of their date, in US dollars per GPU and hour (per processor and hour for `cpu`), on demand unless
 said, and no live quotes. Test money is counted in the same numbers. Of several quotes the lower median is taken; grade

@@ -85,7 +85,7 @@ _MOVE_BALANCE: Final = Made(
 
 
 class AskRepository(Repository):
-    """What owners, and the operator for all others, want for a tier."""
+    """The asks of owners, and of the operator for all others, by tier."""
 
     def list_all(self) -> Sequence[Ask]:
         """Every ask."""
@@ -93,7 +93,7 @@ class AskRepository(Repository):
         return [Ask(**dict(row._mapping) | {"account_id": row.account_id or None}) for row in rows]
 
     def count_others(self, account_id: AccountId, tier: str) -> int:
-        """How many asks an account has for other tiers."""
+        """Return how many asks an account has for other tiers."""
         wanted = (asks.c.account_id == account_id, asks.c.tier != tier)
         return int(self._connection.scalar(select(func.count()).select_from(asks).where(*wanted)) or 0)
 
@@ -123,11 +123,12 @@ class RentalRepository(Repository):
         return _RENTALS_OF_CLUSTER.all(self._connection, {"wanted": cluster_id})
 
     def live(self) -> Sequence[Rental]:
-        """What is not closed, oldest first."""
+        """Return the open rentals, oldest first."""
         return _LIVE.readable(self._connection)
 
     def begun_since(self, since_ns: int, but: AccountId) -> dict[tuple[str, bool], int]:
-        """How many began at that time or later, by tier and whether of simulated hosts, one account's left out."""
+        """Return how many began at that time or later, by tier and whether of simulated hosts, one account's left
+        out."""
         by = (rentals.c.tier, rentals.c.simulated)
         query = (
             select(*by, func.count()).where(rentals.c.opened_at_ns >= since_ns, rentals.c.renter != but).group_by(*by)
@@ -169,7 +170,7 @@ class RentalRepository(Repository):
         return [_line(row._mapping) for row in self._connection.execute(query)]
 
     def live_of_cluster(self, cluster_id: ClusterId) -> Sequence[Rental]:
-        """What is not closed of one cluster, oldest first."""
+        """Return the open rentals of one cluster, oldest first."""
         return _LIVE_OF_CLUSTER.readable(self._connection, {"wanted": cluster_id})
 
     def live_clusters(self) -> Sequence[ClusterId]:
@@ -219,7 +220,7 @@ class LedgerRepository(Repository):
         return None if row is None else _transfer(row)
 
     def balance(self, account: LedgerAccount) -> Microcents:
-        """What an account has; 0 if nothing ever happened there."""
+        """Return the balance of an account; 0 if nothing ever happened there."""
         row = _GET_BALANCE.row(self._connection, {"wanted": account})
         return Microcents(0 if row is None else int(row["balance"]))
 
@@ -244,7 +245,7 @@ class LedgerRepository(Repository):
         return [_transfer(row._mapping) for row in self._connection.execute(query)]
 
     def earned_after(self, number: int, since_ns: int) -> tuple[int, list[tuple[LedgerAccount, int, int]]]:
-        """What rows after `number` paid to providers and the platform since then.
+        """Return the payments to providers and the platform since then, in rows after `number`.
 
         Returns the last row's number, and for each account and UTC day (counted from the epoch) the sum.
         """

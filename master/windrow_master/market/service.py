@@ -1,4 +1,4 @@
-"""The market's shell: prices, rentals from hold to void, receipts into charges, the ledger; it decides no amount.
+"""The market's service: prices, rentals from hold to void, receipts into charges, the ledger; it decides no amount.
 
 start_rental ─▶ hold ─▶ (receipt ─▶ fill the hold ─▶ charge)* ─▶ end_rental ─▶ last receipt or lapsed lease ─▶ void
 """
@@ -37,7 +37,7 @@ from windrow_proto.model import Receipt
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, money_text
 
 HOLD_NS: Final = ledger.HOLD_NS
-"""What a rental is funded for when it starts."""
+"""The running time that a rental is funded for when it starts."""
 LEASE_NS: Final = 30 * MINUTE
 """How long a host may go on without hearing from the Master (design.md section 6)."""
 CLOSE_GRACE_NS: Final = MINUTE
@@ -65,7 +65,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a renewed lease of a workload amounts to: both durations count from when the host hears of it."""
+    """The renewed lease of a workload: both durations count from when the host hears of it."""
 
     workload_id: WorkloadId
     lease_ns: int
@@ -106,7 +106,7 @@ class MarketService:
             uow.audit("master", "ledger.mint", account_of(account_id), "more test credits")
 
     def balance(self, uow: UnitOfWork, account_id: AccountId) -> Microcents:
-        """What an account can spend; what it has set aside is not in it."""
+        """Return the amount that an account can spend; the amount set aside is not in it."""
         return uow[LedgerRepository].balance(account_of(account_id))
 
     async def balance_now(self, account_id: AccountId) -> Microcents:
@@ -114,7 +114,7 @@ class MarketService:
         return await self._store.read(lambda uow: self.balance(uow, account_id))
 
     def verify(self, uow: UnitOfWork) -> tuple[str, ...]:
-        """What is wrong with the ledger, in words; empty when it balances and the kept balances equal its fold."""
+        """Return the errors of the ledger, in words; empty when it balances and the kept balances equal its fold."""
         return wrong_with_ledger(uow)
 
     # --- prices ------------------------------------------------------------------------------------------------------
@@ -124,19 +124,20 @@ class MarketService:
         return PriceBook(uow[AskRepository].list_all())
 
     def offers(self, uow: UnitOfWork, listings: Iterable[Listing]) -> tuple[Offer, ...]:
-        """What these slots offer together, by tier."""
+        """Return the offers of these slots together, by tier."""
         return offers(listings, self.book(uow))
 
     def demand(self, uow: UnitOfWork, since_ns: int) -> Mapping[tuple[str, bool], int]:
-        """How many rentals began since then, by tier and whether of simulated hosts; the Master's own are no demand."""
+        """Return how many rentals began since then, by tier and whether of simulated hosts; the Master's own are no
+        demand."""
         return uow[RentalRepository].begun_since(since_ns, PROOF_ACCOUNT)
 
     def suggested(self, tier: str) -> Microcents:
-        """What is suggested for an hour of one GPU, or of one processor, of this tier."""
+        """Return the suggested price of an hour of one GPU, or of one processor, of this tier."""
         return suggest(tier).price_per_hour
 
     def first_hold(self, price_per_hour: Microcents) -> Microcents:
-        """What is set aside when a rental at this price starts."""
+        """Return the amount to set aside when a rental at this price starts."""
         return ledger.hold_amount(price_per_hour)
 
     async def set_ask(self, account_id: AccountId | None, tier: str, price: Microcents, actor: str) -> None:
@@ -220,7 +221,7 @@ class MarketService:
                     uow[RentalRepository].save_line(after)
 
     def line_price(self, uow: UnitOfWork, workload_id: WorkloadId) -> Microcents:
-        """What an hour of one workload costs; 0 where it is in no rental."""
+        """Return the price of an hour of one workload; 0 where it is in no rental."""
         line = uow[RentalRepository].line(workload_id)
         return Microcents(0) if line is None else line.price_per_hour
 
@@ -418,7 +419,7 @@ class MarketService:
 
 
 def wrong_with_ledger(uow: UnitOfWork) -> tuple[str, ...]:
-    """What is wrong with the ledger, in words; empty when it balances and the kept balances equal its fold."""
+    """Return the errors of the ledger, in words; empty when it balances and the kept balances equal its fold."""
     kept = {account: amount for account, amount in uow[LedgerRepository].balances().items() if amount}
     folded = {account: amount for account, amount in uow[LedgerRepository].folded().items() if amount}
     wrong = [

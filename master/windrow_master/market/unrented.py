@@ -1,4 +1,4 @@
-"""Why nobody rents a slot that is there to be rented: in words, the most telling first. Pure.
+"""Explains why nobody rents a slot that is there to be rented: in words, the most telling first. Pure.
 
 What is said is what the Master knows: whether it can be had at all, its price against that of others in its tier, how
 much was rented there of late, its verification, what keeps its grade down. It guesses nothing of what renters think.
@@ -42,7 +42,7 @@ def median(prices: Sequence[Microcents]) -> Microcents | None:
 
 
 def reasons(slot: Slot) -> tuple[str, ...]:
-    """Why it is not rented, at least one reason."""
+    """Return why it is not rented, at least one reason."""
     if not slot.tier:
         return ("It has no tier yet, and so no price: its host has joined and was not measured.",)
     found = [f"It cannot be had now: {slot.hindrance}."] if slot.hindrance else []
