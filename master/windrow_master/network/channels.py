@@ -1,4 +1,5 @@
-"""What this room needs of the link to reach into a workload: channels, opened by host; the trunk implements it. Pure.
+"""The interface through which this package reaches into a workload: channels, opened by host; the trunk implements it.
+Pure.
 
 Raises HostUnreachable when no route to the host is open, LinkClosed when one breaks.
 """
@@ -16,7 +17,7 @@ class ChannelStream(Protocol):
         """Send at most 64 KiB; waits while the host is slow. Raises LinkClosed."""
 
     async def receive(self) -> ChannelData | ChannelClose:
-        """What comes next; ChannelClose once, as the last. Raises LinkClosed."""
+        """Return the next message; ChannelClose once, as the last. Raises LinkClosed."""
 
     async def close(self, closing: ChannelClose) -> None:
         """Send no more; safe to call twice. What still comes, up to the host's own ChannelClose, can be received."""

@@ -1,4 +1,4 @@
-"""Through which Access a tunnel goes, by what the renter and the host measured. Pure.
+"""Chooses the Access of a tunnel by the round trips that the renter and the host measured. Pure.
 
 A tunnel costs both its round trips: renter to Access, Access to host. The host's own Access is what it is without a
 reason against it, and wins ties: another has to be clearly nearer in sum, as when an agent moves.
@@ -32,7 +32,8 @@ class TunnelPlace:
 
 @dataclass(frozen=True, slots=True)
 class Nearby:
-    """What the Master knows. own: the Access that the host is connected to; rtts_ns: what it measured, by Access."""
+    """The measurements that the Master knows. own: the Access that the host is connected to; rtts_ns: what it
+    measured, by Access."""
 
     own: str = ""
     places: tuple[TunnelPlace, ...] = ()
@@ -41,7 +42,8 @@ class Nearby:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a renter says. rtts_ns: what it measured, by Access; without: those that did not answer it."""
+    """The renter's wish and measurements. rtts_ns: what it measured, by Access; without: those that did not answer
+    it."""
 
     rtts_ns: Mapping[str, int] = field(default_factory=dict)
     without: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
-"""Keeps the members of private networks joined: a cord between each two, allowed by grants, made again when it breaks.
+"""Keeps the members of private networks joined: a link between each two, allowed by grants, made again when it breaks.
 
  members of a cluster ─▶ pairs ─▶ a channel to each end, with a grant for the Access ─▶ each one's key to the other
- channels open = the cord may live: both are closed when its cluster or one of its members ends
+ channels open = the link may live: both are closed when its cluster or one of its members ends
 
 Not one of its bytes comes here, and no private key: only counts, told by one end every ten seconds.
 """
@@ -48,13 +48,13 @@ UP_S: Final = 60.0
 """For both to have met: what an agent gives the other end's key, its Access, and the meeting there (20, 8, 30 s)."""
 AGAIN_S: Final = 1.0
 AGAIN_S_MAX: Final = 15.0
-"""Between two tries of a cord: twice as long each time, up to this."""
+"""The pause between two tries of a link: twice as long each time, up to this."""
 PEM_MAX: Final = 4_096
 CORDS: Final = ShareLimits(limit=2_048, per_account=512, reserve=0)
-"""Cords of this Master; those beyond wait until others end. A network of 16 hosts has 120."""
+"""The most links of this Master; those beyond wait until others end. A network of 16 hosts has 120."""
 TRAFFIC_S: Final = 10.0
 END_S: Final = 10.0
-"""For a host to say how much there was, once it was told to end a cord."""
+"""The time that a host has to report the traffic, once it was told to end a link."""
 _JOINED: Final = frozenset({ClusterPhase.CREATING, ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
 _OVER: Final = frozenset({WorkPhase.FAILED, WorkPhase.STOPPING, WorkPhase.GONE})
 
@@ -78,7 +78,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class CordState:
-    """How far a cord is. problem: why it is not up, as was last heard."""
+    """The state of a link. problem: why it is not up, as was last heard."""
 
     cluster_id: ClusterId
     is_up: bool = False
@@ -86,16 +86,16 @@ class CordState:
 
 
 class CordStates(dict[tuple[WorkloadId, WorkloadId], CordState]):
-    """How far each cord of this Master is."""
+    """The number of links of this Master in each state."""
 
     def of(self, cluster_id: ClusterId) -> tuple[CordState, ...]:
-        """The cords of one cluster. Safe to call from any thread."""
+        """The links of one cluster. Safe to call from any thread."""
         return tuple(state for state in tuple(self.values()) if state.cluster_id == cluster_id)
 
 
 def pairs_of(cluster: Cluster, workloads: Sequence[Workload]) -> tuple[Pair, ...]:
-    """Who of this cluster is to be joined. A member that has ended by itself still is: what it said last may be under
-    way."""
+    """Return the members of this cluster to be joined. A member that has ended by itself still is: what it said last
+    may be under way."""
     if cluster.network is not NetworkMode.TUNNELS or cluster.phase not in _JOINED:
         return ()
     ready = [one for one in members_of(workloads) if one.phase not in _OVER and one.delete_command is None]
@@ -104,7 +104,7 @@ def pairs_of(cluster: Cluster, workloads: Sequence[Workload]) -> tuple[Pair, ...
 
 
 class CordService:
-    """Every cord of this Master. `run` beside it."""
+    """All links of this Master. `run` beside it."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class CordService:
 
     @property
     def count(self) -> int:
-        """Cords that are up."""
+        """Links that are up."""
         return sum(state.is_up for state in self._states.values())
 
     async def run(self) -> None:
@@ -155,7 +155,7 @@ class CordService:
         return tuple(found)
 
     def _match(self, wanted: Sequence[Pair], group: asyncio.TaskGroup) -> None:
-        """End the cords that nobody wants any more, and begin those that are missing."""
+        """End the links that nobody wants any more, and begin those that are missing."""
         keys = {pair.key for pair in wanted}
         for key, task in tuple(self._tasks.items()):
             if key not in keys:
@@ -172,7 +172,7 @@ class CordService:
                 self._tasks[pair.key] = group.create_task(self._keep(pair), name=f"cord {pair.key[0]}")
 
     async def _keep(self, pair: Pair) -> None:
-        """One cord, again and again, until it is cancelled."""
+        """Make one link, again and again, until it is cancelled."""
         wait_s = AGAIN_S
         while True:
             try:
@@ -190,7 +190,7 @@ class CordService:
             await self._clock.sleep_ns(int(wait_s * SECOND))
 
     async def _join(self, pair: Pair) -> None:
-        """From the two channels to the end of the cord; raises what ended it or was in its way."""
+        """Carry one link from the two channels to its end; raises what ended it or was in its way."""
         places = self._addresses(pair.low.host_id), self._addresses(pair.high.host_id)
         if places[0] is None or places[1] is None:
             away = pair.low if places[0] is None else pair.high
@@ -251,7 +251,7 @@ class CordService:
 
 
 class _Count:
-    """What one end says went through its cord, in all; each time what is more than before is told on."""
+    """The traffic of a link as one end counts it, in all; each time the increase is passed on."""
 
     def __init__(self, tell: Callable[[Traffic], None]) -> None:
         self._tell, self._before = tell, (0, 0)

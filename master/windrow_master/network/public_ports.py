@@ -1,4 +1,4 @@
-"""Who may be reached by anybody, over HTTPS through an Access, and what it came to. Pure.
+"""Decides which ports anybody may reach over HTTPS through an Access, and counts their traffic. Pure.
 
 A port of a cluster of kind `service` that it asked for is public: its address is known to whom the renter tells it, and
 the service itself looks at who calls. Of each browser's connection no row is written: they are counted by cluster.
@@ -20,7 +20,7 @@ LIVING: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
 
 
 def is_running(workload: Workload) -> bool:
-    """Whether something of it may be reached."""
+    """Return whether something of it may be reached."""
     return workload.phase is WorkPhase.RUNNING and workload.delete_command is None
 
 
@@ -49,7 +49,7 @@ class Unknown:
             del self._until_ns[next(iter(self._until_ns))]
 
     def holds(self, cluster_id: ClusterId, port: int, now_ns: int) -> bool:
-        """Whether it was found a moment ago."""
+        """Return whether it was found a moment ago."""
         return now_ns < self._until_ns.get((cluster_id, port), 0)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Asks hosts whether they see each other, all of them at once, and remembers what they said for a while.
+"""Asks hosts whether they reach each other, all of them at once, and remembers the answers for a while.
 
  channel to each ─▶ where it listens, its token ─▶ to each the others' places ─▶ the tokens it was shown ─▶ pairs
 
@@ -29,9 +29,9 @@ from windrow_proto.units import MINUTE, SECOND, seconds
 log = structlog.get_logger(__name__)
 
 KEPT_NS: Final = 10 * MINUTE
-"""How long it is believed that a host sees another."""
+"""The time for which it is believed that a host reaches another."""
 BLIND_KEPT_NS: Final = MINUTE
-"""How long it is believed that it does not: somebody may just be opening a firewall."""
+"""The time for which it is believed that it does not: somebody may just be opening a firewall."""
 CANNOT_KEPT_NS: Final = 10 * SECOND
 """How long it is believed that a host can be in no private network; that it can, as long as the above."""
 PAIRS_MAX: Final = 65_536
@@ -49,7 +49,7 @@ class _Known:
 
 
 class SightService:
-    """What is known of which hosts see each other."""
+    """Knows which hosts reach each other."""
 
     def __init__(self, broker: ChannelBroker, clock: Clock) -> None:
         self._broker, self._clock = broker, clock
@@ -58,7 +58,7 @@ class SightService:
         """Of a host, and whether of its containers."""
 
     def decide(self, hosts: Sequence[Meeting]) -> Network | None:
-        """How these hosts meet; None: `look` first. Raises NoCapacity where they cannot."""
+        """Return how these hosts meet; None: `look` first. Raises NoCapacity where they cannot."""
         sighted = self._sighted(hosts)
         return topology.decide(hosts, sighted) if topology.is_known(hosts, sighted) else None
 
@@ -77,7 +77,7 @@ class SightService:
         log.info("hosts_looked", hosts=[one.host_id for one in hosts])
 
     async def _eyes(self, host: Meeting, channels: dict[HostId, ChannelStream]) -> Eyes | str:
-        """Where this host listens now; or, in words, why it does not."""
+        """Return the place where this host listens now; or, in words, why it does not."""
         try:
             async with asyncio.timeout(seconds(EYES_NS)):
                 opening = ChannelOpen(NO_WORKLOAD, ChannelPurpose.SIGHT)
@@ -93,7 +93,7 @@ class SightService:
     async def _seen(
         self, host: Meeting, channel: ChannelStream | None, eyes: Mapping[Meeting, Eyes | str]
     ) -> dict[HostId, Seen]:
-        """What this host saw of each of the others that listen."""
+        """Return this host's findings about each of the others that listen."""
         others = {
             one: Place(one.address, found.port)
             for one, found in eyes.items()

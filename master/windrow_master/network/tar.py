@@ -129,7 +129,7 @@ _LENGTH_DIGITS, _SIZE_DIGITS = 6, 20
 
 
 def _records(before: bytes) -> dict[str, str]:
-    """What the members before a member say of it: "path" and "size", where they do."""
+    """Return the facts that the members before a member give of it: "path" and "size", where they do."""
     found: dict[str, str] = {}
     at = 0
     while at + BLOCK <= len(before):
@@ -144,7 +144,7 @@ def _records(before: bytes) -> dict[str, str]:
 
 
 def _pax(body: bytes) -> dict[str, str]:
-    """What a pax member says that matters here."""
+    """Return the fields of a pax member that matter here."""
     found: dict[str, str] = {}
     at = 0
     while at < len(body):

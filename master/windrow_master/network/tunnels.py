@@ -3,9 +3,9 @@
  POST ─▶ owner, Running, host here ─▶ channel to the agent: port, grant ─▶ its key ─▶ audit ─▶ grant for the renter
  channel open = tunnel may live: closed when the cluster ends; the host's close says how many bytes there were ─▶ audit
 
-Which Access it goes by is nearest.py's. What a Master that dies had open ends with its hosts' connections, and of those
-no end is written. Tunnels of the public path (public.py), which an Access asks for in the name of whoever opens a
-service's address, are counted by cluster.
+nearest_access.py chooses the Access that it goes by. What a Master that dies had open ends with its hosts' connections,
+and of those no end is written. Tunnels of the public path (public_ports.py), which an Access asks for in the name of
+whoever opens a service's address, are counted by cluster.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ RIGHT_LOOK_NS: Final = 2 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class TunnelAddresses:
-    """Where an Access is found for tunnels to one host: by renters, and by the host."""
+    """The addresses of an Access for tunnels to one host: for renters, and for the host."""
 
     renters: str
     hosts: str
@@ -82,9 +82,9 @@ class TunnelAddresses:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a renter needs to come. ca_pem: the authority of the certificate that the Access shows; host_pem: what the
-    host shows then; secret: what it is told first; access_id, accesses: whose address it is, and those that the renter
-    may measure, where there is a choice."""
+    """The ticket that a renter needs to come. ca_pem: the authority of the certificate that the Access shows;
+    host_pem: what the host shows then; secret: what it is told first; access_id, accesses: whose address it is, and
+    those that the renter may measure, where there is a choice."""
 
     tunnel_id: str
     grant: str = field(repr=False)
@@ -103,7 +103,8 @@ async def _always() -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """Whose tunnel to what. actor: who asked for it; empty: anybody may, it is public. account_id: the renter's."""
+    """A request for a tunnel: its owner and its target. actor: who asked for it; empty: anybody may, it is public.
+    account_id: the renter's."""
 
     account_id: AccountId
     cluster_id: ClusterId
@@ -375,7 +376,8 @@ class TunnelService:
             await self._store.write(lambda uow: _note_end(uow, live, end), name="tunnel.end")
 
     async def _over(self, live: _Live) -> ChannelClose:
-        """What the host says at its end; while it may be told to end it, its patience stands in `_patience`."""
+        """Return the host's last words on a tunnel; while it may be told to end it, its patience stands in
+        `_patience`."""
         end = ChannelClose("link_closed", "The host went before it could say how much there was.")
         async with asyncio.TaskGroup() as tasks:
             looking = tasks.create_task(self._end_without_right(live))

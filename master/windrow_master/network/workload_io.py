@@ -56,7 +56,7 @@ HOST_CHANNELS: Final = ShareLimits(limit=64, per_account=24, reserve=8)
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What arrived at the host of a folder that was sent."""
+    """The part of a sent folder that arrived at the host."""
 
     size_bytes: int
     files: int
@@ -244,7 +244,7 @@ async def _opened(pieces: AsyncGenerator[T]) -> AsyncGenerator[T]:
 
 
 async def _parts(channel: ChannelStream, silence_s: float | None) -> AsyncIterator[ChannelData | ChannelClose]:
-    """What comes, the close included, then nothing."""
+    """Yield the messages that come, the close included."""
     while True:
         part = await (channel.receive() if silence_s is None else _within(silence_s, channel.receive()))
         yield part
