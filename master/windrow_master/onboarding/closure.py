@@ -1,4 +1,5 @@
-"""Which locked distributions the agent needs: walks what is declared, keeps the lock's own lines, hashes included."""
+"""Finds the locked distributions that the agent needs: walks what is declared, keeps the lock's own lines, hashes
+included."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The line a person pastes on a machine to bring it in: pinned to the Master's key, token in the environment."""
+"""Writes the command line that brings a machine in: pinned to the Master's key, token in the environment."""
 
 import base64
 import ipaddress
@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 ED25519_SPKI: Final = bytes.fromhex("302a300506032b6570032100")
-"""What stands before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410, section 10.1)."""
+"""The bytes before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410, section 10.1)."""
 
 
 def join_line(https_url: str, pin: str, token: str) -> str:
@@ -35,7 +35,7 @@ def filled(text: str, https_url: str, pin: str, signer: bytes) -> str:
 
 
 def is_loopback(https_url: str) -> bool:
-    """Whether no other machine can reach this address."""
+    """Return whether no other machine can reach this address."""
     host = urlsplit(https_url).hostname or ""
     if host == "localhost":
         return True

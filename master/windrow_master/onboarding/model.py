@@ -1,5 +1,5 @@
-"""What a Master hands to a machine that joins: files with their digests, under one signature, and how far it is.
-Pure.
+"""The values of onboarding: the files for a machine that joins with their digests, under one signature, and how far
+they are. Pure.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ RELEASE_HEX: Final = 12
 
 
 class Phase(StrEnum):
-    """How far the wheels are."""
+    """The phase of preparing the wheels."""
 
     ABSENT = "absent"
     PREPARING = "preparing"
@@ -31,7 +31,7 @@ class Progress:
     total: int = 0
 
     def sentence(self) -> str:
-        """What to tell a machine that has to wait, or an operator."""
+        """Return the notice for a machine that has to wait, or for an operator."""
         match self.phase:
             case Phase.ABSENT:
                 return "The agent's wheels are not prepared yet; they are now. Ask again in a moment."
@@ -80,7 +80,7 @@ def by_name(files: Sequence[Artifact]) -> tuple[Artifact, ...]:
 
 
 def record_of(manifest: Manifest) -> dict[str, Any]:
-    """What windrow_proto.manifest signs."""
+    """Return the bytes that windrow_proto.manifest signs."""
     return {
         "release": manifest.release,
         "python": manifest.python,

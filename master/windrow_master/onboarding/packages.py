@@ -78,7 +78,7 @@ class Packages:
         self._wanted.set()
 
     def serves(self, name: str) -> bool:
-        """Whether this is a name of a package or of their lists, there already or not."""
+        """Return whether this is a name of a package or of their lists, there already or not."""
         return name in (MANIFEST, SUMS, SIGNATURE, *names().values())
 
     def file(self, name: str) -> Path | None:

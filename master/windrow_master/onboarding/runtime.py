@@ -1,4 +1,4 @@
-"""Which parts of a Python go with the agent, and the small scripts that start it from any folder.
+"""Selects the parts of a Python that go with the agent, and writes the small scripts that start it from any folder.
 
 bin/windrow-agent, bin/python    scripts; they find the folder they lie in
 bin/python3.N                    the interpreter
@@ -35,8 +35,8 @@ SYSTEM_LIBRARIES: Final = (
     *("linux-vdso", "ld-linux", "libc.", "libm.", "libpthread.", "libdl.", "librt.", "libutil.", "libresolv."),
     *("libgcc_s.", "libstdc++."),
 )
-"""What every machine with glibc and its package manager has, and what must be the machine's own: a driver's library
-that is loaded beside ours needs the newer of both."""
+"""Libraries that every machine with glibc and its package manager has, and that must be the machine's own: a
+driver's library that is loaded beside ours needs the newer of both."""
 PYTHON: Final = """#!/bin/sh
 # Runs the Python of this folder with the libraries of this folder.
 here=$(readlink -f "$0")
@@ -58,7 +58,7 @@ sys.executable = sys._base_executable = os.path.join(sys.prefix, "bin", "python"
 
 
 def is_kept(path: str) -> bool:
-    """Whether a file of the standard library goes with the agent. path: from the library's top, with slashes."""
+    """Return whether a file of the standard library goes with the agent. path: from the library's top, with slashes."""
     first, _, rest = path.partition("/")
     if first == "lib-dynload":
         return not rest.startswith(MODULES_LEFT_OUT)

@@ -45,7 +45,8 @@ CARRIED: Final = {
     "proto.toml": "proto/pyproject.toml",
     "tunnel.toml": "tunnel/pyproject.toml",
 }
-"""What the repository keeps elsewhere and a wheel of ours carries in data/ (master/hatch_build.py copies the same)."""
+"""Files that the repository keeps elsewhere and a wheel of ours carries in data/ (master/hatch_build.py copies the
+same)."""
 HANDED_OUT: Final = {"install.sh": "script", "windrow-agent-keep": "script", "windrow-agent.service": "unit"}
 OURS: Final = {"windrow_tunnel": "tunnel.toml", "windrow_proto": "proto.toml", "windrow_agent": "agent.toml"}
 
@@ -84,7 +85,7 @@ class Wheelhouse:
         self._wanted.set()
 
     def problem(self) -> str | None:
-        """What an operator should know: why there are no wheels."""
+        """Return the notice for an operator: why there are no wheels."""
         return self._progress.sentence() if self._progress.phase is Phase.FAILED else None
 
     def file(self, name: str) -> Path | None:
@@ -195,7 +196,8 @@ class Wheelhouse:
 
 
 def not_ready(progress: Progress) -> WindrowError:
-    """What to answer while there is nothing to hand out: to be repeated while it is being prepared, else not."""
+    """Return the error to answer with while there is nothing to hand out: to be repeated while it is being prepared,
+    else not."""
     return Conflict(progress.sentence()) if progress.phase is Phase.FAILED else Unavailable(progress.sentence())
 
 
@@ -223,7 +225,7 @@ def _requires(name: str) -> Sequence[str]:
 
 
 def agent_declared() -> wheel.Declared:
-    """What the agent's distribution says of itself."""
+    """Return the metadata of the agent's distribution."""
     return _declared(carried("agent.toml"))
 
 

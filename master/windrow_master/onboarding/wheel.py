@@ -15,7 +15,7 @@ MODE: Final = 0o100644 << 16
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a distribution says of itself. scripts: command -> `module:function`."""
+    """The metadata of a distribution. scripts: command -> `module:function`."""
 
     name: str
     version: str
