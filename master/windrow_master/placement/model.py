@@ -1,4 +1,4 @@
-"""The values that placement decides over and answers with; it holds no rule and knows no other room. Pure."""
+"""The values that placement decides over and answers with; it holds no rule and knows no other package. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from windrow_proto.units import MINUTE, Bytes, Microcents
 
 
 class Runtime(StrEnum):
-    """What a host can run work with."""
+    """A way in which a host can run work."""
 
     DOCKER = "docker"
     PROCESS = "process"
@@ -19,7 +19,7 @@ class Runtime(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody wants to run, parsed and within its limits.
+    """A request for a place, parsed and within its limits.
 
     tie_seed: any text that is the same for a preview and the creation that follows it; orders equal hosts.
     gpus: whole GPUs, or slices of the profile `slice` where that is said; 0 asks for a processor slot.
@@ -118,7 +118,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each term of the score counts; the terms are 0 to 1000 (plan.py says what each means)."""
+    """The weight of each term of the score; the terms are 0 to 1000 (plan.py says what each means)."""
 
     cost: int = 4
     packing: int = 3
@@ -129,8 +129,8 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Where and how: the slots of one host, the runtime, the image and the price of it all. note: what there is to know
-    of this way there."""
+    """The chosen place: the slots of one host, the runtime, the image and the price of it all. note: what there is
+    to know of this way there."""
 
     host_id: HostId
     host_name: str
@@ -144,7 +144,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found about one host: its score, or the reason it was refused; never both."""
+    """The finding about one host: its score, or the reason it was refused; never both."""
 
     host_id: HostId
     host_name: str

@@ -1,5 +1,5 @@
-"""Where a request runs: hard filters, then one weighted score, ties by a stable hash; the same inputs, the same answer.
-Pure.
+"""Decides where a request runs: hard filters, then one weighted score, ties by a stable hash; the same inputs, the same
+answer. Pure.
 
 It reads nothing but its arguments and changes nothing. A request lands on as many hosts as it asks for, all of them or
 none: the best ones of the network whose hosts see each other and where the sum of the scores is highest.
@@ -10,7 +10,7 @@ The score of a fitting host is the weighted sum of five terms, each from 0 to 10
     packing   GPU work: share of the host's free GPUs it takes, so that large gaps stay whole;
               CPU work: 1000 on a host without GPUs, 0 beside GPUs, whose processors GPU work needs
     trust     1000 Verified, 500 otherwise
-    home      1000 on a host of the one who asks: no money leaves the house
+    home      1000 on a host of the one who asks: no money leaves the account
     grade     1000 for tier grade A, 800 for B, 600 for C or none
 """
 
@@ -74,7 +74,7 @@ def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHT
 
 
 def _fits_soon(request: Request, snapshot: Snapshot, weights: Weights) -> bool:
-    """Whether what does not fit now would with the slots and hosts that are back in a moment."""
+    """Return whether what does not fit now would with the slots and hosts that are back in a moment."""
     hosts = snapshot.candidates
     if not any(host.is_back_soon or any(slot.is_back_soon for slot in host.slots) for host in hosts):
         return False
@@ -175,7 +175,7 @@ def _record(
 
 
 def _try(request: Request, host: Candidate, verification_exists: bool) -> Chosen | str:
-    """How this host would take the request, or why not."""
+    """Return how this host would take the request, or why not."""
     standing = _standing(request, host, verification_exists)
     if standing is not None:
         return standing
@@ -209,7 +209,7 @@ def _try(request: Request, host: Candidate, verification_exists: bool) -> Chosen
 
 
 def _standing(request: Request, host: Candidate, verification_exists: bool) -> str | None:
-    """Why this host takes no work of this account now; None when it does."""
+    """Return why this host takes no work of this account now; None when it does."""
     if request.host_id is not None and request.host_id != host.host_id:
         return "it is not the host you named"
     if host.simulated and not request.wants_simulated and request.host_id is None:
@@ -285,7 +285,7 @@ def _slots(request: Request, host: Candidate, runtime: Runtime) -> tuple[SlotOff
 
 
 def _unfit(request: Request, slot: SlotOffer) -> str | None:
-    """What this slot lacks for the request; None when it fits."""
+    """Return the reason why this slot does not fit the request; None when it fits."""
     if request.slice is not None and slot.profile != request.slice:
         return f"of another profile ({slot.profile})"
     if request.tier is not None and not _is_tier(slot.tier, request.tier):
@@ -301,13 +301,14 @@ def _unfit(request: Request, slot: SlotOffer) -> str | None:
 
 
 def _is_tier(tier: str, wanted: str) -> bool:
-    """Whether `tier` is the wanted one; a class alone ("h100") takes every grade, and of slices every profile."""
+    """Return whether `tier` is the wanted one; a class alone ("h100") takes every grade, and of slices every
+    profile."""
     tier_class = tier.partition("/")[0]
     return wanted in (tier, tier_class, tier_class.partition(":")[0])
 
 
 def _is_model(name: str, wanted: str) -> bool:
-    """Whether a card's name means the wanted model, in any case: by all its words ("A100 80GB" of "NVIDIA
+    """Return whether a card's name means the wanted model, in any case: by all its words ("A100 80GB" of "NVIDIA
     A100-SXM4-80GB") or written together ("rtx4090" of "NVIDIA GeForce RTX 4090"). "l4" is not "L40S".
     """
     words, asked = _words(name), _words(wanted)

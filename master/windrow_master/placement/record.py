@@ -1,4 +1,5 @@
-"""A decision as bytes and back: canonical JSON, compressed, so that equal decisions are equal bytes. Pure."""
+"""Encodes a placement decision as bytes and decodes it: canonical JSON, compressed, so that equal decisions are
+equal bytes. Pure."""
 
 import json
 import zlib
