@@ -39,10 +39,10 @@ def seal_earlier(store: Store, key: SealKey) -> None:
 
 
 class EarlierRepository(Repository):
-    """What a version before wrote in clear."""
+    """Rows that an earlier release wrote in clear."""
 
     def is_any(self) -> bool:
-        """Whether a row of it is left."""
+        """Return whether a row of it is left."""
         plain = (
             select(clusters.c.cluster_id).where(clusters.c.sealed.is_(None)),
             select(jobs.c.job_id).where(jobs.c.sealed_env.is_(None)),

@@ -34,7 +34,7 @@ _NO_MINT: Final = bytes(10)
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How one kind is found, by its keys, and removed by them."""
+    """The keys by which records of one kind are found and removed."""
 
     find: Select[Any]
     forget: Made
@@ -50,7 +50,7 @@ def _kind(table: Table, is_past: ColumnElement[bool]) -> _Kind:
 
 
 def _done(table: Table, key: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether a row ended before: by its id, which has the time in it, so that only old rows are looked at."""
+    """Return whether a row ended before: by its id, which has the time in it, so that only old rows are looked at."""
     return and_(key < bindparam("before_id"), table.c.done_at_ns < _BEFORE)
 
 

@@ -18,9 +18,11 @@ DAYS_MAX: Final = 3_650
 EVENTS_MAX: Final = 2_000_000
 """Of all subjects; beyond, the oldest go at whatever age."""
 WORTHLESS_NS: Final = 30 * DAY
-"""What opens nothing any more, so that who tries it is told why: tokens, sessions, sign-in links."""
+"""The age at which secrets are deleted that open nothing any more, so that who tries one is told why until then:
+tokens, sessions, sign-in links."""
 DONE_NS: Final = 90 * DAY
-"""What has ended: operations, commands, reasons of placements, receipts below the last one of a rental that is paid."""
+"""The age at which ended records are deleted: operations, commands, reasons of placements, receipts below the last
+one of a rental that is paid."""
 EVERY_NS: Final = 6 * HOUR
 """Between two looks for the same."""
 LOOK_NS: Final = MINUTE
@@ -49,7 +51,7 @@ class Record(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What an operator may choose (docs/operating.md)."""
+    """The retention times that an operator may choose (docs/operating.md)."""
 
     audit_days: int = AUDIT_DAYS
     events_days: int = EVENTS_DAYS
