@@ -53,7 +53,7 @@ def _add(archive: tarfile.TarFile, name: str, size: int, content: IO[bytes], at_
 
 
 def sync(directory: Path) -> None:
-    """What was renamed in this folder is on disk when this returns."""
+    """Flush this folder, so that a renamed file is on disk when this returns."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""`windrow-master backup`, `restore` and `check`: what they are given, what they say, and how they end."""
+"""The commands `windrow-master backup`, `restore` and `check`: their arguments, their output and their exit codes."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""When the last backup of a market was made, and the way back to it in words."""
+"""Finds when the last backup of a market was made, and describes the way back to it in words."""
 
 import json
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def last(data_dir: Path) -> Last | None:
 
 
 def way_out(data_dir: Path) -> str:
-    """How to get back a market whose database or keys are damaged, in words."""
+    """Return how to get back a market whose database or keys are damaged, in words."""
     found = last(data_dir)
     if found is None:
         return (

@@ -18,8 +18,8 @@ CLI: Final = "cli.json"
 ACCESS_PATHS: Final = ("identity/*", "access.json")
 """Of each Access that `windrow up` runs beside this Master."""
 PATHS: Final = (ANCHOR, "identity/*", CLI, *(f"access-*/{path}" for path in ACCESS_PATHS))
-"""What makes a market the same one, beside its database: the audit log's anchor, keys, where members and the command
-line find it, and who its own Accesses are."""
+"""The files that make a market the same one, beside its database: the audit log's anchor, keys, where members and
+the command line find it, and who its own Accesses are."""
 SEALED_PATHS: Final = ("audit/*.jsonl.gz",)
 """The old parts of the audit log: a part is written before its entries leave the database."""
 _LEGAL: Final = re.compile(
@@ -86,5 +86,5 @@ def decoded(data: bytes) -> Manifest:
 
 
 def is_legal(name: str) -> bool:
-    """Whether a backup may hold a file of this name: one of a data directory, and no way out of it."""
+    """Return whether a backup may hold a file of this name: one of a data directory, and no way out of it."""
     return _LEGAL.fullmatch(name) is not None and ".." not in name.split("/")

@@ -29,14 +29,14 @@ from windrow_proto.units import time_text
 STAGING: Final = ".restoring"
 MARK: Final = "restore.unfinished"
 BESIDE: Final = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database: of another database it would be taken for this one's."""
+"""The files that SQLite keeps beside a database: those of another database would be taken for this one's."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore came to. aside: where that is kept which was there before; None: nothing was."""
+    """The result of a restore. aside: where that is kept which was there before; None: nothing was."""
 
     made_at_ns: int
     epoch: int
