@@ -1,4 +1,4 @@
-"""Reads and writes whose the artefacts are; their bytes lie in a store of objects."""
+"""Reads and writes the owners of artefacts; their bytes lie in an object store."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -43,7 +43,7 @@ class ArtefactRepository(Repository):
         return page(self._connection, query.order_by(table.c.artefact_id.desc()), _artefact, limit)
 
     def used(self, account_id: AccountId) -> tuple[int, int]:
-        """How many an account has, and their bytes."""
+        """Return how many an account has, and their bytes."""
         query = select(func.count(), func.coalesce(func.sum(table.c.size_bytes), 0))
         count, size = self._connection.execute(query.where(table.c.account_id == account_id)).one()
         return int(count), int(size)
@@ -59,7 +59,7 @@ class ArtefactRepository(Repository):
         return page(self._connection, query, _artefact, limit)
 
     def known(self, keys: Sequence[ObjectKey]) -> frozenset[ObjectKey]:
-        """Which of these objects belong to an artefact."""
+        """Return which of these objects belong to an artefact."""
         found = self._connection.execute(select(table.c.object_key).where(table.c.object_key.in_(keys)))
         return frozenset(ObjectKey(row.object_key) for row in found)
 

@@ -54,11 +54,11 @@ ROOT: Final = "artefact"
 MINT_BYTES: Final = 10
 
 Owns = Callable[[Principal, str], Awaitable[AccountId]]
-"""Whose the owner of this id is. Raises NotFound where it is not the asker's own."""
+"""Finds the account of the owner with this id. Raises NotFound where it is not the asker's own."""
 
 
 class ArtefactService:
-    """Artefacts, for routes and for the rooms that make some. Other kinds of owners are added by `add_owner`."""
+    """Artefacts, for routes and for the packages that make some. Other kinds of owners are added by `add_owner`."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ArtefactService:
         room: Room | None = None,
     ) -> "ArtefactService":
         """With the key that lies beside the Master's others, made if need be. settings: None: a folder of data_dir,
-        whose disks room watches."""
+        whose disks `room` watches."""
         admit = _anything if room is None or settings is not None else room.admit_upload
         objects = FolderStore(data_dir / "artefacts", admit) if settings is None else S3Store(settings)
         uploads = Uploads(admit)
@@ -149,7 +149,7 @@ class ArtefactService:
         )
 
     async def usage(self, principal: Principal) -> Usage:
-        """What the asker's artefacts take."""
+        """Return the space that the asker's artefacts take."""
         count, size = await self._store.read(lambda uow: taken(uow, principal.account_id))
         return Usage(count, size, QUOTA_BYTES)
 
@@ -167,7 +167,7 @@ class ArtefactService:
 
         await self._drop((await self._store.write(remove, name="delete_artefact")).object_key)
 
-    # --- for rooms ----------------------------------------------------------------------------------------------------
+    # --- for packages ------------------------------------------------------------------------------------------------
 
     async def put_for(
         self,
@@ -177,7 +177,7 @@ class ArtefactService:
         body: AsyncIterator[bytes],
         keep_ns: int | None = KEEP_NS,
     ) -> Artefact:
-        """The same for a room that knows whose it is."""
+        """The same for a package that knows whose it is."""
         file_name(name)
         self._store.admit()
         used = await self._store.read(lambda uow: taken(uow, account_id))
@@ -213,7 +213,7 @@ class ArtefactService:
         return made
 
     def account_key(self, account_id: AccountId) -> DataKey:
-        """What seals the data keys of this account's checkpoints."""
+        """Return the key that seals the data keys of this account's checkpoints."""
         return self._of(account_id)
 
     async def run(self) -> None:
@@ -290,7 +290,7 @@ class ArtefactService:
         return mint("artefact", self._clock.wall_ns(), self._rng.random_bytes(MINT_BYTES))
 
     async def _drop(self, key: ObjectKey) -> None:
-        """What cannot be deleted now the sweep finds."""
+        """Delete these objects; the sweep finds those that cannot be deleted now."""
         try:
             await self.objects.delete(key)
         except WindrowError as error:
@@ -302,8 +302,8 @@ def _anything(more_bytes: int) -> None:
 
 
 def taken(uow: UnitOfWork, account_id: AccountId) -> tuple[int, int]:
-    """How many artefacts an account has, and what counts against its quota: their bytes, those of its volumes, and
-    those of the folders, logs and files that its jobs keep."""
+    """Return how many artefacts an account has, and what counts against its quota: their bytes, those of its
+    volumes, and those of the folders, logs and files that its jobs keep."""
     count, size = uow[ArtefactRepository].used(account_id)
     return count, size + uow[VolumeRepository].used(account_id) + uow.ask(KeptByJobs(account_id))
 

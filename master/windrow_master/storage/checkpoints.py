@@ -1,4 +1,4 @@
-"""When a checkpoint exists, which one is restored, and what may be thrown away. Pure: stores by their port.
+"""Decides when a checkpoint exists, which one is restored, and which parts may be deleted. Pure: stores by their port.
 
 <root>/<owner>/parts/<step>/<attempt>/<number>   first: each part, sealed, under the name of this very attempt
 <root>/<owner>/manifests/<step>                  last: created only if absent; with it the checkpoint exists
@@ -37,7 +37,7 @@ GARBAGE_AGE_NS: Final = 24 * HOUR
 
 
 def owner_prefix(owner: str, root: str = ROOT) -> str:
-    """Where all of an owner's checkpoints are, or what else is kept by owners below a root."""
+    """Return the prefix of all of an owner's checkpoints, or of other objects kept by owners below a root."""
     return object_key(f"{root}/{owner}") + "/"
 
 
@@ -77,7 +77,8 @@ class Choice:
 
 
 def flaw(manifest: Manifest, seen: Mapping[ObjectKey, tuple[int, str]]) -> str:
-    """Why this manifest's parts, as they lie in the store (size and SHA-256 by key), cannot be used; "" if they can."""
+    """Return why this manifest's parts, as they lie in the store (size and SHA-256 by key), cannot be used; "" if
+    they can."""
     for part in manifest.parts:
         found = seen.get(part.key)
         if found is None:

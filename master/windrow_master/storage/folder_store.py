@@ -1,4 +1,4 @@
-"""Objects in a folder of the Master's own disk: written aside, fsynced, and renamed into place.
+"""Stores objects in a folder of the Master's own disk: written aside, fsynced, and renamed into place.
 
 <root>/.incoming/<random>   what is on its way; a crash leaves it there, and `check` takes it away
 <root>/ckpt/job_1/7~        the object `ckpt/job_1/7`

@@ -1,4 +1,5 @@
-"""The values of this room: keys of objects, what a store says of them, and the manifest that makes a checkpoint exist.
+"""The values of this package: keys of objects, an object's size and age, and the manifest that makes a checkpoint
+exist.
 
 Pure. A key is parsed once, here; whatever took one as a value may build a path or an address from it.
 """
@@ -20,7 +21,8 @@ KEY_BYTES_MAX: Final = 512
 PART_BYTES_MAX: Final = 128
 """Between two slashes; most file systems take 255."""
 SMALL_BYTES_MAX: Final = 8 * MIB
-"""What is created only if absent goes in one piece: a manifest of 10,000 parts has some 2 MiB."""
+"""The most bytes of an object that is created only if absent, in one piece: a manifest of 10,000 parts has some 2
+MiB."""
 ARTEFACT_BYTES_MAX: Final = 64 * GIB
 """Of one artefact, plain; S3 takes 78 GiB in parts of 8 MiB."""
 LIST_MAX: Final = 1000
@@ -55,7 +57,7 @@ def key_prefix(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStat:
-    """What a store says of one object; modified_ns: its own clock's, in nanoseconds since 1970."""
+    """The facts of a store about one object; modified_ns: its own clock's, in nanoseconds since 1970."""
 
     key: ObjectKey
     size_bytes: int
@@ -96,7 +98,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a checkpoint is made of. A checkpoint exists when, and only when, its manifest does.
+    """The parts that a checkpoint is made of. A checkpoint exists when, and only when, its manifest does.
 
     step: >= 0, grows; of two manifests the one with the larger step is the newer. wrapped_key: the data key of its
     parts, sealed by the Master. attempt: which upload of this step won.
@@ -190,7 +192,7 @@ def _count(value: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an account's artefacts take, in plain bytes; the few that sealing adds are not counted."""
+    """The space that an account's artefacts take, in plain bytes; the few that sealing adds are not counted."""
 
     artefacts: int
     size_bytes: int

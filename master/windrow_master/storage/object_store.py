@@ -1,4 +1,4 @@
-"""What artefacts ask of a store of objects; tests/contract/test_objects.py is what every store keeps. Pure.
+"""The interface of an object store for artefacts; tests/contract/test_objects.py is the contract of every store. Pure.
 
 A store is written by several at once and trusted with nothing but bytes: who may do what is decided before it is asked.
 """
@@ -37,7 +37,7 @@ class ObjectStore(Protocol):
         """Its bytes in pieces from `offset`, `length` of them or to the end. NotFound is raised by the call itself."""
 
     async def stat(self, key: ObjectKey) -> ObjectStat | None:
-        """What is known of it; None where there is none."""
+        """Return the known facts; None where there is none."""
 
     async def list(self, prefix: str, after: ObjectKey | None = None, limit: int = 1000) -> ObjectPage:
         """Objects whose keys begin with `prefix` ("" or ending with a slash), those behind `after`, at most `limit`."""

@@ -1,5 +1,5 @@
-"""Brings in what work leaves that has ended by itself, or with its time, before its host clears it away; and gives it
-out afterwards.
+"""Brings in the results of work that has ended by itself, or with its time, before its host clears it away; and gives
+them out afterwards.
 
  exited ─▶ log, changed files ─▶ artefacts of its cluster, for 30 days ─▶ delete command ─▶ its slots are free
                        └ what does not fit into the account's quota, or cannot be had, is said by name
@@ -41,7 +41,7 @@ from windrow_proto.units import GIB, MINUTE, SECOND
 log = structlog.get_logger(__name__)
 
 ROOT: Final = "results"
-"""What the names of these artefacts begin with."""
+"""The beginning of the names of these artefacts."""
 QUOTA_BYTES: Final = 20 * GIB
 """Of one account's results, a part of what its artefacts may take: its volumes are saved beside them."""
 LOOK_NS: Final = SECOND
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long results are kept, and how many bytes of one account."""
+    """The retention time of results, and the bytes of one account."""
 
     kept_ns: int = KEPT_NS
     quota_bytes: int = QUOTA_BYTES
@@ -309,7 +309,7 @@ class ResultService:
 
 
 def _due(uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> Sequence[tuple[Workload, Cluster]]:
-    """What of these has ended and is not a job's, of clusters that are over or are ending."""
+    """Return the workloads among these that have ended and are not a job's, of clusters that are over or are ending."""
     found = []
     for cluster in uow[ClusterRepository].readable(cluster_ids):
         if cluster.ended_at_ns is None and cluster.phase is not ClusterPhase.DELETING:

@@ -1,4 +1,5 @@
-"""Removes each hour what nobody wants any more: checkpoints, versions of volumes, and what packages above keep.
+"""Deletes stored files each hour that nobody needs any more: checkpoints, versions of volumes, and files of packages
+above.
 
 over, or without a row ─▶ all of its objects, once none is younger than a time
 else                   ─▶ what is outdated, and parts that no manifest names
@@ -42,15 +43,15 @@ def _of_cluster(owner: str, uow: UnitOfWork) -> Stay | None:
 
 
 Stays = Callable[[str, UnitOfWork], Stay | None]
-"""What stays of the checkpoints or versions of the owner of this id; None: they are as they should be."""
+"""Decides which checkpoints or versions stay of the owner of this id; None: they are as they should be."""
 OWNERS: Final[Mapping[str, Stays]] = {"volume": _of_volume, "cluster": _of_cluster}
 """By how their ids begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What a package keeps beside checkpoints. kind: how its owners' ids begin; root: what its keys begin with;
-    is_past: whether nobody wants any more what is kept of the owner of this id."""
+    """A folder that a package keeps beside checkpoints. kind: how its owners' ids begin; root: what its keys begin
+    with; is_past: whether nobody wants any more what is kept of the owner of this id."""
 
     kind: str
     root: str

@@ -1,4 +1,4 @@
-"""What stays of what work has left in the store, and for how long. Pure."""
+"""Decides which stored files of a workload stay, and for how long. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -22,12 +22,12 @@ class Stay:
 
 
 def is_past(ended_ns: int | None, now_ns: int) -> bool:
-    """Whether what belongs to something that ended then (None: it goes on) is kept no more."""
+    """Return whether what belongs to something that ended then (None: it goes on) is kept no more."""
     return ended_ns is not None and now_ns - ended_ns >= KEPT_NS
 
 
 def of_ended(ended_ns: int | None, now_ns: int) -> Stay | None:
-    """What stays of its checkpoints; None: they are as they should be."""
+    """Return the checkpoints that stay; None: they are as they should be."""
     if ended_ns is None or now_ns - ended_ns < SETTLED_NS:
         return Stay(checkpoints.KEEP)
     return Stay(0, KEPT_NS) if is_past(ended_ns, now_ns) else None

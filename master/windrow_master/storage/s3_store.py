@@ -1,4 +1,4 @@
-"""Objects in any S3-compatible store: the door to boto3 (control, presigned calls) and obstore (bulk).
+"""Stores objects in any S3-compatible store: the adapter of boto3 (control, presigned calls) and obstore (bulk).
 
 Both come with the extra `s3` and are imported when a store is opened, so that a Master without one never loads them.
 A large object goes up in parts and appears when the last call completes it; what a crash leaves of parts the bucket's
@@ -49,7 +49,8 @@ REFUSED: Final = frozenset({"403", "401", "AccessDenied", "InvalidAccessKeyId", 
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """Where objects are. prefix: "" or ending with a slash; endpoint: None for Amazon's own."""
+    """The address of the store and its credentials. prefix: "" or ending with a slash; endpoint: None for Amazon's
+    own."""
 
     bucket: str
     prefix: str
@@ -128,7 +129,7 @@ class S3Store:
         )
 
     async def check(self) -> None:
-        """Whether the bucket is there and can be used. Raises NotFound, StorageFailed, Unavailable, InvalidInput."""
+        """Check that the bucket is there and can be used. Raises NotFound, StorageFailed, Unavailable, InvalidInput."""
         try:
             answer = await self._asked("get_bucket_versioning")
         except _Refused as refused:
@@ -280,7 +281,7 @@ class _Refused(Exception):
 
 
 def _translated(error: Exception, key: ObjectKey) -> WindrowError:
-    """What obstore raised, as an error of ours."""
+    """Return the error that obstore raised, as an error of ours."""
     from obstore import exceptions as failures
 
     if isinstance(error, (failures.NotFoundError, FileNotFoundError)):

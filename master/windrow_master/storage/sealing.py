@@ -1,4 +1,4 @@
-"""Seals what comes and opens what was sealed, block by block on a thread, while the next block is on its way."""
+"""Seals incoming bytes and opens sealed ones, block by block on a thread, while the next block is on its way."""
 
 import asyncio
 import hashlib
@@ -11,7 +11,7 @@ from windrow_proto.frames import Opener, Sealer
 
 @dataclass(slots=True)
 class Tally:
-    """What has passed by."""
+    """Counts the bytes that have passed by."""
 
     size_bytes: int = 0
     digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
@@ -29,7 +29,7 @@ def sealed(sealer: Sealer, body: AsyncIterator[bytes], tally: Tally) -> AsyncGen
 
 
 def opened(key: DataKey, object_id: str, blocks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """What was sealed. Raises BadProof at the first frame that is not as it was stored."""
+    """Yield the plain bytes. Raises BadProof at the first frame that is not as it was stored."""
     opener = Opener(key, object_id)
     return _beside(blocks, opener.feed, opener.finish)
 

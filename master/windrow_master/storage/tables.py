@@ -1,4 +1,4 @@
-"""Tables of what outlives a workload: volumes, and whose the artefacts are."""
+"""Tables of files that outlive a workload: volumes, and the owners of artefacts."""
 
 from sqlalchemy import Column, Index, LargeBinary, String, Table, Text
 

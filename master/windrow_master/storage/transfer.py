@@ -77,12 +77,12 @@ ATTEMPT_BYTES: Final = 8
 WAITING_MAX: Final = 16
 """Messages of a host that nobody has read yet: it says one at a time, when it is asked."""
 FLAWS: Final = (BadProof, NotFound, Conflict, InvalidInput)
-"""What says that a checkpoint itself is not whole; anything else says nothing of it, and is raised."""
+"""Errors that say that a checkpoint itself is not whole; any other error says nothing of it, and is raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Which step is in place now, None: none was whole; and the newer ones that were passed over, with reasons.
+    """The step that is in place now, None: none was whole; and the newer ones that were passed over, with reasons.
 
     seen: how a volume's folder looks now."""
 
@@ -93,7 +93,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What to save: a checkpoint after this step, or a volume that does not look as `seen` as the step after this one.
+    """A save: a checkpoint after this step, or a volume that does not look as `seen` as the step after this one.
 
     begin: called once all parts are stored and before the manifest makes the version exist; what it raises ends it.
     takes_torn: files that are written to meanwhile go as they were read.
@@ -129,7 +129,7 @@ class Restoring:
 
 
 class CheckpointService:
-    """Checkpoints of clusters for routes, and of whatever owner for rooms such as jobs."""
+    """Checkpoints of clusters for routes, and of whatever owner for packages such as jobs."""
 
     def __init__(
         self, artefacts: ArtefactService, clusters: ClusterService, broker: ChannelBroker, clock: Clock, rng: Rng
@@ -156,7 +156,7 @@ class CheckpointService:
         await self._clusters.get_own(principal, cluster_id)
         return await self.list(cluster_id)
 
-    # --- for rooms ----------------------------------------------------------------------------------------------------
+    # --- for packages ------------------------------------------------------------------------------------------------
 
     async def list(self, owner: str) -> list[Manifest]:
         """The checkpoints of an owner, the newest first; one whose manifest cannot be read is left out."""
@@ -260,7 +260,7 @@ class CheckpointService:
         return Part(piece.name, piece.offset, piece.size_bytes, key, size, moved.sealed_sha256), moved.is_torn
 
     async def _present(self, manifest: Manifest) -> None:
-        """Whether all objects are there in their sizes: what is found now need not be moved in vain."""
+        """Check that all objects are there in their sizes, so that bytes are not moved in vain."""
         for part in manifest.parts:
             found = await self._artefacts.objects.stat(part.key)
             if found is None or found.size_bytes != part.sealed_bytes:

@@ -1,5 +1,5 @@
-"""Bounds what people send to this Master's disk while it is on its way: by account against its quota, and by the
-disk. Pure.
+"""Limits uploads to this Master's disk while they are on their way: by account against its quota, and by the disk.
+Pure.
 
 begin ──▶ what is announced is reserved ──▶ pieces: more than that is reserved as it comes ──▶ all of it given back
 """
@@ -31,14 +31,14 @@ class Uploads:
         self._coming: Counter[AccountId] = Counter()
 
     def coming_bytes(self, account_id: AccountId) -> int:
-        """What an account has reserved."""
+        """Return the bytes that an account has reserved."""
         return self._coming[account_id]
 
     @contextmanager
     def begin(self, account_id: AccountId, used_bytes: int, size_bytes: int | None) -> Iterator["Upload"]:
         """One upload. used_bytes: what the account keeps already; size_bytes: what is announced, None: nothing is.
 
-        Raises TooLarge where the quota has no room for it, DiskFull where the disk has none.
+        Raises TooLarge where the quota has no space for it, DiskFull where the disk has none.
         """
         upload = Upload(self, account_id, QUOTA_BYTES - used_bytes)
         self.admit(size_bytes or 0)

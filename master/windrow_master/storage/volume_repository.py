@@ -71,7 +71,7 @@ class VolumeRepository(Repository):
         self._connection.execute(delete(uses).where(is_it))
 
     def uses(self, volume_id: str | None = None) -> Sequence[Use]:
-        """Who has it; who has any where none is named."""
+        """Return the clusters that have a volume, or any volume where none is named."""
         query = select(uses).order_by(uses.c.cluster_id, uses.c.volume_id)
         if volume_id is not None:
             query = query.where(uses.c.volume_id == volume_id)
@@ -80,7 +80,7 @@ class VolumeRepository(Repository):
         ]
 
     def uses_of_cluster(self, cluster_id: ClusterId) -> Sequence[Use]:
-        """What a cluster has."""
+        """Return the volumes of a cluster."""
         rows = _OF_CLUSTER.rows(self._connection, {"wanted": cluster_id})
         return [Use(row["volume_id"], ClusterId(row["cluster_id"]), bool(row["writes"])) for row in rows]
 

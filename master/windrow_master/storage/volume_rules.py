@@ -1,4 +1,4 @@
-"""Limits of volumes, and what is due for those that a workload has. Pure."""
+"""The limits of volumes, and the rule that says which volumes of a workload are due to be saved or restored. Pure."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -34,8 +34,9 @@ def check_size(max_bytes: int) -> int:
 
 
 def is_over(cluster: Cluster, workloads: Sequence[Workload]) -> bool:
-    """Whether this cluster has its volumes no more: nobody wants it, and nothing is left of it on a host that answers.
-    Work on a host that is lost then may still write its folder; it cannot save it once another has the volume."""
+    """Return whether this cluster has its volumes no more: nobody wants it, and nothing is left of it on a host that
+    answers. Work on a host that is lost then may still write its folder; it cannot save it once another has the
+    volume."""
     gone = all(one.is_released or one.phase is WorkPhase.GONE or one.lost_since_ns is not None for one in workloads)
     return cluster.phase in (*FINAL, *RESTS, ClusterPhase.DELETING) and gone
 
@@ -49,8 +50,8 @@ class Due(StrEnum):
 
 
 def due(workload: Workload, writes: bool, keeps: bool, save_due_ns: int | None, now_ns: int) -> Due | None:
-    """What a workload's volumes need now; None: nothing. writes: it is the writer of one. keeps: it was made as that,
-    and its host keeps its folders at the end. save_due_ns: monotonic time, as now_ns."""
+    """Return the next step of a workload's volumes; None: nothing. writes: it is the writer of one. keeps: it was
+    made as that, and its host keeps its folders at the end. save_due_ns: monotonic time, as now_ns."""
     if workload.is_released or workload.lost_since_ns is not None:
         return None
     if workload.phase is WorkPhase.WAITING_VOLUMES:
@@ -62,8 +63,9 @@ def due(workload: Workload, writes: bool, keeps: bool, save_due_ns: int | None, 
 
 
 def part_words(left: Sequence[str], left_count: int, torn: Sequence[str]) -> str:
-    """What of a saved version is not as its folder was; empty: all of it is. left: a line for each thing that its host
-    could not save, the first of left_count. torn: names of files. All of them are a host's words."""
+    """Return the files of a saved version that are not as its folder had them; empty: all of it is. left: a line for
+    each thing that its host could not save, the first of left_count. torn: names of files. All of them are a host's
+    words."""
     said = []
     if left_count:
         rest = left_count - len(left)
@@ -75,7 +77,7 @@ def part_words(left: Sequence[str], left_count: int, torn: Sequence[str]) -> str
 
 
 def held_by(name: str, path: str, cluster: Cluster) -> str:
-    """Why a volume cannot be written by another, and how to go on."""
+    """Return why a volume cannot be written by another, and how to go on."""
     return (
         f"The volume {name} is written by {cluster.name} ({cluster.cluster_id}, {cluster.phase.value}). Take it "
         f"read-only (--volume {name}:{path}:ro), or end that one first: windrow cluster delete {cluster.cluster_id}"

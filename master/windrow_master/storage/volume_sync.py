@@ -193,7 +193,8 @@ class VolumeCourse:
                 await self._last(held)
 
     async def _given_up(self, what: Due, held: _Held) -> None:
-        """What crashed too often: the work fails, or its volumes say that they are not saved. Nothing is let go of."""
+        """Give up what crashed too often: the work fails, or its volumes say that they are not saved. Nothing is let
+        go of."""
         if what is Due.PLACE:
             broke = partial(self._broke, held=held, why=f"its volumes cannot be put in place: {GIVEN_UP}")
             await self._store.write(broke, name="volume.broke")
@@ -403,7 +404,8 @@ def _uses(uow: UnitOfWork, volume: Volume) -> list[Use]:
 
 
 def _room(uow: UnitOfWork, volume: Volume) -> int:
-    """What its next version may take of the account's quota: that of the version before it is free again."""
+    """Return the bytes of the account's quota that its next version may take: that of the version before it is free
+    again."""
     return max(0, QUOTA_BYTES - taken(uow, volume.account_id)[1] + volume.size_bytes)
 
 

@@ -1,7 +1,7 @@
-"""Volumes of accounts: made, listed, and deleted with all of their versions while no cluster has them.
+"""Makes, lists and deletes the volumes of accounts; one is deleted with all of its versions while no cluster has it.
 
 delete row ──▶ manifests ──▶ parts     What a crash, or a save that was broken off, leaves in the store the hourly sweep
-                                       takes away (artefacts/retention).
+                                       takes away (retention.py).
 """
 
 import asyncio
