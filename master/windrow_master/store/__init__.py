@@ -1,1 +1,1 @@
-"""The Master's memory of decisions: schema, unit of work, group-committing writer, migrations."""
+"""The Master's database of decisions: schema, unit of work, group-committing writer, migrations."""

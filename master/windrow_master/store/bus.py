@@ -1,4 +1,4 @@
-"""The bus: what the API processes of one market tell and count together, and nothing whose loss is an error.
+"""The bus: wake-ups and counts that the API processes of one market share, and nothing whose loss is an error.
 
 Three things only: wake-ups ("look again", never the news itself: that is in SQL), who is there, and how often somebody
 asked. Two implementations keep one contract: `MemoryBus` here, in one process, and `bus_redis.RedisBus`. When the
@@ -58,7 +58,8 @@ class Peer:
 
 @dataclass(slots=True)
 class BusHealth:
-    """How the bus fares. problem: why it reaches this process only, with since_ns (wall); None while all is well."""
+    """The health of the bus. problem: why it reaches this process only, with since_ns (wall); None while all is
+    well."""
 
     kind: str
     problem: str | None = None
@@ -75,7 +76,8 @@ Listener = Callable[[str, str], None]
 
 
 class Bus(Protocol):
-    """What the API uses. Nothing here raises because of the server behind it, and nothing waits long for it."""
+    """Interface: the bus as the API uses it. Nothing here raises because of the server behind it, and nothing waits
+    long for it."""
 
     @property
     def health(self) -> BusHealth:
@@ -89,13 +91,13 @@ class Bus(Protocol):
         """Be woken from now on, by this process' own publishing too."""
 
     async def take(self, key: str, limit: Limit, cost: int = 1) -> Taken:
-        """Count `cost` against the limit of this key, if there is room. A cost of 0 only looks whether there is."""
+        """Count `cost` against the limit of this key, if it allows that. A cost of 0 only looks whether there is."""
 
     def announce(self, facts: Mapping[str, str]) -> None:
         """Say from now on what this process is; it goes on being said while `run` runs."""
 
     async def peers(self) -> tuple[Peer, ...]:
-        """Who is there, by id; this process always, others as far as the bus can see."""
+        """Return the processes that are there, by id; this process always, others as far as the bus can see."""
 
     async def run(self) -> None:
         """Keep up whatever the bus needs until cancelled."""
@@ -113,7 +115,7 @@ def step(full_at: int, now: int, refill: int, burst: int, cost: int) -> tuple[bo
 
 
 def answer(limit: Limit, is_allowed: bool, full_in_ns: int, cost: int) -> Taken:
-    """What a bucket that is full again in so long has left."""
+    """Return the tokens left in a bucket that is full again in so long."""
     room_ns = limit.burst * limit.refill_ns - full_in_ns
     wait_ns = 0 if is_allowed else max(0, max(cost, 1) * limit.refill_ns - room_ns)
     return Taken(is_allowed, max(0, room_ns // limit.refill_ns), wait_ns, max(0, full_in_ns))
@@ -151,7 +153,7 @@ class Buckets:
 
 
 class Listeners:
-    """Who is woken in this process; a listener that fails wakes the others all the same."""
+    """The listeners in this process; a listener that fails wakes the others all the same."""
 
     def __init__(self) -> None:
         self._by_kind: dict[str, list[Listener]] = {}
@@ -176,7 +178,8 @@ class Listeners:
 
 @dataclass(slots=True)
 class Exchange:
-    """What the memory buses of one process share; tests put several buses on one, as if they were several processes."""
+    """The state that the memory buses of one process share; tests put several buses on one, as if they were several
+    processes."""
 
     buses: list["MemoryBus"] = field(default_factory=list)
     buckets: Buckets = field(default_factory=Buckets)

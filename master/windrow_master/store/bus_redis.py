@@ -50,7 +50,7 @@ PEERS_BYTES_MAX: Final = 2_000
 CONNECTIONS_MAX: Final = 8
 MICROSECOND_NS: Final = 1_000
 FAILURES: Final = (RedisError, OSError, TimeoutError, ValueError, RecursionError)
-"""What a server that is gone, slow, or no Redis at all makes the library raise."""
+"""Errors that the library raises for a server that is gone, slow, or no Redis at all."""
 
 # Microseconds by the server's clock, which all processes share; they stay below 2**53, where Lua still counts exactly.
 TAKE: Final = """
@@ -152,7 +152,7 @@ class RedisBus:
         self._beat_now.set()
 
     async def peers(self) -> tuple[Peer, ...]:
-        """Who the server knows of; without it, this process."""
+        """Return the processes that the server knows of; without it, this process."""
         found: dict[str, Mapping[str, str]] = {}
         client = self._client
         if client is not None and not self._is_suspect:

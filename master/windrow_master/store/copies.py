@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a copy of a database holds: the last migration it has seen and the term of its leader."""
+    """The content of a copied database: the last migration it has seen and the term of its leader."""
 
     schema: str
     epoch: int
@@ -50,7 +50,7 @@ def copy_sqlite(source: Path, target: Path) -> Copied:
 
 
 def problems_of_sqlite(path: Path) -> list[str]:
-    """What is damaged of a SQLite database, as SQLite says it; empty when it is whole. Others may be writing it."""
+    """Return the damage of a SQLite database, as SQLite says it; empty when it is whole. Others may be writing it."""
     try:
         with closing(_read_only(path)) as connection:
             said = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")]
@@ -88,7 +88,7 @@ def _epoch(connection: sqlite3.Connection) -> int:
 
 
 def can_dump() -> bool:
-    """Whether PostgreSQL's own programs are on this machine."""
+    """Return whether PostgreSQL's own programs are on this machine."""
     return shutil.which("pg_dump") is not None and shutil.which("pg_restore") is not None
 
 

@@ -1,7 +1,7 @@
-"""Watches the room on the disks of the log and the database, and keeps some for what must be written.
+"""Watches the free space on the disks of the log and the database, and reserves some for writes that must succeed.
 
-     free < FLOOR, or a write found no room                    free >= FLOOR + ballast again
-has room ──────────────────────────────────────────▶ full ──────────────────────────────────────▶ has room
+     free < FLOOR, or a write found no space                   free >= FLOOR + ballast again
+has space ─────────────────────────────────────────▶ full ──────────────────────────────────────▶ has space
                                                       new clusters and members are refused, samples are not stored;
                                                       deletes, renewals, results, receipts: in pieces of the ballast
 
@@ -35,7 +35,7 @@ FLOOR_BYTES: Final = 64 * MIB
 UPLOAD_FLOORS: Final = 2
 """People's uploads stop at so many floors: long before new work is refused because of them."""
 MORE_ONE_IN: Final = 8
-"""Of the floor, above it, before a full disk has room again: it does not become full and not full by turns."""
+"""The space above the floor that must be free before a full disk counts as having space again: it does not flap."""
 LOW_ONE_IN: Final = 16
 """Of the floor: below it a piece goes before anybody asks, for small files that spend nothing, as those of our logs."""
 WANTED_BYTES: Final = BALLAST_BYTES + FLOOR_BYTES + FLOOR_BYTES // MORE_ONE_IN
@@ -92,11 +92,11 @@ class Room:
 
     @property
     def shortage(self) -> Shortage | None:
-        """The disk that is full; None while every one has room."""
+        """The disk that is full; None while every one has space."""
         return self._shortage
 
     def has_room(self) -> bool:
-        """Whether bulk may be written and new work taken."""
+        """Return whether bulk may be written and new work taken."""
         return self._shortage is None
 
     def admit(self) -> None:
@@ -116,7 +116,8 @@ class Room:
                 )
 
     def spend(self) -> bool:
-        """A write that must not fail found no room: give a piece of a ballast away. False: there is none left."""
+        """Give a piece of a ballast away, since a write that must not fail found no space. False: there is none
+        left."""
         with self._guard:
             for folder in sorted(self._ballasts, key=self._free_or_none):
                 if self._ballasts[folder].spend():
@@ -125,9 +126,9 @@ class Room:
         return False
 
     def look(self) -> bool:
-        """Lay down what is missing where there is room, give a piece away where there is hardly any; blocking.
+        """Lay down missing ballast where there is space, give a piece away where there is hardly any; blocking.
 
-        Returns whether every disk has room.
+        Returns whether every disk has space.
         """
         with self._guard:
             full = [folder for folder, ballast in self._ballasts.items() if self._is_full(folder, ballast)]
@@ -138,7 +139,7 @@ class Room:
         return not full
 
     def look_before_start(self) -> None:
-        """Make room for the start itself on a disk that is full; where it has room this costs nothing."""
+        """Make space for the start itself on a disk that is full; where it has space this costs nothing."""
         if any(free < self._floor_bytes for free in self.free_bytes().values()):
             self.look()
 
@@ -174,7 +175,7 @@ class Room:
             yield ConditionCode.MASTER_DISK_FULL, self._shortage.detail, self._shortage.since_ns
 
     def free_bytes(self) -> Mapping[str, int]:
-        """What is free beside each ballast, by folder; a disk that does not answer is left out."""
+        """Return the free space beside each ballast, by folder; a disk that does not answer is left out."""
         found = {folder: self._free(folder) for folder in self._ballasts}
         return {folder: free for folder, free in found.items() if free is not None}
 
@@ -185,7 +186,7 @@ class Room:
         if free < self._floor_bytes // LOW_ONE_IN:
             ballast.spend()
         edge = self._floor_bytes + (self._floor_bytes // MORE_ONE_IN if self._shortage is not None else 0)
-        # A ballast that was spent is laid down first, out of the room that came back.
+        # A ballast that was spent is laid down first, out of the space that came back.
         return free < edge or (ballast.is_spent and ballast.tend())
 
     def _note(self, folder: str) -> None:

@@ -35,11 +35,11 @@ WAL_PAGES: Final = 4_000
 READ_CONNECTIONS: Final = 8
 POSTGRESQL: Final = "postgresql"
 APPLICATION: Final = "windrow-master"
-"""What a server calls our sessions."""
+"""The name by which a server lists our sessions."""
 CONNECT_S: Final = 5
 IDLE_IN_TRANSACTION_MS: Final = 4_000
 """An open transaction whose Master says nothing ends on the server after so long; one that was stopped in the middle of
-what it said is ended by whoever takes the seat (seat.py)."""
+what it said is ended by whoever takes the seat (leadership.py)."""
 STATEMENT_MS: Final = 25_000
 LOCK_MS: Final = 10_000
 SEAT_LOCK_MS: Final = 1_000
@@ -53,11 +53,12 @@ class Engines:
     writer: Engine
     reader: Engine
     seat: Engine | None = None
-    """Where several Masters may open the database: connections that beat and watch, beside those that work."""
+    """The connections of a leader's seat, where several Masters may open the database: they beat and watch, beside
+    those that work."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether other Masters may have it open, so that the leader's lease decides and not a file lock."""
+        """True if other Masters may have it open, so that the leader's lease decides and not a file lock."""
         return self.seat is not None
 
     def dispose(self) -> None:
@@ -153,8 +154,9 @@ def sqlite_engines(path: Path) -> Engines:
 
 
 RECOVERED: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
-"""What an earlier process left in SQLite's log is moved into the database before anything is written behind it: where
-that process' last fsync failed, the log may be whole in memory only, and a commit behind a hole is lost with it."""
+"""The statement that moves what an earlier process left in SQLite's log into the database before anything is written
+behind it: where that process' last fsync failed, the log may be whole in memory only, and a commit behind a hole is
+lost with it."""
 
 
 def rewrite(engines: Engines) -> None:

@@ -1,4 +1,4 @@
-"""Where the store's blocking work runs: on threads in a real Master, inline under virtual time."""
+"""Runs the store's blocking work: on threads in a real Master, inline under virtual time."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Who may lead, decided from what is seen of the leader's row; no clock but one's own monotonic one is trusted.
+"""Decides who may lead, from what is seen of the leader's row; no clock but one's own monotonic one is trusted.
 
             seat free ─────────────────────────────┐
 waiting ──▶ its session gone for GONE_NS ──────────┼──▶ take (compare-and-set on what was seen) ──▶ leading
@@ -43,7 +43,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What was seen of the leader, and since when (monotonic) it has not changed."""
+    """The last sighting of the leader, and since when (monotonic) it has not changed."""
 
     epoch: int
     beat: int
@@ -52,7 +52,7 @@ class Sighting:
 
 
 def see(seat: Seat, before: Sighting | None, now_ns: int) -> Sighting:
-    """What one knows after looking at the seat."""
+    """Return the sighting after looking at the seat."""
     is_same = before is not None and (before.epoch, before.beat) == (seat.epoch, seat.beat)
     same_leader = before is not None and before.epoch == seat.epoch
     gone_before = before.gone_since_ns if before is not None and same_leader else None
@@ -65,17 +65,17 @@ def see(seat: Seat, before: Sighting | None, now_ns: int) -> Sighting:
 
 
 def may_take(seat: Seat, seen: Sighting, now_ns: int) -> bool:
-    """Whether the seat may be taken from whoever has it."""
+    """Return whether the seat may be taken from whoever has it."""
     if seat.is_free or now_ns - seen.beat_since_ns >= LEASE_NS:
         return True
     return seen.gone_since_ns is not None and now_ns - seen.gone_since_ns >= GONE_NS
 
 
 def has_lost(last_beat_ns: int, now_ns: int) -> bool:
-    """Whether a leader must stop because it could not say that it lives."""
+    """Return whether a leader must stop because it could not say that it lives."""
     return now_ns - last_beat_ns >= GIVE_UP_NS
 
 
 def is_sure(last_beat_ns: int, now_ns: int) -> bool:
-    """Whether nobody else may lead yet, whatever became of the leader's session since its last beat."""
+    """Return whether nobody else may lead yet, whatever became of the leader's session since its last beat."""
     return now_ns - last_beat_ns < SURE_NS

@@ -87,7 +87,7 @@ def _reason(error: SQLAlchemyError) -> str:
 
 
 def is_led(engine: Engine) -> bool:
-    """Whether the session of a Master that leads is connected to this shared database now."""
+    """Return whether the session of a Master that leads is connected to this shared database now."""
     with engine.connect() as session:
         epoch = session.execute(_LOOK).one().epoch
         return bool(session.scalar(_CLAIMED, {"class": CLASS, "mine": epoch}))
@@ -188,7 +188,7 @@ class Leadership:
         return True
 
     def _beat(self, epoch: int) -> bool | None:
-        """Whether the seat is still this epoch's; None: nobody could be asked."""
+        """Return whether the seat is still this epoch's; None: nobody could be asked."""
         try:
             is_new = self._connection is None
             session = self._session()

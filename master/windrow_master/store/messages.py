@@ -30,7 +30,7 @@ class Question(Generic[T]):
 
 
 class Messages:
-    """Who handles which message. Registered while the Master is put together, before its loop runs."""
+    """The handlers of each message. Registered while the Master is put together, before its loop runs."""
 
     def __init__(self) -> None:
         self._handlers: dict[type[Fact], list[Callable[[UnitOfWork, Any], None]]] = {}

@@ -86,7 +86,7 @@ def _check_references(connection: Connection) -> None:
 
 
 def differences(engine: Engine, schema: MetaData) -> list[Any]:
-    """What the migrated database has other than this schema; empty when nobody forgot a migration."""
+    """Return the differences between the migrated database and this schema; empty when nobody forgot a migration."""
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 

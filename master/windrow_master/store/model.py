@@ -9,12 +9,13 @@ from enum import StrEnum
 from windrow_proto.ids import AccountId, EventId, OperationId
 
 CHAIN_START = bytes(32)
-"""What the first audit entry is chained to."""
+"""The hash that the first audit entry is chained to."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """Who did what to which subject and why; `chain` covers this entry and, through its predecessor, all before it."""
+    """An entry of the audit log: actor, action, subject and reason; `chain` covers this entry and, through its
+    predecessor, all before it."""
 
     number: int
     at_ns: int
@@ -27,7 +28,7 @@ class AuditEntry:
     chain: bytes
 
     def link(self, previous: bytes) -> bytes:
-        """What `chain` must be after `previous`."""
+        """Return the value that `chain` must have after `previous`."""
         content = [self.at_ns, self.epoch, self.actor, self.action, self.subject, self.reason, dict(self.fields)]
         text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(previous + text.encode()).digest()
@@ -35,7 +36,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which entries of the audit log to list; None asks for all. action: also of all below it, as `host` of
+    """The filter of a list of the audit log; None asks for all. action: also of all below it, as `host` of
     `host.drain`."""
 
     subject: str | None = None
@@ -60,7 +61,7 @@ class EventRow:
 
 
 class OperationState(StrEnum):
-    """How far a long action has come."""
+    """The state of a long action."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -84,7 +85,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class RememberedAnswer:
-    """What was answered to one Idempotency-Key; `status` is None while (or if for ever) the outcome is not known."""
+    """The answer to one Idempotency-Key; `status` is None while (or if for ever) the outcome is not known."""
 
     account_id: AccountId
     key: str

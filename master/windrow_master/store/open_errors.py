@@ -1,4 +1,5 @@
-"""Why a database cannot be opened at the start, as a sentence with the way out instead of a library's traceback."""
+"""Explains why a database cannot be opened at the start, in a sentence with the way out instead of a library's
+traceback."""
 
 import os
 from collections.abc import Iterator
@@ -47,7 +48,7 @@ def explained(url: str) -> Iterator[None]:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether SQLite says that what it reads is not what was written."""
+    """Return whether SQLite says that what it reads is not what was written."""
     code = getattr(error.orig, "sqlite_errorcode", None) if isinstance(error, DBAPIError) else None
     return isinstance(code, int) and code & 0xFF in (SQLITE_CORRUPT, SQLITE_NOTADB)
 

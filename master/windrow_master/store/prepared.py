@@ -26,7 +26,7 @@ T = TypeVar("T")
 Statement = Insert | Update | Delete | Select[Any]
 Convert = Callable[[Any], Any]
 UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-"""What a row that some other program wrote, or a bug of an older release, makes of its reading."""
+"""Errors of reading a row that some other program, or a bug of an older release, wrote."""
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +38,8 @@ def flat(value: Any) -> dict[str, Any]:
 
 
 def settable(table: Table) -> tuple[str, ...]:
-    """What of a row may change: all but its key. Set to what it was, SQLite would write the key's index anew all the
-    same, and look for whatever refers to it."""
+    """Return the columns of a row that may change: all but its key. Set to what it was, SQLite would write the key's
+    index anew all the same, and look for whatever refers to it."""
     return tuple(str(column.key) for column in table.c if not column.primary_key)
 
 

@@ -69,7 +69,7 @@ class TermRepository(Repository):
         return int(self._connection.execute(_SEAT).one().epoch)
 
     def is_mine(self, epoch: int) -> bool:
-        """Whether this epoch is still the leader's; while this transaction is open it stays so."""
+        """Return whether this epoch is still the leader's; while this transaction is open it stays so."""
         return _MINE.row(self._connection, {"mine": epoch}) is not None
 
     def begin(self, now_ns: int, version: str, holder: str, address: str, over: tuple[int, int] | None) -> int:
@@ -98,7 +98,7 @@ class TermRepository(Repository):
         return epoch
 
     def backup_at_ns(self) -> int | None:
-        """When the backup was made that this database was last restored from; None: it never was."""
+        """Return when the backup was made that this database was last restored from; None: it never was."""
         query = select(terms.c.backup_at_ns).where(terms.c.backup_at_ns.is_not(None)).order_by(terms.c.epoch.desc())
         found = self._connection.execute(query.limit(1)).scalar()
         return None if found is None else int(found)
@@ -263,7 +263,7 @@ class OperationRepository(Repository):
         return None if row is None else _operation(row)
 
     def running(self, subject: str, kind: str | None = None) -> Sequence[Operation]:
-        """What is under way on this subject, oldest first."""
+        """Return the operations under way on this subject, oldest first."""
         found = _RUNNING.all(self._connection, {"wanted": subject})
         return [operation for operation in found if kind is None or operation.kind == kind]
 
@@ -295,7 +295,7 @@ class IdempotencyRepository(Repository):
     """Answers remembered by account and Idempotency-Key."""
 
     def get(self, account_id: AccountId, key: str) -> RememberedAnswer | None:
-        """What is remembered, or None."""
+        """Return the remembered answer, or None."""
         query = select(idempotency).where(idempotency.c.account_id == account_id, idempotency.c.key == key)
         row = self._connection.execute(query).one_or_none()
         if row is None:
@@ -304,7 +304,7 @@ class IdempotencyRepository(Repository):
         return RememberedAnswer(**values | {"headers": values["headers"] or {}, "body": bytes(values["body"] or b"")})
 
     def count(self, account_id: AccountId) -> int:
-        """How many keys of an account are remembered."""
+        """Return how many keys of an account are remembered."""
         query = select(func.count()).select_from(idempotency).where(idempotency.c.account_id == account_id)
         return int(self._connection.scalar(query) or 0)
 

@@ -51,7 +51,7 @@ SQLITE_IOERR: Final = 10
 """SQLite's primary code for an input or output error: what was written before it is no longer certain."""
 SQLITE_FULL: Final = 13
 SQLITE_IOERR_SHMSIZE: Final = 4_874
-"""No room for the index of SQLite's log: nothing was written yet."""
+"""The error when there is no space for the index of SQLite's log: nothing was written yet."""
 POSTGRESQL_DISK_FULL: Final = "53100"
 
 log = structlog.get_logger(__name__)
@@ -70,7 +70,7 @@ class _Job:
 
 @dataclass(slots=True)
 class StoreFigures:
-    """What the store counts of itself."""
+    """The counters of the store."""
 
     commits: int = 0
     writes: int = 0
@@ -97,7 +97,7 @@ class Store:
     ) -> None:
         """Begin a new term on a migrated database. Use `open` unless you bring your own engines.
 
-        room: watches the disks, and has some to give away; without it nothing is full until a write says so.
+        room: watches the disks, and has space to give away; without it nothing is full until a write says so.
         """
         self._engines = engines
         self._clock = clock
@@ -203,7 +203,7 @@ class Store:
             raise DeadlineExceeded(f"Reading took longer than {seconds(deadline_ns):g} s.") from None
 
     def admit(self) -> None:
-        """Raises DiskFull, with the way out, while there is no room for new work; for that before it begins."""
+        """Raise DiskFull, with the way out, while there is no space for new work; for that before it begins."""
         if self._room is not None:
             self._room.admit()
 
@@ -349,7 +349,7 @@ class Store:
             self.figures.pending = len(self._pending)
 
     def _transact_in_room(self, jobs: list[_Job]) -> None:
-        """The same again, as long as it finds the disk full and there is room to give away."""
+        """Run the same again, as long as it finds the disk full and there is space to give away."""
         while True:
             try:
                 return self._transact(jobs)

@@ -31,13 +31,13 @@ from windrow_proto.ids import AccountId, EventId, OperationId, mint
 T = TypeVar("T")
 R = TypeVar("R", bound=Repository)
 MINT_BYTES = 10
-"""What an id needs of randomness (windrow_proto.ids)."""
+"""The bytes of randomness that an id needs (windrow_proto.ids)."""
 
 
 ORIGIN: Final[ContextVar[Mapping[str, str]]] = ContextVar("origin", default=MappingProxyType({}))
 """By which token and session, and from which address, an account asks for what is written now."""
 DATABASE_FAULTS: Final = (OperationalError, InterfaceError, InternalError, PendingRollbackError)
-"""What the database itself meets, whatever was asked of it."""
+"""Errors that the database itself meets, whatever was asked of it."""
 
 
 class Part:
@@ -107,7 +107,7 @@ class UnitOfWork:
         self._messages.publish(self, fact)
 
     def ask(self, question: Question[T]) -> T:
-        """What a package above knows, in this transaction."""
+        """Return a package above's answer to a question, in this transaction."""
         return self._messages.ask(self, question)
 
     def after_commit(self, callback: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What Alembic runs around each migration: on the connection it was given, inside that one's transaction."""
+"""Runs each migration for Alembic: on the connection it was given, inside that one's transaction."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""With which certificate each member has been heard, so that an older one is refused by every later Master."""
+"""The certificate with which each member has been heard, so that an older one is refused by every later Master."""
 
 import sqlalchemy as sa
 from alembic import op

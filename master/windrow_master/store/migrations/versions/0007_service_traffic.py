@@ -1,4 +1,4 @@
-"""What came to each service over HTTPS and back."""
+"""The traffic of each service over HTTPS."""
 
 import sqlalchemy as sa
 from alembic import op

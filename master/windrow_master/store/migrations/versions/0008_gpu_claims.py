@@ -1,4 +1,4 @@
-"""Which host claims which card: what two hosts claim at once is found by an index."""
+"""The cards that each host claims: a card that two hosts claim at once is found by an index."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What challenges of cards came to, and when the next one is due."""
+"""Results of challenges of cards, and when the next one is due."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What the Master's own test rentals of hosts came to, when each host is due next, and since when it is listed."""
+"""Results of the Master's own test rentals of hosts, when each host is due next, and since when it is listed."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What is held of each host's reliability."""
+"""The reliability record of each host."""
 
 import sqlalchemy as sa
 from alembic import op

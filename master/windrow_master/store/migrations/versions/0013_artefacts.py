@@ -1,4 +1,4 @@
-"""Whose the artefacts are."""
+"""Owners of artefacts."""
 
 import sqlalchemy as sa
 from alembic import op

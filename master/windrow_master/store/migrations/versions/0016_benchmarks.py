@@ -1,4 +1,4 @@
-"""What test rentals measured of cards, from inside."""
+"""Figures of cards that test rentals measured from inside."""
 
 import sqlalchemy as sa
 from alembic import op

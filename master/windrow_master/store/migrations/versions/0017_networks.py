@@ -1,4 +1,4 @@
-"""How the members of a cluster over several hosts meet, and why so."""
+"""The network mode of a cluster over several hosts, and its reason."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What measurements of hosts' lines found, round by round and region by region."""
+"""Bandwidth measurements of hosts, round by round and region by region."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""How often each host fell silent, as it was worth when it was last counted."""
+"""The number of times each host fell silent, as it was worth when it was last counted."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""When rentals end by themselves, how their commands ended, and what is kept of them."""
+"""Time limits of rentals, how their commands ended, and what is kept of them."""
 
 import sqlalchemy as sa
 from alembic import op

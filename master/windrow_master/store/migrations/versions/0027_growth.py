@@ -1,4 +1,4 @@
-"""What is needed to let go of old records, and to restore a backup."""
+"""Columns and indexes to delete old records, and to restore a backup."""
 
 import sqlalchemy as sa
 from alembic import op
