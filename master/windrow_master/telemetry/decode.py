@@ -95,7 +95,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What batches of the same columns `metric` and `device` have in common."""
+    """The common layout of batches with the same columns `metric` and `device`."""
 
     series: int
     device_max: int

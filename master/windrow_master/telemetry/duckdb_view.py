@@ -1,9 +1,10 @@
 """History as a view of the segment log, in DuckDB: follows the log with a cursor of its own, rolls up, answers charts.
 
-The only door to DuckDB. It may be late, broken or gone without anybody but the charts noticing: acks and the live view
-do not know it. What it writes it writes in bulk, with the cursor in the same transaction, so that a crash repeats
-nothing and loses nothing. When its file cannot be opened (another Master holds it) it begins another, and charts read
-them all; a damaged one is put aside under another name, and the new one takes in again what the log still holds.
+The adapter of DuckDB for queries. It may be late, broken or gone without anybody but the charts noticing: acks and the
+live view do not know it. What it writes it writes in bulk, with the cursor in the same transaction, so that a crash
+repeats nothing and loses nothing. When its file cannot be opened (another Master holds it) it begins another, and
+charts read them all; a damaged one is put aside under another name, and the new one takes in again what the log still
+holds.
 """
 
 import asyncio
@@ -54,7 +55,7 @@ AHEAD_MS_MAX: Final = HOUR // MILLISECOND
 FILES_MAX: Final = 16
 QUERY_DEADLINE_NS: Final = 5 * SECOND
 DAMAGE: Final = ("not a valid duckdb", "corrupt", "checksum", "deserializ", "serialization error", "invalidated")
-"""What DuckDB says of a file that no second try will open; of a lock or a full disk it speaks otherwise."""
+"""Words of DuckDB about a file that no second try will open; of a lock or a full disk it speaks otherwise."""
 ASIDE: Final = ".damaged"
 POINTS_MAX: Final = 20_000
 SERIES_PER_QUERY_MAX: Final = 1_024
@@ -170,7 +171,7 @@ class HistoryView:
             raise Unavailable("The history is unavailable: it did not answer in time.") from None
 
     def health(self) -> ViewHealth:
-        """How it is doing."""
+        """Return how it is doing."""
         return ViewHealth(
             is_open=self._connection is not None,
             path=self._path,
@@ -183,12 +184,12 @@ class HistoryView:
 
     @property
     def cursor(self) -> LogPosition | None:
-        """Where it is in the log; None before it was opened."""
+        """The view's place in the log; None before it was opened."""
         return self._cursor
 
     @property
     def is_behind(self) -> bool:
-        """Whether there may be more in the log than it has taken in."""
+        """True if there may be more in the log than it has taken in."""
         return self._is_behind
 
     def close(self) -> None:
@@ -407,7 +408,7 @@ def _check(span_ms: int, step_ms: int, series: int = 1) -> None:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether DuckDB speaks of a damaged file; one that another process holds is none."""
+    """Return whether DuckDB speaks of a damaged file; one that another process holds is none."""
     said = str(error).lower()
     return isinstance(error, duckdb.Error) and "lock" not in said and any(words in said for words in DAMAGE)
 

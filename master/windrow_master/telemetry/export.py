@@ -1,4 +1,4 @@
-"""Points of history as CSV: one line a point, safe to open in a spreadsheet. Pure."""
+"""Writes points of history as CSV: one line a point, safe to open in a spreadsheet. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,8 @@ POINTS_MAX: Final = 2_000_000
 POINTS_PER_PART: Final = 50_000
 """Asked for and sent at a time: what an export holds in memory."""
 FORMULA: Final = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
-"""What a spreadsheet takes for the beginning of a formula, after what some strip (as console/src/tables/csv.ts)."""
+"""Characters that a spreadsheet takes for the beginning of a formula, after those that some strip (as
+console/src/tables/csv.ts)."""
 
 Row = tuple[int, str, str, str, str, str, float]
 """Wall milliseconds, host, its name, GPU ("" the host), metric, unit, value."""
@@ -28,7 +29,7 @@ def parts(query: SeriesQuery) -> Iterator[SeriesQuery]:
 
 
 def points_in(query: SeriesQuery) -> int:
-    """How many points it asks for."""
+    """Return how many points it asks for."""
     return len(query.keys) * -(-(query.to_ms - query.from_ms) // query.step_ms)
 
 

@@ -18,9 +18,9 @@ FAR_BYTES = 256 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What was read: bodies of samples, where to go on, when the newest arrived (None: nothing was there), how many
-    records could not be read, and whether the log's end may be far: else this was all there is, and who follows waits a
-    moment, since a cycle costs the same for one batch as for a thousand."""
+    """The result of one read: bodies of samples, where to go on, when the newest arrived (None: nothing was there),
+    how many records could not be read, and whether the log's end may be far: else this was all there is, and who
+    follows waits a moment, since a cycle costs the same for one batch as for a thousand."""
 
     batches: tuple[tuple[HostId, bytes], ...]
     cursor: LogPosition

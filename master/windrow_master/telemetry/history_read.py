@@ -1,4 +1,4 @@
-"""Puts the questions of charts to the files of history and makes points of what they answer.
+"""Queries the files of history for charts, and turns the rows into points.
 
 Knows of a file only that it has cursors which execute SQL; DuckDB itself is behind duckdb_view.py.
 """

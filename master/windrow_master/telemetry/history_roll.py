@@ -60,7 +60,7 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 
 def prepare(connection: Connection) -> sql.Rolled:
-    """Where a file's roll-ups end; one of an older version is brought up to date."""
+    """Return the time at which a file's roll-ups end; one of an older version is brought up to date."""
     # Answers are always fetched whole: the rest of one would be in the way of what the connection does next.
     marks = connection.execute("SELECT minute_ms, hour_ms FROM rolled").fetchall()
     if marks:

@@ -60,7 +60,8 @@ MINUTE: Final = Level("minute", MINUTE_MS)
 HOUR: Final = Level("hour", HOUR_MS)
 LEVELS: Final = (MINUTE, HOUR)
 TYPES: Final = {"low": "BIGINT", "high": "BIGINT", "total": "DOUBLE", "count": "BIGINT"}
-"""What is kept of a metric's values in a span. Wide tables have these of each metric, and a null where none came."""
+"""The columns that are kept of a metric's values in a span. Wide tables have these of each metric, and a null where
+none came."""
 
 
 def suffix(metric: int | None) -> str:
@@ -186,7 +187,7 @@ def rolled_narrow(level: Level, source: str, where: str) -> str:
 
 
 def summed(metric: int | None) -> str:
-    """What several rows of a metric and span say together."""
+    """Return the sum of several rows of a metric and span."""
     s = suffix(metric)
     return (
         f"min(low{s}) AS low{s}, max(high{s}) AS high{s}, sum(total{s}) AS total{s}, sum(count{s})::BIGINT AS count{s}"
@@ -194,7 +195,7 @@ def summed(metric: int | None) -> str:
 
 
 def keys_and_metrics(scope: Scope | None) -> tuple[tuple[str, ...], tuple[int | None, ...]]:
-    """What one row of the rolled-up tables of a scope is about, and the metrics that it has columns for."""
+    """Return the key of one row of the rolled-up tables of a scope, and the metrics that it has columns for."""
     if scope is None:
         return ("device", "metric", "at_ms"), (None,)
     return ("device", "at_ms"), metrics_of(scope)

@@ -1,4 +1,4 @@
-"""The latest sample of every host, in memory, with versions for streams. Pure; used from one thread.
+"""Holds the latest sample of every host, in memory, with versions for streams. Pure; used from one thread.
 
 A batch is kept as it came and decoded when somebody looks: most of a large fleet is looked at by nobody.
 """

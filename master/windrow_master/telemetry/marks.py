@@ -1,4 +1,4 @@
-"""Which telemetry records the log holds, per host and boot: what acks say and what duplicates are measured by. Pure.
+"""Tracks which telemetry records the log holds, per host and boot: acks and the search for duplicates rest on it. Pure.
 
 The book is rebuilt at each start from its last checkpoint and the records after it.
 """
@@ -22,12 +22,12 @@ class MarkBook:
         self._sets: dict[HostId, dict[BootId, tuple[Intervals, int]]] = {}
 
     def have(self, host_id: HostId, boot: BootId) -> Intervals:
-        """What is in the log of one boot."""
+        """Return the records in the log of one boot."""
         found = self._sets.get(host_id, {}).get(boot)
         return found[0] if found is not None else Intervals()
 
     def of_host(self, host_id: HostId) -> Mapping[BootId, Intervals]:
-        """What is in the log of one host."""
+        """Return the records in the log of one host."""
         return {boot: have for boot, (have, _) in self._sets.get(host_id, {}).items()}
 
     def add(self, host_id: HostId, boot: BootId, sequence: int, at_ns: int) -> None:

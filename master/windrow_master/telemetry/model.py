@@ -30,7 +30,7 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True, order=True)
 class LogPosition:
-    """Where a record begins: the term's directory, the segment in it, the byte in that."""
+    """The place where a record begins: the term's directory, the segment in it, the byte in that."""
 
     epoch: int
     segment: int
@@ -39,7 +39,7 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class SeriesKey:
-    """What a series is about: device is a GPU's uuid, or empty for the host itself."""
+    """The subject of a series: device is a GPU's uuid, or empty for the host itself."""
 
     host_id: HostId
     device: str
@@ -80,7 +80,7 @@ GroupPoints = Mapping[str, tuple[tuple[int, float | None], ...]]
 
 @dataclass(frozen=True, slots=True)
 class ViewHealth:
-    """How the view of history is doing. lag_ns: how old the newest record is that it took in, 0 if it took in all;
+    """The health of the view of history. lag_ns: how old the newest record is that it took in, 0 if it took in all;
     bad_batches: unreadable; misdated: values of a time that no chart can show."""
 
     is_open: bool

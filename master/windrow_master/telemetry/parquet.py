@@ -1,4 +1,4 @@
-"""The second door to DuckDB: rows of an export as one Parquet file. Blocking; call it from a thread."""
+"""The second adapter of DuckDB: writes rows of an export as one Parquet file. Blocking; call it from a thread."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""What telemetry is given to run blocking work on, and what every view of history answers to. Pure."""
+"""The interfaces of telemetry: the executor of its blocking work, and a view of history. Pure."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -49,11 +49,11 @@ class HistoryPort(Protocol):
         a step of whole five minutes once for each of them in which it was read. Raises Unavailable."""
 
     def health(self) -> ViewHealth:
-        """How it is doing."""
+        """Return how it is doing."""
 
     @property
     def cursor(self) -> LogPosition | None:
-        """Where it is in the log: what lies before may go. None before it knows."""
+        """The view's place in the log: the records before it may go. None before it knows."""
 
     def close(self) -> None:
         """Let go of threads, files and connections; soon, and safe to call twice."""

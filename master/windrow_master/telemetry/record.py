@@ -1,4 +1,4 @@
-"""The payload of one record of the telemetry log as bytes and back. Pure.
+"""Encodes the payload of one record of the telemetry log as bytes, and decodes it. Pure.
 
     offset  size  what (little-endian)
     0       1     version of this layout, 1

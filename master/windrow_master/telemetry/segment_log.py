@@ -1,4 +1,5 @@
-"""Appends what hosts sent to the term's segment log, fsyncs many appends at once, and answers only after the fsync.
+"""Appends the samples that hosts sent to the term's segment log, fsyncs many appends at once, and answers only after
+the fsync.
 
 append(records) ──▶ pending ──▶ one write, one fsync (own thread) ──▶ marks grow ──▶ futures: may be acknowledged
                     (bounded)    fails: nothing of it is acknowledged; the next write begins a new segment
@@ -47,7 +48,7 @@ KEEP_NS: Final = 24 * HOUR
 BYTES_MAX: Final = 64 << 30
 """Of all segments together; beyond it the oldest go early, read or not, and what was not read is told as a gap."""
 OWN_NAME: Final = HostId("master")
-"""Whose records of the log are the Master's own: gaps that retention made."""
+"""The name under which the log holds the Master's own records: gaps that retention made."""
 MARKS_KEEP_NS: Final = 30 * DAY
 _CHECKPOINT: Final = "marks.json"
 
@@ -73,7 +74,7 @@ class _Job:
 
 @dataclass(slots=True)
 class LogFigures:
-    """What the log counts of itself."""
+    """The counters of the log."""
 
     records: int = 0
     bytes: int = 0
@@ -88,7 +89,7 @@ class LogFigures:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long and how much is kept."""
+    """The time and the size up to which samples are kept."""
 
     keep_ns: int = KEEP_NS
     bytes_max: int = BYTES_MAX
@@ -121,8 +122,8 @@ class TelemetryLog:
     ) -> None:
         """Open the term's directory and rebuild the marks; blocking, for the start. Raises StorageFailed.
 
-        reserved: the same disk for the checkpoint, with room kept for it: before it is written nothing can be deleted.
-        admit: raises DiskFull while there is no room for samples. check_term: raises Fenced when this term is over, in
+        reserved: the same disk for the checkpoint, with space kept for it: before it is written nothing can be deleted.
+        admit: raises DiskFull while there is no space for samples. check_term: raises Fenced when this term is over, in
         any thread; nothing is written then.
         """
         self._retention = retention or Retention()

@@ -1,4 +1,4 @@
-"""Telemetry's shell: one face for the log, the live view, the watch leases and the view of history.
+"""Telemetry's service: one interface for the log, the live view, the watch leases and the view of history.
 
 append ──▶ segment log ──fsync──▶ marks, ack ──▶ live view (latest sample)
                 │
@@ -115,7 +115,7 @@ class TelemetryService:
     # --- what the trunk calls -------------------------------------------------------------------------------
 
     def have(self, host_id: HostId, boot: BootId) -> Intervals:
-        """What is durable of one boot of a host."""
+        """Return the durable records of one boot of a host."""
         return self.log.marks.have(host_id, boot)
 
     async def append(self, host_id: HostId, records: Sequence[tuple[Record, FrameClass]]) -> None:
@@ -137,7 +137,7 @@ class TelemetryService:
         self.log.marks.add_ranges(host_id, boot, ranges, self._clock.wall_ns())
 
     def period_ns(self, host_id: HostId) -> int:
-        """How often this host is to send a batch now."""
+        """Return how often this host is to send a batch now."""
         return self._watched.period_ns(host_id, self._fleet_size(), self._clock.monotonic_ns())
 
     def on_period(self, listener: Callable[[HostId], None]) -> None:
@@ -178,18 +178,18 @@ class TelemetryService:
         return await self.charts.grouped(query)
 
     async def stored_since(self, wall_ns: int | None) -> list[LogRecord]:
-        """What the log's files hold, read anew: of this term, from the segment on that was begun at this time or
-        before; None: everything of all terms."""
+        """Return the marks of the log's files, read anew: of this term, from the segment on that was begun at this
+        time or before; None: everything of all terms."""
         return await self._reader.read(partial(self._stored, wall_ns))
 
     def health(self) -> ViewHealth:
-        """How the view that answers the charts is doing."""
+        """Return how the view that answers the charts is doing."""
         return self.charts.health()
 
     # --- life -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Follow the log and keep house until cancelled."""
+        """Follow the log, and delete what is old, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for view in self.views:
                 tasks.create_task(view.run())

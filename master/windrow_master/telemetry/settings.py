@@ -1,10 +1,9 @@
-"""How long samples are kept and which views of history there are, as the configuration says it. Pure.
+"""The settings of telemetry: how long samples are kept, and which views of history there are. Pure.
 
-WINDROW_METRICS_WRITE_URL   where samples go by Prometheus remote write (the whole URL, as http://host:8428/api/v1/write)
-WINDROW_METRICS_URL         where charts ask by PromQL (the URL up to /api/v1); DuckDB is not kept then
-WINDROW_METRICS_TOKEN       a bearer token for both; or in the file that WINDROW_METRICS_TOKEN_FILE names
-WINDROW_LOG_KEEP_HOURS      how long a segment of the log is kept at least (24)
-WINDROW_LOG_GIB             how large the log may become before its oldest segments go early (64)
+WINDROW_METRICS_WRITE_URL where samples go by Prometheus remote write (the whole URL, as http://host:8428/api/v1/write)
+WINDROW_METRICS_URL where charts ask by PromQL (the URL up to /api/v1); DuckDB is not kept then WINDROW_METRICS_TOKEN a
+bearer token for both; or in the file that WINDROW_METRICS_TOKEN_FILE names WINDROW_LOG_KEEP_HOURS how long a segment of
+the log is kept at least (24) WINDROW_LOG_GIB how large the log may become before its oldest segments go early (64)
 """
 
 from collections.abc import Callable
@@ -22,7 +21,7 @@ GIB_MAX: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """What of it was configured; empty URLs mean that there is no metrics store."""
+    """The configured views of history; empty URLs mean that there is no metrics store."""
 
     write_url: str = field(default="", repr=False)
     read_url: str = field(default="", repr=False)
@@ -31,7 +30,7 @@ class HistorySettings:
 
     @property
     def has_embedded(self) -> bool:
-        """Whether DuckDB follows the log and answers the charts."""
+        """True if DuckDB follows the log and answers the charts."""
         return not self.read_url
 
     @property

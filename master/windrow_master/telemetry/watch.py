@@ -1,4 +1,4 @@
-"""How often each host is to send its samples: often while somebody watches it, seldom in a huge fleet. Pure."""
+"""Decides how often each host sends its samples: often while somebody watches it, seldom in a huge fleet. Pure."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,7 +17,7 @@ LINGER_NS: Final = 10 * SECOND
 
 @dataclass(slots=True)
 class WatchBook:
-    """Who is watched. Times are monotonic."""
+    """The hosts that are watched. Times are monotonic."""
 
     _watchers: dict[HostId, int] = field(default_factory=dict)
     _until_ns: dict[HostId, int] = field(default_factory=dict)

@@ -1,5 +1,4 @@
-"""Takes over from an older file of history what a new one, made of the log, does not have. Exact where either is whole.
-Pure.
+"""Copies into a new file of history, made of the log, what only an older file has. Exact where either is whole. Pure.
 
 The log keeps a day; the older file may know years. Of each series and span the file that knows of more samples counts,
 samples themselves are united, and what charts by tier are made of is made again where the log says more. Like

@@ -114,7 +114,8 @@ def _rebuild(data_dir: Path, disk: Disk, clock: Clock, say: Say) -> None:
 
 
 def _is_sound(path: Path, clock: Clock, say: Say) -> bool:
-    """Whether a file opens; then all its samples are rolled up. Raises Conflict where another process holds it."""
+    """Return whether a file opens; then all its samples are rolled up. Raises Conflict where another process holds
+    it."""
     try:
         connection = open_file(path)
         try:

@@ -1,4 +1,4 @@
-"""Charts as questions in PromQL, and the store's answers as points. Pure.
+"""Writes charts as questions in PromQL, and reads the store's answers as points. Pure.
 
 Both views of history answer a step with the samples in [start, start + step): the mean of a gauge, the highest of a
 counter. A step shorter than COARSE_MS is made here of the raw samples, so both say exactly the same. A longer one is

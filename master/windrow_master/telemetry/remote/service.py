@@ -55,7 +55,7 @@ QUIET_NS: Final = 5 * SECOND
 TELL_EVERY_NS: Final = MINUTE
 INFO_EVERY_NS: Final = MINUTE
 HELD: Final = frozenset({401, 403, 404, 405, 408, 429})
-"""The store's door or pace is wrong, not the samples: they are kept and offered again."""
+"""The store's address or pace is wrong, not the samples: they are kept and offered again."""
 PLACES_MAX: Final = 1 << 20
 
 log = structlog.get_logger(__name__)
@@ -74,7 +74,7 @@ class Later(Exception):
 
 @dataclass(slots=True)
 class RemoteFigures:
-    """What the view counts of itself."""
+    """The counters of the view."""
 
     samples: int = 0
     requests: int = 0
@@ -189,7 +189,7 @@ class RemoteView:
             raise Unavailable(f"The history is unavailable: {reason}") from error
 
     def health(self) -> ViewHealth:
-        """How it is doing."""
+        """Return how it is doing."""
         return ViewHealth(
             is_open=self._cursor is not None and not self._problem,
             path=self._store.write_url.shown,
@@ -298,7 +298,7 @@ class RemoteView:
         self._info = []
 
     def _info_due(self) -> list[wire.Piece]:
-        """Which tier each GPU is of, now and then: what charts by tier are joined with."""
+        """Return which tier each GPU is of, now and then: what charts by tier are joined with."""
         if self._clock.monotonic_ns() < self._info_due_ns:
             return []
         self._info_due_ns = self._clock.monotonic_ns() + INFO_EVERY_NS
@@ -325,7 +325,8 @@ class RemoteView:
         self._encoder = wire.Encoder(lambda number: self._places[number])
 
     def _load_cursor(self) -> LogPosition:
-        """Where it was; the log's beginning where nothing is known, since what is sent twice is the same sample."""
+        """Return the kept position; the log's beginning where nothing is known, since what is sent twice is the same
+        sample."""
         try:
             data = self._disk.read(self._cursor_path, 0, self._disk.size(self._cursor_path))
             return LogPosition(*map(int, json.loads(data)["cursor"]))

@@ -1,4 +1,4 @@
-"""The door to a Prometheus-compatible store over HTTP: two connections' worth of plain, bounded, blocking requests.
+"""The adapter of a Prometheus-compatible store over HTTP: two connections' worth of plain, bounded, blocking requests.
 
 A store that hangs costs its caller the timeout and nobody else anything; `abort` ends what hangs at once.
 """
@@ -22,7 +22,7 @@ RETRY_AFTER_MAX_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    """Where the store is. prefix: its path up to /api/v1 (or the whole path of writes)."""
+    """The address of the store. prefix: its path up to /api/v1 (or the whole path of writes)."""
 
     is_tls: bool
     host: str
@@ -56,7 +56,7 @@ def parse_url(text: str, token: str = "") -> StoreUrl:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the store said to a write: its status, the pause it asks for, the beginning of its words."""
+    """The store's answer to a write: its status, the pause it asks for, the beginning of its words."""
 
     status: int
     retry_after_s: float
