@@ -1,4 +1,4 @@
-"""Challenges the cards of one host over a channel, and judges what comes; keeps nothing.
+"""Challenges the cards of one host over a channel, and judges the answers; keeps nothing.
 
  plan ─▶ host     every prover compiles and takes its memory, before anything is measured
  ready ◀─         or a failure: that card cannot be proved there
@@ -66,7 +66,7 @@ class Line(Protocol):
         """Send at most 64 KiB."""
 
     async def receive(self) -> ChannelData | ChannelClose:
-        """What comes next; ChannelClose once, as the last. Raises LinkClosed."""
+        """Return the next message; ChannelClose once, as the last. Raises LinkClosed."""
 
     async def close(self, closing: ChannelClose) -> None:
         """Send no more."""
@@ -81,7 +81,7 @@ class Lines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of all cards of a host. failure: why the conversation ended before its time; empty: it did not."""
+    """The outcome of all cards of a host. failure: why the conversation ended before its time; empty: it did not."""
 
     results: tuple[Result, ...]
     failure: str = ""
@@ -232,7 +232,7 @@ class Conversation:
             await self._judge(line, one, Ticked(self._clock.monotonic_ns()))
 
     def _garbled(self) -> None:
-        """What came is no message of a challenge: it is held against every card that was asked and not judged."""
+        """Judge a message that is none of a challenge: it is held against every card that was asked and not judged."""
         for uuid, one in self._results.items():
             if one.trial is not None and not one.failure:
                 trial, _ = step(one.trial, Garbled(self._clock.monotonic_ns()))

@@ -1,4 +1,4 @@
-"""Which places of a commitment are opened: drawn after it came, from the Master's own randomness. Pure.
+"""Draws the places of a commitment that a host has to open, after it came, from the Master's own randomness. Pure.
 
 Each round gets its share, so that a round left out whole is always met; within a round all places are equally likely.
 """

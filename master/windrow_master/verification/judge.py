@@ -1,4 +1,4 @@
-"""One challenge from asking to a verdict. Pure.
+"""Judges one challenge of a card, from the question to the verdict. Pure.
 
  ASKED ──Committed, in time, of this challenge──▶ COMMITTED ──Answered, all openings true──▶ PASSED
    │                                                  │
@@ -20,7 +20,7 @@ from windrow_proto.challenge import OPENINGS, Answer, Challenge, Commitment, Sel
 
 
 class Phase(StrEnum):
-    """Where a trial is."""
+    """The phase of a trial."""
 
     ASKED = "asked"
     COMMITTED = "committed"
@@ -29,7 +29,7 @@ class Phase(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a trial failed."""
+    """The reason why a trial failed."""
 
     LATE_COMMITMENT = "late_commitment"
     LATE_ANSWER = "late_answer"
@@ -77,7 +77,7 @@ class Trial:
 
     @property
     def pace(self) -> Pace | None:
-        """What the span says of the card; None before there is one."""
+        """The pace of the card by the span; None before there is one."""
         return None if self.span_ns is None else pace(self.timing, self.span_ns)
 
     @property
@@ -183,7 +183,7 @@ def _answer(trial: Trial, answer: Answer) -> Trial:
 
 
 def check(challenge: Challenge, commitment: Commitment, selection: Selection, answer: Answer) -> tuple[Reason, ...]:
-    """What is wrong with the openings, each reason once, sorted; empty when all are true."""
+    """Return the faults of the openings, each reason once, sorted; empty when all are true."""
     if len(answer.openings) != len(selection.places) or len(commitment.roots) != challenge.rounds:
         return (Reason.WRONG_COUNT,)
     if any(len(opening.path) != challenge.depth for opening in answer.openings):

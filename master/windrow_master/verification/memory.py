@@ -1,8 +1,8 @@
-"""Whether a card has the memory that its host says, from asking to a verdict. Pure.
+"""Judges whether a card has the memory that its host claims, from the question to the verdict. Pure.
 
  FILLING ──Filled──▶ PROBED ──Values──▶ PROVED
     │                  └── a block that does not hold what was written, or late ──▶ WRONG, LATE
-    └── less room than three quarters of what the host says, or late ──▶ SHORT, LATE
+    └── less space than three quarters of what the host says, or late ──▶ SHORT, LATE
 
 The blocks are drawn once all is written. A card whose prover fails meanwhile stays UNTOLD: that refuses nobody. The
 pattern can be made again from the nonce: a patched agent that does so is not caught, a card with less memory is.
@@ -19,16 +19,17 @@ from windrow_proto.units import GIB, MINUTE, SECOND
 FILL_PERMILLE: Final = 900
 """Of the memory that a host says a card has: the driver and what shows a screen keep some. Chosen by us."""
 SHORT_PERMILLE: Final = 750
-"""Of the same: with room for less it is another card, or not free. Chosen by us."""
+"""The least share, in thousandths, of the memory that a card must have filled: with less it is another card, or not
+free. Chosen by us."""
 PROBES: Final = 64
 """A tenth of wrong blocks is met with 1 - 0.9**64 = 99.88 %."""
 FILL_NS: Final = MINUTE + 10 * SECOND
-"""What the agent gives a prover, and the line."""
+"""The time that the agent gives a prover, and the line."""
 VALUES_NS: Final = 15 * SECOND
 
 
 class Verdict(StrEnum):
-    """What came of it."""
+    """The verdict on a card's memory."""
 
     FILLING = "filling"
     PROBED = "probed"
@@ -71,7 +72,7 @@ class Memory:
 
     @property
     def filled_bytes(self) -> int | None:
-        """What was written."""
+        """The bytes that were written."""
         return None if self.filled_lines is None else self.filled_lines * LINE_BYTES
 
     @property
@@ -93,12 +94,13 @@ class Memory:
 
 
 def lines_for(claimed_bytes: int) -> int:
-    """How many lines a card that says to have so much memory is asked to fill; 0: too few to ask for."""
+    """Return how many lines a card that says to have so much memory is asked to fill; 0: too few to ask for."""
     return min(LINES_MAX, claimed_bytes * FILL_PERMILLE // 1000 // LINE_BYTES)
 
 
 def filled(memory: Memory, said: Filled, now_ns: int, chance: bytes) -> Memory:
-    """All that could be is written: the blocks to say are drawn, from 32 bytes of chance, or there was no room."""
+    """Note that all was written that could be: the blocks to say are drawn, from 32 bytes of chance, or there was no
+    space."""
     if memory.verdict is not Verdict.FILLING:
         return memory
     if now_ns - memory.asked_ns > FILL_NS:
@@ -143,7 +145,7 @@ def broken(memory: Memory, failure: str) -> Memory:
 
 
 def evidence(memory: Memory) -> dict[str, object]:
-    """What is kept of it."""
+    """Return the evidence to keep."""
     return {
         "memory": str(memory.verdict),
         "memory_nonce": memory.fill.nonce.hex(),

@@ -1,4 +1,5 @@
-"""Entries of a challenge's products, made from the seeds alone: a row of A, a column of B, their sum of products. Pure.
+"""Computes entries of a challenge's products from the seeds alone: a row of A, a column of B, their sum of products.
+Pure.
 
 numpy has the same generator in C (`numpy.random.Philox`, four words of 64 bits), which counts its counter up by one
 before each block: so it starts one before.

@@ -1,4 +1,4 @@
-"""When a host's cards are challenged, which of them, and what their verdicts make of the host. Pure.
+"""Decides when a host's cards are challenged, which of them, and what their verdicts make of the host. Pure.
 
               due, and a card is free              all cards passed
  UNVERIFIED ───────────────────────▶ VERIFYING ───────────────────▶ VERIFIED ── 7 d, driver, cards, fault ─▶ VERIFYING
@@ -43,7 +43,7 @@ def back_off_ns(tries: int) -> int:
 
 
 def hindrance(host: Host) -> str | None:
-    """Why no card of this host can be challenged at all, in words; None where they can."""
+    """Return why no card of this host can be challenged at all, in words; None where they can."""
     if host.simulated:
         return "its GPUs are simulated: there is nothing to prove"
     if host.inventory is None:
@@ -56,7 +56,7 @@ def hindrance(host: Host) -> str | None:
 
 
 def is_due(host: Host, now_ns: int) -> bool:
-    """Whether it is time, as far as the host goes; now_ns: wall time."""
+    """Return whether it is time, as far as the host goes; now_ns: wall time."""
     return hindrance(host) is None and (host.verify_due_ns is None or host.verify_due_ns <= now_ns)
 
 
@@ -89,15 +89,15 @@ def wanting(
 
 
 def work_for(classes: Collection[str], table: Mapping[tuple[str, Work], Timing] = TIMES) -> Work:
-    """What cards of these classes are asked together: the longest work whose time is known for all of them, else
-    OBSERVED."""
+    """Return the work that cards of these classes are asked together: the longest work whose time is known for all
+    of them, else OBSERVED."""
     known = {work for _, work in table if classes and all(timing(one, work, table).calibrated for one in classes)}
     return max(known, key=lambda work: (work.size**3 * work.rounds, work.size), default=OBSERVED)
 
 
 def conclude(host: Host, latest: Mapping[GpuUuid, Verification], failed: Collection[GpuUuid]) -> VerifyEvent:
-    """What the cards make of the host. latest: of each card; failed: those whose last verdict is a failure, by which
-    the host has failed whatever became of its last try."""
+    """Return the state of the host by its cards. latest: of each card; failed: those whose last verdict is a
+    failure, by which the host has failed whatever became of its last try."""
     cards = [gpu.uuid for gpu in host.inventory.gpus] if host.inventory else []
     if any(uuid in failed for uuid in cards):
         return VerifyEvent.FAIL
@@ -108,8 +108,8 @@ def conclude(host: Host, latest: Mapping[GpuUuid, Verification], failed: Collect
 def next_due_ns(
     event: VerifyEvent, outcomes: Collection[VerifyOutcome], tries: int, now_ns: int, *, apart: bool = False
 ) -> int:
-    """When cards are challenged again, wall time. outcomes: of this time; tries: this one counted; apart: whether
-    cards worked one after another."""
+    """Return when cards are challenged again, wall time. outcomes: of this time; tries: this one counted; apart:
+    whether cards worked one after another."""
     if event is VerifyEvent.PASS:
         return now_ns + AGAIN_NS
     if event is VerifyEvent.FAIL or VerifyOutcome.UNFINISHED in outcomes or apart:
@@ -120,7 +120,7 @@ def next_due_ns(
 
 
 def summary(host: Host, latest: Mapping[GpuUuid, Verification]) -> str:
-    """How its verification stands, in one sentence for people."""
+    """Return how its verification stands, in one sentence for people."""
     hindrance_words = hindrance(host)
     if hindrance_words is not None:
         return f"Not verified: {hindrance_words}."

@@ -1,4 +1,4 @@
-"""Challenges hosts when they are due or an operator asks, and writes down what came of it and what that makes of them.
+"""Challenges hosts when they are due or an operator asks, and records the verdicts and the host's new state.
 
  due ─▶ begin (one transaction: VERIFYING, the cards are off the market) ─▶ conversation ─▶ conclude (one transaction:
  a row for each card, its condition, the host's state, audit, event, when it is due again)
@@ -108,7 +108,7 @@ class VerificationService(HostScheduler[Begun]):
         return operation
 
     async def of_host(self, host_id: HostId) -> tuple[Verification, ...]:
-        """What was found, the newest first; of each card the newest is among them."""
+        """Return the verdicts, the newest first; of each card the newest is among them."""
         return tuple(await self._store.read(lambda uow: uow[VerificationRepository].of_host(host_id)))
 
     # --- keeping time ----------------------------------------------------------------------------------------------
@@ -228,7 +228,8 @@ class VerificationService(HostScheduler[Begun]):
                 await self._clock.sleep_ns(STORE_AGAIN_NS)
 
     def _conclude(self, uow: UnitOfWork, host: Host, rows: Mapping[GpuUuid, Verification], failure: str) -> None:
-        """What this makes of the host. rows: of the cards challenged now; failure: why it was broken off, or empty."""
+        """Conclude what the outcome makes of the host. rows: of the cards challenged now; failure: why it was broken
+        off, or empty."""
         host_id, inventory = host.host_id, host.inventory
         failed = _failed(uow, host_id)
         event = schedule.conclude(host, uow[VerificationRepository].latest(host_id), failed)

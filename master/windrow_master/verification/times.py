@@ -1,4 +1,4 @@
-"""How long a challenge takes a GPU of a class, as measured by us, and what a span of time says. Pure.
+"""Tells from the time of a challenge whether a GPU keeps the pace of its class, as we measured it. Pure.
 
 Only a calibrated row gates. A class without one is observed: its times are kept and shown, and refuse nobody. Faster
 than the row is fine, since it only shows that the card is no worse than claimed; a slower one is not the card, or was
@@ -25,7 +25,7 @@ ANSWER_NS: Final = MINUTE
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What times are comparable for."""
+    """The work for which times are comparable."""
 
     size: int
     rounds: int
@@ -81,7 +81,7 @@ def calibrate(spans_ns: Sequence[int], source: str) -> Timing:
 
 
 class Pace(StrEnum):
-    """What a span says of the card."""
+    """The pace of the card by a span."""
 
     OBSERVED = "observed"
     """Its class is not calibrated: nothing."""
@@ -97,7 +97,7 @@ def pace(row: Timing, span_ns: int) -> Pace:
 
 
 def are_together(spans_ns: Sequence[int]) -> bool:
-    """Whether cards of one class that were asked in the same second worked at the same time.
+    """Return whether cards of one class that were asked in the same second worked at the same time.
 
     One card that answers for several does so one after another; then the last takes several times as long as the
     first. A host that holds its first answers back looks alike, but late: only a calibrated row shows that.

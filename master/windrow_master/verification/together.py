@@ -1,5 +1,5 @@
-"""Whether the cards of a host worked side by side, or one of them after another, as one card that answers for several.
-Pure."""
+"""Decides whether the cards of a host worked side by side, or one after another, as one card that answers for
+several. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ WORDS: Final[Mapping[Company, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When one card was asked and how long it took to commit, by the Master's monotonic clock."""
+    """The time at which one card was asked and the time it took to commit, by the Master's monotonic clock."""
 
     asked_ns: int
     span_ns: int
@@ -33,7 +33,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What came of it. cards: of its class that committed in this challenge, this one counted."""
+    """The result of the comparison. cards: of its class that committed in this challenge, this one counted."""
 
     company: Company
     cards: int

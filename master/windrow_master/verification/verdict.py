@@ -1,4 +1,4 @@
-"""What a challenge of one card came to, in words and as evidence that can be looked at again. Pure."""
+"""Writes the result of a challenge of one card, in words and as evidence that can be looked at again. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -37,9 +37,9 @@ PACES: Final[Mapping[Pace, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How far one card came. device: empty before its prover was ready; trial: None before it was asked; failure: why
-    it came no further, empty where the trial was judged; memory_bytes: that its prover can fill, 0 where none; memory:
-    None where it was not asked to."""
+    """The result of one card. device: empty before its prover was ready; trial: None before it was asked; failure:
+    why it came no further, empty where the trial was judged; memory_bytes: that its prover can fill, 0 where none;
+    memory: None where it was not asked to."""
 
     gpu_uuid: GpuUuid
     device: str = ""
@@ -65,7 +65,7 @@ ALONE: Final = Beside(Company.ALONE, 1)
 
 
 def side_by_side(results: Iterable[Result], classes: Mapping[GpuUuid, str]) -> dict[GpuUuid, Beside]:
-    """How the cards that committed worked beside each other. classes: of the GPU table, by card."""
+    """Return how the cards that committed worked beside each other. classes: of the GPU table, by card."""
     trials = {one.gpu_uuid: one.trial for one in results if one.trial is not None}
     spans = {uuid: Span(one.asked_ns, one.span_ns) for uuid, one in trials.items() if one.span_ns is not None}
     return beside(spans, classes)
@@ -81,7 +81,8 @@ def verification(
     *,
     is_broken: bool,
 ) -> Verification:
-    """What is kept of it. is_broken: the conversation ended before its time, which is no word of the card's."""
+    """Return the evidence to keep. is_broken: the conversation ended before its time, which is no word of the
+    card's."""
     outcome, trial = result.outcome, result.trial
     if outcome is VerifyOutcome.UNPROVABLE and is_broken:
         outcome = VerifyOutcome.UNFINISHED
