@@ -1,7 +1,7 @@
 // The shapes of the HTTP API, written from docs/openapi.json by `python -m tests.architecture.api_types`.
 // Do not change them here: change the Master's models, then `make openapi`.
 
-/** How an Access fares, all of its workers together. */
+/** The health of an Access, all of its workers together. */
 export interface AccessHealthOut {
   access_id: string;
   region: string;
@@ -45,7 +45,7 @@ export interface AccessOut {
   stopped_at: string | null;
 }
 
-/** How an Access stands. Draining: it takes nobody new, and who is there is sent elsewhere. */
+/** The state of an Access. Draining: it takes nobody new, and who is there is sent elsewhere. */
 export type AccessState = "serving" | "draining" | "departed";
 
 /** A new account. credit: test credits that it begins with. */
@@ -55,13 +55,13 @@ export interface AccountBody {
   credit?: string;
 }
 
-/** Who pays and is paid. */
+/** An account, which pays and is paid. */
 export interface AccountOut {
   id: string;
   name: string;
 }
 
-/** Whether an account may do anything. */
+/** The state of an account: active, or suspended and unable to do anything. */
 export type AccountState = "active" | "suspended";
 
 /** One host's link, as a map of the Accesses shows it. */
@@ -122,7 +122,7 @@ export interface AuditHeadOut {
   at: string;
 }
 
-/** Who did what to which subject and why. */
+/** An entry of the audit log: the actor, the action, the subject and the reason. */
 export interface AuditOut {
   number: number;
   /** RFC 3339 in UTC, with milliseconds */
@@ -137,7 +137,7 @@ export interface AuditOut {
   chain: string;
 }
 
-/** Whether the audit log is whole. */
+/** The result of a check of the audit log. */
 export interface AuditVerdictOut {
   intact: boolean;
   entries: number;
@@ -147,7 +147,7 @@ export interface AuditVerdictOut {
   anchor: AuditHeadOut | null;
 }
 
-/** What an account can spend. */
+/** The amount that an account can spend. */
 export interface BalanceNowOut {
   /** A decimal amount of money */
   amount: string;
@@ -168,7 +168,7 @@ export interface BalancesOut {
   next_cursor: string | null;
 }
 
-/** What was measured between a host and one Access or several, the median of them, in bits a second. */
+/** The measured bandwidth between a host and one Access or several, the median of them, in bits a second. */
 export interface BandwidthOut {
   up_bps: number | null;
   down_bps: number | null;
@@ -179,7 +179,7 @@ export interface BandwidthOut {
   relays: number;
 }
 
-/** What the relays of one region found in one round, the median of them, in bits a second. */
+/** The result of one round by the relays of one region, the median of them, in bits a second. */
 export interface BandwidthRoundOut {
   region: string;
   /** RFC 3339 in UTC, with milliseconds */
@@ -190,14 +190,14 @@ export interface BandwidthRoundOut {
   relays: number;
 }
 
-/** How a host's line was measured. */
+/** The measurements of a host's line. */
 export interface BandwidthRoundsOut {
   host_id: string;
   /** The newest first */
   rounds: BandwidthRoundOut[];
 }
 
-/** What a test rental measured of a GPU, from inside. */
+/** A figure of a GPU that a test rental measured from inside. */
 export interface BenchmarkOut {
   name: string;
   value: number;
@@ -208,7 +208,7 @@ export interface BenchmarkOut {
   proof_id: string;
 }
 
-/** How a box is entered by who rents it; each is null where it is not, also for what is no box. */
+/** The ways by which a renter enters a box; each is null where it is not, also for what is no box. */
 export interface BoxOut {
   /** Where its SSH server listens, for the keys of the request */
   ssh_port: number | null;
@@ -218,7 +218,7 @@ export interface BoxOut {
   notebook_token: string | null;
 }
 
-/** How wake-ups reach the other processes. */
+/** The health of the bus that brings wake-ups to the other processes. */
 export interface BusHealthOut {
   kind: string;
   is_well: boolean;
@@ -244,7 +244,7 @@ export interface CardSeriesOut {
   points: ([number, number | null])[];
 }
 
-/** What the newest challenge of one card came to, and what was asked and shown. */
+/** The result of the newest challenge of one card, with the question and the answer. */
 export interface CardVerificationOut {
   gpu_uuid: string;
   /** Shared by the cards that were challenged together */
@@ -328,7 +328,7 @@ export interface ClusterAcceptedOut {
   cluster: ClusterOut;
 }
 
-/** What to rent and run. `simulated` asks for simulated hosts; without it only real ones serve. */
+/** A cluster to create: its hardware and its program. `simulated` asks for simulated hosts; without it only real ones serve. */
 export interface ClusterBody {
   name?: string;
   kind?: ClusterKind;
@@ -370,7 +370,7 @@ export interface ClusterBody {
   registry_login?: RegistryLoginBody | null;
 }
 
-/** What a cluster is for: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
+/** The kind of a cluster: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
 export type ClusterKind = "box" | "service" | "gang" | "ray" | "dask";
 
 /** A cluster with its workloads. */
@@ -449,7 +449,7 @@ export interface ConditionOut {
   since: string;
 }
 
-/** What became of the samples of a test's agents, by the log on the disk. */
+/** The samples of a failover test's agents, counted in the log on the disk. */
 export interface CountedOut {
   /** Acknowledged and in the log, from a minute before the kill on */
   acked_samples: number;
@@ -472,7 +472,7 @@ export interface CreditBody {
   amount: string;
 }
 
-/** What one UTC day brought. */
+/** The earnings of one UTC day. */
 export interface DayAmount {
   day: string;
   amount: string;
@@ -483,7 +483,7 @@ export interface DefaultImageBody {
   image: string | null;
 }
 
-/** What happened. */
+/** Something that happened. */
 export interface EventOut {
   id: string;
   /** Grows by one with each event */
@@ -503,7 +503,7 @@ export interface ExecBody {
   argv: string[];
 }
 
-/** Why a cluster runs where it runs, from the record of that decision. */
+/** The reasons for the place of a cluster, from the record of that decision. */
 export interface ExplanationOut {
   /** The same in a sentence */
   decision: string;
@@ -523,7 +523,7 @@ export interface FiguresOut {
   max: number | null;
 }
 
-/** What arrived at the host. */
+/** The files that arrived at the host. */
 export interface FilesArrived {
   bytes: number;
   files: number;
@@ -535,7 +535,7 @@ export interface FleetHistoryOut {
   step_s: number;
 }
 
-/** What is kept of a folder. */
+/** The part of a folder that is kept. */
 export interface FolderKeptOut {
   bytes: number;
 }
@@ -566,7 +566,7 @@ export interface GpuGroupOut {
   fields: GpuFieldOut[];
 }
 
-/** What a GPU reads now. */
+/** The current readings of a GPU. */
 export interface GpuLiveOut {
   /** From 0 to 1; null where it was not read */
   utilization_ratio: number | null;
@@ -711,7 +711,7 @@ export interface HostGroupOut {
   fields: HostFieldOut[];
 }
 
-/** What a host reads now. */
+/** The current readings of a host. */
 export interface HostLiveOut {
   /** From 0 to 1; null where it was not read */
   cpu_ratio: number | null;
@@ -792,7 +792,7 @@ export interface HostProofOut {
   steps: ProofStepOut[];
 }
 
-/** What an attempt did to its GPUs; none of it where it had none. */
+/** The effect of an attempt on its GPUs; null where it had none. */
 export interface ImpactOut {
   /** Its number; null where there is none yet */
   attempt: number | null;
@@ -803,7 +803,7 @@ export interface ImpactOut {
   gpus: CardImpactOut[];
 }
 
-/** What to run, on what, and within which limits. `await_files`: it starts once its folder was sent. */
+/** A job to submit: its command, its hardware and its limits. `await_files`: it starts once its folder was sent. */
 export interface JobBody {
   name?: string;
   argv: string[];
@@ -871,7 +871,7 @@ export interface JobOut {
   version: number;
 }
 
-/** What was asked for; what was not said is null. */
+/** The request for a job; a field that was not given is null. */
 export interface JobRequestOut {
   argv: string[];
   gpus: number;
@@ -948,7 +948,7 @@ export interface JoinTokenOut {
   expires_at: string;
 }
 
-/** What was asked for; what was not said is null. */
+/** The request for a cluster; a field that was not given is null. */
 export interface KeptRequestOut {
   name: string;
   kind: string;
@@ -982,7 +982,7 @@ export interface KeptRequestOut {
   volumes: string[];
 }
 
-/** What is kept of a volume. */
+/** The versions of a volume that are kept. */
 export interface KeptVolumeOut {
   id: string;
   name: string;
@@ -999,7 +999,7 @@ export interface KeptVolumeOut {
   problem: string | null;
 }
 
-/** What one host ran of a rental, by its signed receipts. */
+/** The part of a rental that ran on one host, by its signed receipts. */
 export interface LineOut {
   workload_id: string;
   host_id: string;
@@ -1022,14 +1022,14 @@ export interface LinkBody {
   secret: string;
 }
 
-/** What a sign-in link opened. */
+/** The token that a sign-in link was exchanged for. */
 export interface LinkRedeemedOut {
   account: AccountOut;
   roles: Role[];
   token: TokenMadeOut;
 }
 
-/** What the log of samples has counted since the start; sizes in bytes. */
+/** Counters of the log of samples since the start; sizes in bytes. */
 export interface LogHealthOut {
   records: number;
   bytes: number;
@@ -1052,7 +1052,7 @@ export interface LoserOut {
   terms: Record<string, number>;
 }
 
-/** How the Master fares. */
+/** The health of the Master. */
 export interface MasterHealthOut {
   version: string;
   epoch: number;
@@ -1071,14 +1071,14 @@ export interface MasterHealthOut {
   history: ViewHealthOut[];
 }
 
-/** Which Master answers. */
+/** The Master that answers. */
 export interface MasterOut {
   version: string;
   epoch: number;
   currency_is_test: boolean;
 }
 
-/** Who asks, and whom. */
+/** The caller, and the Master that answers. */
 export interface MeOut {
   account: AccountOut;
   roles: Role[];
@@ -1088,7 +1088,7 @@ export interface MeOut {
   master: MasterOut;
 }
 
-/** How far an Access is from the renter. */
+/** The round trip from the renter to an Access. */
 export interface MeasuredAccess {
   id: string;
   rtt_ms: number;
@@ -1100,7 +1100,7 @@ export interface MeasuringOut {
   host_id: string;
 }
 
-/** What a host or an Access gets when it joins or renews; keys in base64. */
+/** The certificate and keys that a host or an Access gets when it joins or renews; keys in base64. */
 export interface MemberOut {
   id: string;
   generation: number;
@@ -1113,10 +1113,10 @@ export interface MemberOut {
   trunk_addresses: string[];
 }
 
-/** What joins with a certificate. */
+/** The kind of machine that joins with a certificate. */
 export type MemberRole = "host" | "access";
 
-/** What a metric means. */
+/** The meaning of a metric. */
 export interface MetricOut {
   name: string;
   scope: string;
@@ -1142,7 +1142,7 @@ export interface MyTokenOut {
   expires_at: string;
 }
 
-/** How members on several hosts meet. */
+/** The network by which members on several hosts reach each other. */
 export interface NetworkOut {
   /** direct, or tunnels: in a private network, through Accesses */
   mode: string;
@@ -1155,7 +1155,7 @@ export interface NetworkOut {
   problem: string | null;
 }
 
-/** What can be had in one tier; the price is per GPU, or for `cpu` tiers per processor. */
+/** The supply of one tier; the price is per GPU, or for `cpu` tiers per processor. */
 export interface OfferOut {
   tier: string;
   unit: string;
@@ -1185,7 +1185,7 @@ export interface OffersOut {
   next_cursor: string | null;
 }
 
-/** Why a long action failed. */
+/** The error of a long action. */
 export interface OperationErrorOut {
   code: string;
   detail: string | null;
@@ -1336,7 +1336,7 @@ export interface PassedOut {
   reason: string;
 }
 
-/** What one challenge of one card came to. */
+/** The result of one challenge of one card. */
 export interface PastVerificationOut {
   gpu_uuid: string;
   verification_id: string;
@@ -1368,10 +1368,10 @@ export interface PersonOut {
   created_at: string;
 }
 
-/** How far a trial is. Unfinished: its time was over before every agent was back and had sent anew. */
+/** The phase of a failover test. Unfinished: its time was over before every agent was back and had sent anew. */
 export type Phase = "running" | "finished" | "unfinished";
 
-/** Where a request runs or would run, and at what price. */
+/** The place where a request runs or would run, and its price. */
 export interface PlacedOut {
   host_id: string;
   host_name: string;
@@ -1385,7 +1385,7 @@ export interface PlacedOut {
   note: string;
 }
 
-/** What creating a cluster would mean now. */
+/** The outcome of creating a cluster now. */
 export interface PlanOut {
   fits: boolean;
   /** It does not fit now, but will with a card that is back in a moment */
@@ -1409,7 +1409,7 @@ export interface PriceBody {
   scope?: "own" | "all" | null;
 }
 
-/** What the Master's newest test rental of a host came to. */
+/** The result of the Master's newest test rental of a host. */
 export interface ProofMarkOut {
   /** RFC 3339 in UTC, with milliseconds */
   at: string;
@@ -1418,7 +1418,7 @@ export interface ProofMarkOut {
   words: string;
 }
 
-/** How a host's first proof, and its repetitions, stand. */
+/** The state of a host's acceptance tests. */
 export interface ProofOut {
   host_id: string;
   words: string;
@@ -1445,18 +1445,18 @@ export interface ProvingOut {
   host_id: string;
 }
 
-/** What an hour brings at the asked prices: of what is rented, and what what is idle would. Real hosts only. */
+/** The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts only. */
 export interface Rates {
   rented: string;
   idle: string;
 }
 
-/** Why the log is taken as it is. */
+/** The reason to take the log as it is. */
 export interface ReanchorBody {
   reason: string;
 }
 
-/** Why somebody changes a host's state; it is kept in the audit log and shown. */
+/** The reason to change a host's state; it is kept in the audit log and shown. */
 export interface Reason {
   reason?: string;
 }
@@ -1489,20 +1489,20 @@ export interface ReceiptOut {
   balance_after: string;
 }
 
-/** Why a host does not take a request. */
+/** The reason why a host does not take a request. */
 export interface RefusalOut {
   host_id: string;
   host_name: string;
   reason: string;
 }
 
-/** What the registry of a private image is shown. */
+/** The login that is shown to the registry of a private image. */
 export interface RegistryLoginBody {
   username: string;
   password: string;
 }
 
-/** How far one can rely on a host: the lower bound of the chance that it is there, less its faults. */
+/** The reliability of a host: the lower bound of the chance that it is there, less its faults. */
 export interface ReliabilityOut {
   /** From 0 to 1, as its tier counts it; null: too little was seen */
   figure: number | null;
@@ -1524,13 +1524,13 @@ export interface RenewBody {
   proof: string;
 }
 
-/** What went with the end of the job. */
+/** The secrets that were deleted when the job ended. */
 export interface RerunBody {
   /** A value for each variable that the job had */
   env?: Record<string, string>;
 }
 
-/** How many hosts a Ray or Dask cluster is to have, and what all of them may cost. */
+/** The new number of hosts of a Ray or Dask cluster, and the price limit of all of them. */
 export interface ResizeBody {
   hosts: number;
   /** Of all of it; else as was asked */
@@ -1539,18 +1539,18 @@ export interface ResizeBody {
   registry_login?: RegistryLoginBody | null;
 }
 
-/** Whose checkpoint. */
+/** The cluster whose checkpoint is restored. */
 export interface RestoreBody {
   source: string;
 }
 
-/** Which step is in place; null: none was whole. */
+/** The step that is in place; null: none was whole. */
 export interface RestoredOut {
   step: number | null;
   passed: PassedOut[];
 }
 
-/** What is kept of work that has ended by itself. */
+/** The results that are kept of work that has ended by itself. */
 export interface ResultsOut {
   /** RFC 3339 in UTC, with milliseconds */
   kept_at: string;
@@ -1562,7 +1562,7 @@ export interface ResultsOut {
   problem: string | null;
 }
 
-/** What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's. */
+/** The earnings of providers and the platform by the ledger. `all`: everybody's; `own`: the asking account's. */
 export interface Revenue {
   scope: string;
   currency: string;
@@ -1572,10 +1572,10 @@ export interface Revenue {
   days: DayAmount[];
 }
 
-/** What an account may be; the first account is all of them. */
+/** A role of an account; the first account has all of them. */
 export type Role = "operator" | "provider" | "renter" | "auditor";
 
-/** What was saved; null: nothing new was whole. */
+/** The checkpoint that was saved; null: nothing new was whole. */
 export interface SavedOut {
   checkpoint: CheckpointOut | null;
 }
@@ -1630,7 +1630,7 @@ export interface SignedOut {
   signature: string;
 }
 
-/** What one holder can rent: a GPU, or a host's processors. */
+/** The unit that one renter can hold: a GPU, or a host's processors. */
 export interface SlotOut {
   id: string;
   host_id: string;
@@ -1653,7 +1653,7 @@ export interface SlotOut {
   tier: string | null;
 }
 
-/** How far a host has come. */
+/** The stage that a host has reached. */
 export interface StageOut {
   /** downloaded, certified, tested, verified or listed */
   name: string;
@@ -1664,14 +1664,14 @@ export interface StageOut {
   words: string;
 }
 
-/** How a host stands. */
+/** The standing of a host. */
 export interface StandingOut {
   host_id: string;
   reliability: ReliabilityOut;
   unrented: UnrentedOut[];
 }
 
-/** What all of it may cost now, and what was kept nowhere. */
+/** The price limit of a new start, and the secrets that were kept nowhere. */
 export interface StartBody {
   /** Of all of it; else as was asked */
   max_price_per_hour?: string | null;
@@ -1691,7 +1691,7 @@ export interface StepOut {
   member: string | null;
 }
 
-/** Which Access is to be killed, said once more. */
+/** The Access to kill, said once more. */
 export interface Stop {
   /** Its `stop_name`, or its id */
   confirm?: string;
@@ -1726,7 +1726,7 @@ export interface StopOut {
   how: string;
 }
 
-/** How the store of decisions fares. */
+/** The health of the database of decisions. */
 export interface StoreHealthOut {
   problem: string | null;
   commits: number;
@@ -1744,7 +1744,7 @@ export interface StretchOut {
   throttled_ratio: number | null;
 }
 
-/** Why an account is suspended. */
+/** The reason to suspend an account. */
 export interface SuspendBody {
   reason?: string;
 }
@@ -1812,7 +1812,7 @@ export interface TokenOut {
   last_used_at: string | null;
 }
 
-/** What came to a service over HTTPS and back, without what is under way; or what went between the members of a private network, as one of each two counts it, and how often such two were joined. Written every ten seconds. */
+/** The traffic of a service over HTTPS, without connections under way; or the traffic between the members of a private network, as one of each two counts it, and how often such two were joined. Written every ten seconds. */
 export interface TrafficOut {
   connections: number;
   bytes_in: number;
@@ -1841,7 +1841,7 @@ export interface TunnelAccessOut {
   address: string;
 }
 
-/** Which TCP port of the workload to reach, and by which Access. */
+/** The TCP port of the workload to reach, and the Access to go by. */
 export interface TunnelBody {
   port: number;
   /** Round trips to `accesses` of an earlier answer */
@@ -1850,7 +1850,7 @@ export interface TunnelBody {
   without?: string[];
 }
 
-/** Where a renter comes for a tunnel, and what is shown there. */
+/** The address of a tunnel, and the ticket that a renter shows there. */
 export interface TunnelOut {
   id: string;
   /** Shown once, as bearer token, to the Access */
@@ -1886,7 +1886,7 @@ export interface UnrentedOut {
   reasons: string[];
 }
 
-/** How many are in each group; their sum is `total`. */
+/** The number in each group; their sum is `total`. */
 export interface UseCounts {
   total: number;
   idle: number;
@@ -1904,7 +1904,7 @@ export interface ValidationError {
   ctx?: Record<string, unknown>;
 }
 
-/** How the verification of a host stands. */
+/** The state of a host's verification. */
 export interface VerificationOut {
   host_id: string;
   state: string;
@@ -1924,7 +1924,7 @@ export interface VerifyingOut {
   host_id: string;
 }
 
-/** How a view of history fares. */
+/** The health of a view of history. */
 export interface ViewHealthOut {
   is_open: boolean;
   path: string;
@@ -1936,7 +1936,7 @@ export interface ViewHealthOut {
   misdated: number;
 }
 
-/** What to make. */
+/** A volume to make. */
 export interface VolumeBody {
   name: string;
   /** Of one version */
@@ -1976,7 +1976,7 @@ export interface VolumesOut {
   next_cursor: null;
 }
 
-/** How much each term of a score counts; terms are from 0 to 1000. */
+/** The weight of each term of a score; terms are from 0 to 1000. */
 export interface WeightsOut {
   cost: number;
   packing: number;
@@ -1985,7 +1985,7 @@ export interface WeightsOut {
   grade: number;
 }
 
-/** Whether the Master can store what it acknowledges: `ok` or `failing`. */
+/** The ability of the Master to store what it acknowledges: `ok` or `failing`. */
 export interface WellOut {
   status: string;
   epoch: number;
@@ -1995,7 +1995,7 @@ export interface WellOut {
   conditions: string[];
 }
 
-/** What runs of a cluster on one host. */
+/** The part of a cluster that runs on one host. */
 export interface WorkloadOut {
   id: string;
   host_id: string;

@@ -1,1 +1,1 @@
-"""The Master's faces: HTTP for people and programs, gRPC for Accesses, files for the console."""
+"""The Master's HTTP API: its routes, live streams, and the files of the console."""

@@ -1,4 +1,4 @@
-"""Routes of the Accesses: how each fares, and draining one so that its agents go elsewhere."""
+"""Routes of the Accesses: their health, and draining one so that its agents move to others."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -73,7 +73,7 @@ class AgentOut(Out):
 
 
 class CountedOut(Out):
-    """What became of the samples of a test's agents, by the log on the disk."""
+    """The samples of a failover test's agents, counted in the log on the disk."""
 
     acked_samples: Annotated[int, Field(description="Acknowledged and in the log, from a minute before the kill on")]
     acked_batches: int
@@ -123,7 +123,7 @@ async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None)
 
 @route.get("/accesses/agents", may=Permission.FLEET_READ, answer=answers.Page[AgentOut])
 async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """Which host is at which Access, by the host's id, without those that are retired: what a map is drawn from. What
+    """The Access of each host, by the host's id, without those that are retired: what a map is drawn from. What
     changes is on `/fleet/stream`; of two, the one with the higher `version` is newer."""
     after = read_cursor(cursor)
     found = [
@@ -153,7 +153,7 @@ async def drain_access(services: Serving, principal: Asking, access_id: str, bod
 
 
 class Stop(Body):
-    """Which Access is to be killed, said once more."""
+    """The Access to kill, said once more."""
 
     confirm: Annotated[str, Field(max_length=200, description="Its `stop_name`, or its id")] = ""
     reason: Annotated[str, Field(max_length=300)] = ""
@@ -182,7 +182,7 @@ async def stop_access(
 
 @route.get("/accesses/{access_id}/stop", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=StopOut)
 async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
-    """How the latest test goes, or went, that killed this Access since this Master started."""
+    """The latest failover test that killed this Access since this Master started."""
     trial = services.trials.of(access_id)
     if trial is None:
         raise NotFound("No test has stopped this Access since this Master started.", subject=access_id[:64])

@@ -1,4 +1,4 @@
-"""Routes of accounts: operators add, credit, suspend and resume them; whoever has a sign-in link gets a token by it."""
+"""Routes of accounts: operators add, credit, suspend and resume them; a sign-in link is exchanged for a token."""
 
 from typing import Annotated, Any, Final
 
@@ -41,7 +41,7 @@ class CreditBody(Body):
 
 
 class SuspendBody(Body):
-    """Why an account is suspended."""
+    """The reason to suspend an account."""
 
     reason: Annotated[str, Field(max_length=400)] = ""
 
@@ -72,7 +72,7 @@ class PersonMadeOut(Out):
 
 
 class LinkRedeemedOut(Out):
-    """What a sign-in link opened."""
+    """The token that a sign-in link was exchanged for."""
 
     account: AccountOut
     roles: list[Role]

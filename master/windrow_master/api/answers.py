@@ -1,4 +1,4 @@
-"""Parts that answers share: their base class, pages, times and money, operations and events.
+"""The parts that answers share: their base class, pages, times and money, operations and events.
 
 A field of an answer is written once, in its model: the model describes the answer and reads it from a value of the
 domain, `VolumeOut.of(volume)`. By default a field is the attribute of its name; a time is the attribute's nanoseconds,
@@ -25,14 +25,15 @@ Reader = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Where a field comes from: an attribute, a path of them such as `account.id`, or what a function says."""
+    """The source of a field: an attribute, a path of them such as `account.id`, or a function's result."""
 
     source: str | Reader
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How values of a kind are written; None is null. ending: what the attribute's name has after the field's."""
+    """The format in which values of a kind are written; None is null. ending: what the attribute's name has after
+    the field's."""
 
     write: Reader
     ending: str = ""
@@ -51,7 +52,7 @@ class Out(BaseModel):
 
 @cache
 def _readers(answer: type[Out]) -> tuple[tuple[str, Reader], ...]:
-    """How each field of an answer is read."""
+    """Return how each field of an answer is read."""
     found = []
     for name, field in answer.model_fields.items():
         written = _written(field.annotation, field.metadata)
@@ -67,7 +68,7 @@ def _read(get: Reader, write: Reader) -> Reader:
 
 
 def _written(kind: Any, said: Iterable[Any] = ()) -> Written:
-    """How a value of this type is written."""
+    """Return how a value of this type is written."""
     for one in said:
         if isinstance(one, Written):
             return one
@@ -91,7 +92,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def isolation_text(isolation: Isolation) -> str | None:
-    """What keeps a part of a card apart, as one word; None for processors."""
+    """Return the isolation of a part of a card, as one word; None for processors."""
     return None if isolation is Isolation.UNSPECIFIED else isolation.name.lower()
 
 
@@ -116,7 +117,7 @@ class Page(Out, Generic[T]):
 
 
 class EventOut(Out):
-    """What happened."""
+    """Something that happened."""
 
     id: str
     number: Annotated[int, Field(description="Grows by one with each event")]
@@ -129,7 +130,7 @@ class EventOut(Out):
 
 
 class OperationErrorOut(Out):
-    """Why a long action failed."""
+    """The error of a long action."""
 
     code: Annotated[str, Read("error_code")]
     detail: Annotated[str | None, Read("error_detail")]
@@ -148,7 +149,8 @@ class OperationOut(Out):
 
 
 def other(media_type: str, said: str, *, is_binary: bool = False) -> dict[str, Any]:
-    """What a route takes after its path whose answer is no JSON document: `**other("text/plain", "The log.")`."""
+    """Return the arguments after the path of a route whose answer is no JSON document: `**other("text/plain", "The
+    log.")`."""
     schema = {"type": "string", **({"format": "binary"} if is_binary else {})}
     answer = {"description": said, "content": {media_type: {"schema": schema}}}
     return {"response_class": Response, "responses": {200: answer}}

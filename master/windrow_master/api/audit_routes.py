@@ -30,7 +30,7 @@ Chain = Annotated[str, Field(description="The hash of this entry and all before 
 
 
 class AuditOut(Out):
-    """Who did what to which subject and why."""
+    """An entry of the audit log: the actor, the action, the subject and the reason."""
 
     number: int
     at: Time
@@ -52,7 +52,7 @@ class AuditHeadOut(Out):
 
 
 class AuditVerdictOut(Out):
-    """Whether the audit log is whole."""
+    """The result of a check of the audit log."""
 
     intact: bool
     entries: int
@@ -73,7 +73,8 @@ async def audit(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:
-    """Who did what to which subject and why, the latest first. `action` may be a beginning: `host.`."""
+    """The audit log: actor, action, subject and reason of each entry, the latest first. `action` may be a beginning:
+    `host.`."""
     before = read_number(cursor)
     word = action.removesuffix("*") if action is not None else None
     wanted = AuditQuery(subject, actor, word or None, _moment("since", since), _moment("until", until))
@@ -95,7 +96,7 @@ async def verify_audit(
 
 
 class ReanchorBody(Body):
-    """Why the log is taken as it is."""
+    """The reason to take the log as it is."""
 
     reason: Annotated[str, Field(min_length=1, max_length=300)]
 

@@ -1,5 +1,5 @@
-"""Says who may ask a route and whose objects it reaches: each route carries a Declaration, and the Declaration lets
-requests through or refuses them."""
+"""Checks who may call a route and whose objects it reaches: each route carries a Declaration, and the Declaration
+lets requests through or refuses them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ V1: Final = "/api/v1"
 
 
 class Reach(StrEnum):
-    """Whose objects a route reaches that names one by its id; the rest are not there for the caller (404)."""
+    """The owners whose objects a route reaches by their ids; other objects do not exist for the caller (404)."""
 
     ALL = "everybody's"
     OWN = "own"
@@ -29,7 +29,7 @@ class Reach(StrEnum):
 
 
 class Repeat(StrEnum):
-    """How a POST is answered that comes again with its Idempotency-Key."""
+    """The answer to a POST that comes again with its Idempotency-Key."""
 
     REMEMBERED = "remembered"
     """With the first answer. One that was cut short is refused, because its outcome is not known."""

@@ -1,4 +1,4 @@
-"""What measurements of a host's line found, round by round and region by region."""
+"""Route of bandwidth measurements: the results of a host's line, round by round and region by region."""
 
 from typing import Annotated, Any, Final
 
@@ -20,7 +20,7 @@ ROUNDS_MAX: Final = 1_024
 
 
 class BandwidthRoundOut(Out):
-    """What the relays of one region found in one round, the median of them, in bits a second."""
+    """The result of one round by the relays of one region, the median of them, in bits a second."""
 
     region: str
     at: Time
@@ -32,7 +32,7 @@ class BandwidthRoundOut(Out):
 
 
 class BandwidthRoundsOut(Out):
-    """How a host's line was measured."""
+    """The measurements of a host's line."""
 
     host_id: str
     rounds: Annotated[list[BandwidthRoundOut], Field(description="The newest first")]
@@ -40,8 +40,8 @@ class BandwidthRoundsOut(Out):
 
 @route.get("/hosts/{host_id}/bandwidth", may=Permission.FLEET_READ, reach=Reach.ALL, answer=BandwidthRoundsOut)
 async def bandwidth(services: Serving, host_id: str, limit: Annotated[int, Query(ge=1, le=ROUNDS_MAX)] = 100) -> Any:
-    """What relays found of a host's line: a row for each round and region, the newest first. The newest round's median
-    over all regions is the host's `bandwidth`, which its tier counts."""
+    """Measurements of a host's line by relays: a row for each round and region, the newest first. The newest round's
+    median over all regions is the host's `bandwidth`, which its tier counts."""
     entry = services.fleet.entry(HostId(host_id))
     found = await services.store.read(lambda uow: uow[BandwidthRepository].of_host(entry.host.host_id, limit))
     return {"host_id": entry.host.host_id, "rounds": [BandwidthRoundOut.of(one) for one in found]}

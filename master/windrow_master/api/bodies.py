@@ -1,4 +1,4 @@
-"""Parts that bodies of requests share: their base class, money, spans, sizes, a reason, a registry's login."""
+"""The parts that request bodies share: their base class, money, durations, sizes, a reason, a registry's login."""
 
 from typing import Annotated, Final
 
@@ -26,7 +26,7 @@ class Body(BaseModel):
 
 
 class RegistryLoginBody(Body):
-    """What the registry of a private image is shown."""
+    """The login that is shown to the registry of a private image."""
 
     username: Annotated[str, Field(min_length=1, max_length=256)]
     password: Annotated[SecretStr, Field(min_length=1, max_length=8_192)]
@@ -37,7 +37,7 @@ class RegistryLoginBody(Body):
 
 
 class Reason(Body):
-    """Why somebody changes a host's state; it is kept in the audit log and shown."""
+    """The reason to change a host's state; it is kept in the audit log and shown."""
 
     reason: Annotated[str, Field(max_length=300)] = ""
 

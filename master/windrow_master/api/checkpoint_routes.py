@@ -1,4 +1,4 @@
-"""Routes of checkpoints: what there is, save now, restore from another cluster."""
+"""Routes of checkpoints: list them, save one now, restore one from another cluster."""
 
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ class CheckpointOut(Out):
 
 
 class SavedOut(Out):
-    """What was saved; null: nothing new was whole."""
+    """The checkpoint that was saved; null: nothing new was whole."""
 
     checkpoint: CheckpointOut | None
 
@@ -39,14 +39,14 @@ class PassedOut(Out):
 
 
 class RestoredOut(Out):
-    """Which step is in place; null: none was whole."""
+    """The step that is in place; null: none was whole."""
 
     step: int | None
     passed: list[PassedOut]
 
 
 class RestoreBody(Body):
-    """Whose checkpoint."""
+    """The cluster whose checkpoint is restored."""
 
     source: Annotated[str, Field(min_length=1, max_length=64)]
 

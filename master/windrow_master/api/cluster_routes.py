@@ -55,7 +55,8 @@ route = Routes("clusters")
 
 
 class ClusterBody(Body):
-    """What to rent and run. `simulated` asks for simulated hosts; without it only real ones serve."""
+    """A cluster to create: its hardware and its program. `simulated` asks for simulated hosts; without it only real
+    ones serve."""
 
     name: Annotated[str, Field(max_length=1_024)] = ""
     kind: ClusterKind = ClusterKind.BOX
@@ -134,7 +135,7 @@ class ClusterBody(Body):
 
 
 class ResizeBody(Body):
-    """How many hosts a Ray or Dask cluster is to have, and what all of them may cost."""
+    """The new number of hosts of a Ray or Dask cluster, and the price limit of all of them."""
 
     hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX)]
     max_price_per_hour: Annotated[GivenMoney | None, Field(description="Of all of it; else as was asked")] = None
@@ -142,7 +143,7 @@ class ResizeBody(Body):
 
 
 class StartBody(Body):
-    """What all of it may cost now, and what was kept nowhere."""
+    """The price limit of a new start, and the secrets that were kept nowhere."""
 
     max_price_per_hour: Annotated[GivenMoney | None, Field(description="Of all of it; else as was asked")] = None
     registry_login: Annotated[
@@ -156,7 +157,7 @@ def attach(services: Services) -> None:
 
 
 def _asked(services: Services, body: ClusterBody) -> ClusterRequest:
-    """What is asked for, with the id of the host that it names."""
+    """Return the request, with the id of the host that it names."""
     asked = body.parsed()
     return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))
 
@@ -176,7 +177,7 @@ class StepOut(Out):
 
 
 class ResultsOut(Out):
-    """What is kept of work that has ended by itself."""
+    """The results that are kept of work that has ended by itself."""
 
     kept_at: Time
     log_bytes: Annotated[int | None, Field(description="Null: its log could not be had")]
@@ -187,7 +188,7 @@ class ResultsOut(Out):
 
 
 class WorkloadOut(Out):
-    """What runs of a cluster on one host."""
+    """The part of a cluster that runs on one host."""
 
     id: Annotated[str, Read("workload_id")]
     host_id: str
@@ -217,7 +218,7 @@ class WorkloadOut(Out):
 
 
 class KeptRequestOut(Out):
-    """What was asked for; what was not said is null."""
+    """The request for a cluster; a field that was not given is null."""
 
     name: str
     kind: str
@@ -251,7 +252,7 @@ class KeptRequestOut(Out):
 
 
 class TrafficOut(Out):
-    """What came to a service over HTTPS and back, without what is under way; or what went between the members of a
+    """The traffic of a service over HTTPS, without connections under way; or the traffic between the members of a
     private network, as one of each two counts it, and how often such two were joined. Written every ten seconds."""
 
     connections: int
@@ -260,7 +261,7 @@ class TrafficOut(Out):
 
 
 class NetworkOut(Out):
-    """How members on several hosts meet."""
+    """The network by which members on several hosts reach each other."""
 
     mode: Annotated[str, Field(description="direct, or tunnels: in a private network, through Accesses")]
     reason: str
@@ -317,7 +318,7 @@ class ClusterAcceptedOut(Out):
 
 
 class PlacedOut(Out):
-    """Where a request runs or would run, and at what price."""
+    """The place where a request runs or would run, and its price."""
 
     host_id: str
     host_name: str
@@ -330,7 +331,7 @@ class PlacedOut(Out):
 
 
 class RefusalOut(Out):
-    """Why a host does not take a request."""
+    """The reason why a host does not take a request."""
 
     host_id: str
     host_name: str
@@ -338,7 +339,7 @@ class RefusalOut(Out):
 
 
 class PlanOut(Out):
-    """What creating a cluster would mean now."""
+    """The outcome of creating a cluster now."""
 
     fits: Annotated[bool, Read(lambda preview: preview.chosen is not None)]
     fits_soon: Annotated[
@@ -359,7 +360,7 @@ class PlanOut(Out):
 
 
 class WeightsOut(Out):
-    """How much each term of a score counts; terms are from 0 to 1000."""
+    """The weight of each term of a score; terms are from 0 to 1000."""
 
     cost: int
     packing: int
@@ -388,7 +389,7 @@ class LoserOut(Out):
 
 
 class ExplanationOut(Out):
-    """Why a cluster runs where it runs, from the record of that decision."""
+    """The reasons for the place of a cluster, from the record of that decision."""
 
     decision: Annotated[str, Field(description="The same in a sentence")]
     weights: WeightsOut
@@ -403,7 +404,7 @@ class ExplanationOut(Out):
 
 
 class BoxOut(Out):
-    """How a box is entered by who rents it; each is null where it is not, also for what is no box."""
+    """The ways by which a renter enters a box; each is null where it is not, also for what is no box."""
 
     ssh_port: Annotated[int | None, Field(description="Where its SSH server listens, for the keys of the request")]
     notebook_port: Annotated[int | None, Field(description="Where Jupyter listens")]
@@ -412,7 +413,8 @@ class BoxOut(Out):
 
 @route.post("/clusters/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
-    """What creating this would cost and where it would run now, or why not, host by host. Changes nothing."""
+    """The price and the place of a cluster if it were created now, or the reason of each host against it. Changes
+    nothing."""
     return PlanOut.of(await services.clusters.plan(principal, _asked(services, body)))
 
 
@@ -524,13 +526,14 @@ async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, 
     answer=ExplanationOut,
 )
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
-    """Why it runs where it runs, from the record of that decision."""
+    """The reasons for the place of a cluster, from the record of that decision."""
     return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
 
 
 @route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, answer=BoxOut)
 async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> Response:
-    """Where a box is entered, through tunnels to these ports, and with what; nulls where it is not."""
+    """The addresses of a box, through tunnels to these ports, and the secrets to enter it with; null where there is
+    none."""
     view = await services.clusters.get_own(principal, ClusterId(cluster_id))
     return Json(box_json(view), headers={"Cache-Control": "no-store"})
 
@@ -575,7 +578,7 @@ async def _followed(
 
 
 def _served(view: ClusterView) -> str:
-    """What of a service changes without a version: where it is found, and what it carried."""
+    """Return the parts of a service that change without a version: where it is found, and what it carried."""
     return format(crc32(repr((dict(view.urls), view.traffic)).encode()), "08x")
 
 
@@ -616,7 +619,7 @@ def _network_json(view: ClusterView) -> dict[str, Any] | None:
 
 
 def box_json(view: ClusterView) -> dict[str, Any]:
-    """How its renter, and nobody else, enters a box."""
+    """Return the ways by which its renter, and nobody else, enters a box."""
     runtime = view.workloads[0].runtime if view.workloads else ""
     found = box.doors(view.cluster, runtime)
     return {
@@ -627,7 +630,7 @@ def box_json(view: ClusterView) -> dict[str, Any]:
 
 
 def explanation_json(decision: Decision) -> dict[str, Any]:
-    """Why it runs where it runs, and what stood against the others."""
+    """Return the reasons for the place of a cluster, and those against the other hosts."""
     chosen = decision.chosen
     taken = {member.host_id for member in (chosen, *decision.others) if member is not None}
     verdicts = [verdict for verdict in decision.verdicts if verdict.host_id not in taken]

@@ -30,8 +30,8 @@ def of_host(one: Condition) -> dict[str, Any]:
 
 
 def figures(texts: Iterable[str]) -> Iterable[Figure]:
-    """How many hosts, GPUs and processes have each condition now. Codes that are not known here would be labels of a
-    stranger's choice, and are not counted."""
+    """Return the number of hosts, GPUs and processes with each condition now. Codes that are not known here would be
+    labels of a stranger's choice, and are not counted."""
     for code, count in sorted(Counter(known for text in texts if (known := conditions.find(text))).items()):
         labels = {"code": code.value, "scope": code.scope.value, "severity": code.severity.value}
         yield "conditions", "Hosts, GPUs and processes that have each condition now", count, labels

@@ -25,7 +25,8 @@ STATIC: Final = Path(__file__).resolve().parent.parent / "static"
 REASON_MAX: Final = 2_000
 NONCE_BYTES: Final = 16
 SQUEEZED: Final = frozenset({".js", ".css", ".svg"})
-"""What is text and the same for everybody; nothing that holds a secret is compressed beside what a stranger may say."""
+"""Suffixes of text files that are the same for everybody; a secret is never compressed together with a stranger's
+words."""
 FILES_KEPT: Final = 128
 """Compressed once and kept: the console has some forty files, half a megabyte in all."""
 FOR_EVER: Final = "public, max-age=31536000, immutable"

@@ -23,7 +23,7 @@ def bearer_of(request: Request) -> str:
 
 
 async def principal_of(request: Request) -> Principal:
-    """Who asks, by the secret in the `Authorization` header: an API token, or a browser's session.
+    """Return the caller, by the secret in the `Authorization` header: an API token, or a browser's session.
 
     Nothing that a browser sends by itself counts (no cookie), so that no page of another site can ask in a user's name.
     """

@@ -1,4 +1,4 @@
-"""What a host says of itself, whole: every field of the table with its value, or null where it did not say."""
+"""Route of a host's facts: every field of the table with the value that the host reported, or null."""
 
 from typing import Annotated, Any
 
@@ -43,7 +43,7 @@ class HostFactsOut(Out):
 
 @route.get("/hosts/{host_id}/facts", may=Permission.FLEET_READ, reach=Reach.ALL, answer=HostFactsOut)
 async def facts(services: Serving, host_id: str) -> Any:
-    """What a host says of its machine, processors, disk, network and containers; claims, none of it is proved."""
+    """A host's own claims about its machine, processors, disk, network and containers; none of them is proved."""
     host = services.fleet.entry(HostId(host_id)).host
     more = (host.inventory or Inventory()).more
     return {

@@ -1,4 +1,4 @@
-"""The fleet as JSON text, made once for all who look: each host is written anew only when it, its samples or a price
+"""Writes the fleet as JSON text, once for all readers: each host is written anew only when it, its samples or a price
 changed, and each step of a stream once for all its readers.
 
 Every host carries the version at which it changed; a stream asks for what is newer than what it sent last. Versions
@@ -30,7 +30,7 @@ from windrow_proto.units import MICROSECOND, SECOND
 PERIOD_NS: Final = SECOND
 PRICES_KEPT_NS: Final = 5 * SECOND
 NOBODY: Final = AccountId("")
-"""Who owns no host."""
+"""An account that owns no host."""
 MADE_AT_ONCE: Final = 25
 """Hosts written before others on the loop have their turn: some ten milliseconds."""
 QUIET_PERIODS: Final = 15
@@ -58,11 +58,11 @@ class Shaped:
     frames: texts.Frames
 
     def head_for(self, viewer: Viewer) -> bytes:
-        """What this viewer may see of the host itself."""
+        """Return what this viewer may see of the host itself."""
         return self.heads[0 if _is_open(viewer, self.owner) else 1]
 
     def rows_for(self, viewer: Viewer) -> bytes:
-        """What this viewer may see of its GPUs in the flat list."""
+        """Return what this viewer may see of its GPUs in the flat list."""
         return self.rows[0 if _is_open(viewer, self.owner) else 1]
 
 
@@ -80,7 +80,7 @@ class Whole:
     texts: tuple[bytes, bytes]
 
     def text_for(self, viewer: Viewer) -> bytes:
-        """What this viewer may see of it."""
+        """Return what this viewer may see of it."""
         return self.texts[0 if _is_open(viewer, self.of.owner) else 1]
 
 
@@ -194,7 +194,7 @@ class FleetFeed:
         return b"%b,%b}" % (head, texts.link_text(entry, self._fleet.presence.get(host_id)).encode())
 
     def news(self, after: int, viewer: Viewer) -> tuple[sse.Message, ...]:
-        """What changed after a version, as messages that all who ask for the same and see the same share."""
+        """Return the changes after a version, as messages that all who ask for the same and see the same share."""
         if viewer is not None and all(shaped.owner != viewer for shaped in self._shaped.values()):
             viewer = NOBODY
         if self._steps_version != self.version:

@@ -87,7 +87,8 @@ def _viewer(principal: Principal) -> Viewer:
 
 
 async def _sees(services: Services, principal: Principal, entry: Entry) -> Sees | None:
-    """Which slots' holders they may know: all of their own host, elsewhere those that their own clusters hold."""
+    """Return which slots' holders they may know: all of their own host, elsewhere those that their own clusters
+    hold."""
     if visibility.oversees(principal) or entry.host.owner_account == principal.account_id:
         return None
     holders = {slot.holder for slot in entry.slots if slot.holder is not None}

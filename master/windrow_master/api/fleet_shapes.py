@@ -1,4 +1,4 @@
-"""Hosts, GPUs, slots and commands as the JSON of the HTTP API. Absent is null and never zero."""
+"""Describes hosts, GPUs, slots and commands as the JSON of the HTTP API. Absent is null and never zero."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
@@ -39,7 +39,7 @@ HOST_LIVE = {
 
 
 Sees = Callable[[Slot], bool]
-"""Whether somebody may know who holds a slot."""
+"""Says of a slot whether somebody may know who holds it."""
 
 
 Ratio = Annotated[float | None, Field(description="From 0 to 1; null where it was not read")]
@@ -57,7 +57,7 @@ class ConditionOut(Out):
 
 
 class GpuLiveOut(Out):
-    """What a GPU reads now."""
+    """The current readings of a GPU."""
 
     utilization_ratio: Ratio
     memory_used_bytes: float | None
@@ -87,7 +87,7 @@ class GpuOut(Out):
 
 
 class SlotOut(Out):
-    """What one holder can rent: a GPU, or a host's processors."""
+    """The unit that one renter can hold: a GPU, or a host's processors."""
 
     id: str
     host_id: str
@@ -111,7 +111,7 @@ class SlotOut(Out):
 
 
 class HostLiveOut(Out):
-    """What a host reads now."""
+    """The current readings of a host."""
 
     cpu_ratio: Ratio
     memory_used_bytes: float | None
@@ -123,7 +123,7 @@ class HostLiveOut(Out):
 
 
 class BandwidthOut(Out):
-    """What was measured between a host and one Access or several, the median of them, in bits a second."""
+    """The measured bandwidth between a host and one Access or several, the median of them, in bits a second."""
 
     up_bps: float | None
     down_bps: float | None
@@ -133,7 +133,7 @@ class BandwidthOut(Out):
 
 
 class ProofMarkOut(Out):
-    """What the Master's newest test rental of a host came to."""
+    """The result of the Master's newest test rental of a host."""
 
     at: Time
     outcome: Annotated[str, Field(description="passed or failed; a host that failed stays listed")]
@@ -252,7 +252,7 @@ def host_json(entry: Entry, live: Live | None, reading: Reading | None, book: Pr
 
 
 def holders_json(entry: Entry, sees: Sees | None) -> Json:
-    """Whose a host is and who holds its slots; strangers learn neither."""
+    """Return the owner of a host and the holders of its slots; strangers learn neither."""
     return {
         "owner_account": entry.host.owner_account if sees is None else None,
         "slots": [slot_json(slot, sees is None or sees(slot)) for slot in entry.slots],
@@ -299,7 +299,7 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
 
 
 def link_json(host: Host, live: Live | None) -> Json:
-    """What is known of a host's link; every heartbeat changes it."""
+    """Return the state of a host's link; every heartbeat changes it."""
     seen_ns = live.last_seen_ns if live is not None and live.last_seen_ns is not None else host.last_seen_ns
     rtt_ns = live.rtt_ns if live is not None else None
     return {
@@ -347,7 +347,7 @@ def _host_live_json(reading: Reading | None) -> Json | None:
 
 
 def gpu_live_json(uuid: str, reading: Reading | None) -> Json | None:
-    """What a GPU reads now; None where nothing was read of it."""
+    """Return the current readings of a GPU; None where nothing was read of it."""
     if reading is None or uuid not in reading.values:
         return None
     return {**_values(reading, uuid, GPU_LIVE), "at": time_text(reading.at_ns)}

@@ -1,4 +1,5 @@
-"""Hosts and their GPUs as pieces of JSON text: what seldom changes is written once, a sample's values are added. Pure.
+"""Writes hosts and their GPUs as pieces of JSON text: parts that seldom change are written once, a sample's values are
+added. Pure.
 
 A host's text is `head`, link, `gpus`: a sample makes new heads and GPUs, a heartbeat only a new link.
 """
@@ -22,8 +23,8 @@ _NO_LIVE: Final = "null}"
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """What stays of a host from one sample to the next: who holds what, and of each GPU its uuid, and its text and its
-    row before what is live. Good for one version of the host and of the prices.
+    """The parts of a host's text that stay from one sample to the next: the holders, and of each GPU its uuid, and its
+    text and its row before the live values. Good for one version of the host and of the prices.
 
     Each text that says who holds what is there twice: for the host's owner and who oversees the market, and for others.
     """

@@ -1,5 +1,5 @@
-"""One GPU whole, as the JSON of the HTTP API: every field of the table with its value or null, and what was found of
-it."""
+"""Describes one GPU as the JSON of the HTTP API: every field of the table with its value or null, and the findings
+about it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -23,7 +23,7 @@ from windrow_proto.units import time_text
 Json = dict[str, Any]
 
 PRIVATE: Final = frozenset({"serial", "pdi"})
-"""What tells a card apart wherever it goes: shown to its host's owner and to operators and auditors."""
+"""Fields that identify a card wherever it goes: shown to its host's owner and to operators and auditors."""
 
 
 class GpuFieldOut(Out):
@@ -52,7 +52,7 @@ class GpuGroupOut(Out):
 
 
 class BenchmarkOut(Out):
-    """What a test rental measured of a GPU, from inside."""
+    """A figure of a GPU that a test rental measured from inside."""
 
     name: str
     value: float

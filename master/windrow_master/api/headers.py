@@ -1,4 +1,4 @@
-"""The headers that keep browsers safe, on every answer: what a page may load, who may frame it, what is kept. Pure.
+"""Sets the security headers of every answer: what a page may load, who may frame it, what is kept. Pure.
 
 Answers of the API may load nothing at all. The console's page may load its own files, and add style elements that carry
 the nonce of this very answer: its component library writes the theme as such an element. Nothing inline runs.
@@ -7,7 +7,7 @@ the nonce of this very answer: its component library writes the theme as such an
 from typing import Final
 
 NONCE_PLACE: Final = "__WINDROW_NONCE__"
-"""Where the built page wants its nonce (console/vite.config.ts)."""
+"""The place of the nonce in the built page (console/vite.config.ts)."""
 POLICY: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
@@ -26,7 +26,7 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 def page_policy(nonce: str) -> str:
-    """What the console's page may do; the nonce is for its style elements only."""
+    """Return what the console's page may do; the nonce is for its style elements only."""
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
         "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "

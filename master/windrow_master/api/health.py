@@ -1,4 +1,4 @@
-"""How the Master fares: /healthz for machines, /operators/health for people, /metrics for Prometheus.
+"""Reports the Master's health: /healthz for machines, /operators/health for people, /metrics for Prometheus.
 
 Packages add to it by callables in HealthSources (services.py); it asks them and knows none of them.
 """
@@ -30,7 +30,7 @@ root = Routes(None)
 
 
 class StoreHealthOut(Out):
-    """How the store of decisions fares."""
+    """The health of the database of decisions."""
 
     problem: str | None
     commits: int
@@ -40,7 +40,7 @@ class StoreHealthOut(Out):
 
 
 class BusHealthOut(Out):
-    """How wake-ups reach the other processes."""
+    """The health of the bus that brings wake-ups to the other processes."""
 
     kind: str
     is_well: bool
@@ -48,7 +48,7 @@ class BusHealthOut(Out):
 
 
 class LogHealthOut(Out):
-    """What the log of samples has counted since the start; sizes in bytes."""
+    """Counters of the log of samples since the start; sizes in bytes."""
 
     records: int
     bytes: int
@@ -62,7 +62,7 @@ class LogHealthOut(Out):
 
 
 class ViewHealthOut(Out):
-    """How a view of history fares."""
+    """The health of a view of history."""
 
     is_open: bool
     path: str
@@ -74,7 +74,7 @@ class ViewHealthOut(Out):
 
 
 class MasterHealthOut(Out):
-    """How the Master fares."""
+    """The health of the Master."""
 
     version: str
     epoch: int
@@ -92,7 +92,7 @@ class MasterHealthOut(Out):
 
 
 class AccessHealthOut(Out):
-    """How an Access fares, all of its workers together."""
+    """The health of an Access, all of its workers together."""
 
     access_id: str
     region: str
@@ -114,7 +114,7 @@ class HealthOut(Out):
 
 
 class WellOut(Out):
-    """Whether the Master can store what it acknowledges: `ok` or `failing`."""
+    """The ability of the Master to store what it acknowledges: `ok` or `failing`."""
 
     status: str
     epoch: int
@@ -211,7 +211,7 @@ async def _bus(services: Services) -> dict[str, Any]:
 
 
 def bus_figures(bus: Bus, refused: Mapping[str, int]) -> Iterable[Figure]:
-    """What the bus and the limits count."""
+    """Return the counters of the bus and the limits."""
     health = bus.health
     yield "bus_up", "1 while wake-ups and counts reach every process, 0 while this one only", health.problem is None, {}
     yield "bus_sent_total", "Wake-ups sent", health.sent, {}

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a POST repeated with its key gets the first answer again, for 24 hours and per account.
+"""Implements Idempotency-Key: a POST repeated with its key gets the first answer again, for 24 hours and per account.
 
 The key is reserved before the route runs. An answer is remembered; a refusal is forgotten, for nothing was changed;
 what was cut short (a crash, a deadline) stays reserved, and its repetition is told that the outcome is not known.

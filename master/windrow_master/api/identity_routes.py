@@ -67,14 +67,14 @@ class RenewBody(Body):
 
 
 class AccountOut(Out):
-    """Who pays and is paid."""
+    """An account, which pays and is paid."""
 
     id: str
     name: str
 
 
 class BalanceNowOut(Out):
-    """What an account can spend."""
+    """The amount that an account can spend."""
 
     amount: Annotated[Money, Read(lambda amount: amount)]
     currency: Annotated[str, Read(lambda _: CURRENCY_TEST)]
@@ -96,7 +96,7 @@ class MySessionOut(Out):
 
 
 class MasterOut(Out):
-    """Which Master answers."""
+    """The Master that answers."""
 
     version: str
     epoch: int
@@ -104,7 +104,7 @@ class MasterOut(Out):
 
 
 class MeOut(Out):
-    """Who asks, and whom."""
+    """The caller, and the Master that answers."""
 
     account: AccountOut
     roles: list[Role]
@@ -179,7 +179,7 @@ class SignedOut(Out):
 
 
 class MemberOut(Out):
-    """What a host or an Access gets when it joins or renews; keys in base64."""
+    """The certificate and keys that a host or an Access gets when it joins or renews; keys in base64."""
 
     id: str
     generation: int
@@ -193,7 +193,7 @@ class MemberOut(Out):
 
 @route.get("/me", may=Permission.SIGNED_IN, answer=MeOut)
 async def me(services: Serving, principal: Asking) -> Any:
-    """Who asks, the balance, and which Master this is."""
+    """The caller, the caller's balance, and the Master that answers."""
     balance = await services.market.balance_now(principal.account_id)
     ends = time_text(principal.expires_at_ns)
     return {

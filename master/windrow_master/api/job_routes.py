@@ -1,4 +1,4 @@
-"""Routes of jobs: plan, submit, send the folder, read, follow the log, cancel, run again, fetch what it left."""
+"""Routes of jobs: plan, submit, send the folder, read, follow the log, cancel, run again, fetch the results."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -50,7 +50,7 @@ _SAFE = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 
 class JobBody(Body):
-    """What to run, on what, and within which limits. `await_files`: it starts once its folder was sent."""
+    """A job to submit: its command, its hardware and its limits. `await_files`: it starts once its folder was sent."""
 
     name: Annotated[str, Field(max_length=1_024)] = ""
     argv: Annotated[list[str], Field(min_length=1, max_length=256)]
@@ -122,7 +122,7 @@ class JobBody(Body):
 
 
 class RerunBody(Body):
-    """What went with the end of the job."""
+    """The secrets that were deleted when the job ended."""
 
     env: Annotated[
         dict[str, str],
@@ -155,7 +155,7 @@ class AttemptOut(Out):
 
 
 class JobRequestOut(Out):
-    """What was asked for; what was not said is null."""
+    """The request for a job; a field that was not given is null."""
 
     argv: list[str]
     gpus: int
@@ -215,7 +215,7 @@ class JobsOut(Out):
 
 
 class FolderKeptOut(Out):
-    """What is kept of a folder."""
+    """The part of a folder that is kept."""
 
     bytes: int
 
@@ -259,7 +259,7 @@ class CardImpactOut(Out):
 
 
 class ImpactOut(Out):
-    """What an attempt did to its GPUs; none of it where it had none."""
+    """The effect of an attempt on its GPUs; null where it had none."""
 
     attempt: Annotated[int | None, Field(description="Its number; null where there is none yet")]
     started_at: Annotated[str | None, Field(description="When its command was first seen to run")]
@@ -270,7 +270,8 @@ class ImpactOut(Out):
 
 @route.post("/jobs/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_job(services: Serving, principal: Asking, body: JobBody) -> Any:
-    """Where its first attempt would run now and what that costs per hour, or why nowhere. Changes nothing."""
+    """The place where the job's first attempt would run now and its price per hour, or the reasons against it.
+    Changes nothing."""
     return PlanOut.of(await services.jobs.plan(principal, body.parsed()))
 
 
@@ -343,7 +344,7 @@ async def job_logs(
 
 
 async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[bytes]:
-    """What comes after the first `offset` bytes."""
+    """Yield the bytes after the first `offset`."""
     async for piece in pieces:
         shown, offset = piece[offset:], max(0, offset - len(piece))
         if shown:
@@ -381,8 +382,8 @@ async def job_artefacts(
 
 @route.get("/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=ImpactOut)
 async def job_impact(services: Serving, principal: Asking, job_id: str, attempt: WhichAttempt = None) -> Any:
-    """What an attempt, by default the last one, did to each GPU that it had: use, memory, power and throttling in the
-    minute before, during and in the minute after it, as history has them."""
+    """The effect of an attempt, by default the last one, on each of its GPUs: use, memory, power and throttling in
+    the minute before, during and in the minute after it, as history has them."""
     number, tried, workloads = await services.jobs.placed(principal, JobId(job_id), attempt)
     cards = gpu_impact.cards_of(workloads)
     if tried is None or not cards:
@@ -435,7 +436,7 @@ def job_json(view: JobView) -> dict[str, Any]:
 def impact_json(
     number: int, attempt: Attempt | None, spans: Spans | None, cards: Sequence[CardImpact]
 ) -> dict[str, Any]:
-    """What an attempt did to its cards; without one, or without cards, nothing."""
+    """Return the effect of an attempt on its cards; without one, or without cards, nothing."""
     return {
         "attempt": number or None,
         "started_at": time_or_none(attempt.started_at_ns) if attempt is not None else None,

@@ -1,4 +1,4 @@
-"""Answers whose JSON is text already: sent in pieces, with an entity tag, without walking through it again."""
+"""Sends answers that are JSON text already: in pieces, with an entity tag, without walking through them again."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence

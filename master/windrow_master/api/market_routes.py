@@ -45,7 +45,7 @@ Currency = Annotated[str, Read(lambda _: CURRENCY_TEST)]
 
 
 class OfferOut(Out):
-    """What can be had in one tier; the price is per GPU, or for `cpu` tiers per processor."""
+    """The supply of one tier; the price is per GPU, or for `cpu` tiers per processor."""
 
     tier: str
     unit: str
@@ -90,7 +90,7 @@ class TransferOut(Out):
 
 
 class LineOut(Out):
-    """What one host ran of a rental, by its signed receipts."""
+    """The part of a rental that ran on one host, by its signed receipts."""
 
     workload_id: str
     host_id: str
@@ -159,13 +159,14 @@ class BalancesOut(Out):
 
 
 def _whose(principal: Principal) -> AccountId | None:
-    """Whose records the caller sees; None for everybody's."""
+    """Return the account whose records the caller sees; None for everybody's."""
     return None if principal.roles & {Role.OPERATOR, Role.AUDITOR} else principal.account_id
 
 
 @route.get("/offers", may=Permission.MARKET_READ, answer=OffersOut)
 async def offers(services: Serving) -> Any:
-    """What can be rented now, by tier, with a suggested price and its source. Simulated tiers are marked so."""
+    """The supply that can be rented now, by tier, with a suggested price and its source. Simulated tiers are marked
+    so."""
     found = await services.clusters.offers()
     return {"items": [OfferOut.of(offer) for offer in found], "next_cursor": None}
 
@@ -208,7 +209,7 @@ async def receipt(services: Serving, principal: Asking, receipt_id: str) -> Any:
 
 @route.get("/ledger/balances", may=Permission.LEDGER_READ, answer=BalancesOut)
 async def balances(services: Serving, principal: Asking) -> Any:
-    """What is on the caller's account and set aside for its rentals; operators and auditors see every account."""
+    """The balance and the held amount of the caller's account; operators and auditors see every account."""
     found = await services.market.balances(_whose(principal))
     items = [{"account": a, "amount": money_text(m), "currency": CURRENCY_TEST} for a, m in sorted(found.items())]
     return {"items": items, "next_cursor": None}

@@ -1,4 +1,4 @@
-"""The Master's own figures for Prometheus; the adapter of its client library."""
+"""Exports the Master's own metrics to Prometheus; the adapter of its client library."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -33,7 +33,7 @@ class HttpFigures:
 
 
 class Gauges(Collector):
-    """What callables say at the moment of the scrape."""
+    """Gauges whose values callables return at the moment of the scrape."""
 
     def __init__(self, source: Callable[[], Iterable[Figure]]) -> None:
         self._source = source

@@ -1,5 +1,5 @@
-"""Surrounds every request: the name it came by, an id, limits on its body, headers for browsers, counters, one log
-line."""
+"""Wraps every request: checks the name it came by, gives it an id, limits its body, sets headers, counts it, writes
+one log line."""
 
 import time
 from typing import Any, Final
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 def body_limit(scope: Scope) -> int:
-    """How long the body may be of a request whose route is found, in bytes."""
+    """Return how long the body may be of a request whose route is found, in bytes."""
     route = scope.get("route")
     if route is None:
         return BODY_MAX

@@ -1,4 +1,5 @@
-"""Hosts by name: where a path or a request names a host, its name does as well as its id while no other host has it."""
+"""Resolves host names: where a path or a request names a host, its name does as well as its id while no other host
+has it."""
 
 from fastapi import Request
 

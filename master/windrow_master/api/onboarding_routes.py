@@ -1,4 +1,5 @@
-"""What a joining machine downloads: the installer, and the files of one release with their signed manifest.
+"""Routes from which a joining machine downloads: the installer, and the files of one release with their signed
+manifest.
 
 Open to all: nothing here is secret, and whoever installs trusts it by the key that the join line pins.
 """

@@ -1,4 +1,4 @@
-"""The installation at a glance: what each host and GPU is good for just now, by tier, and what was earned by day. Pure.
+"""Sums up the installation: the use of each host and GPU just now, by tier, and the earnings by day. Pure.
 
 One thing is in exactly one of five groups, the first of these that holds: faulty (its slot faulted, or its host is in
 quarantine), offline (its host is not online), rented (somebody holds it), withheld (nobody may have it just now:
@@ -24,7 +24,7 @@ GPU: Final = "gpu"
 
 
 class Use(StrEnum):
-    """What a host or GPU is good for now."""
+    """The use of a host or GPU now."""
 
     IDLE = "idle"
     RENTED = "rented"
@@ -35,7 +35,7 @@ class Use(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    """How many of one kind are in each group."""
+    """The number of one kind in each group."""
 
     counts: dict[Use, int] = field(default_factory=lambda: dict.fromkeys(Use, 0))
 
@@ -67,7 +67,7 @@ class Glance:
     idle_per_hour: int = 0
 
     def of_tier(self, tier: str, simulated: bool) -> TierTally:
-        """The tally of one tier, made at first sight."""
+        """The tally of one tier, made when it is first met."""
         return self.tiers.setdefault((simulated, tier), TierTally(tier, simulated))
 
 
@@ -131,7 +131,8 @@ def _count_slot(sums: Glance, entry: Entry, slot: Slot, book: PriceBook) -> None
 
 @dataclass(slots=True)
 class Earnings:
-    """What reached each account by UTC day, folded from the ledger a part at a time; `number` is the last row in it."""
+    """The earnings of each account by UTC day, folded from the ledger a part at a time; `number` is the last row in
+    it."""
 
     number: int = 0
     by_day: dict[tuple[str, int], int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The one route of the console's first page: the fleet by what it is good for, what was earned, what happened last."""
+"""The route of the console's first page: the use of the fleet, the earnings, and the latest events."""
 
 from asyncio import Lock
 from typing import Any
@@ -24,11 +24,11 @@ EVENTS_SHOWN = 12
 """More would be the page of events."""
 
 _EARNINGS: WeakKeyDictionary[object, tuple[Earnings, Lock]] = WeakKeyDictionary()
-"""What was folded of each served ledger, so that a glance reads only the rows since the last one."""
+"""The folded earnings of each served ledger, so that a glance reads only the rows since the last one."""
 
 
 class UseCounts(BaseModel):
-    """How many are in each group; their sum is `total`."""
+    """The number in each group; their sum is `total`."""
 
     total: int
     idle: int
@@ -48,14 +48,14 @@ class TierCounts(BaseModel):
 
 
 class DayAmount(BaseModel):
-    """What one UTC day brought."""
+    """The earnings of one UTC day."""
 
     day: str
     amount: str
 
 
 class Revenue(BaseModel):
-    """What providers and the platform got by the ledger. `all`: everybody's; `own`: the asking account's."""
+    """The earnings of providers and the platform by the ledger. `all`: everybody's; `own`: the asking account's."""
 
     scope: str
     currency: str
@@ -66,7 +66,8 @@ class Revenue(BaseModel):
 
 
 class Rates(BaseModel):
-    """What an hour brings at the asked prices: of what is rented, and what what is idle would. Real hosts only."""
+    """The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts
+    only."""
 
     rented: str
     idle: str

@@ -1,4 +1,4 @@
-"""The names under which this Master answers HTTP. Any other `Host` is refused with 421.
+"""Checks the names under which this Master answers HTTP. Any other `Host` is refused with 421.
 
 A page of another site can have its own name resolve to this machine (DNS rebinding) and then reads answers as its own.
 Such a request carries that page's name in `Host`; it reaches neither the console nor the API. The port is not compared:

@@ -60,7 +60,7 @@ def sifted(
 
 
 class LeftOut:
-    """How many items of lists could not be shown since this process began."""
+    """The number of list items that could not be shown since this process began."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,4 +1,5 @@
-"""Every failure as application/problem+json (RFC 9457) from the one table of errors; callers see less than the log."""
+"""Writes every failure as application/problem+json (RFC 9457) from the one table of errors; callers see less than
+the log."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -25,7 +26,7 @@ from windrow_proto.units import SECOND
 MEDIA_TYPE: Final = "application/problem+json"
 TYPE_BASE: Final = "https://windrow.dev/errors/"
 RETRY_AFTER_S: Final = 2
-"""What a retryable refusal asks callers to wait: long beside a group commit, short beside a person's patience."""
+"""The pause that a retryable refusal asks of callers: long beside a group commit, short beside a person's patience."""
 REASONS_MAX: Final = 200
 _TITLES: Final[dict[int, str]] = {
     400: "Bad request", 401: "Not signed in", 402: "Not enough funds", 403: "Not allowed", 404: "Not found",

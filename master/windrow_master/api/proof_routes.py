@@ -1,4 +1,4 @@
-"""Routes of proofs: what the Master's test rentals of a host came to, how far it has come, and a proof now."""
+"""Routes of acceptance tests: the results of a host's test rentals, its progress to the listing, and a test now."""
 
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ route = Routes("proofs")
 
 
 class StageOut(Out):
-    """How far a host has come."""
+    """The stage that a host has reached."""
 
     name: Annotated[str, Field(description="downloaded, certified, tested, verified or listed")]
     state: Annotated[str, Field(description="done, running, waiting, failed or skipped")]
@@ -54,7 +54,7 @@ class HostProofOut(Out):
 
 
 class ProofOut(Out):
-    """How a host's first proof, and its repetitions, stand."""
+    """The state of a host's acceptance tests."""
 
     host_id: str
     words: str
@@ -71,7 +71,7 @@ class ProvingOut(Out):
 
 @route.get("/hosts/{host_id}/proof", may=Permission.FLEET_READ, reach=Reach.ALL, answer=ProofOut)
 async def proof(services: Serving, host_id: str) -> Any:
-    """How far a host has come from the download to the listing, and its newest test rentals step by step."""
+    """The progress of a host from the download to the listing, and its newest test rentals step by step."""
     entry = services.fleet.entry(HostId(host_id))
     host, slots = entry.host, entry.slots
     found = await services.proofs.of_host(host.host_id)

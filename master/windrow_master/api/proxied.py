@@ -1,4 +1,4 @@
-"""Gives each request the address of whoever asks, where a trusted reverse proxy brings it."""
+"""Finds the address of whoever asks where a trusted reverse proxy forwards it."""
 
 from collections.abc import Sequence
 from typing import Final

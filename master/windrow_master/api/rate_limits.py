@@ -1,4 +1,4 @@
-"""How often anybody may ask: per token, per address without one, and strictly for what turns out to be no token.
+"""Limits how often anybody may ask: per token, per address without one, and strictly for what turns out to be no token.
 
 A right token is never refused for wrong ones: only an answer that says 401 can become one that says 429.
 
@@ -25,7 +25,7 @@ from windrow_proto.units import MILLISECOND, SECOND
 PROVEN_MAX: Final = 10_000
 """Tokens this process remembers as real; a forgotten one is looked up once more."""
 IPV6_NETWORK: Final = 64
-"""What one subscriber gets: a limit per address would be no limit."""
+"""The IPv6 prefix that one subscriber gets: a limit per address would be no limit."""
 
 TOKEN: Final = Limit("token", burst=5_000, refill_ns=2 * MILLISECOND)
 """Per token. Generous beside what the console and the command line need (a few a second), strict beside what hurts: a
@@ -153,7 +153,7 @@ def _headers(asked: _Asked) -> dict[str, str]:
 
 
 def _digest(credential: str) -> str | None:
-    """What stands for a token, or its beginning; the bus never sees either."""
+    """Return the hash that stands for a token, or its beginning; the bus never sees either."""
     return hashlib.sha256(credential.encode()).hexdigest()[:32] if credential else None
 
 

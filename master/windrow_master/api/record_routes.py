@@ -1,4 +1,4 @@
-"""Routes of what the store itself keeps: operations and events, with their live stream."""
+"""Routes of the store's own records: operations and events, with their live stream."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Any
@@ -38,7 +38,7 @@ Subject = Annotated[str | None, Query(max_length=200)]
 
 
 def topics_of(row: EventRow) -> list[str]:
-    """Where an event is told."""
+    """Return the topics on which an event is published."""
     return [EVERYTHING, *(f"{EVERYTHING}/{subject}" for subject in row.subjects)]
 
 
@@ -60,7 +60,7 @@ async def operations(services: Serving, principal: Asking, limit: Limit = 100, c
     "/operations/{operation_id}", may=Permission.SIGNED_IN, reach=Reach.OWN_OR_OVERSEEN, answer=answers.OperationOut
 )
 async def operation(services: Serving, principal: Asking, operation_id: str) -> Any:
-    """How far a long action has come."""
+    """The state of a long action."""
     found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
     if found is None or (found.account_id != principal.account_id and not visibility.oversees(principal)):
         raise NotFound(subject=operation_id[:64])
@@ -76,8 +76,8 @@ async def events(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:
-    """What happened, the latest first; with `after`, in order from the one after that number. A page may hold fewer
-    than `limit` although more follow: `next_cursor` says so."""
+    """Events, the latest first; with `after`, in order from the one after that number. A page may hold fewer than
+    `limit` although more follow: `next_cursor` says so."""
     _check_subject(principal, subject)
     before = read_number(cursor)
 
@@ -116,7 +116,8 @@ async def _resumed(
     subject: str | None,
     principal: Principal | None = None,
 ) -> AsyncGenerator[sse.Message]:
-    """What a listener missed, then what comes. principal: whose sight limits it; None for somebody who sees all."""
+    """Yield the events that a listener missed, then new ones. principal: the one whose rights limit it; None for
+    somebody who sees all."""
     with listener:
         last = seen or 0
         if seen is not None:

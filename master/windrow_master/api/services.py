@@ -1,4 +1,4 @@
-"""Every package's service in one place, for the routes to use."""
+"""Holds every package's service in one place, for the routes to use."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -43,8 +43,8 @@ Figure = tuple[str, str, float, dict[str, str]]
 
 @dataclass(slots=True)
 class HealthSources:
-    """What each package says of itself. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached Access;
-    departed: one per Access that went."""
+    """The health figures of each package. telemetry: log_lag and duckdb_lag_s. accesses: one mapping per attached
+    Access; departed: one per Access that went."""
 
     telemetry: Callable[[], Mapping[str, Any]]
     accesses: Callable[[], Iterable[Mapping[str, Any]]]

@@ -1,4 +1,4 @@
-"""Says which share of the Master each request takes, and until when it holds that: to the last byte of its answer."""
+"""Counts each request against its account's share of the Master, to the last byte of its answer."""
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _HELD: Final = "windrow.shares"
 
 
 class ShareKind(StrEnum):
-    """What a route's requests take of the Master."""
+    """The kind of share of the Master that a route's requests take."""
 
     REQUESTS = "requests"
     STREAMS = "streams"
@@ -37,7 +37,7 @@ class ShareKind(StrEnum):
 
 @dataclass(slots=True)
 class RequestShares:
-    """What requests of all accounts take of one Master."""
+    """The shares of one Master that requests of all accounts take."""
 
     requests: Shares = field(default_factory=lambda: Shares("requests under way", "Wait for their answers.", REQUESTS))
     streams: Shares = field(default_factory=lambda: Shares("live streams", "Close one.", STREAMS))

@@ -106,7 +106,7 @@ class Broadcaster:
         return self._count
 
     def has_listeners(self, topic: str) -> bool:
-        """Whether anybody would hear; lets publishers skip making what nobody reads."""
+        """Return whether anybody would hear; lets publishers skip making what nobody reads."""
         return bool(self._by_topic.get(topic))
 
     def topics(self, prefix: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How a host stands: how far one can rely on it, with the evidence, and why nobody rents what it offers."""
+"""Route of a host's standing: its reliability with the evidence, and why nobody rents its free slots."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ route = Routes("standing")
 
 
 class ReliabilityOut(Out):
-    """How far one can rely on a host: the lower bound of the chance that it is there, less its faults."""
+    """The reliability of a host: the lower bound of the chance that it is there, less its faults."""
 
     figure: Annotated[float | None, Field(description="From 0 to 1, as its tier counts it; null: too little was seen")]
     words: str
@@ -46,7 +46,7 @@ class UnrentedOut(Out):
 
 
 class StandingOut(Out):
-    """How a host stands."""
+    """The standing of a host."""
 
     host_id: str
     reliability: ReliabilityOut
@@ -55,7 +55,7 @@ class StandingOut(Out):
 
 @route.get("/hosts/{host_id}/standing", may=Permission.FLEET_READ, reach=Reach.ALL, answer=StandingOut)
 async def standing(services: Serving, host_id: str) -> Any:
-    """How far one can rely on a host, with the evidence, and why each of its slots without a lease is not rented."""
+    """The reliability of a host, with the evidence, and why each of its slots without a lease is not rented."""
     entry = services.fleet.entry(HostId(host_id))
     now_ns = services.clock.wall_ns()
     since_ns = now_ns - unrented.DEMAND_DAYS * DAY

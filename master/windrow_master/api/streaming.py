@@ -1,4 +1,5 @@
-"""Long requests (event streams, logs that are followed, output of commands, uploads) end with the right to them.
+"""Ends long requests (event streams, logs that are followed, output of commands, uploads) when the caller loses the
+right to them.
 
 Who asks is looked at again every two seconds; a token that was revoked, a session that ended and a role that is gone
 end the answer, whichever process committed that (identity keeps principals for two seconds). Its next request is told
@@ -51,7 +52,7 @@ class Lasting(StreamingResponse):
             raise ConnectionAbortedError(why)
 
     async def _sent(self, scope: Scope, receive: Receive, send: Send) -> str:
-        """Why it could not be ended as it should; empty: it was."""
+        """Return why it could not be ended as it should; empty: it was."""
         async with asyncio.TaskGroup() as group:
             try:
                 async with asyncio.timeout(None) as right:
@@ -94,7 +95,7 @@ async def _look(request: Request, right: asyncio.Timeout) -> None:
 
 
 async def is_allowed(request: Request) -> bool:
-    """Whether who asked might ask so again now; yes also where the store does not answer."""
+    """Return whether who asked might ask so again now; yes also where the store does not answer."""
     request.state.principal = None  # asked anew
     try:
         await authorise(request)

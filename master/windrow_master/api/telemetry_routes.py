@@ -46,7 +46,7 @@ Point = tuple[int, float | None]
 
 
 class MetricOut(Out):
-    """What a metric means."""
+    """The meaning of a metric."""
 
     name: str
     scope: str

@@ -1,4 +1,4 @@
-"""One check of every text and number that a request brings, before any route sees it: path, query and JSON body.
+"""Checks every text and number that a request brings, before any route sees it: path, query and JSON body.
 
 What passes can be stored, sent to a host and written into an answer: texts are Unicode without NUL, numbers are finite
 and fit 64 bits, and nothing is nested or longer than any request of ours. What a field means is its route's to check.
@@ -103,7 +103,7 @@ def _values(said: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _name(place: tuple[str, ...]) -> str:
-    """Where a value stands, as text that can be shown whatever it holds."""
+    """Return the path of a value, as text that can be shown whatever it holds."""
     return ".".join(place)[:200].encode("ascii", "backslashreplace").decode() or "body"
 
 

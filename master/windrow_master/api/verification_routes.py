@@ -1,4 +1,4 @@
-"""Routes of verification: what challenges of a host's cards came to, with the evidence, and a challenge now."""
+"""Routes of verification: the results of challenges of a host's cards, with the evidence, and a challenge now."""
 
 from typing import Annotated, Any, Final
 
@@ -26,7 +26,7 @@ def _ms(ns: object) -> int | None:
 
 
 class CardVerificationOut(Out):
-    """What the newest challenge of one card came to, and what was asked and shown."""
+    """The result of the newest challenge of one card, with the question and the answer."""
 
     gpu_uuid: str
     verification_id: Annotated[str, Field(description="Shared by the cards that were challenged together")]
@@ -85,7 +85,7 @@ class CardVerificationOut(Out):
 
 
 class PastVerificationOut(Out):
-    """What one challenge of one card came to."""
+    """The result of one challenge of one card."""
 
     gpu_uuid: str
     verification_id: str
@@ -97,7 +97,7 @@ class PastVerificationOut(Out):
 
 
 class VerificationOut(Out):
-    """How the verification of a host stands."""
+    """The state of a host's verification."""
 
     host_id: str
     state: str
@@ -117,7 +117,8 @@ class VerifyingOut(Out):
 
 @route.get("/hosts/{host_id}/verification", may=Permission.FLEET_READ, reach=Reach.ALL, answer=VerificationOut)
 async def verification(services: Serving, host_id: str) -> Any:
-    """How a host's verification stands, in words, the newest challenge of each card with its evidence, earlier ones."""
+    """The state of a host's verification, in words, the newest challenge of each card with its evidence, earlier
+    ones."""
     host = services.fleet.entry(HostId(host_id)).host
     latest, past = await services.store.read(
         lambda uow: (

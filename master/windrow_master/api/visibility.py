@@ -1,4 +1,4 @@
-"""Which records somebody may see: what concerns others is not there for them.
+"""Decides which records a caller may see: a record that concerns others does not exist for the caller.
 
 Hosts, Accesses, slots and tiers are the market's shop window and open to everyone who is signed in. Accounts, clusters,
 jobs, workloads, rentals, operations, commands, tokens and sessions are their owner's. What happens on a host is also
@@ -36,12 +36,12 @@ LOOKED_MAX: Final = 1_000
 
 
 def oversees(principal: Principal) -> bool:
-    """Whether everything is theirs to see."""
+    """Return whether everything is theirs to see."""
     return bool(principal.roles & OVERSEERS)
 
 
 def sees_subject(uow: UnitOfWork, principal: Principal, subject: str) -> bool:
-    """Whether they may look at what this id names; False too for what there is not."""
+    """Return whether they may look at what this id names; False too for what there is not."""
     kind = subject.partition("_")[0]
     if oversees(principal) or kind not in PRIVATE:
         return True
@@ -86,7 +86,7 @@ def _owns_host(uow: UnitOfWork, principal: Principal, host_id: str) -> bool:
 
 
 def sees_command(uow: UnitOfWork, principal: Principal, command: CommandRow) -> bool:
-    """Whether they may look at this command: it went to their host, or works for their cluster."""
+    """Return whether they may look at this command: it went to their host, or works for their cluster."""
     return (
         oversees(principal)
         or _owns_host(uow, principal, command.host_id)
@@ -95,7 +95,8 @@ def sees_command(uow: UnitOfWork, principal: Principal, command: CommandRow) -> 
 
 
 def sees_event(uow: UnitOfWork, principal: Principal, subjects: Iterable[str]) -> bool:
-    """Whether they may be told of an event about these: all of them are theirs or public, or it was on their host."""
+    """Return whether they may be told of an event about these: all of them are theirs or public, or it was on their
+    host."""
     named = tuple(subjects)
     return all(sees_subject(uow, principal, subject) for subject in named) or any(
         _owns_host(uow, principal, subject) for subject in named if subject.startswith("host_")
@@ -103,7 +104,7 @@ def sees_event(uow: UnitOfWork, principal: Principal, subjects: Iterable[str]) -
 
 
 def may_see_event(uow: UnitOfWork, principal: Principal, row: EventRow) -> bool:
-    """Whether they may be told of this event."""
+    """Return whether they may be told of this event."""
     return oversees(principal) or sees_event(uow, principal, row.subjects)
 
 

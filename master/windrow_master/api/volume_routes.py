@@ -21,7 +21,7 @@ Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9.-]{0,39}$")]
 
 
 class VolumeBody(Body):
-    """What to make."""
+    """A volume to make."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,39}$")]
     max_bytes: Annotated[int, Field(gt=0, le=VOLUME_BYTES_MAX, description="Of one version")] = VOLUME_BYTES_MAX
@@ -37,7 +37,7 @@ class VolumeUseOut(answers.Out):
 
 
 class KeptVolumeOut(answers.Out):
-    """What is kept of a volume."""
+    """The versions of a volume that are kept."""
 
     id: Annotated[str, answers.Read("volume_id")]
     name: str

@@ -1,4 +1,4 @@
-"""Routes of what goes on inside a cluster: its log, commands, tunnels to its ports, its files."""
+"""Routes of the work inside a cluster: its log, commands, tunnels to its ports, its files."""
 
 import base64
 import contextlib
@@ -47,14 +47,14 @@ AccessName = Annotated[str, Field(max_length=128)]
 
 
 class MeasuredAccess(Body):
-    """How far an Access is from the renter."""
+    """The round trip from the renter to an Access."""
 
     id: AccessName
     rtt_ms: Annotated[float, Field(ge=0, le=RTT_MS_MAX, allow_inf_nan=False)]
 
 
 class TunnelBody(Body):
-    """Which TCP port of the workload to reach, and by which Access."""
+    """The TCP port of the workload to reach, and the Access to go by."""
 
     port: Annotated[int, Field(ge=1, le=65_535)]
     measured: Annotated[
@@ -75,7 +75,7 @@ class TunnelBody(Body):
 
 
 class FilesArrived(BaseModel):
-    """What arrived at the host."""
+    """The files that arrived at the host."""
 
     bytes: int
     files: int
@@ -91,7 +91,7 @@ class TunnelAccessOut(Out):
 
 
 class TunnelOut(Out):
-    """Where a renter comes for a tunnel, and what is shown there."""
+    """The address of a tunnel, and the ticket that a renter shows there."""
 
     id: Annotated[str, Read("tunnel_id")]
     grant: Annotated[str, Field(description="Shown once, as bearer token, to the Access")]
@@ -234,7 +234,7 @@ async def get_files(
 
 
 async def _until_broken(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """What comes of a folder before its host is lost; who reads sees that its archive has no end."""
+    """Yield the bytes of a folder until its host is lost; who reads sees that its archive has no end."""
     async with contextlib.aclosing(pieces):
         with contextlib.suppress(WindrowError):
             async for piece in pieces:
