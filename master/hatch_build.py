@@ -38,7 +38,8 @@ CARRIED = {
     "proto.toml": "proto/pyproject.toml",
     "tunnel.toml": "tunnel/pyproject.toml",
 }
-"""What an installed Master needs from the rest of the repository to bring other machines in, by its name there."""
+"""The files that an installed Master needs from the rest of the repository to bring other machines in, by their
+names there."""
 CARRIED_IN = "windrow_master/onboarding/data"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 """Some tools colour what they print whether asked or not."""

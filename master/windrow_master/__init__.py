@@ -1,3 +1,3 @@
-"""The Master: the control plane, one room per capability. Only the Master decides."""
+"""The Master: the control plane, one package per capability. Only the Master decides."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Accounts of other people: added by an operator, credited, suspended; opened by a link that works once.
+"""Manages accounts of other people: an operator adds, credits and suspends them, and a link that works once opens them.
 
 add ─▶ link (shown once) ─▶ redeem ─▶ a token of the account
 suspend: its tokens and links stop, its clusters and jobs end, its hosts take nothing new; resume lifts that
@@ -53,7 +53,7 @@ class MadeLink:
 
 
 class AccountService:
-    """What operators do with accounts, and how people come into theirs."""
+    """Adds, credits, suspends and resumes accounts, and lets people into theirs."""
 
     def __init__(
         self,

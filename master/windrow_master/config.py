@@ -28,7 +28,7 @@ from windrow_proto.networks import Network, parse_networks
 
 MEASURE_MIB: Final = 256
 MEASURE_MIB_MAX: Final = 2048
-"""What an agent moves at most, whatever it is asked."""
+"""The most that an agent moves in one measurement, whatever it is asked."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 SQLITE_PREFIX: Final = "sqlite:///"
 
@@ -68,7 +68,7 @@ class Config:
     """Start although this machine's clock cannot be right beside the audit log's last entry."""
     history: HistorySettings = field(default_factory=HistorySettings)
     artefacts: S3Settings | None = None
-    """Where artefacts are; None: in a folder of the data directory."""
+    """The object store of artefacts; None: a folder of the data directory."""
     waits: bool = False
     """Wait, ready, while another Master uses this data directory, instead of refusing to start; on a database that is
     shared every Master waits for its turn."""
@@ -77,7 +77,7 @@ class Config:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other Masters may use the same database, so that one leads and the others wait."""
+        """True if other Masters may use the same database, so that one leads and the others wait."""
         return self.database.startswith(POSTGRESQL_PREFIX)
 
     def printable(self) -> dict[str, str | int | None]:
@@ -150,7 +150,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
 
 
 def default_data_dir() -> Path:
-    """Where state is kept unless a flag says otherwise."""
+    """Return the folder of the state unless a flag says otherwise."""
     return Path(os.environ.get("WINDROW_DATA_DIR", ".windrow"))
 
 

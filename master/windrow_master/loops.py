@@ -1,7 +1,7 @@
-"""Work that is done again and again, or beside other work: what it meets is logged, and ends nothing else.
+"""Runs work again and again, or beside other work: an error is logged, and ends nothing else.
 
 A turn that meets a bug is followed by the next like any other. Where that one meets a bug, too, it is most likely the
-same: the pause doubles with each in a row, so that the log keeps room for all else.
+same: the pause doubles with each in a row, so that the log keeps space for all else.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
@@ -67,7 +67,8 @@ async def when_due(turn: Callable[[], Awaitable[object]], queue: WorkQueue[Any],
 
 
 def pause_after(bugs: int, pause_ns: int) -> int:
-    """How long to wait after so many turns in a row that met a bug, where pause_ns is usual; never less than that."""
+    """Return how long to wait after so many turns in a row that met a bug, where pause_ns is usual; never less than
+    that."""
     doublings = min(max(0, bugs - 1), DOUBLINGS_MAX)
     return max(pause_ns, min(PAUSE_NS_MAX, pause_ns << doublings))
 
@@ -127,11 +128,12 @@ class Boundary:
             del self._crashes[key]
 
     def is_spent(self, key: str) -> bool:
-        """Whether the same step of it crashed too often in a row."""
+        """Return whether the same step of it crashed too often in a row."""
         return any(count >= CRASHES_MAX for count in list(self._crashes.get(key, {}).values()))
 
     def skips(self, key: str) -> bool:
-        """Whether to pass over it in this look: it is spent, and this is not the one look of many that tries again."""
+        """Return whether to pass over it in this look: it is spent, and this is not the one look of many that tries
+        again."""
         if not self.is_spent(key):
             self._looks.pop(key, None)
             return False

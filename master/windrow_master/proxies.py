@@ -1,4 +1,4 @@
-"""Tells who asks where a reverse proxy stands between. Pure.
+"""Finds the address of whoever asks where a reverse proxy stands between. Pure.
 
 `X-Forwarded-For` is believed from the right, as far as trusted proxies wrote it; what others say there is ignored.
 """
@@ -10,7 +10,7 @@ from windrow_proto.networks import Network
 
 
 def is_among(address: str, networks: Sequence[Network]) -> bool:
-    """Whether a socket's or a proxy's address is of one of these networks."""
+    """Return whether a socket's or a proxy's address is of one of these networks."""
     found = _address(address)
     return found is not None and any(found in network for network in networks)
 

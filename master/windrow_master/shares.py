@@ -1,4 +1,4 @@
-"""Divides what all accounts use together, so that no account can take all of it. Pure.
+"""Divides shared capacity among accounts, so that no account can take all of it. Pure.
 
 An account may hold `per_account`. All accounts together leave `reserve` free, which is for operators and for the
 Master's own moves: these are refused only when nothing at all is left.
@@ -15,7 +15,7 @@ from windrow_proto.errors import TooMany
 K = TypeVar("K", bound=Hashable)
 
 MASTER: Final = ""
-"""Who the Master itself is, among accounts."""
+"""The Master itself, among accounts."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,8 +42,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class ShareLimits:
-    """How much there is of one shared thing, in things or bytes: limit for all together, per_account for one, reserve
-    what of the limit is for operators and the Master."""
+    """The limits of one shared thing, in things or bytes: limit for all together, per_account for one, reserve what
+    of the limit is for operators and the Master."""
 
     limit: int
     per_account: int
@@ -91,7 +91,7 @@ class Shares:
             del self._of[share.account]
 
     def of(self, account: str) -> int:
-        """How much an account holds."""
+        """Return how much an account holds."""
         return self._of.get(account, 0)
 
 

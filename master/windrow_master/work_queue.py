@@ -1,5 +1,5 @@
-"""Keeps the keys of things to look at, each once, with the time at which its look is due: what nothing happens to and
-what has no time of its own costs nothing."""
+"""Keeps the keys of items to look at, each once, with the time at which its look is due: an item to which nothing
+happens and that has no time of its own costs nothing."""
 
 import asyncio
 from collections.abc import Hashable
@@ -70,7 +70,7 @@ class WorkQueue(Generic[K]):
         self._added.set()
 
     def _next_ns(self) -> int | None:
-        """When the first key is due; entries that were replaced or dropped go on the way."""
+        """Return when the first key is due; entries that were replaced or dropped go on the way."""
         while self._heap:
             due_ns, _, key = self._heap[0]
             if self._due_ns.get(key) == due_ns:
