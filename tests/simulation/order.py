@@ -22,12 +22,12 @@ URGENT: Final = frozenset({int(Lane.CONTROL), int(Lane.EVIDENCE)})
 
 
 class Order:
-    """What came in which order. late: in words, what samples went before."""
+    """Records the order in which messages came. late: in words, what samples went before."""
 
     def __init__(self) -> None:
         self.late: list[str] = []
         self.waiting: Callable[[str, FrameLink], object | None] = lambda host, link: None
-        """What on this host is urgent and could go by this connection and has not gone."""
+        """The urgent frames on this host that could go by this connection and have not gone."""
         self._waited: dict[str, object] = {}
         self._came: dict[bytes, int] = {}
         self._count = 0
