@@ -1,4 +1,5 @@
-"""In which order things are passed on: an onlooker in every Access and on every trunk, who opens nothing (I12).
+"""Records the order in which things are passed on: an onlooker in every Access and on every trunk, who opens nothing
+(I12).
 
 What is urgent has the lanes of control and evidence, and a sample waits for it: on the host, where a result is on the
 disk or a heartbeat is said, and in the Access, where either waits for the trunk.
