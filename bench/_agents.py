@@ -72,7 +72,7 @@ TOGETHER = 16
 
 @dataclass(slots=True)
 class Tally:
-    """What all agents together sent and had acknowledged."""
+    """The messages that all agents together sent and had acknowledged."""
 
     frames: int = 0
     frame_bytes: int = 0
@@ -174,7 +174,7 @@ class LoadAgent:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether everything sent as evidence is acknowledged."""
+        """True if everything sent as evidence is acknowledged."""
         window = self._windows.get(Lane.EVIDENCE)
         return window is not None and window.in_flight == 0 and window.pending == 0
 
@@ -290,7 +290,7 @@ class LoadAgent:
                 self._tally.ack_ms.append((time.perf_counter() - sent) * 1000)
 
     async def overdue(self) -> None:
-        """What has waited too long for its ack goes again."""
+        """Send again the records that have waited too long for their acks."""
         for lane, window in self._windows.items():
             if window.overdue(time.monotonic_ns()):
                 await self._pump(lane)

@@ -40,7 +40,7 @@ MEMBERS: Final = {
 
 
 def why_none() -> str:
-    """What is missing to make such cards; empty when nothing is."""
+    """Returns the things that are missing to make such cards; empty when nothing is."""
     return "" if shutil.which("gcc") else "gcc is missing: the fake NVIDIA library cannot be built"
 
 

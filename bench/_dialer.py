@@ -27,7 +27,7 @@ SETTINGS = {2: 0, 3: 0, 4: 262_144, 6: 8_192, 65_027: 1}
 
 
 def fields_of(method: str) -> tuple[tuple[str, str], ...]:
-    """What gRPC for Python says at the beginning of a call."""
+    """Returns the headers that gRPC for Python sends at the beginning of a call."""
     return (
         (":scheme", "https"),
         (":method", "POST"),
@@ -58,7 +58,7 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self._fault is not None
 
     async def open(self, address: str) -> None:

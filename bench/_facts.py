@@ -1,4 +1,4 @@
-"""What the hosts of the load generator say of themselves, their batches, and the bytes on this process' sockets."""
+"""Inventories of the load generator's hosts, their batches, and the bytes on this process' sockets."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from windrow_proto.units import GIB
 
 
 def inventory(number: int, plan: Plan) -> Inventory:
-    """What a host of the benchmark says it consists of."""
+    """The inventory of a host of the benchmark."""
     gpus = tuple(
         GpuFacts(
             uuid=GpuUuid(uuid(plan.seed, number, index)),

@@ -1,6 +1,6 @@
 """The far end of `relay`: what agents' frames arrive at, through an Access's trunk or directly, and when.
 
-One process with both doors. A frame begins with the monotonic nanosecond at which it was sent and a byte that says
+One process with both listeners. A frame begins with the monotonic nanosecond at which it was sent and a byte that says
 whether it is to come back; the clock is the machine's, so that both ends read the same one.
 
 `python -m bench._far FOLDER` obeys lines of JSON on its standard input and answers each with one:

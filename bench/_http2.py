@@ -17,7 +17,7 @@ HEAD_BYTES = 9
 
 
 class Malformed(Exception):
-    """What came is nothing that gRPC sends."""
+    """Bytes came that gRPC never sends."""
 
 
 def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
@@ -26,7 +26,7 @@ def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
 
 
 def settings(values: dict[int, int]) -> bytes:
-    """What this end wishes."""
+    """The settings that this end asks for."""
     return frame(SETTINGS, 0, 0, b"".join(SETTING.pack(*one) for one in values.items()))
 
 

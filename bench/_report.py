@@ -1,4 +1,5 @@
-"""What every benchmark shares: its scale, its table, its last line, and the processor time of processes it watches."""
+"""Shared parts of every benchmark: its scale, its table, its last line, and the processor time of processes it
+watches."""
 
 import json
 import os

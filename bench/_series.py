@@ -1,4 +1,4 @@
-"""What 1,000 hosts with eight cards each would read: slow walks of every GPU metric, the same for the same seed. Pure.
+"""Readings of 1,000 hosts with eight cards each: slow walks of every GPU metric, the same for the same seed. Pure.
 
 Four cards of five work, the rest are idle. Readings change as cards' do: temperatures by a degree now and then, power
 and clocks with noise, counters upwards, error counters and P-states hardly ever. Instants lie a second (or the plan's

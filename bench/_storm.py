@@ -36,7 +36,7 @@ Lean hosts have no turns: a storm in which 128 dial at once lasts as long as the
 BEGIN_AT_ONCE = 32
 """Hosts that begin between two looks at what came: all of them together would keep the first ones waiting for long."""
 FIRST_ADDRESS = IPv4Address("10.0.0.1")
-"""Whoever dials an address of its own network's loopback comes from that address, so each comes from another one."""
+"""A connection to an address of its own network's loopback comes from that address, so each host uses another one."""
 
 
 class Storm:

@@ -45,7 +45,7 @@ def frame_of(*, answered: bool) -> link_pb2.Frame:
 
 
 def identity_of(record: dict[str, str]) -> TlsIdentity:
-    """What a host shows, of what the benchmark has written."""
+    """Returns the identity that a host shows, of those that the benchmark has written."""
     return TlsIdentity(*(record[part].encode() for part in ("key", "certificate", "ca")))
 
 

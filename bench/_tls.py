@@ -142,7 +142,7 @@ class Tls:
             self.out += self._up.seal(APPLICATION, plain[at : at + PLAIN_MAX])
 
     def feed(self, came: bytes) -> bytes:
-        """What the other end said, of all that came until now; raises TlsError."""
+        """Returns the bytes of the other end, of all that came until now; raises TlsError."""
         self._taken += came
         plain = b""
         while len(self._taken) >= RECORD_HEAD:

@@ -1,4 +1,4 @@
-"""What another process sends and receives on its TCP connections, read from the kernel's own counters.
+"""Bytes that another process sends and receives on its TCP connections, read from the kernel's own counters.
 
 The sockets are borrowed by pidfd_getfd(2), which Linux allows for processes of our own; nothing is intercepted.
 """
@@ -33,7 +33,7 @@ class Traffic:
 
     @property
     def up_with_headers(self) -> int:
-        """What leaves the network card for it, but for the link's own frame."""
+        """The bytes that leave the network card for it, without the link's own frame."""
         return self.up + HEADERS_BYTES * self.segments_up
 
 

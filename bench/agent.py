@@ -187,7 +187,8 @@ def rss_with_docker(running: Stack, renter: Renter) -> float | None:
 
 
 def installed_mb() -> float:
-    """What `windrow-agent` puts on a disk: its own files, and every distribution that it needs, in 10**6 bytes."""
+    """Returns the size of `windrow-agent` on a disk: its own files, and every distribution that it needs, in 10**6
+    bytes."""
     seen: set[str] = set()
     total, todo = 0, []
     for member in ("agent", "proto", "tunnel"):
@@ -282,7 +283,7 @@ def measure(seconds: float) -> dict[str, Any]:
 
 
 def missing(detail: dict[str, Any]) -> list[str]:
-    """What was not there to be measured."""
+    """Returns the parts that were not there to be measured."""
     found = []
     if detail["node_exporter_rss_mib"] is None:
         found.append(f"no {EXPORTER} here: no peer")

@@ -65,7 +65,7 @@ def created_s(renter: Renter, api: Client, image: str) -> float:
 
 
 def _is_quiet(host_id: str) -> bool:
-    """Whether nothing of the host's runs but the one container that holds a network ahead."""
+    """True if nothing of the host's runs but the one container that holds a network ahead."""
     return not truth.containers(host_id) and len(truth.containers(host_id, docker_pause.LABEL)) == 1
 
 

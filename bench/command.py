@@ -123,7 +123,7 @@ def api_ms(api: Client, hosts: list[str], count: int) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was measured. call, commit: milliseconds from the call, from the commit of the row, to the result's.
+    """The measured times. call, commit: milliseconds from the call, from the commit of the row, to the result's.
 
     cpu: of the Master, a command, one at a time; limits: as bench/_disk.py has them.
     """

@@ -2,9 +2,9 @@
 
 The built console, as the Master ships it, before a pretend fleet whose answers are encoded beforehand, so that the time
 is the browser's and not a pretend server's. Limit in the same run: the same answer, fetched and put into a bare list of
-the rows in sight, without a library. First usable: from the start of the navigation of a browser that is signed in and
-has the files, to the first row on the screen (seen by a mutation observer). Filter: from the last key, resting time of
-the fingers included, to the table that shows only what matches.
+the rows on the screen, without a library. First usable: from the start of the navigation of a browser that is signed in
+and has the files, to the first row on the screen (seen by a mutation observer). Filter: from the last key, resting time
+of the fingers included, to the table that shows only what matches.
 """
 
 import asyncio

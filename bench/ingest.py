@@ -132,7 +132,7 @@ def folder_bytes(folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What history holds at the end. free_bytes: of the file's, which the next samples fill."""
+    """The contents of history at the end. free_bytes: of the file's, which the next samples fill."""
 
     rows: dict[str, int]
     file_bytes: int
@@ -165,7 +165,7 @@ def read_history(data_dir: Path) -> Kept:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """What our side of the benchmark found. parts: of the flood."""
+    """The results of our side of the benchmark. parts: of the flood."""
 
     cold: Phase
     parts: list[Phase]
@@ -230,7 +230,7 @@ def measure_ours(plan: Plan, flood: int, peer: "InTurn") -> Ours:
 
 
 def nearest_access(running: Stack) -> str:
-    """Where the Access of the first region listens, once both are attached."""
+    """Returns the address of the Access of the first region, once both are attached."""
     with running.client() as api:
         found = {one["region"]: one["address"] for one in api.get("/operators/health")["accesses"]}
     return str(found["local-a"]) if len(found) == 2 else ""
@@ -241,7 +241,7 @@ def nearest_access(running: Stack) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What the peer needed for the same samples. part_samples: in each part of the flood; cold_per_cpu_s: in the first
+    """The peer's needs for the same samples. part_samples: in each part of the flood; cold_per_cpu_s: in the first
     batch, in which it meets every series."""
 
     shape: str
@@ -306,7 +306,7 @@ class InTurn:
         self._took_s.append(self._feed(first, first + self._flood))
 
     def found(self) -> Peer | None:
-        """What it needed and holds."""
+        """Returns the peer's needs and contents."""
         if self._peer is None:
             return None
         values = self._plan.hosts * self._plan.values_per_batch
@@ -400,7 +400,7 @@ def detail_of(ours: Ours, peers: list[Peer], plan: Plan) -> dict[str, Any]:
 
 
 def missing(ours: Ours, peer: Peer | None) -> list[str]:
-    """What did not come together, in words."""
+    """Returns the goals and checks that failed, in words."""
     said = [] if peer is not None else ["VictoriaMetrics is not installed: no ratio"]
     for name, one in (("cold", ours.cold), ("flood", ours.flood), ("alone", ours.alone), ("pace", ours.pace)):
         if one.answer["acked_batches"] < one.answer["wanted_batches"]:

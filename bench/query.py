@@ -75,7 +75,7 @@ def asked(ask: Callable[[], int]) -> Asked:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """What our side found. live_per_s: values a second that the view took in while it was asked."""
+    """The results of our side. live_per_s: values a second that the view took in while it was asked."""
 
     host: Asked
     fleet: Asked

@@ -1,7 +1,7 @@
 """`relay`: what an Access adds between an agent and the Master: time to a message, memory to each agent.
 
 The shipped Access with its defaults stands between streams with own connections and certificates (bench/_streams.py)
-and the far end of its trunk (bench/_far.py), which has a door for direct streams as well.
+and the far end of its trunk (bench/_far.py), which has a listener for direct streams as well.
 
 First the cold storm: so many hosts want in at the same moment by the agent's own dialling (bench/_storm.py), each from
 an address of its own in a network of the benchmark's own, while STREAMS that were there before go on sending. Goals:
@@ -89,7 +89,7 @@ class Memory:
 
     @property
     def at_goal_mib(self) -> float:
-        """What AGENTS_GOAL agents need: as measured, or carried on along the slope."""
+        """The memory that AGENTS_GOAL agents need: as measured, or carried on along the slope."""
         agents, used = self.points[-1]
         return used + (AGENTS_GOAL - agents) * self.kib_per_agent / 1024
 
@@ -113,7 +113,7 @@ class Weather:
 
 
 def write_identities(folder: Path, authority: TestAuthority, hosts: int) -> None:
-    """What both ends and the Access show, by name, and a certificate for each host."""
+    """Write the certificates of both ends and of the Access, by name, and one for each host."""
 
     def record(identity: keys.TlsIdentity) -> dict[str, str]:
         parts = {"key": identity.key_pem, "certificate": identity.certificate_pem, "ca": identity.ca_pem}
@@ -344,7 +344,7 @@ def detail_of(ways: dict[str, list[Way]], memory: Memory, descriptors: int) -> d
 
 
 def missing(ways: dict[str, list[Way]], memory: Memory, wanted: int, descriptors: int) -> list[str]:
-    """What did not come together, in words."""
+    """Returns the goals and checks that failed, in words."""
     said = [] if "nginx" in ways else ["nginx is not installed: no peer (Debian: nginx-light)"]
     for name, runs in ways.items():
         unheard = sum(way.sent - len(way.ms) for way in runs)

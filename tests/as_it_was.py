@@ -1,4 +1,4 @@
-"""What a test must leave as it found it, because everything after it in the same process would see it."""
+"""Process state that a test must leave as it found it, because everything after it in the same process would see it."""
 
 import gc
 import logging
@@ -13,7 +13,7 @@ from typing import Any
 PYTESTS_OWN = frozenset({"PYTEST_CURRENT_TEST"})
 """Set and changed by pytest around each step of a test."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGVTALRM)
-"""What daemons and tests take; SIGALRM is the time limit's own."""
+"""The signals that daemons and tests take; SIGALRM is the time limit's own."""
 
 _UMASK = os.umask(0o022)
 os.umask(_UMASK)

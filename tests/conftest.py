@@ -1,4 +1,4 @@
-"""What every test may use; the services found and the closing table live in `ledger.py`, the order in `spread.py`."""
+"""Fixtures for every test; the services found and the closing table live in `ledger.py`, the order in `spread.py`."""
 
 import os
 from collections.abc import Iterator

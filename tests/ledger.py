@@ -17,7 +17,7 @@ DEFAULT_COMMAND = PROVISIONED
 
 @dataclass(slots=True)
 class Claim:
-    """What the tests of one claim did."""
+    """The outcome of the tests of one claim."""
 
     command: str
     passed: int = 0

@@ -32,7 +32,7 @@ RUNS: Final = re.compile(r"\S*python\S* (-\S+ )*(-m (pytest|tests\.again)|\S*/py
 OURS: Final = ("windrow", "wr-", "wrp-", "wrd-")
 """How the folders begin that tests and daemons make outside of pytest's own."""
 KEPT: Final = frozenset({egress.NETWORK, egress.BRIDGE, f"table inet {egress.TABLE}", "/tmp/windrow-test-ports"})
-"""What the next run uses again: an agent's network for all of its containers, and the locks of our ports."""
+"""The things that the next run uses again: an agent's network for all of its containers, and the locks of our ports."""
 Found = set[tuple[str, str]]
 
 os.environ.setdefault(MARK, uuid.uuid4().hex)
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def here() -> Found:
-    """What is there now, by kind and name."""
+    """Returns the things that are there now, by kind and name."""
     found: Found = {("interface", name) for name in os.listdir("/sys/class/net")}
     found |= {("mount", line.split()[1]) for line in Path("/proc/self/mounts").read_text().splitlines()}
     for kind, folder in (

@@ -1,4 +1,4 @@
-"""What tests of the Master's rooms stand on: a clock moved by hand, seeded randomness, a store without threads."""
+"""Support for tests of the Master's packages: a clock moved by hand, seeded randomness, a store without threads."""
 
 import asyncio
 import random

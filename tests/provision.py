@@ -49,7 +49,7 @@ class Package:
 
 
 def packages() -> tuple[Package, ...]:
-    """What only Debian has."""
+    """Returns the packages that only Debian has."""
     return (
         Package("docker.io", lambda: daemon_answers() or bool(shutil.which("dockerd")), "a real Docker Engine"),
         Package("podman", lambda: bool(shutil.which("podman")), "the other daemon behind Docker's protocol"),
@@ -102,7 +102,7 @@ def install_missing() -> None:
 
 
 def daemon_answers() -> bool:
-    """Whether some Docker daemon serves us already: at its socket, or where the environment says."""
+    """True if some Docker daemon serves us already: at its socket, or where the environment says."""
     host = os.environ.get("DOCKER_HOST", f"unix://{SOCKET}")
     if not shutil.which("docker"):
         return host == f"unix://{SOCKET}" and SOCKET.is_socket()

@@ -1,4 +1,5 @@
-"""Which outside services and tools this machine has; a missing one skips a test, or fails it where all are required."""
+"""Finds the outside services and tools that this machine has; a missing one skips a test, or fails it where all are
+required."""
 
 import functools
 import os
@@ -30,7 +31,7 @@ class Service:
 
 
 def all_required() -> bool:
-    """Whether a missing service is a failure: asked for, or implied by provisioning."""
+    """True if a missing service is a failure: asked for, or implied by provisioning."""
     return any(os.environ.get(name, "") not in {"", "0"} for name in (REQUIRED, PROVISION))
 
 
@@ -46,7 +47,7 @@ def need(name: str) -> Service:
 
 
 NEVER_REQUIRED = frozenset({"gpu"})
-"""What no command can install."""
+"""The services that no command can install."""
 
 PROVISIONED = "PROVISION=1 make test"
 
@@ -152,7 +153,7 @@ def _openssh() -> Service:
 
 
 def _rootless() -> Service:
-    """What gives an ordinary user's daemon its users and its network."""
+    """Finds the programs that give an ordinary user's daemon its users and its network."""
     is_whole = all(map(shutil.which, ("newuidmap", "slirp4netns", "rootlesskit")))
     return Service("rootless daemons", _answer(["slirp4netns", "--version"]) if is_whole else None, PROVISIONED)
 

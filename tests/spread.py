@@ -88,7 +88,7 @@ class Spread(LoadScopeScheduling):  # type: ignore[misc]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Spread:
-    """Whatever is asked for by --dist: its own ways to keep tests together know neither our units nor their order."""
+    """The scheduler for every --dist: its own ways to keep tests together know neither our units nor their order."""
     config.option.loadscopereorder = False
     return Spread(config, log)
 

@@ -1,4 +1,4 @@
-"""The Master's rooms behind the trunk, as main wires them, on a link in memory; with one host joined."""
+"""The Master's services behind the trunk, as main wires them, on a link in memory; with one host joined."""
 
 import asyncio
 from contextlib import asynccontextmanager

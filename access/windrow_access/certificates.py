@@ -1,4 +1,5 @@
-"""What this Access shows on its HTTPS ports, renewed while it serves: its own certificate, or an operator's files."""
+"""Certificates for the HTTPS ports of this Access, renewed while it serves: its own certificate, or an operator's
+files."""
 
 import ssl
 from collections.abc import Callable
@@ -24,7 +25,7 @@ class OwnCertificate:
         self._shown: tuple[TlsIdentity, ssl.SSLContext] | None = None
 
     def context(self) -> ssl.SSLContext:
-        """What is shown now."""
+        """Returns the TLS context in use."""
         identity = self._identity()
         if self._shown is None or self._shown[0] != identity:
             context = server_context(identity.key_pem, identity.certificate_pem)
@@ -47,7 +48,8 @@ class FileCertificate:
             raise InvalidInput(f"{certificate} and {key} are no certificate and its key: {error}.") from error
 
     def context(self) -> ssl.SSLContext:
-        """What is shown now; what is there and does not fit, as in the midst of a change, is not shown yet."""
+        """Returns the TLS context in use; what is there and does not fit, as in the midst of a change, is not shown
+        yet."""
         try:
             stamp = self._stamped()
             if stamp != self._stamp:

@@ -74,11 +74,11 @@ class RunConfig:
         return chosen if self.service_port is None else self.service_port
 
     def service_address(self, port: int) -> str:
-        """Where browsers find services that are listened for on this port."""
+        """The address at which browsers find the services of this port."""
         return f"{self.service_domain}:{self.service_advertise or port}" if self.service_domain else ""
 
     def tunnel_address(self, port: int) -> str:
-        """Where hosts find tunnels that are listened for on this port: at the name by which they found the Access."""
+        """The address at which hosts find the tunnels of this port: at the name by which they found the Access."""
         host = parse_address(self.advertise)[0] if self.advertise else self.host
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches it."""
+    """True if nobody but this machine reaches it."""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 

@@ -1,4 +1,5 @@
-"""The door before gRPC's listening sockets: while it is shut the kernel drops who knocks, who knocks again by itself.
+"""Shuts and opens gRPC's listening sockets: while they are shut the kernel drops new connections, which the peer's
+system tries again by itself.
 
 gRPC accepts whatever comes and gives Python no say. A filter that passes nothing, on the listening sockets alone, needs
 no rights, costs nothing, and leaves every connection that is there untouched.
@@ -16,7 +17,7 @@ SO_ATTACH_FILTER: Final = 26
 SO_DETACH_FILTER: Final = 27
 """Of include/uapi/asm-generic/socket.h; Python names neither."""
 WAITING_MAX: Final = 64
-"""Connections on a listening socket: twice as many as may come in a tenth of a second before the door is shut."""
+"""Connections on a listening socket: twice as many as may come in a tenth of a second before the listener is shut."""
 PASS_NOTHING: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
 """One instruction of the classic filter: return 0, so many bytes of each packet."""
 

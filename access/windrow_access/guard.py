@@ -50,7 +50,7 @@ LOOK_TURN_NS = MILLISECOND
 """Of a look at once, before frames that came meanwhile are carried on. In a thread of its own a look is no cheaper, and
 contends for the interpreter with whoever carries frames."""
 LOOK_PAUSE_NS = 50 * MILLISECOND
-"""Between two looks when somebody is to be cut at once, while the door is shut, and when files are opened fast."""
+"""Between two looks when somebody is to be cut at once, while the listener is shut, and when files are opened fast."""
 
 Socket = tuple[int, Endpoint]
 """An open file's number, and its other end."""
@@ -81,7 +81,7 @@ class Guard:
         self._cut = 0
 
     def figures(self) -> Iterable[Figure]:
-        """What the guard counts, for Prometheus."""
+        """Returns the guard's counts, for Prometheus."""
         yield Figure("access_strangers", "Connections on which no known host speaks", self.strangers, self._labels)
         yield Figure("access_cut_connections_total", "Connections cut by the guard", self._cut, self._labels)
         yield Figure("access_door_shut_total", "Times that newcomers had to wait", self._door.times, self._labels)
@@ -101,7 +101,7 @@ class Guard:
                     del self._streams[network]
 
     def is_here(self, network: str) -> bool:
-        """Whether a host of this network has a stream here: one that is refused is gone before anybody asks."""
+        """True if a host of this network has a stream here: one that is refused is gone before anybody asks."""
         return network in self._streams
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
@@ -240,7 +240,7 @@ def _endpoint(number: int, port: int) -> Endpoint | None:
 
 
 def _is_unread(number: int) -> bool:
-    """Whether something lies in this socket."""
+    """True if something lies in this socket."""
     count = bytearray(4)
     try:
         fcntl.ioctl(number, termios.FIONREAD, count)

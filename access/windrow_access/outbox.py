@@ -1,4 +1,5 @@
-"""What waits to go down to one agent: urgent before bulk, bounded; who does not read is disconnected."""
+"""Frames that wait to go down to one agent: urgent before bulk, bounded; an agent that does not read is
+disconnected."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

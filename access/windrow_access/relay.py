@@ -77,7 +77,7 @@ Stream = Outbox
 
 @dataclass(frozen=True, slots=True)
 class RelayFacts:
-    """What this worker says of itself. address: what agents dial; signing_public: Ed25519, of its bandwidth claims.
+    """A worker's description of itself. address: what agents dial; signing_public: Ed25519, of its bandwidth claims.
     tunnel_address, tunnel_host_address: what renters dial for a tunnel, and what hosts do; empty: it has none.
     service_address: DOMAIN:PORT under which browsers find services; empty: not here. bugs: what its log counts."""
 
@@ -125,11 +125,11 @@ class Relay:
         self._drained = asyncio.Event()  # an operator's word, which the Master repeats on every trunk
 
     def has_host(self, host_id: str) -> bool:
-        """Whether a stream of this host's is open here."""
+        """True if a stream of this host's is open here."""
         return self._routes.of_host(host_id) is not None
 
     def figures(self) -> Iterable[Figure]:
-        """What this worker counts, for Prometheus."""
+        """Returns this worker's counts, for Prometheus."""
         labels = {"region": self.facts.region, "worker": str(self.facts.worker)}
         yield Figure("access_attached", "1 while the trunk to the Master holds", float(self.attached.is_set()), labels)
         yield Figure("access_agents", "Agents connected to this worker", self._agents, labels)
@@ -248,7 +248,7 @@ class Relay:
             self._say(services_pb2.TrunkItem(route=route, closed=services_pb2.RouteClosed(reason=reason[:200])))
 
     async def pinged(self, peer: PeerFacts) -> PingFacts:
-        """What this Access is; without a Master it says that it is draining, so that agents look elsewhere."""
+        """Describes this Access; without a Master it says that it is draining, so that agents look elsewhere."""
         usable = self.attached.is_set() and not self._is_draining
         seen = endpoint_of(peer.address)[0]
         return PingFacts(self.facts.access_id, self.facts.region, self._load_permille(), not usable, seen)

@@ -10,7 +10,7 @@ from windrow_proto.v1 import services_pb2
 
 
 class ServiceAsks:
-    """What was asked and not answered yet."""
+    """The questions that are not answered yet."""
 
     def __init__(self, say: Callable[[services_pb2.TrunkItem], bool], answer_ns: int) -> None:
         """say: puts an item on the trunk; False: there is none."""

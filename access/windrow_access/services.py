@@ -1,4 +1,5 @@
-"""The listener for services: HTTPS for anybody, led through a tunnel to the port of the cluster that the name means.
+"""The listener for services: HTTPS for anybody, forwarded through a tunnel to the port of the cluster that the host
+name names.
 
 One connection belongs to one service, named in its handshake; after that, bytes are moved and not read, so that
 WebSockets, streams and uploads are the service's own affair. Only where there is no service is a request's head read,
@@ -39,7 +40,7 @@ PROTOCOL: Final = "http/1.1"
 
 
 class Certificate(Protocol):
-    """What is shown."""
+    """The certificate in use."""
 
     def context(self) -> ssl.SSLContext:
         """Now."""
@@ -116,7 +117,7 @@ class Visitor(Connection):
     # --- for the listener ------------------------------------------------------------------------------------------
 
     def server_side(self) -> ssl.SSLObject | None:
-        """What the handshake made."""
+        """Returns the result of the handshake."""
         found: ssl.SSLObject | None = None
         if self._transport is not None:
             found = self._transport.get_extra_info("ssl_object")
@@ -203,7 +204,7 @@ class Services:
         return port_of(self._listener)
 
     def figures(self) -> Iterable[Figure]:
-        """What this listener counts, for Prometheus."""
+        """Returns this listener's counts, for Prometheus."""
         moved = self._moved_bytes + sum(one.moved_bytes for one in self._joined)
         yield Figure("access_service_visitors", "HTTPS connections to services", self._visits.open, self._labels)
         yield Figure("access_service_visits_total", "Those that reached their service", self._count, self._labels)

@@ -59,7 +59,7 @@ class Speedtests:
         return self._runs.running(self._clock.monotonic_ns())
 
     def figures(self) -> Iterable[Figure]:
-        """What this listener counts, for Prometheus."""
+        """Returns this listener's counts, for Prometheus."""
         yield Figure("access_speedtests_total", "Runs of speedtest-cli that began", self._count, self._labels)
         yield Figure("access_speedtest_bytes_total", "Bytes that they moved", self._moved_bytes, self._labels)
         yield Figure("access_speedtest_refused_total", "Connections for them refused", self._refused, self._labels)

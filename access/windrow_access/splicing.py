@@ -1,4 +1,4 @@
-"""Two connections joined in the kernel: what comes from one goes to the other through a pipe, and never through here.
+"""Joins two connections in the kernel: the bytes of one go to the other through a pipe, and never through this process.
 
 Either is read no further than the other takes it. An end that has gone takes the other with it once that has taken what
 was under way.
@@ -110,7 +110,7 @@ class Splice:
 
     @property
     def held_bytes(self) -> int:
-        """What was taken and not passed on yet, both ways."""
+        """The bytes that were taken and not passed on yet, both ways."""
         return sum(way.held_bytes for way in self._ways)
 
     async def run(self) -> None:

@@ -1,7 +1,7 @@
 """The tunnels' listener: TLS for renters and hosts alike, who show the Master's grants; both of one tunnel are joined.
 
 Once both are there, its TLS is taken off and their own begins: it moves bytes and can read none. What it takes from one
-end is what the other has room for. A tunnel ends with either end, with the host's stream to this worker (where the
+end is what the other has space for. A tunnel ends with either end, with the host's stream to this worker (where the
 grant names the worker: with its trunk, or a ban of the host), and after an hour without a byte. Who comes without a
 grant has ten seconds.
 """

@@ -21,7 +21,7 @@ FULL_WAIT_NS = 5 * MINUTE
 """How long a host leaves an Access alone that keeps as many as it may."""
 
 LETTER_BYTES_MAX = 2048
-"""What a host may have carried to the Master; a canary takes 200."""
+"""The messages that a host may have carried to the Master; a canary takes 200."""
 LETTER_DEADLINE_S = 3.0
 
 Ping = Callable[[PeerFacts], Awaitable[PingFacts]]
@@ -42,7 +42,7 @@ class WarmConnections:
         return len(self._by_host)
 
     def is_of(self, host_id: str) -> bool:
-        """Whether this host has one here."""
+        """True if this host has one here."""
         return host_id in self._by_host
 
     async def serve(self, peer: PeerFacts, link: PingLink) -> None:

@@ -1,4 +1,4 @@
-"""Whether what runs in this container is well: exits 0 or 1, and says why. Needs the standard library only.
+"""Checks whether the program in this container is well: exits 0 or 1, and says why. Needs the standard library only.
 
 http://...   a Master: it answers 200, or it waits for the leader's seat (503 that names the leader)
 tcp://h:p    something listens there

@@ -55,7 +55,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an operator decides. ttl_s: 1 to 86,400. networks: CIDR to continent, before any geography."""
+    """An operator's decisions. ttl_s: 1 to 86,400. networks: CIDR to continent, before any geography."""
 
     domain: str
     name_server: str
@@ -90,7 +90,7 @@ def place(point: AccessPoint, domain: str) -> Place:
 
 
 def places(regions: RegionMap, domain: str) -> tuple[tuple[Place, ...], tuple[str, ...]]:
-    """What can be told, by target, and a sentence for each point that cannot."""
+    """Returns the places that can be published, by target, and a sentence for each point that cannot."""
     found, left_out = {}, []
     for point in regions.points:
         try:

@@ -1,5 +1,5 @@
-"""Room kept for a full disk: a file of no use that is given up, whole or in pieces, when a write that must not fail
-finds no room. Pure.
+"""Space reserved for a full disk: a file of no use that is given up, whole or in pieces, when a write that must not
+fail finds no space. Pure.
 
 What is bulk never spends it. While any of it is spent, its owner takes no new work; deletes, results and receipts go
 on. Blocking, like the disk; spent and refilled from one thread at a time.
@@ -13,13 +13,13 @@ from windrow_proto.ports import Disk
 from windrow_proto.units import MIB
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""What the system says when there is no room: on the disk, or for this user."""
+"""The errors by which the system says that there is no space: on the disk, or for this user."""
 _CHUNK: Final = bytes(range(256)) * 1024
-"""Not zeros: a file system that squeezes or skips those would keep no room for them."""
+"""Not zeros: a file system that squeezes or skips those would keep no space for them."""
 
 
 class Spender(Protocol):
-    """Has room to give away."""
+    """Has space to give away."""
 
     def spend(self) -> bool:
         """Give some away; returns whether there was any."""
@@ -37,11 +37,11 @@ class Ballast:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the disk is so full that the ballast is not whole."""
+        """True if the disk is so full that the ballast is not whole."""
         return self._size > 0 and (self._held or 0) < self._size
 
     def tend(self) -> bool:
-        """Lay it down where there is room again; returns whether the disk is full. At the start, and now and then."""
+        """Lay it down where there is space again; returns whether the disk is full. At the start, and now and then."""
         if self.is_spent:
             before = 0
             try:
@@ -50,11 +50,11 @@ class Ballast:
                     self._lay(before)
                 self._held = self._size
             except OSError:
-                self._cut(before)  # half of it would be in the way of what needs the room
+                self._cut(before)  # half of it would be in the way of what needs the space
         return self.is_spent
 
     def spend(self) -> bool:
-        """Give a piece of its room away; returns whether there was any."""
+        """Give a piece of its space away; returns whether there was any."""
         try:
             held = self._found()
         except OSError:
@@ -101,7 +101,7 @@ class ReservedDisk:
         self._disk, self._ballast = disk, ballast
 
     def append(self, path: str, data: bytes) -> None:
-        """Write at the end, with the ballast's room if need be."""
+        """Write at the end, with the ballast's space if need be."""
         try:
             before = self._disk.size(path)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What is found when a host's line is measured: the relay's signed claim, and the host's own count beside it. Pure."""
+"""The results of measuring a host's line: the relay's signed claim, and the host's own count beside it. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,8 @@ once after a silence comes first, and a connection has to find its rate."""
 
 @dataclass(slots=True)
 class Arrivals:
-    """What one direction brought to its receiver. Times are monotonic nanoseconds; duration_ns: how long it is sent."""
+    """The arrivals of one direction at its receiver. Times are monotonic nanoseconds; duration_ns: how long it is
+    sent."""
 
     duration_ns: int
     total_bytes: int = 0
@@ -45,7 +46,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthClaim:
-    """What the relay counted of one measurement; it signs exactly these bytes (domain CLAIM)."""
+    """The relay's count of one measurement; it signs exactly these bytes (domain CLAIM)."""
 
     nonce: str
     access_id: str
@@ -60,7 +61,7 @@ class BandwidthClaim:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthResult:
-    """What the host counted, with the relay's claim and its signature; the lower of both counts. rtt_ns -1: unknown."""
+    """The host's count, with the relay's claim and its signature; the lower of both counts. rtt_ns -1: unknown."""
 
     nonce: str
     access_id: str

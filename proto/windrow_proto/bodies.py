@@ -1,4 +1,5 @@
-"""What an Access carries and is not to read: secrets in commands, and what is typed, printed and copied. Pure.
+"""The payloads that an Access carries and must not read: secrets in commands, and what is typed, printed and copied.
+Pure.
 
 Everything of the link is proved from end to end, and what these kinds say is encrypted so, too. The rest the Access
 could learn from its own work: who beats, how much is acknowledged, how warm a card is.

@@ -1,4 +1,4 @@
-"""Whether the Access in between keeps messages back: both ends count, and compare over a second Access. Pure.
+"""Detects an Access that keeps messages back: both ends count, and compare over a second Access. Pure.
 
     agent  --canary 1: (nothing answered yet)------- second Access --> master: notes what it has sent so far
            <-reply 1-------------------------------- second Access --  notes what it has sent so far
@@ -37,7 +37,7 @@ KEPT_MAX: Final = 1 << 32
 
 
 class Outflow(NamedTuple):
-    """What an Access says of its way to the Master. empty: how often that nothing waits; shed: frames, since its start.
+    """An Access's account of its way to the Master. empty: how often that nothing waits; shed: frames, since its start.
     Unsaid is no reason to accuse it."""
 
     empty: int = 0
@@ -70,7 +70,7 @@ HeardLanes = Mapping[Lane, Heard]
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """What an agent says of its connection over another Access.
+    """An agent's account of its connection over another Access.
 
     answers: the number of the reply that came last, 0 before the first; sent: as it was when that came; heard: as it
     was when this left; samples: the outer sequence of the last telemetry when that came, 0: none.
@@ -93,7 +93,7 @@ class CanaryReply:
 
     @property
     def is_kept_back(self) -> bool:
-        """Whether anything is missing."""
+        """True if anything is missing."""
         return self.kept_up > 0 or self.kept_down > 0
 
 
@@ -158,7 +158,7 @@ class MasterCanary:
 
     @property
     def is_certain(self) -> bool:
-        """Whether messages are kept back, as it is certain with this reply and not before."""
+        """True if messages are kept back, as it is certain with this reply and not before."""
         return self._strikes == STRIKES
 
     def judge(self, canary: Canary, outflow: Outflow = _UNSAID) -> CanaryReply:

@@ -57,8 +57,8 @@ class Matrix(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What one GPU is asked. size: rows and columns, a power of two in [SIZE_MIN, SIZE_MAX]; rounds: 1 to ROUNDS_MAX.
-    Raises InvalidInput for anything else."""
+    """The questions that one GPU is asked. size: rows and columns, a power of two in [SIZE_MIN, SIZE_MAX]; rounds: 1 to
+    ROUNDS_MAX. Raises InvalidInput for anything else."""
 
     nonce: bytes
     host_key: bytes
@@ -120,7 +120,7 @@ class Place:
         return self.row * challenge.leaves_per_row + self.column // LEAF_COLUMNS
 
     def is_of(self, challenge: Challenge) -> bool:
-        """Whether there is such an entry."""
+        """True if there is such an entry."""
         return (
             0 <= self.round < challenge.rounds and 0 <= self.row < challenge.size and 0 <= self.column < challenge.size
         )

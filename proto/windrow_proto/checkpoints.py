@@ -1,4 +1,4 @@
-"""What agent and Master say to each other in a checkpoint channel, and how a checkpoint looks in a folder. Pure.
+"""The messages of agent and Master in a checkpoint channel, and the layout of a checkpoint in a folder. Pure.
 
 A workload writes a checkpoint into a folder of any other name and renames it to `step-<number>` when it is whole
 (docs/checkpoints.md). Control messages are lines of JSON on stream 0, bytes of objects go on stream 1.
@@ -99,7 +99,7 @@ def pieces_of(files: Iterable[tuple[str, int]], piece_bytes: int = PIECE_BYTES) 
 
 
 def check_pieces(pieces: tuple[Piece, ...]) -> None:
-    """Whether these are the pieces of some files, in order and without holes. Raises InvalidInput or TooLarge."""
+    """True if these are the pieces of some files, in order and without holes. Raises InvalidInput or TooLarge."""
     sizes: dict[str, int] = {}
     for piece in pieces:
         if sizes.get(file_name(piece.name), 0) != piece.offset:
@@ -148,7 +148,7 @@ class RestoreOrder:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to be saved; step None: nothing new that is whole. seen: how a volume's folder looks.
+    """A checkpoint that is to be saved; step None: nothing new that is whole. seen: how a volume's folder looks.
 
     left: what of it cannot be saved and why, a line for each of the first LEFT_MAX. left_count: how many there are.
     """

@@ -1,4 +1,4 @@
-"""One end of a TCP or TLS connection as tunnels use it: written to, held and let go on, ended in order or at once."""
+"""One end of a TCP or TLS connection as tunnels use it: written to, paused and resumed, closed in order or at once."""
 
 import asyncio
 from contextlib import suppress

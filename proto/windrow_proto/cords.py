@@ -1,8 +1,8 @@
-"""Cords: the lines of a cluster's private network, one between each two members that do not see each other. Pure.
+"""Links of a cluster's overlay network, one between each two members that cannot reach each other directly. Pure.
 
  member ══packets══▶ its agent ══TLS══▶ Access ══TLS══▶ the other's agent ══packets══▶ member
 
-Each end makes a key for one cord and tells the Master its certificate; the Master passes them on, so each end trusts
+Each end makes a key for one link and tells the Master its certificate; the Master passes them on, so each end trusts
 that one certificate alone and the Access can read nothing. They meet at the Access as the ends of a tunnel do
 (tunnels.py): the member with the lower address is the tunnel's host, and TLS's server.
 
@@ -15,7 +15,7 @@ from typing import Final
 from windrow_proto.errors import InvalidInput
 
 PRIVATE: Final = IPv4Network("198.19.0.0/16")
-"""Where private networks take their addresses: of the range for benchmarks (RFC 2544), which nobody routes; containers
+"""The address range of private networks: of the range for benchmarks (RFC 2544), which nobody routes; containers
 of hosts are kept away from it."""
 PREFIX_BITS: Final = 24
 """Of one private network."""
@@ -24,7 +24,7 @@ MTU: Final = 32_000
 FRAME_HEAD_BYTES: Final = 2
 HERE: Final = bytes(FRAME_HEAD_BYTES)
 UP: Final = b"up"
-"""What an end tells the Master once both ends have met."""
+"""The report of an end to the Master once both ends have met."""
 IPV4_HEAD_BYTES: Final = 20
 ICMP: Final = 1
 TCP: Final = 6
@@ -36,7 +36,7 @@ def private_address(network: int, rank: int) -> str:
 
 
 def is_private(address: str) -> bool:
-    """Whether this is an address of a private network."""
+    """True if this is an address of a private network."""
     try:
         found = ip_address(address)
     except ValueError:

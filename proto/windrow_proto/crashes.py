@@ -1,4 +1,4 @@
-"""Bugs that ended only what met them, counted by the name of their event on its way to the log. Pure."""
+"""Counts unexpected errors that ended one task only, by the name of their event on its way to the log. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, MutableMapping
@@ -13,7 +13,7 @@ STATED_NS: Final = DAY
 
 
 class Crashes:
-    """What the log of one process has said of them since its start. now_ns: wall time."""
+    """The bugs that the log of one process has reported since its start. now_ns: wall time."""
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
@@ -30,5 +30,5 @@ class Crashes:
 
     @property
     def is_stated(self) -> bool:
-        """Whether operators should know now."""
+        """True if operators should know now."""
         return bool(self.last) and self._now_ns() - self.last_ns < STATED_NS

@@ -1,4 +1,4 @@
-"""The door to the cipher of stored objects: AES-256-GCM under data keys, and data keys sealed by a key above them.
+"""The adapter of the cipher of stored objects: AES-256-GCM under data keys, and data keys sealed by a key above them.
 
 A data key belongs to one owner of objects; every upload of an object is sealed with a key of its own, drawn from it.
 """
@@ -17,7 +17,7 @@ from windrow_proto.errors import BadProof, InvalidInput
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
-"""What GCM adds to a message (NIST SP 800-38D, the full tag)."""
+"""The bytes that GCM adds to a message (NIST SP 800-38D, the full tag)."""
 WRAPPED_BYTES: Final = NONCE_BYTES + KEY_BYTES + TAG_BYTES
 
 

@@ -145,7 +145,7 @@ class MemoryDisk:
         self._names.pop(path, None)
 
     def free_bytes(self, path: str) -> int:
-        """What is left of the capacity."""
+        """The bytes that are left of the capacity."""
         self._step("free_bytes")
         if self.capacity_bytes is None:
             return 1 << 62

@@ -1,4 +1,5 @@
-"""Under which names an Access is found in DNS: what agents ask for, and what an operator's records must say. Pure."""
+"""The names under which an Access is found in DNS: what agents ask for, and what an operator's records must say.
+Pure."""
 
 import re
 from typing import Final

@@ -1,6 +1,6 @@
-"""How a daemon settles down. `loading`: the modules of every one. `endure`, of Access and Master, which serve many:
-what they have at their start is never searched for garbage again, large blocks of memory stay with the process, and it
-may hold as many connections as the system lets it; an Agent has a budget of memory and gives back what it can.
+"""Prepares a daemon for a long run. `loading`: the modules of every one. `endure`, of Access and Master, which serve
+many: what they have at their start is never searched for garbage again, large blocks of memory stay with the process,
+and it may hold as many connections as the system lets it; an Agent has a budget of memory and gives back what it can.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ def endure() -> None:
 
 
 def keep_large_blocks() -> bool:
-    """Whether this C library can be told so; another one than glibc goes on as it is."""
+    """True if this C library can be told so; another one than glibc goes on as it is."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False

@@ -48,7 +48,7 @@ class JoinToken:
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """What a joiner says of itself. addresses: DNS names or IPs an Access will be dialled by."""
+    """A joiner's description of itself. addresses: DNS names or IPs an Access will be dialled by."""
 
     role: str
     host_name: str
@@ -58,7 +58,7 @@ class JoinRequest:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who this process is, and whom it trusts."""
+    """The identity of this process, and the authority that it trusts."""
 
     subject_id: str
     generation: int
@@ -78,7 +78,7 @@ class IdentityFolder:
         self.path = path
 
     def exists(self) -> bool:
-        """Whether joining has completed here."""
+        """True if joining has completed here."""
         return (self.path / "identity.json").exists()
 
     def signing_key(self) -> keys.SigningKey:

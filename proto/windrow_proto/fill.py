@@ -1,11 +1,11 @@
 """Filling a card's memory, as far as Master and host must agree on it: what is written where. Pure.
 
  Master ─ Fill(nonce, lines) ─▶ host    every block of every line is written, each from its own counter
-        ◀─ Filled(lines) ──────         how many there was room and time for, from the first
+        ◀─ Filled(lines) ──────         how many there was space and time for, from the first
         ── Probe(blocks) ─▶             drawn after that
         ◀─ Values(bytes) ──             what these blocks hold
 
-A card that has less memory than it says has no room for it, or holds one block in place of another. The pattern can be
+A card that has less memory than it says has no space for it, or holds one block in place of another. The pattern can be
 made again without any memory: who answers from the nonce alone, with a patched agent, is not caught by this.
 """
 
@@ -69,6 +69,6 @@ class Values:
 
 
 def block(key: tuple[int, int], number: int) -> bytes:
-    """What one block holds. This is the definition; the prover's kernel is held to it."""
+    """The contents of one block. This is the definition; the prover's kernel is held to it."""
     line, at = divmod(number, LINE_BLOCKS)
     return b"".join(word.to_bytes(8, "little") for word in philox((at, line, FILL, 0), key))

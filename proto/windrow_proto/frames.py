@@ -53,7 +53,7 @@ class Sealer:
         self._head = MAGIC + salt
 
     def feed(self, plain: bytes) -> bytes:
-        """What is ready of the sealed object, maybe nothing."""
+        """Returns the part of the sealed object that is ready, maybe nothing."""
         self._held += plain
         ready = [self._head]
         self._head = b""
@@ -88,7 +88,7 @@ class Opener:
         self._cipher: ObjectCipher | None = None
 
     def feed(self, sealed: bytes) -> bytes:
-        """What could be opened, maybe nothing. Raises BadProof for what was not sealed so."""
+        """Returns the part that could be opened, maybe nothing. Raises BadProof for what was not sealed so."""
         self._held += sealed
         if self._cipher is None:
             if len(self._held) < HEADER_BYTES:

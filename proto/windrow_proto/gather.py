@@ -1,4 +1,4 @@
-"""Small messages that can wait a moment go together: a message of its own costs a trunk more than what it says.
+"""Gathers small messages that can wait a moment into one, since each message costs a trunk more than its contents.
 
 Measured with a thousand hosts that only beat: of the Master's time a half, and of the Access' a quarter, were writes of
 one frame each.

@@ -16,7 +16,7 @@ from windrow_proto.model import GpuFacts, Inventory
 
 
 class Group(StrEnum):
-    """What a field is about; the headings of a GPU's page, in their order."""
+    """The subject of a field; the headings of a GPU's page, in their order."""
 
     IDENTITY = "Identity"
     FIRMWARE = "Firmware and driver"
@@ -44,7 +44,7 @@ class Rate(StrEnum):
 
 
 class Source(StrEnum):
-    """Where a field lies on the wire."""
+    """The place of a field on the wire."""
 
     FACT = "GpuFacts"
     MORE = "GpuFacts.more"
@@ -105,7 +105,7 @@ def _unread(name: str, group: Group, label: str, read: str, note: str, dcgm: str
 
 
 PLACES: Final = {"l1": "L1", "l2": "L2", "memory": "DEV", "register": "REG", "texture": "TEX", "cbu": "CBU"}
-"""Where NVML counts memory errors apart, and how its field ids and DCGM name the place."""
+"""The places whose memory errors NVML counts apart, and their names in its field ids and in DCGM."""
 
 
 def _by_place() -> Iterator[GpuField]:
@@ -344,11 +344,12 @@ FIELD_IDS: Final[Mapping[int, str]] = {
     for one in GPU_FIELDS
     if one.source is Source.MORE and one.read.removeprefix("field ").isdigit()
 }
-"""What is read by one batched call with the inventory: field id to the name in `GpuFacts.more`."""
+"""The fields that one batched call reads with the inventory: field id to the name in `GpuFacts.more`."""
 
 
 def fact(one: GpuField, gpu: GpuFacts, inventory: Inventory) -> int | float | bool | str | None:
-    """What an inventory says of a field, in its unit; None where it does not say, or where a field lies elsewhere."""
+    """Returns an inventory's value of a field, in its unit; None where it does not say, or where a field lies
+    elsewhere."""
     match one.source:
         case Source.FACT:
             said = _attribute(one.name, gpu)
@@ -386,7 +387,7 @@ THROTTLE: Final[Mapping[int, str]] = {
     0x80: "power brake",
     0x100: "display clocks",
 }
-"""What NVML's bits of gpu_throttle_reasons say."""
+"""The reasons for which the bits of NVML's gpu_throttle_reasons stand."""
 
 
 def throttle_words(mask: int) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 
 class HostGroup(StrEnum):
-    """What a field is about; the headings of a host's page, in their order."""
+    """The subject of a field; the headings of a host's page, in their order."""
 
     MACHINE = "Machine"
     PROCESSORS = "Processors and memory"
@@ -66,7 +66,7 @@ BY_NAME: Final[Mapping[str, HostField]] = {one.name: one for one in HOST_FIELDS}
 
 
 def value(one: HostField, more: Mapping[str, int | str]) -> int | str | bool | None:
-    """What a host said of a field; None where it did not."""
+    """Returns a host's value of a field; None where it did not."""
     said = more.get(one.name)
     if said is None or said == "":
         return None

@@ -16,7 +16,7 @@ AccountId = NewType("AccountId", str)
 TokenId = NewType("TokenId", str)
 ClusterId = NewType("ClusterId", str)
 WorkloadId = NewType("WorkloadId", str)
-"""What one host runs of a cluster: one container or one process tree."""
+"""The part of a cluster that one host runs: one container or one process tree."""
 CommandId = NewType("CommandId", str)
 OperationId = NewType("OperationId", str)
 ReceiptId = NewType("ReceiptId", str)
@@ -47,7 +47,7 @@ def mint(prefix: str, now_ns: int, entropy: bytes) -> str:
 
 
 def is_id(text: str, prefix: str) -> bool:
-    """Whether `text` has the form of an id of this kind."""
+    """True if `text` has the form of an id of this kind."""
     return text.startswith(prefix + "_") and _PREFIXED.match(text) is not None
 
 

@@ -10,11 +10,11 @@ from typing import Final
 
 DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,182}(@sha256:[0-9a-f]{64})?")
-"""What a request may name."""
+"""The names that a request may use."""
 ID: Final = re.compile(r"(sha256:)[0-9a-f]+|[0-9a-f]{64}")
 """How daemons name what they hold by its content, whatever it is called and wherever it came from."""
 HUB: Final = "docker.io"
-"""Where daemons look for what names no registry, and the name that they know it under."""
+"""The registry in which daemons look for names without one, and the name that they know it under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ImageName:
 
     @property
     def reference(self) -> str:
-        """What a registry is asked for in this repository."""
+        """The reference by which a registry is asked in this repository."""
         return self.digest or self.tag or "latest"
 
     def __str__(self) -> str:
@@ -55,17 +55,17 @@ def parsed(image: str) -> ImageName:
 
 
 def is_name(image: str) -> bool:
-    """Whether a request may name an image so."""
+    """True if a request may name an image so."""
     return NAME.fullmatch(image) is not None
 
 
 def is_id(image: str) -> bool:
-    """Whether this names what one daemon holds, and nothing that a registry could be asked for."""
+    """True if this names what one daemon holds, and nothing that a registry could be asked for."""
     return ID.fullmatch(image) is not None
 
 
 def is_pinned(image: str) -> bool:
-    """Whether it names one manifest for good."""
+    """True if it names one manifest for good."""
     return DIGEST.fullmatch(parsed(image).digest) is not None
 
 

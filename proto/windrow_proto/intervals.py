@@ -57,7 +57,7 @@ class Intervals:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing below its largest number."""
+        """True if nothing is missing below its largest number."""
         return not self.ranges or (len(self.ranges) == 1 and self.ranges[0][0] == 1)
 
     @property
@@ -66,7 +66,7 @@ class Intervals:
         return self.ranges[-1][1] if self.ranges else 0
 
     def contains(self, number: int) -> bool:
-        """Whether `number` is in the set."""
+        """True if `number` is in the set."""
         if not self.ranges or number > self.ranges[-1][1]:  # nearly always: nothing so high has come
             return False
         at = bisect_right(self.ranges, (number, SEQUENCE_MAX)) - 1
@@ -83,7 +83,7 @@ class Intervals:
         return Intervals.of((*self.ranges, (first, last)))
 
     def union(self, other: "Intervals") -> "Intervals":
-        """What is in either."""
+        """Returns the numbers that are in either."""
         if not (self.ranges and other.ranges):
             return self if self.ranges else other
         (first, last), (next_first, next_last) = self.ranges[-1], other.ranges[0]
@@ -94,7 +94,7 @@ class Intervals:
         return Intervals.of((*self.ranges, *other.ranges))
 
     def without(self, other: "Intervals") -> "Intervals":
-        """What is here and not in `other`."""
+        """Returns the numbers that are here and not in `other`."""
         if not other.ranges or not self.ranges:
             return self
         if self.ranges == other.ranges:

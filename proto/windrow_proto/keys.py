@@ -1,4 +1,4 @@
-"""The door to `cryptography`: what Windrow signs, agrees on and proves with, and what it reads from certificates.
+"""The adapter of `cryptography`: what Windrow signs, agrees on and proves with, and what it reads from certificates.
 
 Ed25519 for what someone must prove later, X25519 and HMAC-SHA256 for the rest of a connection, P-256 for TLS. Every
 signature and every HMAC is over `domain`, a zero byte and the data, so that nothing said one way or for one purpose
@@ -288,7 +288,7 @@ class LinkVerifier:
 
     @staticmethod
     def suffices(proof_kind: int, kind: Kind) -> bool:
-        """Whether this proof is the one that messages of `kind` must carry."""
+        """True if this proof is the one that messages of `kind` must carry."""
         return proof_kind == (PROOF_ED25519 if kind in SIGNED_KINDS else PROOF_HMAC)
 
 
@@ -334,7 +334,7 @@ class TlsKey:
 
 @dataclass(frozen=True, slots=True)
 class TlsIdentity:
-    """What one end of mTLS shows and whom it trusts, all PEM."""
+    """The certificate that one end of mTLS shows and the authorities that it trusts, all PEM."""
 
     key_pem: bytes = field(repr=False)
     certificate_pem: bytes
@@ -367,7 +367,7 @@ def lone_identity(name: str) -> TlsIdentity:
 
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
-    """What a certificate of ours says; sha256 is over its DER bytes."""
+    """The contents of a certificate of ours; sha256 is over its DER bytes."""
 
     role: str
     subject_id: str

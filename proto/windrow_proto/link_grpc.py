@@ -120,7 +120,7 @@ async def _open(
 
 
 async def _status(call: Any) -> grpc.aio.AioRpcError | None:
-    """What the server ended a call with; None when it said nothing of the kind."""
+    """Returns the status that the server ended a call with; None when it said nothing of the kind."""
     try:
         async with asyncio.timeout(STATUS_DEADLINE_S):
             code, details = await call.code(), await call.details()
@@ -352,7 +352,7 @@ def _server_credentials(identity: IdentitySource) -> grpc.ServerCredentials:
 
 
 def _peer(context: Any, role: str) -> PeerFacts:
-    """Who called; raises CertificateRefused or Forbidden for anyone but this role."""
+    """Returns the caller; raises CertificateRefused or Forbidden for anyone but this role."""
     pems = context.auth_context().get("x509_pem_cert", ())
     if not pems:
         raise CertificateRefused("The caller showed no certificate.")

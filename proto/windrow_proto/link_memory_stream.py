@@ -46,7 +46,7 @@ class Weather:
 
 
 class Surroundings(Protocol):
-    """What a stream needs of its network."""
+    """The parts of the network that a stream needs."""
 
     clock: Clock
     rng: Rng
@@ -58,7 +58,7 @@ class Surroundings(Protocol):
 
 
 class Stream:
-    """What both ends of one stream share. cut: in which directions nothing passes."""
+    """The state that both ends of one stream share. cut: in which directions nothing passes."""
 
     def __init__(self, dialer: str, address: str) -> None:
         self.dialer, self.address = dialer, address
@@ -67,7 +67,7 @@ class Stream:
 
     @property
     def is_over(self) -> bool:
-        """Whether both ends know that it has ended."""
+        """True if both ends know that it has ended."""
         return all(end.is_closed for end in self.ends)
 
     def end(self, reason: str, cause: BaseException | None = None, is_drained_first: bool = False) -> None:
@@ -108,13 +108,13 @@ class MemoryLink(Generic[T]):
         self._arriving: deque[tuple[int, int, T]] = deque()
         self._arriving_bytes = 0
         self._waiters: list[asyncio.Future[None]] = []
-        self._held_up = 0  # senders that wait for room
+        self._held_up = 0  # senders that wait for space
         self._fault: LinkClosed | None = None
         self._is_drained_first = False
         self._unheard: LinkClosed | None = None  # that the other end has ended, which a cut keeps back
         self.way_in = Way.DOWN if is_dialer else Way.UP
         self.is_deaf = False
-        """Whether what the other end says does not come through."""
+        """True if what the other end says does not come through."""
         self.give_up_ns: int | None = None
         """When the keepalive of this end notices that the stream is cut."""
         self.peer: MemoryLink[T] = self
@@ -133,7 +133,7 @@ class MemoryLink(Generic[T]):
             self.end(fault, is_drained_first)
 
     def heal(self) -> None:
-        """What was kept back comes, the end of it last."""
+        """Deliver the messages that were kept back, the end of the stream last."""
         self.is_deaf, self.give_up_ns = False, None
         unheard, self._unheard = self._unheard, None
         if unheard is not None:
@@ -237,12 +237,12 @@ class MemoryLink(Generic[T]):
 
     @property
     def fault(self) -> LinkClosed | None:
-        """What it ended with, as this end knows."""
+        """Returns the error that the stream ended with, as this end knows it."""
         return self._fault
 
     @property
     def is_closed(self) -> bool:
-        """Whether the stream has ended, as this end knows."""
+        """True if the stream has ended, as this end knows."""
         return self._fault is not None
 
     async def close(self) -> None:

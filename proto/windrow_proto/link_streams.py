@@ -111,7 +111,7 @@ class GrpcLink(Generic[T]):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self.closed.is_set()
 
     async def send(self, message: T) -> None:
@@ -132,7 +132,7 @@ class GrpcLink(Generic[T]):
         self._raise_if_closed()
 
     def _is_cancelled(self, sender: "asyncio.Task[Any] | None") -> bool:
-        """Whether the caller of `send` was cancelled by somebody else than `end`, and not only the call inside."""
+        """True if the caller of `send` was cancelled by somebody else than `end`, and not only the call inside."""
         if sender is None:
             return True
         if self._is_sender_freed:
@@ -233,7 +233,7 @@ def named(error: WindrowError) -> tuple[tuple[str, str], ...]:
 
 
 def words(error: BaseException) -> str:
-    """What went wrong, for a log line and an error's detail."""
+    """Returns a description of the failure, for a log line and an error's detail."""
     if isinstance(error, grpc.aio.AioRpcError):
         return f"{error.code().name}: {(error.details() or '')[:300]}"
     return f"{type(error).__name__}: {str(error)[:300]}"

@@ -95,13 +95,13 @@ async def pinged(
 
 
 def are_steady(times_s: Sequence[float]) -> bool:
-    """Whether the two shortest round trips, of two or more, are about the same: nothing got in the way of both."""
+    """True if the two shortest round trips, of two or more, are about the same: nothing got in the way of both."""
     first, second = sorted(times_s)[:2]
     return second - first <= max(STEADY_S, first / STEADY_SHARE)
 
 
 def answer_of(reply: services_pb2.PingReply, rtt_ns: int) -> PingAnswer:
-    """What an Access said, with the round trip as we measured it."""
+    """Returns an Access's answer, with the round trip as this process measured it."""
     return PingAnswer(
         rtt_ns=max(1, rtt_ns),
         access_id=reply.access_id,

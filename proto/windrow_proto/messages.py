@@ -36,7 +36,8 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the Master wants of an agent; credits are records (evidence, telemetry) or bytes per channel and way."""
+    """The settings that the Master wants of an agent; credits are records (evidence, telemetry) or bytes per channel
+    and way."""
 
     telemetry_period_ns: int
     sample_period_ns: int
@@ -83,7 +84,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What the Master has committed (cumulative for the boots named), and what it asks for again."""
+    """The records that the Master has committed (cumulative for the boots named), and those that it asks for again."""
 
     have: tuple[LaneMarks, ...]
     missing: tuple[LaneMarks, ...]

@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Scope(StrEnum):
-    """What a metric is a property of."""
+    """The kind of thing that a metric is a property of."""
 
     GPU = "gpu"
     HOST = "host"

@@ -1,4 +1,4 @@
-"""What hosts, commands and workloads are, as the inside of a process sees them: frozen, typed, absent is None. Pure.
+"""Hosts, commands and workloads as values inside a process: frozen, typed, absent is None. Pure.
 
 Numbers of the enums are those of the .proto files (a test compares them). As bytes: wire*.py. The link's: messages.py.
 """
@@ -64,7 +64,7 @@ class Kind(IntEnum):
 
 
 class CommandKind(IntEnum):
-    """What a command asks for."""
+    """The action that a command asks for."""
 
     UNSPECIFIED = 0
     CREATE = 1
@@ -104,11 +104,11 @@ class WorkloadPhase(IntEnum):
 
 
 class ChannelPurpose(IntEnum):
-    """What flows in a channel. FILES_IN goes to the host, FILES_OUT comes from it; both are tar streams. TUNNEL carries
-    nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py). CHALLENGE is of no workload:
-    the messages of a compute challenge (wire_challenge.encode_step). CHECKPOINT: as checkpoints.py says.
-    CORD: carries nothing but keys and counts; it is open as long as a cord between two members (cords.py). SIGHT: of no
-    workload, which other hosts this one sees (sight.py)."""
+    """The traffic of a channel. FILES_IN goes to the host, FILES_OUT comes from it; both are tar streams. TUNNEL
+    carries nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py). CHALLENGE is of no
+    workload: the messages of a compute challenge (wire_challenge.encode_step). CHECKPOINT: as checkpoints.py says.
+    CORD: carries nothing but keys and counts; it is open as long as a link of the overlay network between two members
+    (cords.py). SIGHT: of no workload, which other hosts this one reaches (sight.py)."""
 
     UNSPECIFIED = 0
     LOGS = 1
@@ -124,7 +124,7 @@ class ChannelPurpose(IntEnum):
 
 
 class Isolation(IntEnum):
-    """What keeps the work on a slot apart from its neighbours' on the same card; docs/slices.md.
+    """The means that keep the work on a slot apart from its neighbours' on the same card; docs/slices.md.
 
     UNSPECIFIED: a share of the processors. WHOLE: there are no neighbours. MIG: memory, cache and processors of its
     own in hardware, and faults stay inside. MPS: shared address spaces' limits in software; one's fault ends them all.
@@ -202,7 +202,7 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a host consists of; changes seldom. `inventory_hash` names a version of it.
+    """The parts of a host; changes seldom. `inventory_hash` names a version of it.
 
     more: what host_fields.py names beyond these, in its units; only what was said.
     """
@@ -236,7 +236,7 @@ _FIRST_OF_GPU: Final = 24
 only where it says something, so that an agent which does not know it names the same version as a Master that does."""
 
 _NOTHING: Final[tuple[object, ...]] = (None, "", (), {})
-"""What a field that was not said holds; 0 and False were said."""
+"""The value of a field that was not reported; 0 and False were said."""
 
 
 def inventory_hash(inventory: Inventory) -> str:
@@ -278,9 +278,9 @@ class SlotGrant:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """What to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours. With
-    await_members it waits for START. address: where fellow members reach it; listens: ports there that must be free.
-    peers: the addresses of all others in the private network in which `address` is its own; none: it meets them
+    """A workload to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours.
+    With await_members it waits for START. address: where fellow members reach it; listens: ports there that must be
+    free. peers: the addresses of all others in the private network in which `address` is its own; none: it meets them
     directly. registry_login: for one pull of its image, sealed to its host (sealed.py). sealed_env: more of env, sealed
     to its host: what its renter set. may_use_local_image: an image that the host has will do: the account owns the
     host, or its owner offers this image to everybody."""
@@ -312,7 +312,7 @@ class WorkloadSpec:
 
 @dataclass(frozen=True, slots=True)
 class StartSpec:
-    """What may start now, since all members of its cluster are ready."""
+    """A workload that may start now, since all members of its cluster are ready."""
 
     workload_id: WorkloadId
     slots: tuple[SlotGrant, ...] = ()
@@ -320,7 +320,8 @@ class StartSpec:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSpec:
-    """What to end; grace_ns lies between SIGTERM and SIGKILL. keeps_files: its log and files stay until another one."""
+    """A workload to end; grace_ns lies between SIGTERM and SIGKILL. keeps_files: its log and files stay until another
+    one."""
 
     workload_id: WorkloadId
     slots: tuple[SlotGrant, ...] = ()
@@ -365,7 +366,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class CommandStatus:
-    """What became of a command so far; error_code is one of errors.py, empty while nothing failed."""
+    """The state of a command so far; error_code is one of errors.py, empty while nothing failed."""
 
     command_id: CommandId
     phase: CommandPhase

@@ -1,4 +1,5 @@
-"""When one Access is nearer than another, and when the difference says nothing, for hosts and tunnels alike. Pure."""
+"""Decides when one Access is nearer than another, and when the difference says nothing, for hosts and tunnels alike.
+Pure."""
 
 from typing import Final
 
@@ -16,10 +17,10 @@ RTTS_MAX: Final = 16
 
 
 def is_clearly_nearer(other_ns: int, here_ns: int) -> bool:
-    """Whether a move is worth it: at least 10 ms and at least one third nearer."""
+    """True if a move is worth it: at least 10 ms and at least one third nearer."""
     return here_ns - other_ns >= NEARER_NS and 3 * other_ns <= 2 * here_ns
 
 
 def is_about_as_near(other_ns: int, nearest_ns: int) -> bool:
-    """Whether the difference says nothing: it is within what measuring the same line twice differs by."""
+    """True if the difference says nothing: it is within what measuring the same line twice differs by."""
     return other_ns - nearest_ns <= max(TIE_NS, nearest_ns // TIE_SHARE)

@@ -1,4 +1,4 @@
-"""Something that happens once, and those who wait for it.
+"""An event that happens once, and the tasks that wait for it.
 
 `asyncio.Event` can be cleared and wakes in order; for that each takes a kilobyte from its beginning, of which an Access
 with ten thousand agents would have tens of megabytes.
@@ -17,7 +17,7 @@ class Once:
         self._waiting: list[asyncio.Future[None]] = []
 
     def is_set(self) -> bool:
-        """Whether it has happened."""
+        """True if it has happened."""
         return self._is_set
 
     def set(self) -> None:

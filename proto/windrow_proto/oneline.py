@@ -1,4 +1,5 @@
-"""One JSON object a line on standard error also for what is no event of ours: libraries' warnings, and a crash.
+"""Writes one JSON object per line on standard error also for output that is no event of ours: libraries' warnings, and
+a crash.
 
 So no text of a stranger begins a line of its own in a log, and the redaction sees the traceback that ends a process.
 """

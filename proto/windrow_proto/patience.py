@@ -1,4 +1,4 @@
-"""A deadline that is put off time and again: as asyncio.timeout, but each putting off is one assignment.
+"""A deadline that is extended again and again: like asyncio.timeout, but each extension is one assignment.
 
 `asyncio.timeout` for each message of a line sets a timer and takes it back, thousands of times a second of which none
 ever rings. Here the one that is set rings now and then, finds that it was put off, and is set anew.

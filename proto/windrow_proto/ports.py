@@ -1,4 +1,5 @@
-"""What shells are given and pure files never see: a clock, randomness, a disk, and the links between processes.
+"""Ports to the outside world, which shells are given and pure files never see: a clock, randomness, a disk, and the
+links between processes.
 
 Each port has a real adapter and a deterministic twin, held to one contract suite (tests/contract). Messages of the
 link cross these ports as they are on the wire, so that Access moves them without reading `sealed`.
@@ -52,7 +53,7 @@ class DialledLink(FrameLink, Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it is known to have ended."""
+        """True if it is known to have ended."""
 
 
 class TrunkLink(Protocol):
@@ -96,7 +97,7 @@ class PingLink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PeerFacts:
-    """Who is at the other end, from its certificate as the handshake verified it; never from what it says itself.
+    """The peer, from its certificate as the handshake verified it; never from what it says itself.
 
     role: host, access or master; not_after_ns: of the certificate, wall clock. Nobody else ends the stream then: the
     accepting side keeps a timer and closes the link itself.
@@ -117,7 +118,7 @@ class PeerFacts:
 
 @dataclass(frozen=True, slots=True)
 class PingFacts:
-    """What an Access says of itself when pinged."""
+    """An Access's description of itself when it is pinged."""
 
     access_id: str
     region: str
@@ -176,7 +177,7 @@ class Dialer(Protocol):
 
 
 class AgentAcceptor(Protocol):
-    """What an Access does with what agents open. A stream is open until its method returns or raises."""
+    """The handler in an Access of the streams that agents open. A stream is open until its method returns or raises."""
 
     async def accepted(self, peer: PeerFacts, link: FrameLink) -> None:
         """Serve one agent's stream. Raise a WindrowError to end it with that error's status; raised before anything is
@@ -193,7 +194,7 @@ class AgentAcceptor(Protocol):
 
 
 class TrunkAcceptor(Protocol):
-    """What a Master does with the trunks that Access workers open."""
+    """The handler in a Master of the trunks that Access workers open."""
 
     async def attached(self, peer: PeerFacts, trunk: TrunkLink) -> None:
         """Serve one trunk; it is open until this returns or raises."""

@@ -1,4 +1,4 @@
-"""Takes secrets out of what is about to be logged: a second line, for the day when somebody logs one by mistake. Pure.
+"""Removes secrets from log lines: a second defence, for the day when somebody logs one by mistake. Pure.
 
 By the name of a field, whatever is in it; and by the looks of a text, whatever it is called.
 """

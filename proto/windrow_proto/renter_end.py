@@ -34,7 +34,7 @@ class RenterTicket:
 
 
 class RenterSide(Protocol):
-    """Whom this end carries for."""
+    """The party that this end carries for."""
 
     def take(self, data: memoryview) -> None:
         """Bytes of the workload's; only valid during the call."""

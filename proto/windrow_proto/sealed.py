@@ -35,7 +35,7 @@ _NONCE: Final = bytes(12)
 
 @dataclass(frozen=True, slots=True)
 class RegistryLogin:
-    """What a registry of images is shown for one pull."""
+    """The login that a registry of images is shown for one pull."""
 
     username: str = field(repr=False)
     password: str = field(repr=False)
@@ -78,7 +78,8 @@ class SealKey:
         return {str(name): str(value) for name, value in found.items()}
 
     def digest(self, said: bytes) -> bytes:
-        """What tells one text from another, and lets nobody without this key try what a text might be."""
+        """Returns a digest that tells one text from another, and lets nobody without this key try what a text might
+        be."""
         raw = self._key.private_bytes_raw()
         key = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-digest-1").derive(raw)
         return hmac.digest(key, said, "sha256")

@@ -24,7 +24,7 @@ _LENGTH: Final = struct.Struct("<I")
 HEADER_BYTES: Final = _HEADER.size
 SEGMENT_BYTES: Final = 8 << 20
 RECORD_BYTES_MAX: Final = 4 << 20
-"""Above the largest message (1 MiB) with room; a length beyond it can only be damage."""
+"""Above the largest message (1 MiB) with space to spare; a length beyond it can only be damage."""
 _SUFFIX: Final = ".seg"
 TORN_TAIL: Final = "torn_tail"
 """The reason in a Damage that a power cut explains: bytes after the last sync."""
@@ -32,13 +32,13 @@ TORN_TAIL: Final = "torn_tail"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Where a record begins: the segment's number (from 1) and the byte in it."""
+    """The start of a record: the segment's number (from 1) and the byte in it."""
 
     segment: int
     offset: int
 
     def after(self, payload: bytes) -> "Position":
-        """Where the next record of this segment begins, given this one's payload; fit for `read`."""
+        """Returns the start of the next record of this segment, given this one's payload; fit for `read`."""
         return Position(self.segment, self.offset + _RECORD.size + len(payload))
 
 
@@ -54,7 +54,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What one segment holds: good records, damage, and where a torn tail begins (its size if there is none)."""
+    """The contents of one segment: good records, damage, and where a torn tail begins (its size if there is none)."""
 
     records: tuple[tuple[int, bytes], ...]
     damage: tuple[Damage, ...]
@@ -242,8 +242,8 @@ class SegmentLog:
 
     @property
     def damaged(self) -> tuple[Damage, ...]:
-        """What was unreadable at opening, for a report. A cut tail (torn_tail) is normal after a power cut and told
-        once; damage is told again at every opening until its segment is dropped."""
+        """Returns the damage that was found at opening, for a report. A cut tail (torn_tail) is normal after a power
+        cut and told once; damage is told again at every opening until its segment is dropped."""
         return tuple(self._damaged)
 
     @property
@@ -258,7 +258,7 @@ class SegmentLog:
 
     @property
     def end(self) -> Position:
-        """Where the next record will begin, if the segment is not full by then."""
+        """The position at which the next record begins, unless the segment is full by then."""
         if self._current is None:
             return Position(self._following, HEADER_BYTES)
         return Position(self._current, self._sizes[self._current])
@@ -341,7 +341,7 @@ class SegmentLog:
 
     @property
     def is_broken(self) -> bool:
-        """Whether it refuses writes, since an fsync failed or a write could not be taken back."""
+        """True if it refuses writes, since an fsync failed or a write could not be taken back."""
         return bool(self._broken)
 
     def begin_anew(self) -> None:

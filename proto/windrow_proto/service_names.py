@@ -17,7 +17,7 @@ LOCAL_DOMAIN: Final = "svc.localhost"
 itself: OpenSSL accepts no certificate for `*.localhost`, a star right above the last label."""
 CLUSTER_PREFIX: Final = "cluster_"
 DOMAIN_CHARS_MAX: Final = NAME_CHARS_MAX - 64
-"""Leaves room for the first label and its dot."""
+"""Leaves space for the first label and its dot."""
 FORWARD_CHARS_MAX: Final = 48
 FORWARD_ID_CHARS: Final = 8
 """Together below the 63 characters of a label."""
@@ -58,7 +58,7 @@ def read_name(name: str, domain: str) -> tuple[ClusterId, int] | None:
 
 
 def is_under(name: str, domain: str) -> bool:
-    """Whether it is one label under this domain, as a certificate for `*.domain` covers it."""
+    """True if it is one label under this domain, as a certificate for `*.domain` covers it."""
     label, dot, rest = name.lower().removesuffix(".").partition(".")
     return bool(label and dot) and rest == domain
 

@@ -98,17 +98,17 @@ class Refused:
 
 
 def is_upward(kind: Kind) -> bool:
-    """Whether agents send this kind."""
+    """True if agents send this kind."""
     return 0 < kind < 32 or kind >= 64
 
 
 def is_downward(kind: Kind) -> bool:
-    """Whether Masters send this kind."""
+    """True if Masters send this kind."""
     return kind >= 32
 
 
 def is_kept_back(envelope: Envelope, before: int) -> bool:
-    """Whether a frame of a channel between this one and the one that came `before` it is missing."""
+    """True if a frame of a channel between this one and the one that came `before` it is missing."""
     return envelope.lane is Lane.CHANNEL and envelope.sequence != before + 1
 
 

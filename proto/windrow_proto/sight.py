@@ -1,4 +1,4 @@
-"""Which hosts see each other: what the Master asks two or more of them at once, in a channel to each. Pure.
+"""Reachability between hosts: what the Master asks two or more of them at once, in a channel to each. Pure.
 
  host ─▶ Eyes     it listens on a port for a while, shows a token to whoever comes, and says what it cannot
  look ─▶ host     addresses, ports of the others
@@ -30,8 +30,8 @@ _TEXT_MAX: Final = 32_768
 
 @dataclass(frozen=True, slots=True)
 class Eyes:
-    """Where a host listens. cannot: why it can be in no private network; empty: it can. cannot_contained: why its
-    containers can be in none."""
+    """The addresses at which a host listens. cannot: why it can be in no private network; empty: it can.
+    cannot_contained: why its containers can be in none."""
 
     port: int
     token: str
@@ -41,7 +41,7 @@ class Eyes:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where another host listens."""
+    """The address at which another host listens."""
 
     address: str
     port: int
@@ -49,7 +49,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a host found at a place: the token that it was shown there, or why it was shown none."""
+    """The finding of a host about a place: the token that it was shown there, or why it was shown none."""
 
     token: str = ""
     why: str = ""

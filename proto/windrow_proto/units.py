@@ -30,7 +30,7 @@ CURRENCY_TEST: Final = "TEST"
 
 
 WALL_NS_MAX: Final = 2**63 - 1
-"""What 64 bits hold: until April 2262, and as far back before 1970."""
+"""The range of 64 bits: until April 2262, and as far back before 1970."""
 
 
 def seconds(duration_ns: int) -> float:
@@ -60,7 +60,8 @@ def parse_money(text: str) -> Microcents:
 
 
 def charge(price_per_hour: Microcents, running_ns: int) -> Microcents:
-    """What a running time costs in all so far: floor(price x time / 1 h), rounded down in the renter's favour.
+    """Returns the whole charge for a running time so far: floor(price x time / 1 h), rounded down in the renter's
+    favour.
 
     Post differences of this cumulative figure, never price-per-second x seconds (design.md section 12).
     """

@@ -1,4 +1,4 @@
-"""Volumes: named folders of an account that go wherever its work runs. How they are called and where they are found.
+"""Volumes: named folders of an account that go wherever its work runs. Their names and their paths.
 
 Host, Master and clients agree on this. Pure.
 """
@@ -15,7 +15,7 @@ MOUNTS_MAX: Final = 8
 NAME_MAX: Final = 40
 PATH_MAX: Final = 200
 VOLUMES: Final = "volumes"
-"""What a host says of itself in its inventory if it can have them."""
+"""The statement in a host's inventory that it can have volumes."""
 INDEX_NAME: Final = ".windrow-volume.json"
 """Beside its files in each version: what these do not say by themselves, such as links."""
 WORKSPACE: Final = "/workspace"
@@ -70,7 +70,7 @@ def parse_mount(text: str) -> Mount:
 
 
 def check_mounts(mounts: Iterable[Mount]) -> None:
-    """Whether one workload can have these together. Raises InvalidInput."""
+    """True if one workload can have these together. Raises InvalidInput."""
     seen: list[Mount] = []
     for mount in mounts:
         _check_path(mount.path)

@@ -1,4 +1,5 @@
-"""Which records of a lane go, are on their way, have come, and are missing: the sliding windows of both ends. Pure.
+"""Tracks which records of a lane go, are on their way, have come, and are missing: the sliding windows of both ends.
+Pure.
 
     agent   offered -> pending --take--> in flight --on_ack--> gone
                           ^-----------------'  disconnect, asked for again, overdue
@@ -25,7 +26,7 @@ from windrow_proto.units import SECOND
 MISSING_AFTER_NS: Final = 2 * SECOND
 """A hole is asked for once it is this old: longer than one round of acks, shorter than anybody's patience."""
 OVERDUE_NS: Final = 15 * SECOND
-"""What is in flight this long without an ack was shed on the way; it goes again."""
+"""A record in flight this long without an ack was shed on the way; it goes again."""
 WINDOW_RECORDS_MAX: Final = 4096
 """Records offered to one window; the spool keeps the rest and offers them as these go."""
 
@@ -57,7 +58,8 @@ class _Flight:
 
 
 class SendWindow:
-    """What one lane of the agent has to send: live first, then backlog, never more in flight than the credits."""
+    """The records that one lane of the agent has to send: live first, then backlog, never more in flight than the
+    credits."""
 
     def __init__(self, lane: Lane, credits: int) -> None:
         """credits: records in flight, from the Settings; 0 stops the lane."""
@@ -97,7 +99,7 @@ class SendWindow:
         return True
 
     def holds(self, key: RecordKey) -> bool:
-        """Whether this record was offered and is not acknowledged yet."""
+        """True if this record was offered and is not acknowledged yet."""
         return key.origin_sequence in self._known.get(key.origin_boot, {})
 
     def take(self, limit: int, now_ns: int) -> list[Ready]:
@@ -178,7 +180,8 @@ class SendWindow:
 
 
 class Accepted(Enum):
-    """What an arrived record is. LATER: too many holes are open; it is dropped, and comes again as others fill them."""
+    """The verdict on an arrived record. LATER: too many holes are open; it is dropped, and comes again as others fill
+    them."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
@@ -186,7 +189,7 @@ class Accepted(Enum):
 
 
 class ReceiveLane:
-    """What the Master has of one lane and one boot of one host."""
+    """The Master's records of one lane and one boot of one host."""
 
     def __init__(self, have: Intervals) -> None:
         """have: what is committed, from where it was committed with the data."""
@@ -228,7 +231,7 @@ class ReceiveLane:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that came is committed, and nothing is missing below it."""
+        """True if all that came is committed, and nothing is missing below it."""
         return not self._uncommitted.ranges and self.have.is_whole
 
     def missing(self, now_ns: int) -> Intervals:

@@ -46,7 +46,7 @@ class Verifier(Protocol):
         """Raise BadProof unless the proof holds."""
 
     def suffices(self, proof_kind: int, kind: Kind) -> bool:
-        """Whether this kind of proof is the one this kind of message must carry."""
+        """True if this kind of proof is the one this kind of message must carry."""
 
     def decrypt(self, kind: Kind, sequence: int, encrypted: bytes) -> bytes:
         """A body that the other end has encrypted; raises BadProof."""
@@ -120,7 +120,7 @@ def frame_from(message: bytes) -> link_pb2.Frame:
 
 
 def _is_plain(message: bytes) -> bool:
-    """Whether a frame and those in it have no more than FIELDS_MAX fields together."""
+    """True if a frame and those in it have no more than FIELDS_MAX fields together."""
     fields_left = FIELDS_MAX
     parts = [(0, len(message))]
     while parts:
@@ -208,7 +208,8 @@ def unseal_bytes(sealed: bytes, verifier: Verifier) -> Envelope:
 
 
 def sealed_bytes(frame: link_pb2.Frame) -> bytes:
-    """What is kept as evidence: the sealed bytes, which `unseal_bytes` can check again at any time."""
+    """Returns the bytes that are kept as evidence: the sealed bytes, which `unseal_bytes` can check again at any
+    time."""
     return frame.sealed
 
 

@@ -48,7 +48,7 @@ Step = Plan | Ready | Failure | Challenge | Commitment | Selection | Answer | Fi
 
 
 def encode_challenge(challenge: Challenge) -> bytes:
-    """What a GPU is asked."""
+    """Encodes the challenge of a GPU."""
     return challenge_pb2.Challenge(
         nonce=challenge.nonce,
         host_key=challenge.host_key,
@@ -108,7 +108,7 @@ def decode_answer(data: bytes) -> Answer:
 
 
 def encode_fill(fill: Fill) -> bytes:
-    """What is to be written."""
+    """Encodes the fill that is to be written."""
     return challenge_pb2.ChallengeFill(nonce=fill.nonce, lines=fill.lines).SerializeToString()
 
 
@@ -140,7 +140,7 @@ def decode_probe(data: bytes) -> Probe:
 
 
 def encode_values(values: Values) -> bytes:
-    """What the blocks hold."""
+    """Encodes the values of the blocks."""
     return challenge_pb2.ChallengeValues(values=values.values).SerializeToString()
 
 

@@ -197,7 +197,7 @@ def _to_partition(message: host_pb2.PartitionSpec) -> PartitionSpec:
 
 
 def encode_status(status: CommandStatus) -> bytes:
-    """What became of a command, as a body."""
+    """Encodes the state of a command, as a body."""
     return host_pb2.CommandStatus(
         command_id=status.command_id,
         phase=host_pb2.CommandPhase.Name(status.phase),

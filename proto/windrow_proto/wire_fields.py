@@ -1,4 +1,4 @@
-"""What every decoder shares: size first, then the message, then each text and list against its limit. Pure."""
+"""Shared steps of every decoder: size first, then the message, then each text and list against its limit. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum

@@ -336,7 +336,7 @@ def decode_bandwidth(data: bytes) -> BandwidthResult:
 
 
 def encode_claim(claim: BandwidthClaim) -> bytes:
-    """What a relay signs of a measurement (domain CLAIM)."""
+    """Encodes the claim about a measurement that a relay signs (domain CLAIM)."""
     return host_pb2.BandwidthClaim(
         nonce=claim.nonce,
         access_id=claim.access_id,

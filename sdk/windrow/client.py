@@ -36,7 +36,7 @@ class Client(Transport):
     # --- clusters ------------------------------------------------------------------------------
 
     def plan(self, request: Json) -> Json:
-        """What creating this would cost and where it would run, or why it would not fit."""
+        """Returns the price and the place of this cluster, or why it would not fit."""
         answer: Json = self.request("POST", "/clusters/plan", body=request)
         return answer
 
@@ -274,7 +274,7 @@ class Client(Transport):
             yield from answer.iter_bytes()
 
     def job_files(self, job_id: str, attempt: int | None = None) -> Archive:
-        """What an attempt changed, to be brought here."""
+        """Returns the files that an attempt changed, to be brought here."""
         return Archive(self, f"/jobs/{job_id}/artefacts", {"attempt": str(attempt)} if attempt else {})
 
     def wait_job(self, job_id: str, timeout_s: float | None, on_change: Callable[[Json], None] | None = None) -> Json:

@@ -1,4 +1,5 @@
-"""Where the Master is and who we are: flags, environment, the nearest `.windrow/` upward, the user's own configuration.
+"""Finds the Master's address and the user's credentials: flags, environment, the nearest `.windrow/` upward, the user's
+own configuration.
 
 The only module of the SDK that reads the environment.
 """
@@ -22,7 +23,7 @@ OWN_TOKEN: Final = r"\bw[jlst]_[A-Za-z0-9_-]{40,}"
 
 
 def variable(name: str) -> str:
-    """What this process' environment has under a name. Raises WindrowClientError where it has nothing."""
+    """Returns the value of a variable of this process' environment. Raises WindrowClientError where it has nothing."""
     value = os.environ.get(name)
     if value is None:
         raise WindrowClientError(f"--env {name}: this shell has no variable {name}. Set it, or write {name}=value.")
@@ -41,7 +42,7 @@ class Config:
     allows_plain_http: bool = False
 
     def __post_init__(self) -> None:
-        """What files and secrets end with is taken off. Raises WindrowClientError, without a word of the token."""
+        """Strips the line ends of files and secrets. Raises WindrowClientError, without a word of the token."""
         object.__setattr__(self, "token", self.token.strip())
         object.__setattr__(self, "url", _checked_url(self.url.strip(), self.source))
         if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
@@ -61,23 +62,23 @@ def user_file() -> Path:
 
 
 def ssh_folder() -> Path:
-    """Where this user's OpenSSH has its keys."""
+    """Returns the folder with this user's keys of OpenSSH."""
     return Path.home() / ".ssh"
 
 
 def transfers_folder() -> Path:
-    """Where this user keeps what was sent with runs and jobs, and what of it has come back."""
+    """Returns the folder with the records of what was sent with runs and jobs, and of what has come back."""
     return state_folder().parent / "transfers"
 
 
 def state_folder() -> Path:
-    """Where this user keeps what can be had again: how to reach the workers of clusters."""
+    """Returns the folder for files that can be had again: how to reach the workers of clusters."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "windrow" / "workers"
 
 
 def has_proxy() -> bool:
-    """Whether the environment names a proxy for HTTP."""
+    """True if the environment names a proxy for HTTP."""
     return any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ)
 
 
@@ -130,7 +131,7 @@ def _refuse_other_machines(path: Path, found: Config) -> None:
 
 
 def _is_of_this_machine(host: str) -> bool:
-    """Whether an interface of this machine has this address."""
+    """True if an interface of this machine has this address."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.bind((str(ipaddress.ip_address(host)), 0))

@@ -1,4 +1,4 @@
-"""What can go wrong for a renter, as exceptions: the Master's problem documents and our own sentences."""
+"""Errors that a renter meets, as exceptions: the Master's problem documents and our own sentences."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ class RemoteError(FunctionError):
 
 
 class RemoteTraceback(Exception):
-    """Where it happened on the host; the cause of what a call raises."""
+    """The traceback on the host; the cause of what a call raises."""
 
     def __str__(self) -> str:
         return f"\n\n{self.args[0]}"

@@ -61,7 +61,7 @@ class JobStatus:
 
     @property
     def succeeded(self) -> bool:
-        """Whether it has ended well."""
+        """True if it has ended well."""
         return self.state == "Succeeded"
 
 
@@ -85,7 +85,7 @@ def status_of(job: Json, cluster: Json | None) -> JobStatus:
 
 
 class _Watch:
-    """What both kinds of loop share: one look, whether it is news, and how long to wait for the next."""
+    """The state that both kinds of loop share: one look, whether it is news, and how long to wait for the next."""
 
     def __init__(self, job: "Job", timeout_s: float | None) -> None:
         self._job, self._timeout_s = job, timeout_s

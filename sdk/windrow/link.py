@@ -1,4 +1,4 @@
-"""Sign-in links: parsed, and the authority of their Master found and held against the hash that they carry."""
+"""Parses sign-in links, and checks the authority of their Master against the hash that they carry."""
 
 import hashlib
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 @dataclass(frozen=True, slots=True)
 class SignInLink:
-    """Where a Master is, the secret that opens an account there once, and the hash of its authority's public key."""
+    """The address of a Master, the secret that opens an account there once, and the hash of its authority's public
+    key."""
 
     url: str
     secret: str
@@ -28,7 +29,7 @@ class SignInLink:
 
 
 def is_link(text: str) -> bool:
-    """Whether this was meant as a sign-in link."""
+    """True if this was meant as a sign-in link."""
     return MARK in text
 
 

@@ -1,4 +1,4 @@
-"""How far a market's Accesses are from this machine: measured beside a tunnel, told to the Master with the next one.
+"""Distances of a market's Accesses from this machine: measured beside a tunnel, told to the Master with the next one.
 
 Nobody waits for it: the first tunnel goes by its host's Access meanwhile, and nothing is measured where there is no
 choice. What is remembered need not be true still: the Master judges it, and an Access that does not answer, or refuses
@@ -57,7 +57,8 @@ class Nearest:
         self._lock = threading.Lock()
 
     def wish(self) -> Json:
-        """What the Master is told with a request for a tunnel; nothing as long as nothing is known."""
+        """Returns the measurements that the Master is told with a request for a tunnel; nothing as long as nothing is
+        known."""
         now_s = time.time()
         measured = self._measured if now_s < self._until_s else {}
         without = [access_id for access_id, until_s in self._away.items() if now_s < until_s]

@@ -1,4 +1,4 @@
-"""Asking again where the Master says that what is asked for is back in a moment: a card that is being challenged."""
+"""Repeats a request while the Master says that its GPU is back in a moment, as a card that is being challenged is."""
 
 import time
 from collections.abc import Callable
@@ -13,11 +13,11 @@ SOON_S: Final = 180.0
 PAUSE_S: Final = 2.0
 """Between two looks, where the Master names no time."""
 PAUSE_S_MAX: Final = 10.0
-"""Whatever the Master names: who waits for a card wants it before others do."""
+"""The longest pause, whatever the Master names: who waits for a card wants it before others do."""
 
 
 def patiently(ask: Callable[[], T], patience_s: float, tell: Callable[[str], object] | None = None) -> T:
-    """What `ask` returns, asked again for `patience_s` seconds while its refusal names a time to come back.
+    """Returns the answer of `ask`, asked again for `patience_s` seconds while its refusal names a time to come back.
 
     tell: is given the reason in words, once. Raises the last ApiProblem.
     """

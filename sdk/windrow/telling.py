@@ -1,4 +1,4 @@
-"""Says to the person in front of a program what it does, on standard error."""
+"""Prints a program's progress for the person in front of it, on standard error."""
 
 import sys
 from contextlib import suppress

@@ -1,6 +1,6 @@
 """Calls and streams over HTTP to one Master: problems as exceptions, a lost answer asked for again.
 
-The one door to the HTTP library.
+The one adapter of the HTTP library.
 """
 
 import json
@@ -181,7 +181,7 @@ class Archive:
         self._api, self._path, self._params = api, path, params
 
     def pieces(self, offset: int) -> Iterator[bytes]:
-        """What comes from this byte on. Raises MasterUnreachable, ApiProblem."""
+        """Returns the bytes from this one on. Raises MasterUnreachable, ApiProblem."""
         self.is_resumed = self.is_resumed or offset > 0
         yield from self._api.tar(self._path, {**self._params, **({"offset": offset} if offset else {})}, self._began)
 
@@ -209,8 +209,9 @@ def _nobody() -> ssl.SSLContext:
 
 
 def _trust(config: Config) -> ssl.SSLContext:
-    """Who may vouch for the Master: its own authority's file, else this machine's authorities. They are not read for a
-    plain URL, where nobody is asked: reading them takes tens of milliseconds of each command."""
+    """Returns the authorities that may vouch for the Master: its own authority's file, else this machine's authorities.
+    They are not read for a plain URL, where nobody is asked: reading them takes tens of milliseconds of each
+    command."""
     if config.ca_file:
         try:
             return ssl.create_default_context(cafile=config.ca_file)

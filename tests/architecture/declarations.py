@@ -1,4 +1,4 @@
-"""What the distributions declare, read from their pyproject.toml and from the environment."""
+"""Declarations of the distributions, read from their pyproject.toml and from the environment."""
 
 import re
 import sys

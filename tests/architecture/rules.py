@@ -156,7 +156,7 @@ def environment_readers(root: Path) -> list[str]:
 
 
 def says_pure(module: Module) -> bool:
-    """Whether its docstring promises it."""
+    """True if its docstring promises it."""
     return PURE.search(ast.get_docstring(module.syntax) or "") is not None
 
 
@@ -225,7 +225,8 @@ def _package(name: str) -> str:
 
 
 def late_assignments(root: Path) -> list[str]:
-    """What the wiring assigns to fields of objects after it has made them: it belongs to their constructors."""
+    """Returns the fields that the wiring assigns to objects after it has made them: it belongs to their
+    constructors."""
     return [
         f"{module.where}:{node.lineno} assigns {name} after construction"
         for module in members(root)

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEP_S = 120
 AGENT_BYTES_MAX = 50 << 20
-"""What a GPU host has to download and keep over a bare Python, from design.md section 16."""
+"""The size that a GPU host has to download and keep over a bare Python, from design.md section 16."""
 
 IMPORT_ALL = """
 import importlib, json, sys

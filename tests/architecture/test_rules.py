@@ -1,4 +1,4 @@
-"""Who may import whom, what is pure, which file is the adapter of a library; each rule is shown to catch a breach."""
+"""Rules of imports, purity and adapters of libraries; each rule is shown to catch a breach."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What keeps the tree tidy, as functions from a tree to the list of what breaks it."""
+"""Checks that keep the tree tidy, as functions from a tree to the list of what breaks it."""
 
 import ast
 import re

@@ -45,7 +45,7 @@ class Import:
     line: int
 
     def is_of(self, library: str) -> bool:
-        """Whether this is the library or something inside of it."""
+        """True if this is the library or something inside of it."""
         return self.name == library or self.name.startswith(library + ".")
 
 

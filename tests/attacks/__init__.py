@@ -1,1 +1,1 @@
-"""What a renter may try against the host its container is on."""
+"""Attacks of a renter on the host that runs its container."""

@@ -29,7 +29,7 @@ FAR = (f"{NEIGHBOUR}/24", "172.31.9.2/32", "192.168.77.2/32", "100.64.7.2/32", "
 OUTSIDE = "11.22.33.2/32"
 """Stands for an address of the internet."""
 MAY = frozenset({"outside"})
-"""What every workload may: reach that."""
+"""The probe that every workload may pass: reach that."""
 ABSTRACT = "\0windrow-attacked"
 IPC_CREAT, IPC_RMID = 0o1000, 0
 OF_USER, UNLINK = -4, 9
@@ -59,13 +59,13 @@ NEIGHBOURS = {
     *("a neighbour in 10/8", "a neighbour in 192.168/16", "a neighbour in 172.16/12", "a neighbour in 100.64/10"),
     "a neighbour's names",
 }
-"""What the probes reach where nothing keeps them away."""
+"""The results that the probes reach where nothing keeps them away."""
 SIGHTS = {
     "keys of others",
     *("an abstract socket", "the host's shared memory", "the agent's file"),
     *("others' processes", "effective capabilities", "new privileges", "system calls without a filter"),
 }
-"""What they see on the host itself."""
+"""The results that they see on the host itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class Surroundings:
     key: int
 
     def words(self, what: str, host: str, peer: str) -> tuple[str, ...]:
-        """What the probes are told. host: an address of this host that is near; peer: of another renter's workload."""
+        """Returns the arguments of the probes. host: an address of this host that is near; peer: of another renter's
+        workload."""
         return what, host, peer, str(self.secret), hex(self.key)
 
 
@@ -163,7 +164,7 @@ def compiled(folder: Path) -> Path:
 
 
 def results(text: str) -> dict[str, str]:
-    """What each try came to."""
+    """Returns the outcome of each try."""
     return {name: said for name, _, said in (line.partition(": ") for line in text.splitlines())}
 
 
@@ -173,7 +174,7 @@ def passed(text: str) -> set[str]:
 
 
 def told(*words: str, **more: str) -> str:
-    """What a command says. more: of its environment."""
+    """Returns the output of a command. more: of its environment."""
     env = os.environ | more
     return subprocess.run(words, check=True, capture_output=True, text=True, timeout=120, env=env).stdout
 

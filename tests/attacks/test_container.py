@@ -55,7 +55,7 @@ pytestmark = [
 IMAGE = "windrow-test-probes:local"
 HOST = HostId("host_" + "6" * 32)
 PEER_PORT = 8080
-"""Where the other renter's workload listens, by probes.c."""
+"""The address at which the other renter's workload listens, by probes.c."""
 OPEN = "unfenced"
 """A network of the daemon's that the agent has not made."""
 LIMITS = ("--ulimit", "nofile=1024", "--ulimit", "nproc=1024")
@@ -87,7 +87,7 @@ KEPT = frozenset(
         "rights of the first process",
     }
 )
-"""What package managers need: in a namespace of users root has it, over nothing of the host's."""
+"""The capabilities that package managers need: in a namespace of users root has it, over nothing of the host's."""
 DAEMONS = {"docker": (_docker, MAY), "docker-own-users": (_remapped, MAY | KEPT), "podman": (_podman, MAY)}
 UNREACHED = NEIGHBOURS | {
     "the host by its bridge",
@@ -112,7 +112,7 @@ class Site:
     may: frozenset[str] = field(default=frozenset())
 
     def ask(self, *words: str) -> str:
-        """What a command of the daemon's client says."""
+        """Returns the output of a command of the daemon's client."""
         return told("docker", *words, DOCKER_HOST=self.url)
 
     async def tried(self) -> dict[str, str]:
@@ -151,7 +151,7 @@ class Site:
 
 
 async def _answers(address: str) -> bool:
-    """Whether the other renter's workload is there to be found, for this host at least."""
+    """True if the other renter's workload is there to be found, for this host at least."""
     with contextlib.suppress(OSError), socket.create_connection((address, PEER_PORT), 1):
         return True
     return False

@@ -28,7 +28,8 @@ def axe_source() -> str:
 
 
 async def violations(page: Page, source: str) -> list[str]:
-    """What this page breaks just now: every rule in the light scheme, and in the dark one those that look at colours.
+    """Returns the rules that this page breaks just now: every rule in the light scheme, and in the dark one those that
+    look at colours.
 
     Half-faded text has no contrast: it is judged once nothing moves.
     """

@@ -142,7 +142,7 @@ def host_routes(app: FastAPI, world: World) -> None:
 
 
 def reading_routes(app: FastAPI, world: World) -> None:
-    """What one host says of itself, its history and live readings."""
+    """Routes for a host's description, its history and its live readings."""
 
     @app.get("/api/v1/hosts/{host_id}/bandwidth")
     async def bandwidth(host_id: str) -> Json:

@@ -1,4 +1,4 @@
-"""What the pretend Master's routes share: problems, pages, events, operations, in the HTTP API's shapes."""
+"""Shared parts of the pretend Master's routes: problems, pages, events, operations, in the HTTP API's shapes."""
 
 import json
 import time

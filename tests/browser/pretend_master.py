@@ -45,7 +45,7 @@ ACCOUNT = {"id": "account_1", "name": "first account"}
 SECRET = "ws_pretend-secret"
 OTHER_TOKEN = "pretend-token-of-another"
 SESSIONS = {TOKEN: (SECRET, ACCOUNT), OTHER_TOKEN: ("ws_other-secret", {"id": "account_2", "name": "another account"})}
-"""What a token begins: a session's secret, and whose it is."""
+"""The session that a token begins: a session's secret, and whose it is."""
 LOOKS_AT_LAST = 4
 """Turns of the loop: what was accepted is a connection two turns later."""
 
@@ -76,8 +76,9 @@ def make_app(world: World) -> FastAPI:
 
 
 class Gate:
-    """Who may ask, and what the real Master answers with every page. Plain ASGI: a page that is left ends its streams
-    in the middle, and Starlette's own base for middleware then leaves a coroutine behind."""
+    """Lets in those who may ask, and adds the headers that the real Master answers with every page. Plain ASGI: a page
+    that is left ends its streams in the middle, and Starlette's own base for middleware then leaves a coroutine
+    behind."""
 
     def __init__(self, app: ASGIApp, world: World) -> None:
         self._app, self._world = app, world
@@ -118,7 +119,7 @@ class Gate:
 
 
 def _asking(request: Request) -> Json | None:
-    """Whose session's secret this request carries."""
+    """Returns the session whose secret this request carries."""
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     return next((account for secret, account in SESSIONS.values() if secret == given), None)
 
@@ -223,7 +224,7 @@ class Served:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The address of the pretend Master."""
         return f"http://127.0.0.1:{self.port}"
 
     @property

@@ -210,7 +210,7 @@ def _turned(world: World, cluster_id: str, what: str, phase: str) -> Response:
 
 
 def job_routes(app: FastAPI, world: World) -> None:
-    """Where a job would run."""
+    """Routes for the place where a job would run."""
 
     @app.post("/api/v1/jobs/plan")
     async def job_plan(body: Json = Body()) -> Any:

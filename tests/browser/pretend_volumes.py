@@ -11,7 +11,7 @@ from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX
 from windrow_proto.volumes import parse_mount
 
 GROWTH_BYTES = 40 << 20
-"""What each save adds."""
+"""The bytes that each save adds."""
 
 
 def add_volume(world: World, name: str, max_bytes: int = VOLUME_BYTES_MAX) -> Json:

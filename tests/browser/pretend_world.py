@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass
 class World:
-    """What the pretend Master knows; tests reach in and change it."""
+    """The state of the pretend Master; tests reach in and change it."""
 
     hosts: dict[str, Json] = field(default_factory=dict)
     gpu_rows: dict[str, Json] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class World:
     told: set[str] = field(default_factory=set)
     """Ids of hosts that the fleet's stream is to tell of, beside those without cards."""
     stop_names: dict[str, str] = field(default_factory=dict)
-    """What `windrow up` calls each Access, by id, where this is a market for development."""
+    """The names that `windrow up` gives to Accesses, by id, where this is a market for development."""
     stops: dict[str, Json] = field(default_factory=dict)
     """The test of each Access that was stopped; a test moves it on."""
     drains: dict[str, str] = field(default_factory=dict)
@@ -75,12 +75,12 @@ class World:
     prices: dict[str, str] = field(default_factory=lambda: {"cpu/A": "0.0800", "h100/A": "1.9000", "a100/A": "0.9500"})
     logs: dict[str, bytes] = field(default_factory=dict)
     verifications: dict[str, Json] = field(default_factory=dict)
-    """What challenges came to, by host; none: it was never challenged."""
+    """The outcomes of challenges, by host; none: it was never challenged."""
     version: int = 1
     unsupported: set[str] = field(default_factory=set)
     """Metrics that no hardware here reports."""
     asked: list[Asked] = field(default_factory=list)
-    """What came with a bearer token: written down and refused, never done."""
+    """The requests that came with a bearer token: written down and refused, never done."""
     problems: dict[str, Json] = field(default_factory=dict)
     """Path prefix to the problem it answers with, for tests of errors."""
     dice: random.Random = field(default_factory=lambda: random.Random(7))
@@ -308,7 +308,7 @@ def unverified(host_id: str) -> Json:
 
 
 def challenged(gpu_uuid: str, outcome: str, detail: str) -> Json:
-    """What a challenge of one card came to."""
+    """Adds the outcome of a challenge of one card."""
     past: Json = {"gpu_uuid": gpu_uuid, "verification_id": "verification_2", "at": at(90), "outcome": outcome}
     past |= {"detail": detail, "span_ms": 2412, "pace": "observed"}
     asked: Json = {"nonce": "00ff" * 16, "size": 8192, "rounds": 2, "openings": 64, "places": [[0, 1, 2]]}

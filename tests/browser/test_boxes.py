@@ -30,7 +30,7 @@ iifname != "cable" accept
 ct state established,related accept
 counter drop
 """
-"""Whatever comes to the host by its cable and does not answer to what the host began."""
+"""Drops packets that come to the host by its cable and do not answer to what the host began."""
 WAIT_S = 120
 
 

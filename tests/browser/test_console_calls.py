@@ -1,5 +1,5 @@
-"""What a form shows as its line of curl and of `windrow` does the same as the form: each line is run, what arrives is
-compared with what the form sends, and both are read by the Master's own models."""
+"""The line of curl and the line of `windrow` that a form shows do the same as the form: each line is run, what arrives
+is compared with what the form sends, and both are read by the Master's own models."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ def meant(asked: Asked) -> Asked:
 
 
 def sent(request: Request) -> Asked:
-    """What the page sent."""
+    """Returns the request that the page sent."""
     url = urlsplit(request.url)
     body = json.loads(request.post_data or "null")
     return Asked(request.method, url.path.removeprefix("/api/v1"), dict(parse_qsl(url.query)), body)

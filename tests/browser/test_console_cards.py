@@ -13,7 +13,7 @@ from windrow_proto.gpu_fields import GPU_FIELDS
 ABSENT = "–"
 PASSED_ON = ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")
 SAID = ("brand", "ecc_enabled", "gpu_temperature_celsius", "gpu_power_watts", "gpu_utilization_ratio")
-"""What the fake library always says: where this is a dash, the page has lost it."""
+"""The values that the fake library always says: where this is a dash, the page has lost it."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What the console is made of: its lock names no registry, its page no script. `make check` runs its own tests."""
+"""Checks of the console's parts: its lock names no registry, its page no script. `make check` runs its own tests."""
 
 import json
 import re

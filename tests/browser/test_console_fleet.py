@@ -21,15 +21,15 @@ SHIPPED_HOSTS = HOSTS if os.environ.get("CHAOS") else 13
 FEW_HOSTS = 13
 """The same of the pretend one."""
 DEARER_MAX = 8.0
-"""What the page works for 1,600 rows, in what it works for 104. It draws those in sight, and sorts and filters all:
-about twice as much. Drawing all is forty times as much (seen in a window of 60,000 pixels)."""
+"""The most work of a page with 1,600 rows, in work of a page with 104. It draws those on the screen, and sorts and
+filters all: about twice as much. Drawing all is forty times as much (seen in a window of 60,000 pixels)."""
 PAUSE_MS = 1_250
 JOINED_S = 300.0
 """For all of them to have joined, and to be connected at once, on a machine with other things to do."""
 
 
 async def use_the_table(page: Page) -> None:
-    """What a person does meanwhile: scroll a long way, sort, filter."""
+    """Acts as a person does meanwhile: scroll a long way, sort, filter."""
     await page.mouse.move(700, 500)
     for _ in range(12):
         await page.mouse.wheel(0, 2_400)
@@ -44,7 +44,7 @@ async def use_the_table(page: Page) -> None:
 
 
 async def rows_change(page: Page) -> None:
-    """Wait until a reading in sight has changed by itself."""
+    """Wait until a reading on the screen has changed by itself."""
     before = await page.get_by_role("table", name="Fleet").inner_text()
     await expect(page.get_by_role("table", name="Fleet")).not_to_have_text(before)
 

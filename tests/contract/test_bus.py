@@ -1,4 +1,4 @@
-"""What every bus must keep, in process and through a real Valkey that is killed, frozen and emptied."""
+"""The contract of every bus, in process and through a real Valkey that is killed, frozen and emptied."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -25,7 +25,7 @@ SLOW = Limit("slow", burst=3, refill_ns=3600 * SECOND)
 
 
 class Running(Protocol):
-    """What works while it runs: a bus, among others."""
+    """The parts that work while it runs: a bus, among others."""
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -89,7 +89,7 @@ def server(tmp_path: Path) -> Iterator[Valkey]:
 
 
 def _heard(bus: Bus, kind: str = "event") -> list[tuple[str, str]]:
-    """What this bus wakes from now on."""
+    """Returns the messages that wake this bus's listeners from now on."""
     heard: list[tuple[str, str]] = []
     bus.listen(kind, lambda subject, text: heard.append((subject, text)))
     return heard
@@ -224,7 +224,7 @@ async def test_processes_know_of_one_another(pair: Pair) -> None:
 
 
 async def _while_away(bus: Bus, away: Callable[[], None], back: Callable[[], None]) -> None:
-    """What must hold while the server is away, whatever kind of away."""
+    """Checks the promises that hold while the server is away, whatever kind of away."""
     here = _heard(bus)
     away()
     with mock.patch.object(bus_redis, "_script", wraps=bus_redis._script) as asked:

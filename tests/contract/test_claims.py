@@ -1,4 +1,5 @@
-"""What the driver's library says reaches the check as it was said: lies through the real nvidia-ml-py are found."""
+"""Claims of the driver's library reach the check as the library made them: lies through the real nvidia-ml-py are
+found."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""What only gRPC can show of the links: a peer that has frozen is noticed, and what a peer may not open is refused."""
+"""Limits of the links that only gRPC can show: a peer that has frozen is noticed, and what a peer may not open is
+refused."""
 
 import asyncio
 import contextlib
@@ -21,7 +22,7 @@ from windrow_proto.v1 import services_pb2
 
 
 class Line:
-    """What lies between two ends: bytes pass until it is frozen, then none do, and nobody is told."""
+    """A line between two ends: bytes pass until it is frozen, then none do, and nobody is told."""
 
     def __init__(self, to: str, tasks: asyncio.TaskGroup) -> None:
         self._to, self._tasks = to, tasks
@@ -118,7 +119,7 @@ async def by_hand(world: GrpcWorld, acceptor: Acceptor) -> AsyncIterator[Peer]:
 
 
 async def is_let_in(one: Peer, stream: int) -> bool:
-    """Whether this call was answered with a beginning, and not with its end or the connection's."""
+    """True if this call was answered with a beginning, and not with its end or the connection's."""
     async with asyncio.timeout(PATIENCE_S):
         async for kind, flags, number in one.frames():
             if kind == GOAWAY or (kind == RST_STREAM and number == stream):

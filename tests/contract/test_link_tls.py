@@ -1,4 +1,4 @@
-"""What only real certificates can show of the links: who is let in, and who is not."""
+"""Promises of the links that only real certificates can show: who is let in, and who is not."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What the migrations must keep on every database: code and schema agree, both ways, while writers go on."""
+"""The contract of the migrations on every database: code and schema agree, both ways, while writers go on."""
 
 import threading
 from collections.abc import Callable, Iterator

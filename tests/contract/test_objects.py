@@ -1,4 +1,4 @@
-"""What every store of objects keeps: in a folder, and behind S3's protocol."""
+"""The contract of every store of objects: in a folder, and behind S3's protocol."""
 
 import asyncio
 import os

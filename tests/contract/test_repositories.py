@@ -1,4 +1,4 @@
-"""What every repository must keep on each database: values come back as they went in, changes are compared and set."""
+"""The contract of every repository on each database: values come back as they went in, changes are compared and set."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

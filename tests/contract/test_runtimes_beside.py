@@ -1,4 +1,4 @@
-"""What a command finds that runs beside a workload: its processes, and the memory that it shares with them; and that
+"""A command that runs beside a workload: its processes, and the memory that it shares with them; and that
 nothing of it is left there when it was ended."""
 
 import asyncio
@@ -120,7 +120,7 @@ async def _napping(workload_id: WorkloadId) -> asyncio.subprocess.Process:
 
 
 async def said(place: Place, spec, script: str) -> str:
-    """What a shell says that runs beside a workload."""
+    """Returns the output of a shell that runs beside a workload."""
     session = await place.runtime.exec(spec.workload_id, ("sh", "-c", script))
     pieces = []
     while (piece := await session.read()) is not None:

@@ -1,4 +1,4 @@
-"""What holds for containers alone, on a real Docker and on Podman."""
+"""The contract of containers alone, on a real Docker and on Podman."""
 
 import asyncio
 import os

@@ -19,7 +19,7 @@ PLANTED = "PLANTED-keys-of-the-agent"
 
 
 def looking(folder: Path) -> str:
-    """What a workload runs: by each path, by links of its own, and by looking for the names everywhere else."""
+    """The program of a workload: by each path, by links of its own, and by looking for the names everywhere else."""
     paths = " ".join(str(folder / name) for name in KEPT)
     ways = f"for f in {paths}; do cat $f /proc/1/root$f /proc/self/root$f; ln -s $f link; cat link; rm link; done"
     marked = " -o ".join(f"-name '{name.rpartition('/')[2]}.planted'" for name in KEPT)

@@ -1,4 +1,4 @@
-"""What the leader's seat must keep on a real PostgreSQL: one leads, and who was overtaken writes nothing."""
+"""The contract of the leader's seat on a real PostgreSQL: one leads, and who was overtaken writes nothing."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Whoever reads the database, of either kind, finds nothing in it that signs in or joins a host."""
+"""A reader of the database, of either kind, finds nothing in it that signs in or joins a host."""
 
 import contextlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""What every store must keep: grouped commits, savepoints, callbacks, terms.
+"""The contract of every store: grouped commits, savepoints, callbacks, terms.
 
 On SQLite with threads, inline and on a simulated disk, and on PostgreSQL.
 """

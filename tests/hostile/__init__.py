@@ -1,4 +1,4 @@
-"""What strangers, hosts and neighbours may try, each played against the product: `make hostile`.
+"""Attacks by strangers, hosts and neighbours, each played against the product: `make hostile`.
 
 A test names the row of rows.py that it guards: `@pytest.mark.row("F1")`. Short forms are part of `make test`; `make
 hostile` plays the long ones.

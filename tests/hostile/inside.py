@@ -70,14 +70,14 @@ def reaches(family, address):
 
 
 def uncovered():
-    """What appears where mounts are taken away, one after the other."""
+    """Returns the files that appear where mounts are taken away, one after the other."""
     for line in reversed(text("/proc/self/mountinfo").decode().splitlines()):
         libc.umount2(line.split()[4].encode(), 2)
     return os.path.exists(secret) and text(secret)
 
 
 def environments():
-    """Whatever another process was started with."""
+    """Returns the environments that other processes were started with."""
     own = os.environ["WINDROW_WORKLOAD_ID"].encode()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -90,7 +90,7 @@ def environments():
 
 
 def memory():
-    """What stands in the memory of the first process, which came from outside."""
+    """Returns secrets in the memory of the first process, which came from outside."""
     with open("/proc/1/maps") as maps, open("/proc/1/mem", "rb", 0) as file:
         for line in maps:
             start, end = (int(one, 16) for one in line.split()[0].split("-"))

@@ -32,7 +32,7 @@ class Listener:
         return await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0))
 
     async def ask(self, request: bytes = GET) -> bytes:
-        """What is answered to a request on a connection of its own."""
+        """Returns the answer to a request on a connection of its own."""
         reader, writer = await self.connect()
         try:
             writer.write(request)

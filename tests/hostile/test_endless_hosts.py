@@ -1,4 +1,4 @@
-"""What a host sends of its work without an end: the Master keeps little of it, looks through it once, and goes on."""
+"""Endless output that a host sends of its work: the Master keeps little of it, looks through it once, and goes on."""
 
 import tarfile
 import time

@@ -140,7 +140,7 @@ def _attached(renter: Renter, here: Path, *flags: str, **more: Any) -> Iterator[
 
 
 def _said(here: Path) -> str:
-    """What it wrote, however its lines were broken."""
+    """Returns its output, however its lines were broken."""
     return " ".join((here.parent / f"{here.name}.log").read_text(errors="replace").split())
 
 
@@ -151,7 +151,7 @@ def _newest(renter: Renter) -> dict[str, Any]:
 
 
 def _is_over(renter: Renter, cluster: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
-    """What is left of it: no slot, no debt, and its log and file for whoever asks."""
+    """Returns the rest of it: no slot, no debt, and its log and file for whoever asks."""
     renter.phase(cluster["id"], "Deleted", within_s=ENDED_S)
     wait_for(lambda: _free(renter, renter.host()), FREE_S)
     receipt = renter.receipt(cluster["id"])
@@ -277,7 +277,7 @@ def _stopped(pids: list[int]) -> Iterator[None]:
 
 
 def _sleeps(pid: int) -> bool:
-    """Whether a signal waits there to be heard."""
+    """True if a signal waits there to be heard."""
     text = Path(f"/proc/{pid}/status").read_text()
     words = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
     return int(words["ShdPnd"], 16) | int(words["SigPnd"], 16) != 0

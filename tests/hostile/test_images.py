@@ -71,7 +71,7 @@ class Site:
         return str(self.api.inspect_image(name)["Id"])
 
     async def said(self, spec: WorkloadSpec) -> str:
-        """What a workload printed; it is gone afterwards. Raises ImageUnavailable."""
+        """Returns the output of a workload; it is gone afterwards. Raises ImageUnavailable."""
         await self.runtime.prepare(spec, no_progress)
         try:
             await self.runtime.start(spec.workload_id)

@@ -35,7 +35,7 @@ def signs(m, spec, number, running_ns, host_id=HOST, **other):
 
 
 def most(m, cluster_id, wish_ns):
-    """What a renter may be charged at most who wanted it for so long."""
+    """Returns the most that a renter may be charged who wanted it for so long."""
     return charge(m.rental(cluster_id).price_per_hour, wish_ns + GRACE_NS)
 
 

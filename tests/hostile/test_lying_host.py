@@ -48,7 +48,7 @@ from windrow_proto.wire_link import encode_gap
 
 MINE, FOREIGN = "workload_mine", "workload_foreign"
 STRANGERS = ("host_2", GPU_2, FOREIGN, "cluster_1", "account_2", "rental_1", "token_1", "job_1", "access_1")
-"""Whatever else there is: another host, its card and its work, and everything that is the Master's."""
+"""Everything else that there is: another host, its card and its work, and everything that is the Master's."""
 
 
 @pytest.fixture

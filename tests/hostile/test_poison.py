@@ -68,7 +68,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @cache
 def specification() -> dict[str, Any]:
-    """What the API says of itself; made where it is needed, and not by everybody who collects tests."""
+    """Returns the API's description of itself; made where it is needed, and not by everybody who collects tests."""
     return build_api().openapi()
 
 
@@ -114,8 +114,8 @@ def _least(schema: dict[str, Any]) -> Any:
 
 
 def _poisoned(schema: dict[str, Any], path: str, base: Any) -> Iterator[tuple[str, str, Any]]:
-    """Where, which poison, and the value that is otherwise right: for each text, number and key that may stand in it,
-    given or not."""
+    """Yields the place, the poison, and the value that is otherwise right: for each text, number and key that may stand
+    in it, given or not."""
     schema = _resolved(schema)
     match schema.get("type"):
         case "object":
@@ -195,7 +195,7 @@ def _address(world: World, case: Case) -> str:
 
 
 def _asker(world: World, case: Case) -> str:
-    """Whoever the request is for: the owner of one of everything, else somebody with every role."""
+    """Returns the caller of the request: the owner of one of everything, else somebody with every role."""
     rules = {(method, path.replace(":path", "")): rules.may for (method, path), rules in declared().items()}
     rule = rules.get((case.method, case.path))
     if rule is not None and GRANTS.get(rule, frozenset()) & CUSTOMER:
@@ -204,7 +204,7 @@ def _asker(world: World, case: Case) -> str:
 
 
 async def _walk(world: World, cases: Iterable[Case]) -> list[tuple[Any, ...]]:
-    """What is wrong with the answers."""
+    """Returns the faults of the answers."""
     transport = httpx2.ASGITransport(world.app, raise_app_exceptions=False)
     wrong: list[tuple[Any, ...]] = []
     async with httpx2.AsyncClient(transport=transport, base_url="http://master") as client:
@@ -330,7 +330,7 @@ async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_l
     create = world.opened.clusters.create
 
     async def encoded(who: Any, request: Any, key: str, **more: Any) -> Any:
-        "".join(request.argv).encode()  # as for the command to a host that has room
+        "".join(request.argv).encode()  # as for the command to a host that has space
         return await create(who, request, key, **more)
 
     monkeypatch.setattr(world.opened.clusters, "create", encoded)

@@ -37,7 +37,7 @@ AS = pytest.mark.parametrize("host", [None, ORDINARY], ids=["root", "ordinary"],
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What a renter has compiled. secret: the file that it looks for."""
+    """The library that a renter has compiled. secret: the file that it looks for."""
 
     path: Path
     secret: Path
@@ -128,7 +128,7 @@ def test_nothing_that_a_renter_tries_inside_leads_out(host: Confined) -> None:
 
 
 def _met(cleanup: ExitStack) -> dict[str, str]:
-    """What this host has for a neighbour to find: ports, sockets with and without a name, memory."""
+    """Sets up the things on this host that a neighbour could find: ports, sockets with and without a name, memory."""
     server = cleanup.enter_context(socket.create_server(("", 0)))
     abstract = cleanup.enter_context(socket.socket(socket.AF_UNIX))
     abstract.bind(f"\0windrow-{os.getpid()}")

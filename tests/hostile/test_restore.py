@@ -55,7 +55,7 @@ def renew_all(data_dir: Path, times: int = 2) -> None:
 
 
 def paid(renter: Renter) -> dict[str, Any]:
-    """What each rental has cost so far, by its cluster."""
+    """Returns the cost of each rental so far, by its cluster."""
     return {one["cluster_id"]: one["amount"] for one in renter.all("/receipts")}
 
 
@@ -107,7 +107,7 @@ ANY_PORT = ("--http-port", "0", "--https-port", "0", "--trunk-port", "0", "--hea
 
 @contextmanager
 def opened(data_dir: Path) -> Iterator[Master]:
-    """The rooms of a Master, as main opens them, in this process."""
+    """The services of a Master, as main opens them, in this process."""
     data_dir.mkdir(mode=0o700, exist_ok=True)
     rooms = build(data_dir, SystemClock(), SystemRng())
     try:
@@ -133,7 +133,7 @@ def data_dir(kept: Path, tmp_path: Path) -> Path:
 
 
 def done(code: int, *words: str | Path) -> str:
-    """What `windrow-master ...` says, run in this process."""
+    """Returns the output of `windrow-master ...`, run in this process."""
     said = io.StringIO()
     mask = os.umask(0o077)
     with redirect_stdout(said), redirect_stderr(said):

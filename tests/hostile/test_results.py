@@ -122,7 +122,7 @@ class Kind(type):
 
 
 class Command(enum.Enum):
-    """What a whole program shares."""
+    """The values that a whole program shares."""
 
     LIST = "ls"
 
@@ -442,7 +442,7 @@ def test_a_file_that_changes_while_it_is_sent_is_replaced_and_one_that_is_gone_i
 
 
 class Endless:
-    """What a worker's answer is read from: one frame, again and again."""
+    """The stream from which a worker's answer is read: one frame, again and again."""
 
     def __init__(self, kind: frames.Kind, payload: bytes) -> None:
         self.frame, self.count = frames.Frame(kind, 1, payload), 0

@@ -1,4 +1,4 @@
-"""What a renter keeps secret: sealed wherever it lies, shown to the renter alone, gone at the end."""
+"""A renter's secret: sealed wherever it lies, shown to the renter alone, gone at the end."""
 
 import base64
 import json
@@ -73,7 +73,7 @@ class Site:
         return self.two.opened.store.write_now(change, name="test")
 
     def spec(self) -> tuple[CommandId, WorkloadSpec]:
-        """What the host was told, as it lies in the outbox."""
+        """Returns the spec that the host was told, as it lies in the outbox."""
         return outbox(self.two.opened)
 
     def runs(self) -> WorkloadSpec:
@@ -96,7 +96,7 @@ class Site:
         return bytes_in(self.folder / "data")
 
     def sealed(self, table: str, column: str) -> list[bytes]:
-        """What the rows of a table keep sealed."""
+        """Returns the values that the rows of a table keep sealed."""
         with closing(sqlite3.connect(self.folder / "data" / "master.sqlite3")) as database:
             return [bytes(row[0]) for row in database.execute(f"SELECT {column} FROM {table}")]
 
@@ -115,7 +115,7 @@ def bytes_in(folder: Path) -> bytes:
 
 
 def is_told(said: str | bytes) -> bool:
-    """Whether a canary is in it, in whichever way it is written."""
+    """True if a canary is in it, in whichever way it is written."""
     data = said.encode() if isinstance(said, str) else said
     return any(one.encode() in data or one.encode().hex().encode() in data.lower() for one in (CANARY, OWN_TOKEN))
 

@@ -180,7 +180,7 @@ async def test_uploads_stop_long_before_the_disk_refuses_rentals(tmp_path: Path)
 
 
 def used(disk: MemoryDisk) -> int:
-    """What its files take."""
+    """Returns the space that its files take."""
     capacity = disk.capacity_bytes
     disk.capacity_bytes = 1 << 40
     taken = (1 << 40) - disk.free_bytes("/")

@@ -1,4 +1,4 @@
-"""What a market keeps does not grow without an end: old records go, what proves a bill stays, memory stays as it is."""
+"""The state of a market does not grow without end: old records go, what proves a bill stays, memory stays as it is."""
 
 import gc
 import gzip
@@ -435,7 +435,7 @@ async def test_nothing_in_memory_is_kept_of_rentals_that_have_ended(tmp_path: Pa
 
 
 def keys_of(container: Any) -> Iterator[Any]:
-    """What a container is asked for by: parts of keys that are tuples, too."""
+    """Returns the keys by which a container is asked for: parts of keys that are tuples, too."""
     for key in list(container):
         if isinstance(key, str):
             yield key
@@ -451,7 +451,7 @@ RENTERS = 8
 
 
 def memory_mb(pid: int) -> float:
-    """What a process holds."""
+    """Returns the memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 

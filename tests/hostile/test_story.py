@@ -81,13 +81,13 @@ class Person:
             return subprocess.run([WINDROW, *words], capture_output=True, text=True, check=False, **how)
 
     def told(self, *words: str) -> Any:
-        """What a command says as JSON."""
+        """Returns the output of a command as JSON."""
         done = self.windrow(*words, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def balance(self) -> Decimal:
-        """What his account has, without what is held."""
+        """Returns the balance of the account, without what is held."""
         return Decimal(self.told("ledger", "balances")[0]["amount"])
 
 

@@ -49,7 +49,7 @@ class Master:
     token: str
 
     def ask(self, path: str) -> Any:
-        """What the API says to a program that has the token."""
+        """Returns the API's answer to a program that has the token."""
         headers = {"Authorization": f"Bearer {self.token}"}
         answer = httpx2.get(f"http://127.0.0.1:{self.http}/api/v1{path}", headers=headers, timeout=PATIENCE_S)
         assert answer.status_code == 200, answer.text

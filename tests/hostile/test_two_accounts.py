@@ -23,7 +23,8 @@ ID = re.compile(
     r"\b(?:account|token|session|jointoken|cluster|job|rental|receipt|operation|workload|command|volume|artefact|link)"
     r"_[0-9a-f-]{16,}\b"
 )
-"""What is an account's own, as ids are minted; hosts, GPUs and Accesses are the market's shop window."""
+"""The ids of things that belong to one account, as ids are minted; hosts, GPUs and Accesses are the market's shop
+window."""
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Person:
         return answer.json()
 
     def listens(self, path: str) -> str:
-        """What a live stream says in its first moments."""
+        """Returns the first messages of a live stream."""
         heard = ""
         try:
             headers = {"Authorization": f"Bearer {self.token}"}

@@ -30,7 +30,7 @@ class Loot:
     requests: list[str] = field(default_factory=list)
 
     def holds(self, text: str) -> bool:
-        """Whether this text came in any part of any request."""
+        """True if this text came in any part of any request."""
         return any(text in one for one in self.requests)
 
 
@@ -45,7 +45,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self._answer(b"")
 
     def do_POST(self) -> None:
-        """What the page sends home."""
+        """Takes what the page sends home."""
         self._answer(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
 
     def _answer(self, body: bytes) -> None:

@@ -56,7 +56,7 @@ class Pair:
         return self.opened.store.write_now(change, name="test")
 
     async def workload(self, host_id: HostId) -> Workload:
-        """Work that runs on this host: there is room for one on each."""
+        """Work that runs on this host: there is space for one on each."""
         held = self.opened.store.read_now(lambda uow: uow[WorkloadRepository].held_on(host_id))
         while not held:
             await self.running()
@@ -101,7 +101,7 @@ class Pair:
         return made.job.job_id
 
     def observe(self, *hosts: HostId) -> None:
-        """What these hosts are said to have: nothing."""
+        """Reports what these hosts have: nothing."""
         for host_id in hosts:
             self.opened.fleet._on_observed(host_id, Observed((), b"", self.clock.wall_ns()))
 

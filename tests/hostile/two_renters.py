@@ -32,7 +32,7 @@ class Renter:
 
 @dataclass
 class TwoRenters:
-    """Who is there, and the application itself, for requests that go on."""
+    """The two renters, and the application itself, for requests that go on."""
 
     opened: Master
     app: Any
@@ -45,7 +45,7 @@ class TwoRenters:
 
     @property
     def services(self) -> Services:
-        """The Master's rooms."""
+        """The Master's services."""
         return self.opened.services
 
 

@@ -61,7 +61,7 @@ def market(tmp_path: Path) -> Iterator[RegionalMarket]:
 
 
 def _many_addresses(network: Namespace, prefix: str, first: int) -> None:
-    """What leaves this network comes from so many addresses in turn, as from as many machines."""
+    """Traffic that leaves this network comes from so many addresses in turn, as from as many machines."""
     sources = [f"{prefix}.{number}" for number in range(first, first + ADDRESSES)]
     for source in sources:
         network.call("ip", "address", "add", f"{source}/24", "dev", "cable")
@@ -147,7 +147,8 @@ def _gaps_s(at: RegionalMarket, hosts: Sequence[str], nemesis: Nemesis) -> list[
 
 
 def _connected(at: RegionalMarket, since: float = 0.0, until: float = math.inf) -> list[tuple[str, str, float]]:
-    """Where each host was connected last in this span of wall time, and when it was so first, by what agents log."""
+    """Returns the Access of each host's last connection in this span of wall time, and the time of its first, by what
+    agents log."""
     first: dict[str, float] = {}
     address: dict[str, str] = {}
     for name in GROUPS:

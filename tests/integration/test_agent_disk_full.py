@@ -19,7 +19,7 @@ from windrow.errors import ApiProblem
 from windrow_proto.units import MIB
 
 DISK_BYTES = 96 * MIB
-"""Room for a short life and its ballast."""
+"""Space for a short life and its ballast."""
 CONDITION = "agent.disk_full"
 _BOUND = 'mkdir -p "$2" && mount --bind "$1" "$2" && shift 2 && exec "$@"'
 """Within the disk's own mount namespace: nobody else sees the agent's folder there."""

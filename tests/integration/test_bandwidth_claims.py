@@ -24,7 +24,8 @@ REGIONS = ("north", "south")
 UP_KBIT_S, DOWN_KBIT_S = 16_000, 40_000
 RATES = {"up_bps": UP_KBIT_S * 1000, "down_bps": DOWN_KBIT_S * 1000}
 BURST_S = 0.3
-"""What a shaper lets through at once after a silence: a tenth and a half of two seconds at the line's rate."""
+"""The bytes that a shaper lets through at once after a silence: a tenth and a half of two seconds at the line's
+rate."""
 TOLERANCE = 0.1
 ROUNDS_MAX = 3
 """On a busy machine packets come later, never sooner: a round may find less than the line carries, and not each may."""

@@ -96,7 +96,7 @@ def test_an_image_without_either_says_so_in_its_log_and_stays_up(renter: Renter,
 
 @contextmanager
 def _forwarded(renter: Renter, name: str) -> Iterator[str]:
-    """What `windrow cluster forward NAME 8888` says to open in a browser."""
+    """Returns the address that `windrow cluster forward NAME 8888` says to open in a browser."""
     found = renter.stack.cli
     own = os.environ | {"WINDROW_URL": found["url"], "WINDROW_TOKEN": found["token"]}
     command = [WINDROW, "cluster", "forward", name, "8888", "--json"]
@@ -111,7 +111,7 @@ def _forwarded(renter: Renter, name: str) -> Iterator[str]:
 
 
 def _status(url: str, host: str | None = None) -> int:
-    """What is answered to a browser, which takes every name under .localhost for this machine; Python does not."""
+    """Returns the status for a browser, which takes every name under .localhost for this machine; Python does not."""
     named = urllib.parse.urlsplit(url)
     here = named._replace(netloc=f"127.0.0.1:{named.port}").geturl()
     request = urllib.request.Request(here, headers={"Host": host or named.netloc})

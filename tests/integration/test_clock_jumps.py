@@ -99,5 +99,5 @@ def _conditions(renter: Renter) -> set[str]:
 
 
 def _flaws(renter: Renter, *cluster_ids: Any) -> list[str]:
-    """What is wrong with the bills, apart from what receipts say of the wall clock that jumped under them."""
+    """Returns the faults of the bills, apart from what receipts say of the wall clock that jumped under them."""
     return [flaw for flaw in renter.flaws(*cluster_ids) if not flaw.endswith("of life")]

@@ -32,7 +32,7 @@ from windrow_proto.units import MILLISECOND
 
 SEED = Seed("example.org")
 NOBODY = "127.0.0.9:9"
-"""Where no process listens."""
+"""The address of a port without a listener."""
 STALE = RegionMap(1, (AccessPoint("acc_gone", "eu", NOBODY),))
 
 
@@ -65,7 +65,7 @@ class Listener:
 
 @dataclass
 class Net:
-    """What the tests have: certificates, a name server, servers by whom they pretend to be."""
+    """The network of the tests: certificates, a name server, servers by whom they pretend to be."""
 
     world: GrpcWorld
     names: NameServer

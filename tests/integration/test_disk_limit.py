@@ -36,7 +36,7 @@ FILL = "dd if=/dev/zero of=/{folder}/full bs=1048576 count={size} 2>/dev/null; e
 
 @pytest.fixture(scope="module", params=["docker", "podman"])
 def daemon(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where a daemon of this kind is asked."""
+    """Returns the address of a daemon of this kind."""
     need("docker")
     if request.param == "docker":
         yield DEFAULT_URL

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 DOMAIN = "access.example.org"
 NEAR_EU, NEAR_NA = "127.0.0.2", "127.0.0.3"
-"""Where questions come from."""
+"""The address from which questions come."""
 PLAN = records.Plan(DOMAIN, "ns1.example.org", 60, {}, {f"{NEAR_EU}/32": "eu", f"{NEAR_NA}/32": "na"})
 MAP = RegionMap(
     1_795_000_000_000,

@@ -151,7 +151,7 @@ def in_environment(programs: Path) -> str:
 
 
 def created(several: Several, programs: Path, kind: str, hosts: int, *argv: str) -> dict[str, Any]:
-    """One command line, once there is room for it."""
+    """One command line, once there is space for it."""
     several.fits({"kind": kind, "hosts": hosts, "argv": list(argv)})
     words = ("--kind", kind, "--hosts", str(hosts), "--env", in_environment(programs), "--json")
     made = several.market.renter.windrow("cluster", "create", *words, *(("--", *argv) if argv else ()))
@@ -161,7 +161,7 @@ def created(several: Several, programs: Path, kind: str, hosts: int, *argv: str)
 
 
 def done(text: str) -> dict[str, Any]:
-    """What a program said at its end."""
+    """Returns the output of a program at its end."""
     found: dict[str, Any] = json.loads(re.findall(r"^DONE (.*)$", text, re.MULTILINE)[-1])
     return found
 

@@ -97,7 +97,7 @@ def asked(*argv: str, image: str = IMAGE, **more: Any) -> Command:
 
 
 def seen(world: World, create: Command) -> ObservedWorkload | None:
-    """What the Master was told last of this workload."""
+    """Returns the last report of this workload to the Master."""
     assert create.create is not None
     told = world.master.observed()
     found = [one for one in told[-1].workloads if one.workload_id == create.create.workload_id] if told else []

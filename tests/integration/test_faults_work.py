@@ -176,9 +176,9 @@ MARKUP = "<img src=x onerror=alert(1)>[bold red]rich[/]{{7*7}}'\";--"
 NASTY = CONTROL + MARKUP
 TURNED = "\u202egnp.exe\u2066" + MARKUP
 LET_IN = "red\r\n\t" + MARKUP
-"""What the API takes as text, and still nothing for a name."""
+"""The texts that the API takes and that are still no names."""
 LINES = "\n\t"
-"""What a sentence over several lines may hold."""
+"""The characters that a sentence over several lines may hold."""
 DIRECTIONS = "\u202a\u202e\u2066\u2069"
 FORBIDDEN = {chr(code) for code in (*range(32), *range(127, 160))} - set(LINES) | set(DIRECTIONS)
 

@@ -119,7 +119,7 @@ def test_a_lost_worker_is_replaced_on_the_third_host(several: Several, stub: Pat
 
 @pytest.fixture
 def stub() -> Iterator[Path]:
-    """Where a program called dask is that stays up: what is tested here is who is started where, not the engine. Where
+    """Writes a program called dask that stays up: what is tested here is who is started where, not the engine. Where
     workloads look for programs."""
     with tempfile.TemporaryDirectory(prefix="windrow-stub-", dir="/opt") as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""What a real container says of its GPUs, asked from inside it."""
+"""GPUs of a real container, as the container itself sees them."""
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace

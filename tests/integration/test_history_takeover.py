@@ -36,7 +36,7 @@ asyncio.run(main())
 
 
 class Leader:
-    """What of a Master follows its log: telemetry of one term, at a time that stands still."""
+    """The part of a Master that follows its log: telemetry of one term, at a time that stands still."""
 
     def __init__(self, directory: Path, epoch: int, now_ns: int) -> None:
         self.epoch, self.clock = epoch, ManualClock(now_ns)

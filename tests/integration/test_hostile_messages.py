@@ -57,7 +57,7 @@ class Watched:
         self.neighbour = renter.host()
 
     def flaws(self) -> list[str]:
-        """What was harmed."""
+        """Returns the harm that was done."""
         found = [f"{process.pid} is gone" for process in self.processes if not process.is_running()]
         for process in self.processes:
             grown = process.memory_info().rss - self.before[process.pid]
@@ -69,7 +69,7 @@ class Watched:
         return found
 
     def heard_again(self) -> bool:
-        """Whether the neighbour has been heard since: on a busy machine its word may be late."""
+        """True if the neighbour has been heard since: on a busy machine its word may be late."""
         since = self.renter.host()["last_seen_at"]
         return bool(wait_for(lambda: (h := self.renter.host())["last_seen_at"] > since and h["link_state"] == "online"))
 

@@ -53,7 +53,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(7200 if I
 
 @dataclass(slots=True)
 class Tally:
-    """What was killed and what came of it; kept by all lanes together."""
+    """The kills of a run and their outcomes; kept by all lanes together."""
 
     kills: int = 0
     reboots: int = 0
@@ -105,7 +105,7 @@ class World:
         return job
 
     def place(self, attempt: dict[str, Any]) -> tuple[Host, Path]:
-        """Where an attempt runs: its host, and its folder there."""
+        """Returns the place of an attempt: its host, and its folder there."""
         (workload,) = self.ask("GET", f"/clusters/{attempt['cluster_id']}")["workloads"]
         host = self.hosts[workload["host_id"]]
         return host, host.works / workload["id"]
@@ -198,7 +198,7 @@ class Lane:
 
 
 def _has_left(job: dict[str, Any], number: int) -> bool:
-    """Whether this attempt is over."""
+    """True if this attempt is over."""
     return len(job["attempts"]) > number or job["state"] not in ("Starting", "Running")
 
 

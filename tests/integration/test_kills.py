@@ -44,7 +44,7 @@ OVERLAPPING = 0.25
 """Of the kills: the next comes before anything serves again."""
 SEED = int(os.environ.get("SEED") or 1)
 MOVED_S = 10.0
-"""What is promised; a short run on a busy machine is only asked to end."""
+"""The promised limit; a short run on a busy machine is only asked to end."""
 SIMULATED = 200 if IS_LONG else 20
 STOPPED_S_MAX = 8.0 if IS_LONG else 2.0
 """Shorter than the silence after which a host is Suspect, and long enough for its streams to be given up."""
@@ -160,8 +160,8 @@ def test_kills_at_random_moments_break_no_promise(tmp_path: Path) -> None:
 
 
 class _Blows:
-    """What befalls the daemons, drawn from a deck so that a long run has all of it: SIGKILL and SIGSTOP of each kind,
-    and, as often as both together, death at each named point."""
+    """The blows that daemons take, drawn from a deck so that a long run has all of them: SIGKILL and SIGSTOP of each
+    kind, and, as often as both together, death at each named point."""
 
     def __init__(self, killer: Killer, chance: random.Random, outages: Outages) -> None:
         self.chance, self.missed = chance, Counter[str]()

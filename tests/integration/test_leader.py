@@ -31,7 +31,7 @@ MASTERS = 3 if IS_LONG else 2
 SEED = int(os.environ.get("SEED") or 1)
 SIMULATED = 20 if IS_LONG else 4
 TAKEOVER_S = 15.0
-"""What is promised; a short run on a busy machine is only asked to end."""
+"""The promised limit; a short run on a busy machine is only asked to end."""
 ENDED = ("Deleted", "Finished", "Failed")
 LOOK_S = 5
 """For one of many looks: a leader that was stopped takes the call and never answers."""
@@ -160,7 +160,7 @@ class Leader:
 
 
 def leader(running: Stack) -> Leader:
-    """Who leads now; raises while nobody does."""
+    """Returns the present leader; raises while nobody does."""
     record = running.cli
     try:
         with urllib.request.urlopen(f"{record['url']}/healthz", timeout=LOOK_S) as answer:
@@ -173,7 +173,7 @@ def leader(running: Stack) -> Leader:
 
 
 def _refusal(running: Stack, now: Leader) -> dict[str, Any] | None:
-    """What a Master that waits answers; None while none names the leader of now."""
+    """Returns the answer of a Master that waits; None while none names the leader of now."""
     others = [ports["http"] for ports in running.cli["masters"] if ports["http"] != now.http]
     for http in others:
         try:

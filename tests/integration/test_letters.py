@@ -1,4 +1,4 @@
-"""What a host sends over a second Access about its connection by the first one, at the Master's trunk."""
+"""Letters that a host sends over a second Access about its connection by the first one, at the Master's trunk."""
 
 import asyncio
 

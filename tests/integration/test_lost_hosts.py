@@ -1,4 +1,4 @@
-"""What hosts leave that a test has killed for good: their market takes it away."""
+"""A market takes away the remains of hosts that a test has killed for good."""
 
 import asyncio
 import json

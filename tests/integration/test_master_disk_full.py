@@ -1,5 +1,5 @@
 """The shipped market on a disk that is really full: nothing new is taken, nothing is lost, a delete is followed
-through, and everything goes on by itself when there is room again."""
+through, and everything goes on by itself when there is space again."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ def market(disk: SmallDisk, log: Path) -> Iterator[Stack]:
 
 
 def health(renter: Renter) -> dict[str, Any]:
-    """What the Master says of itself."""
+    """Returns the Master's health."""
     found: dict[str, Any] = renter.ask("GET", "/operators/health")["master"]
     return found
 

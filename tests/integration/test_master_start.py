@@ -1,4 +1,4 @@
-"""What a Master says when its database cannot be used: one sentence with the way out, exit code 1, no traceback."""
+"""Messages of a Master whose database cannot be used: one sentence with the way out, exit code 1, no traceback."""
 
 import os
 import shutil

@@ -99,7 +99,7 @@ def test_a_firewall_of_a_hosts_own_is_not_in_the_way_of_processes_in_sandboxes(c
 
 
 def refused(several: Several) -> str:
-    """What is said to who asks for two hosts and gets none; what is made after all is taken away again."""
+    """Returns the refusal of a request for two hosts; what is made after all is taken away again."""
     words = ("cluster", "create", "--kind", "gang", "--hosts", "2", "--name", "x", "--", "true")
     made = several.market.renter.windrow(*words)
     if made.returncode == 0:
@@ -178,7 +178,8 @@ def host_of(several: Several, cluster: Mapping[str, Any], rank: int) -> str:
 
 
 def asked(several: Several, cluster: Mapping[str, Any], port: int = 0) -> str:
-    """What rank 0 hears of a port of rank 1's private address; 0: of the one on which that member listens."""
+    """Returns the answer that rank 0 gets from a port of rank 1's private address; 0: of the one on which that member
+    listens."""
     words = ("cluster", "exec", cluster["id"], "--", "python3", "-c", ASK, str(port))
     return several.market.renter.windrow(*words).stdout.strip()
 

@@ -32,7 +32,7 @@ PROMTOOL_S = 120
 
 @pytest.fixture(scope="module")
 def ports() -> dict[str, int]:
-    """Where each daemon serves its figures; the Master's is known when it runs."""
+    """Returns the port at which each daemon serves its figures; the Master's is known when it runs."""
     need("prometheus")
     return {"windrow-access": own_port(), "windrow-agent": own_port()}
 

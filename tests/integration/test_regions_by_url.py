@@ -43,7 +43,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(regions: RegionMap, signing: SigningKey, domain: str = DOMAIN_REGIONS) -> bytes:
-    """What `/api/v1/regions` answers."""
+    """Returns the answer of `/api/v1/regions`."""
     signed = encode_region_map(regions)
     texts = {"signed": signed, "signature": signing.sign(domain, signed)}
     return json.dumps({name: base64.b64encode(value).decode() for name, value in texts.items()}).encode()
@@ -185,7 +185,7 @@ async def test_a_newer_map_that_leads_nowhere_does_not_replace_the_known_one(net
 
 
 def lies(signing: SigningKey, address: str) -> dict[str, bytes]:
-    """What a host does not believe: all of these would lead it to a good Access."""
+    """Returns the answers that a host does not believe: all of these would lead it to a good Access."""
     truth = json.loads(said(newer(address), signing))
     return {
         "another's signature": said(newer(address), SigningKey.generate()),

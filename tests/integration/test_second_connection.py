@@ -18,7 +18,7 @@ from windrow_proto.units import MILLISECOND, SECOND
 
 
 class Access(Acceptor):
-    """One that says who it is, and may drain or have no room for warm connections."""
+    """One that says who it is, and may drain or have no space for warm connections."""
 
     def __init__(self, name: str) -> None:
         super().__init__(echo)

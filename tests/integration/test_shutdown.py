@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "windrow-agent.service"
 TAKEN = ("Type=", "KillMode=", "TimeoutStopSec=")
-"""What the service says of its own end; the rest is of rights."""
+"""The messages of the service at its end; the rest is of rights."""
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "it does as it is told": ("sleep", "1000"),
     "it says that it is done": ("sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"),

@@ -1,4 +1,4 @@
-"""What a host's journal has said to be stored is there after SIGKILL at any moment: tokens, tombstones, epoch.
+"""Entries that a host's journal reports as stored are there after SIGKILL at any moment: tokens, tombstones, epoch.
 
 The child writes as the agent does, on a real disk, and says each number once its write has returned. (Power cuts:
 tests/unit/agent_runtime/test_self_stop.py and the torture tests.)

@@ -1,4 +1,4 @@
-"""What the Master does when it meets a bug of its own at what one host says: the others notice nothing."""
+"""The Master meets a bug of its own at one host's message: the others notice nothing."""
 
 import pytest
 

@@ -105,7 +105,7 @@ class Served:
                 process.wait(PATIENCE_S)
 
     def ask(self, number: int) -> dict[str, Any]:
-        """What the Master answers to whom may have a tunnel."""
+        """Returns the Master's answer to a request for a tunnel."""
         answer: dict[str, Any] = self.renter.ask("POST", f"/clusters/{self.id}/tunnels", {"port": self.first + number})
         return answer
 
@@ -210,7 +210,7 @@ def test_a_reader_that_does_not_read_holds_up_the_workload_and_not_memory(served
 
 
 def _is_still(connection: socket.socket) -> bool:
-    """Whether nothing more comes: what the kernel holds for us does not grow."""
+    """True if nothing more comes: what the kernel holds for us does not grow."""
     waiting = -1
     for _ in range(3):
         seen, waiting = waiting, len(connection.recv(8 << 20, socket.MSG_PEEK))

@@ -30,7 +30,7 @@ class Market:
     folder: Path
 
     def bus(self) -> dict[str, Any]:
-        """What the Master says of its bus."""
+        """Returns the Master's description of its bus."""
         found: dict[str, Any] = self.renter.ask("GET", "/operators/health")["master"]["bus"]
         return found
 

@@ -40,7 +40,7 @@ def market() -> Iterator[Market]:
 
 
 def held(bucket: S3Settings) -> dict[str, bytes]:
-    """What lies in the bucket for volumes; logs and files of ended clusters lie beside it."""
+    """Returns the objects in the bucket for volumes; logs and files of ended clusters lie beside it."""
     import boto3
 
     keys = {"aws_access_key_id": bucket.access_key, "aws_secret_access_key": bucket.secret_key}

@@ -57,7 +57,7 @@ def _simulated(renter: Renter) -> list[dict[str, Any]]:
 
 
 def _is_known(renter: Renter, host_id: str) -> bool:
-    """Whether a host is measured, priced, and heard of with every figure."""
+    """True if a host is measured, priced, and heard of with every figure."""
     host = renter.ask("GET", f"/hosts/{host_id}")
     of_gpus = [gpu["tier"] and _has(gpu, "memory_used_bytes", *SHOWN) for gpu in host["gpus"]]
     return bool(host["price_per_hour"] and host["tier"] and _has(host, "memory_used_bytes") and all(of_gpus))

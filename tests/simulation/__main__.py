@@ -29,7 +29,7 @@ def described(world: World, real_s: float | None = None) -> str:
 
 
 def command(plan: Plan) -> str:
-    """What to type to play a plan again."""
+    """Returns the command that plays a plan again."""
     options = f"--hosts {plan.hosts} --minutes {plan.faulty_ns / MINUTE:g} --settle {plan.settle_ns / MINUTE:g}"
     options += f" --every {plan.fault_every_ns / SECOND:g}"
     options += f" --withhold {plan.withhold_chance:g} --turns {plan.turns_chance:g}" + (

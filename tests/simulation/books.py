@@ -1,4 +1,4 @@
-"""What is on the Master's disks, read by SQL and struct of our own and never through its services."""
+"""Reads the Master's disks by SQL and struct of our own and never through its services."""
 
 import hashlib
 import json
@@ -47,7 +47,7 @@ class Books:
 
     @classmethod
     def now(cls, world: "World") -> "Books":
-        """What the Master has written so far, synced or not."""
+        """Returns the Master's rows so far, synced or not."""
         return cls(copy_of(world.master.power), world.master.disk)
 
     def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
@@ -85,14 +85,14 @@ class Books:
         return found
 
     def marks(self) -> dict[tuple[str, bytes], list[tuple[int, int]]]:
-        """What of the evidence lanes was committed."""
+        """Returns the committed marks of the evidence lanes."""
         found = self.rows("SELECT host_id, origin_boot, ranges FROM evidence_marks")
         return {
             (row["host_id"], bytes(row["origin_boot"])): [(a, b) for a, b in json.loads(row["ranges"])] for row in found
         }
 
     def gaps(self) -> dict[tuple[str, Lane, bytes], list[tuple[int, int]]]:
-        """What was told to be lost."""
+        """Returns the gaps that were reported as lost."""
         found: dict[tuple[str, Lane, bytes], list[tuple[int, int]]] = defaultdict(list)
         for row in self.rows("SELECT host_id, lane, origin_boot, ranges FROM gaps"):
             key = (row["host_id"], Lane(row["lane"]), bytes(row["origin_boot"]))

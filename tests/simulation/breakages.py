@@ -1,4 +1,4 @@
-"""What breaks on one host or in one relay: a container daemon, a program, a card, a stream not passed on whole."""
+"""Failures of one host or one relay: a container daemon, a program, a card, a stream not passed on whole."""
 
 import random
 from collections import deque
@@ -22,7 +22,7 @@ SEGFAULT = 139
 FALLEN_OFF, TENANTS = 79, 31
 """XIDs: a card that fell off its bus, which is the host's fault, and a program that touched what it may not."""
 DAEMON_FAILS = (("prepare", "start", "stop", "remove", "observe", "list"), ("start", "remove"), ("stop", "remove"))
-"""What a daemon is not good for while it fails."""
+"""The calls that a failing daemon refuses."""
 FAILS, IS_LATE = 0.7, 0.4
 """How often a failing daemon fails, and how often it had done what was asked before it failed to say so."""
 
@@ -39,11 +39,11 @@ class Trouble:
 
     @property
     def is_on(self) -> bool:
-        """Whether it misbehaves now."""
+        """True if it misbehaves now."""
         return self.now_ns() < self.until_ns
 
     def strikes(self, chance: float) -> bool:
-        """Whether it does so this time."""
+        """True if it does so this time."""
         return self.is_on and self.luck.random() < chance
 
 

@@ -43,7 +43,7 @@ PAIRED = 7
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is told of one history. has_repeated: itself, line for line; None: it was played once."""
+    """The outcome of one history. has_repeated: itself, line for line; None: it was played once."""
 
     text: str
     virtual_ns: int
@@ -54,7 +54,7 @@ class Outcome:
 
 
 def plan_for(seed: int, minutes: float, hosts: int | None) -> Plan:
-    """What the history of this seed is made of."""
+    """Returns the plan of the history of this seed."""
     count = hosts or (TWENTY if seed % TWICE_EVERY == 1 else HOSTS)
     plan = Plan(seed, hosts=count, faulty_ns=int(minutes * MINUTE), tight=seed % TWICE_EVERY == TIGHT)
     if seed % TWICE_EVERY == PAIRED:

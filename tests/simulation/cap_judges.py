@@ -32,7 +32,8 @@ def caps_hold_throughout(world: "World", books: Books) -> Iterator[str]:
 
 
 def channels_tell_the_whole(world: "World", books: Books) -> Iterator[str]:
-    """What came back through a channel that ended well is all that was said: nothing of it was shed or kept back."""
+    """Bytes that came back through a channel that ended well are all that was said: nothing of it was shed or kept
+    back."""
     for sentence in world.talker.broken[:2]:
         yield f"I1 a part was passed on for the whole: {sentence}"
 
@@ -41,8 +42,8 @@ def channels_tell_the_whole(world: "World", books: Books) -> Iterator[str]:
 
 
 def secrets_stay_secret(world: "World", books: Books) -> Iterator[str]:
-    """What renters, joining hosts and keys keep secret is in no log, crash, audit, event or open frame, and on no disk
-    but where it must be."""
+    """Secrets of renters, joining hosts and keys are in no log, crash, audit, event or open frame, and on no disk but
+    where they must be."""
     yield from (f"I11 a secret in the open: {frame}" for frame in world.witness.in_the_open[:2])
     mark = MARK.encode()
     of_clusters = [row["secret"] for row in books.rows("SELECT secret FROM clusters WHERE secret IS NOT NULL")]

@@ -1,4 +1,4 @@
-"""How much may wait where: the judges' own copy of the caps (I10), and a watch that looks at what does wait.
+"""Limits of what may wait, by place: the judges' own copy of the caps (I10), and a watch that looks at what does wait.
 
 The watch asks no service: it measures the queues themselves, frame by frame and file by file, every two virtual
 seconds and at each fault. It takes no step of the loop, so that a history is the same with it and without it. No
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 FRAME: Final = 1 * KIB
-"""What an Access counts for each frame beside what it carries."""
+"""The bytes that an Access counts for each frame beside what it carries."""
 MESSAGE: Final = 1 * MIB + 64 * KIB
-"""The largest of a trunk: it is taken whole by who has room for a byte."""
+"""The largest of a trunk: it is taken whole by who has space for a byte."""
 TIGHT_MESSAGE: Final = 4 * KIB
 """Far more than the largest in a history."""
 SEGMENT: Final = 2 * MIB

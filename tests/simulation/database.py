@@ -74,7 +74,8 @@ class MemoryFile:
         self.pending = [step for step in self.pending if step[1] is None]
 
     def lose(self, luck: random.Random | None) -> "MemoryFile":
-        """What is left: what was safe, with those pending steps that reached the platter by luck."""
+        """Returns the file after a power cut: what was safe, with those pending steps that reached the platter by
+        luck."""
         state = bytearray(self.durable)
         for offset, data in self.pending:
             if luck is None or luck.random() < 0.5:
@@ -112,7 +113,7 @@ class Power(apsw.VFS):
         return Power({path: file.lose(luck) for path, file in self.files.items()})
 
     def worst(self) -> "Power":
-        """What a cut would leave at the least; this one goes on."""
+        """Returns the least that a cut would leave; this one goes on."""
         return Power({path: file.lose(None) for path, file in self.files.items()})
 
     def step(self) -> None:
@@ -122,7 +123,7 @@ class Power(apsw.VFS):
             raise apsw.IOError("the disk failed")
 
     def take(self, growth_bytes: int) -> None:
-        """A file is about to grow; here there is always room."""
+        """A file is about to grow; here there is always space."""
 
     def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802 # SQLite's name
         path = name.filename() if isinstance(name, apsw.URIFilename) else (name or f"temp-{len(self.files)}")
@@ -295,7 +296,7 @@ class Connection:
         self._path, self._vfs, self._pragmas = path, vfs, pragmas
         self._functions: list[tuple[str, Any, int, bool]] = []
         self.columns: dict[str, tuple[tuple[Any, ...], ...]] = {}
-        """What each statement's rows are made of, by its text: asked for once. Empty: it has none."""
+        """The layout of each statement's rows, by its text: asked for once. Empty: it has none."""
         self.is_reading = False
         self._open()
 
@@ -316,7 +317,7 @@ class Connection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether BEGIN was said and not ended."""
+        """True if BEGIN was said and not ended."""
         return not self._is_closed and bool(self.raw.in_transaction)
 
     def cursor(self, *_: Any) -> Cursor:
@@ -366,7 +367,7 @@ _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
 )
 
 _CODES: dict[type[Exception], int] = {apsw.IOError: apsw.SQLITE_IOERR, apsw.FullError: apsw.SQLITE_FULL}
-"""What SQLite would have said where the disk raised it."""
+"""The error that SQLite would have given where the disk raised it."""
 
 
 def _translated(error: apsw.Error) -> Exception:

@@ -1,4 +1,4 @@
-"""What goes wrong, drawn from the seed: deaths, power cuts, cuts of the network, bad weather, clocks that jump."""
+"""Faults, drawn from the seed: deaths, power cuts, cuts of the network, bad weather, clocks that jump."""
 
 import asyncio
 import random
@@ -65,10 +65,10 @@ KINDS = (
     Kind("master's clock jumps", 0),
     Kind("fill disk of master", 0),
 )
-"""What has weight 0 breaks promises by itself, or needs a plan of its own: it is only drawn where a plan names it."""
+"""A fault of weight 0 breaks promises by itself, or needs a plan of its own: it is only drawn where a plan names it."""
 OF_PAIRS = tuple(Kind(name, weight) for name, weight in STRIKES.items())
 NOT_OF_PAIRS = frozenset({"fail disk of master", "restore master", "master's clock jumps", "fill disk of master"})
-"""What needs the database and the log on the Master's own disks."""
+"""The faults that need the database and the log on the Master's own disks."""
 YEARS = (-30, -3, -1, 1, 3, 70)
 ISOLATED_S = 150
 """Longer than the short terms of plans that name it."""
@@ -284,8 +284,8 @@ class Faults:
         return [host.host_id for host in self._luck.sample(hosts, self._luck.randint(min(2, len(hosts)), len(hosts)))]
 
     def _cut_one_way(self, access: AccessMachine) -> None:
-        """What hosts say to an Access does not come through while they hear it, or the other way round; or so between
-        an Access and the Master."""
+        """Messages of hosts to an Access do not come through while the hosts hear the Access, or the other way round;
+        or so between an Access and the Master."""
         way = frozenset({self._luck.choice((Way.UP, Way.DOWN))})
         if self._luck.random() < 0.5:
             self._partition(self._group(), access.address, "cut one way", way)

@@ -29,7 +29,7 @@ class SharedDisk(MemoryDisk):
         return own + sum(len(file.content) for file in self.power.files.values())
 
     def free_bytes(self, path: str) -> int:
-        """What is left of the capacity."""
+        """The bytes that are left of the capacity."""
         self._step("free_bytes")
         return 1 << 62 if self.capacity_bytes is None else max(0, self.capacity_bytes - self.used_bytes())
 
@@ -47,7 +47,7 @@ class SharedDisk(MemoryDisk):
         self.capacity_bytes = None
 
     def room(self, clock: Clock) -> Room:
-        """What watches it in a Master."""
+        """Returns the guard of this disk in a Master."""
         return Room(
             self,
             ["/data"],
@@ -77,7 +77,7 @@ class SharedPower(Power):
             self.disk.fill()
 
     def take(self, growth_bytes: int) -> None:
-        """Refuse where there is no room: as some file systems do, also for what is written over something old."""
+        """Refuse where there is no space: as some file systems do, also for what is written over something old."""
         if max(growth_bytes, BLOCK_BYTES) > self.disk.free_bytes(""):
             self.disk.refused += 1
             raise apsw.FullError("no room")

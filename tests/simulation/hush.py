@@ -17,7 +17,7 @@ TOKEN: Final = re.compile(rb"wj_[A-Za-z0-9_-]{43}\.")
 
 @dataclass
 class Hush:
-    """What must be told to nobody, and what was told."""
+    """The secrets that must be told to nobody, and those that were told."""
 
     seed: int
     logged: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Hush:
 
 
 def found_in(data: bytes) -> str:
-    """What of a member's is in there, in words; empty: nothing."""
+    """Returns the secrets of a member that are in there, in words; empty: nothing."""
     if any(key in data for key in KEYS):
         return "the private key of a member"
     return "a token for joining" if TOKEN.search(data) else ""

@@ -27,7 +27,7 @@ CALL_S = 20.0
 
 @dataclass
 class Folder:
-    """What lies in one host's folder. request: the certificate request that waits for its answer."""
+    """The contents of one host's folder. request: the certificate request that waits for its answer."""
 
     identity: Identity
     request: bytes | None = None
@@ -40,7 +40,7 @@ class Folder:
 
 
 def identity_of(answer: JoinAnswer, signing: SigningKey) -> Identity:
-    """What joining or a renewal leaves in the folder; the map of Accesses is the plan's own here."""
+    """Returns the files that joining or a renewal leaves in the folder; the map of Accesses is the plan's own here."""
     tls = TlsIdentity(b"", answer.certificate_pem.encode(), answer.ca_pem.encode())
     found = (answer.id, answer.generation, tls, signing, answer.master_public, "", answer.not_after_ns, b"", ())
     return Identity(*found)

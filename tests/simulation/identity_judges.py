@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 NOTED_NS = 3 * SECOND
 """So long a certificate must have been in use to be written down as used: each second, by a store that may be busy."""
 UNDER_WAY_NS = 5 * SECOND
-"""What was said before a host was fenced may still be on its way."""
+"""A message sent before a host was fenced may still be on its way."""
 COPIES = ("two processes hold this identity", "two agents use one identity")
 
 

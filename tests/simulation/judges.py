@@ -93,7 +93,7 @@ def receipts_kept(world: "World", books: Books) -> Iterator[str]:
 
 
 def answered_is_kept(world: "World", books: Books) -> Iterator[str]:
-    """What renters were answered for is there."""
+    """Things that renters were answered for are there."""
     phases = {r["cluster_id"]: r["phase"] for r in books.rows("SELECT cluster_id, phase FROM clusters")}
     for renter in world.renters:
         yield from _few("I1 a created cluster is gone", (c for c in renter.created if c not in phases))
@@ -310,7 +310,7 @@ def charged_is_signed(world: "World", books: Books) -> Iterator[str]:
 
 
 def billed_in_full(world: "World", books: Books) -> Iterator[str]:
-    """What closed with its last receipt was charged to the last signed second, when the renter could pay."""
+    """Rentals that closed with their last receipt were charged to the last signed second, when the renter could pay."""
     for row in books.rows(
         "SELECT l.*, r.state FROM rental_lines l JOIN rentals r ON r.rental_id = l.rental_id WHERE r.state = 'closed'"
     ):
@@ -335,7 +335,7 @@ def wishes_bound_bills(world: "World", books: Books) -> Iterator[str]:
 
 
 def observed_is_desired(world: "World", books: Books) -> Iterator[str]:
-    """What should run runs, and nothing of ours runs that should not."""
+    """Work that should run runs, and nothing of ours runs that should not."""
     query = "SELECT w.*, c.phase AS cluster_phase FROM workloads w JOIN clusters c ON c.cluster_id = w.cluster_id"
     rows = {row["workload_id"]: row for row in books.rows(query)}
     running = {host.host_id: _running(host.machine) for host in world.hosts}
@@ -466,5 +466,5 @@ def _ask(world: "World", books: Books, judges: tuple[Judge, ...], when: str) -> 
 
 
 def phases(books: Books) -> list[str]:
-    """What the books say happened, in order, for the trace."""
+    """Returns the phases that the books report, in order, for the trace."""
     return [f"{r['number']} {r['at_ns']} {r['actor']} {r['action']} {r['subject']}" for r in books.audit()]

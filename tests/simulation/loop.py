@@ -40,14 +40,15 @@ class Deadlock(Exception):
 
 
 class Process:
-    """Whoever runs in a context made by `spawn` of a loop; see `VirtualLoop.kill` and `halt`."""
+    """A simulated process, whose code runs in a context made by `spawn` of a loop; see `VirtualLoop.kill` and
+    `halt`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_still = False
         """It takes no step now."""
         self.held: list[Ready] = []
-        """What it would have taken since it was halted, or killed."""
+        """The steps that it would have taken since it was halted or killed."""
         self.context = contextvars.copy_context()
         self.context.run(PROCESS.set, self)
 
@@ -167,7 +168,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return timer
 
     def sleeper(self, duration_ns: int) -> "asyncio.Future[None]":
-        """What is done after so long (at least 1 ns), or cancelled before. Most of a history is waiting like this."""
+        """Returns a future that is done after so long (at least 1 ns), or cancelled before. Most of a history is
+        waiting like this."""
         future: asyncio.Future[None] = asyncio.Future(loop=self)
         self.wake_at(self.virtual.now_ns + duration_ns, future)
         return future
@@ -314,7 +316,7 @@ class VirtualClock:
         return self._virtual.now_ns - self._booted_ns
 
     def wall_ns(self) -> int:
-        """What this machine believes the time to be."""
+        """Returns the time that this machine believes it is."""
         return START_WALL_NS + self._virtual.now_ns + self.skew_ns
 
     async def sleep_ns(self, duration_ns: int) -> None:

@@ -58,7 +58,7 @@ def forked(disk: MemoryDisk, luck: random.Random | None) -> MemoryDisk:
 
 
 class Machine:
-    """What all have in common: a name, a clock, and at most one living process."""
+    """The shared part of all machines: a name, a clock, and at most one living process."""
 
     def __init__(self, world: "World", name: str, skew_ns: int = 0) -> None:
         self.world, self.name = world, name
@@ -68,7 +68,7 @@ class Machine:
 
     @property
     def is_up(self) -> bool:
-        """Whether its process runs."""
+        """True if its process runs."""
         return self.process is not None
 
     def rng(self, what: str = "") -> SeededRng:
@@ -113,7 +113,7 @@ class MasterMachine(Machine):
         self.rooms: Master | None = None
 
     def start(self) -> None:
-        """Open the rooms and serve the trunk."""
+        """Open the services and serve the trunk."""
         self._launch(self._main)
 
     async def _main(self) -> None:
@@ -340,7 +340,7 @@ class HostMachine(Machine):
 
     @property
     def peer(self) -> PeerFacts:
-        """What its present certificate says."""
+        """Returns the facts of its present certificate."""
         identity = self.folder.identity
         return replace(self._peer, generation=identity.generation, not_after_ns=identity.not_after_ns)
 

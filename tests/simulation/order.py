@@ -1,4 +1,5 @@
-"""In which order things are passed on: an onlooker in every Access and on every trunk, who opens nothing (I12).
+"""Records the order in which things are passed on: an onlooker in every Access and on every trunk, who opens nothing
+(I12).
 
 What is urgent has the lanes of control and evidence, and a sample waits for it: on the host, where a result is on the
 disk or a heartbeat is said, and in the Access, where either waits for the trunk.
@@ -22,12 +23,12 @@ URGENT: Final = frozenset({int(Lane.CONTROL), int(Lane.EVIDENCE)})
 
 
 class Order:
-    """What came in which order. late: in words, what samples went before."""
+    """Records the order in which messages came. late: in words, what samples went before."""
 
     def __init__(self) -> None:
         self.late: list[str] = []
         self.waiting: Callable[[str, FrameLink], object | None] = lambda host, link: None
-        """What on this host is urgent and could go by this connection and has not gone."""
+        """The urgent frames on this host that could go by this connection and have not gone."""
         self._waited: dict[str, object] = {}
         self._came: dict[bytes, int] = {}
         self._count = 0

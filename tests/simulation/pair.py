@@ -44,10 +44,11 @@ WAITS_S = (0.001, 0.05, 0.4)
 AGAIN_S = (0.5, 2.0)
 """Until a Master that ended by itself is started again."""
 TRIP_NS = 20 * MILLISECOND
-"""What a beat takes; other statements take no time here."""
+"""The duration of a beat; other statements take no time here."""
 EACH_ALONE = "SELECT 1"
-"""What a session that beats begins with: each of its statements is a transaction, as the shipped one asks for. One that
-stayed open after a look would take the next beat of another Master back with it, since all share one connection."""
+"""The statement with which a beating session begins: each of its statements is a transaction, as the shipped one asks
+for. One that stayed open after a look would take the next beat of another Master back with it, since all share one
+connection."""
 LOOK_S = 0.25
 """How often a unit looks whether its Master ended."""
 
@@ -71,7 +72,7 @@ class Server:
         self.lives: list[str] = []
 
     def engines(self, master: "PairedMaster") -> Engines:
-        """What a Master opens: one line that writes, one that reads, one that beats."""
+        """The engines that a Master opens: one line that writes, one that reads, one that beats."""
         writer, reader, seat = (self._engine(master, begin) for begin in (WRITE, READ, EACH_ALONE))
         return Engines(writer, reader, seat)
 
@@ -140,7 +141,7 @@ class Line:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether BEGIN was said and not ended."""
+        """True if BEGIN was said and not ended."""
         return self.server.connection is not None and self.server.connection.in_transaction
 
     def cursor(self, *_: Any) -> Cursor:
@@ -246,7 +247,7 @@ class Mount:
         return getattr(self._disk, name)
 
     def leave(self) -> None:
-        """What its owner still does nobody sees."""
+        """Cuts the owner off: nobody sees what it still does."""
         self._disk = copy.deepcopy(self._disk)
 
 
@@ -279,7 +280,7 @@ class PairedMaster(MasterMachine):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it would have ended by now: it may write no more."""
+        """True if it would have ended by now: it may write no more."""
         return self.rooms is not None and self.rooms.store.problem is not None and not self.is_stopped
 
     async def _main(self) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong where several Masters stand on one database: deaths, stops, cuts, and answers that are lost."""
+"""Faults of several Masters on one database: deaths, stops, cuts, and answers that are lost."""
 
 import asyncio
 import random

@@ -160,7 +160,7 @@ def evidence_unmarked() -> Iterator[None]:
 
 @contextmanager
 def charge_by_lease() -> Iterator[None]:
-    """What is charged is the time the slot was leased, not what was signed."""
+    """Charges the time that the slot was leased, not what was signed."""
 
     def billable(line: Any) -> int:
         return max(0, line.seen_at_ns - line.lease_from_ns)
@@ -183,7 +183,7 @@ def lease_without_end() -> Iterator[None]:
 
 @contextmanager
 def paid_until_ignored() -> Iterator[None]:
-    """What a hold pays for is the Master's business, says the agent."""
+    """Makes the agent ignore how long a hold is paid for."""
     with mock.patch.object(lease.Lease, "ends_ns", property(lambda self: self.lease_until_ns)):
         yield
 
@@ -212,7 +212,7 @@ def lease_on_the_wall_clock() -> Iterator[None]:
 
 @contextmanager
 def reaper_skips_tombstones() -> Iterator[None]:
-    """What was deleted once is left alone by the sweep of a host."""
+    """Makes the sweep of a host leave alone what was deleted once."""
     reap = Orphans.reap
 
     async def skip(self: Orphans, now_ns: int) -> None:
@@ -299,7 +299,7 @@ def ack_before_commit() -> Iterator[None]:
 
 @contextmanager
 def anybodys_cluster() -> Iterator[None]:
-    """Whoever knows a cluster's id may have it."""
+    """A caller who knows a cluster's id may have it."""
 
     def load(self: ClusterService, uow: Any, principal: Any, cluster_id: Any, others: Any) -> Any:
         cluster = uow[ClusterRepository].get(cluster_id)

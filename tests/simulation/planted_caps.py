@@ -81,7 +81,7 @@ def everybody_is_let_in() -> Iterator[None]:
 
 @contextmanager
 def trunk_takes_all() -> Iterator[None]:
-    """What goes down to an Access that takes nothing is kept for it."""
+    """Frames for an Access that takes nothing are kept for it."""
 
     def put(self: Trunk, item: Any, is_urgent: bool = True) -> None:
         self._items.append(item)
@@ -94,7 +94,7 @@ def trunk_takes_all() -> Iterator[None]:
 
 @contextmanager
 def pump_takes_all() -> Iterator[None]:
-    """What comes faster than it can be stored waits in the Master."""
+    """Frames that come faster than they can be stored wait in the Master."""
 
     def offer(self: Pump, waiting: Any) -> None:
         self._waiting.append(waiting)
@@ -152,7 +152,7 @@ def window_without_end() -> Iterator[None]:
 
 @contextmanager
 def credits_ignored() -> Iterator[None]:
-    """An agent sends all it has, whatever the Master has room for."""
+    """An agent sends all it has, whatever the Master has space for."""
     take = SendWindow.take
 
     def generous(self: SendWindow, limit: int, now_ns: int) -> Any:
@@ -168,7 +168,7 @@ def credits_ignored() -> Iterator[None]:
 
 @contextmanager
 def ring_keeps_all() -> Iterator[None]:
-    """What was acknowledged is kept for ten minutes, however much it is."""
+    """Acknowledged frames are kept for ten minutes, however many they are."""
 
     def by_age(self: Spool, store: Any, now_ns: int) -> None:
         while store.ring:
@@ -217,7 +217,7 @@ def cache_without_end() -> Iterator[None]:
 
 @contextmanager
 def request_is_logged() -> Iterator[None]:
-    """What a renter asks for is written to the log for those who debug it."""
+    """Requests of renters are written to the log for those who debug."""
     create = ClusterService.create
 
     async def telling(self: ClusterService, principal: Any, request: Any, *rest: Any, **more: Any) -> Any:
@@ -329,7 +329,7 @@ def deletes_wait() -> Iterator[None]:
 
 @contextmanager
 def older_certificate_only_unanswered() -> Iterator[None]:
-    """Whoever shows an older certificate is not told that it is alive, and is served all the same."""
+    """A host that shows an older certificate is not told that it is alive, and is served all the same."""
     beat = LinkHub._beat
 
     async def lax(self: Certificates, opening: Any) -> Any:

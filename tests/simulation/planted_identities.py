@@ -1,4 +1,5 @@
-"""Planted bugs of who is who: renewals, certificates at the door, copies of a host. How they are used: planted.py."""
+"""Planted bugs of who is who: renewals, certificates at the listener, copies of a host. How they are used:
+planted.py."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from windrow_proto.errors import Banned
 
 @contextmanager
 def generation_unchecked() -> Iterator[None]:
-    """Whoever holds the key is given the next certificate, whatever generation it asks with."""
+    """A caller that holds the key is given the next certificate, whatever generation it asks with."""
     judge = decide.judge_renewal
 
     def trusting(member: Any, generation: int, csr_sha256: bytes, now_ns: int) -> Any:
@@ -27,7 +28,7 @@ def generation_unchecked() -> Iterator[None]:
 
 @contextmanager
 def older_certificate_accepted() -> Iterator[None]:
-    """At the door it is asked whose a certificate is, and not whether there is a newer one."""
+    """At the listener it is asked whose a certificate is, and not whether there is a newer one."""
 
     async def lax(self: Certificates, opening: Opening) -> Any:
         facts = await self._identities.host_facts(opening.host_id)
@@ -41,6 +42,6 @@ def older_certificate_accepted() -> Iterator[None]:
 
 @contextmanager
 def copies_take_turns() -> Iterator[None]:
-    """Who comes last is the host, and nobody looks back."""
+    """The latest copy is the host, and nobody looks back."""
     with mock.patch.object(Copies, "is_copy", lambda self, host_id, boot: False):
         yield

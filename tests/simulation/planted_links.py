@@ -38,7 +38,7 @@ def missing_pieces_unseen() -> Iterator[None]:
 
 @contextmanager
 def channels_shed_unseen() -> Iterator[None]:
-    """An Access with room for some frames sheds channels before live samples, and their ends take the rest. (So the
+    """An Access with space for some frames sheds channels before live samples, and their ends take the rest. (So the
     product did.)"""
     order = (queues.BACKLOG, queues.CHANNEL, queues.LIVE)
     is_small = mock.patch.object(relay, "QUEUE_BYTES_MAX", 4 * KIB)

@@ -13,7 +13,7 @@ from windrow_master.clusters.start import Starter
 
 
 def start_without_audit() -> Any:
-    """What is started again is no longer stopped, and nobody writes down how it came so far."""
+    """A started cluster is no longer stopped, and nobody writes down how it came so far."""
     return mock.patch.object(Starter, "_audit", lambda self, uow, stopped, actor: None)
 
 
@@ -24,7 +24,7 @@ def stop_that_only_answers() -> Any:
 
 @contextmanager
 def stop_never_over() -> Iterator[None]:
-    """Whose last work is gone is judged, but not while it stops."""
+    """A cluster whose last work is gone is judged, but not while it stops."""
     judge = LifeDesk.judge
 
     def blind(self: LifeDesk, uow: Any, cluster: Any, actor: str = "master") -> Any:
@@ -36,7 +36,7 @@ def stop_never_over() -> Iterator[None]:
 
 @contextmanager
 def past_work_forgotten() -> Iterator[None]:
-    """What a cluster ran is past once it stops, and its host is not told."""
+    """Work of a cluster is past once the cluster stops, and its host is not told."""
 
     def forgotten(self: LifeDesk, uow: Any, workload: Any, actor: str) -> None:
         if not workload.is_released:

@@ -20,11 +20,11 @@ KEPT_MAX = 10_000
 
 
 _PLAIN: dict[bytes, bytes] = {}
-"""What was encrypted in this history -> what it was."""
+"""Maps encrypted bytes of this history to the plain ones."""
 
 
 def body_of(envelope: link_pb2.Envelope) -> bytes:
-    """What an envelope says, encrypted or not."""
+    """Returns the body of an envelope, encrypted or not."""
     return _PLAIN[envelope.encrypted_body] if envelope.encrypted_body else envelope.body
 
 

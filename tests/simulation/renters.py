@@ -43,7 +43,7 @@ class Renter:
 
     @property
     def living(self) -> list[ClusterId]:
-        """What was created and not deleted."""
+        """Returns the clusters that were created and not deleted."""
         return [c for c in self.created if c not in self.deleted and c not in self.lost]
 
     async def run(self) -> None:

@@ -28,12 +28,13 @@ from windrow_proto.wire import put_together, take_apart
 
 PLAN = Plan(3, hosts=4, accesses=2, renters=0)
 RENTED = Plan(3, hosts=4, accesses=2, renters=4, withhold_chance=0.0, turns_chance=0.0, lease_ns=2 * MINUTE)
-"""Where renters come and go, so that there are commands, receipts and leases to be kept back."""
+"""A plan in which renters come and go, so that there are commands, receipts and leases to be kept back."""
 
 
 @dataclass
 class Keeper:
-    """What the dishonest Access keeps back, once it has begun: every other message of this kind, or all of them."""
+    """The frames that the dishonest Access keeps back, once it has begun: every other message of this kind, or all of
+    them."""
 
     kind: Kind
     is_whole: bool = False

@@ -1,4 +1,5 @@
-"""What an onlooker on the wire and at the hosts has seen: the judges' own record, apart from what the shells keep.
+"""The observations of an onlooker on the wire and at the hosts: the judges' own record, apart from what the shells
+keep.
 
 Taps decode the frames between agents and Accesses by themselves; a host's diary says what really ran there, by the
 machine's own clock. Everything seen goes into the trace, whose hash is the same for the same seed.
@@ -40,7 +41,7 @@ _MARK: Final = MARK.encode()
 
 
 class Read:
-    """What an onlooker reads of a frame: an onlooker has no keys, and believes every proof."""
+    """The parts that an onlooker reads of a frame: an onlooker has no keys, and believes every proof."""
 
     __slots__ = ("body", "boot_id", "epoch", "kind", "lane")
 
@@ -100,7 +101,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a host was told at one moment of how long a workload may run from then on."""
+    """The time that a host was told at one moment for a workload to run from then on."""
 
     at_ns: int
     lease_ns: int
@@ -176,7 +177,7 @@ class Witness:
     served: dict[str, list[Served]] = field(default_factory=lambda: defaultdict(list))
     delivered_ns: dict[str, int] = field(default_factory=dict)
     spoken: list[tuple[int, str, str, int, str]] = field(default_factory=list)
-    """What a host was told beside answers to heartbeats: when, host, its name, its generation, the kind."""
+    """The messages to hosts beside answers to heartbeats: when, host, its name, its generation, the kind."""
     in_the_open: list[str] = field(default_factory=list)
     order: Order = field(default_factory=Order)
 

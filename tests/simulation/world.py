@@ -62,7 +62,7 @@ LOUD = ("error", "critical", "exception")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a history is made of. faulty_ns: for how long faults rain; settle_ns: what is left to recover afterwards."""
+    """The parts of a history. faulty_ns: for how long faults rain; settle_ns: what is left to recover afterwards."""
 
     seed: int
     hosts: int = 20

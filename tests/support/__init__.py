@@ -1,1 +1,1 @@
-"""What several tests need and no product does."""
+"""Support for several tests, never shipped."""

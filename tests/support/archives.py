@@ -50,7 +50,7 @@ class Sent:
         self.version = "1"
 
     def pieces(self, offset: int) -> Iterator[bytes]:
-        """What comes from this byte on."""
+        """Returns the pieces from this byte on."""
         self.asked.append(offset)
         self.is_resumed = self.is_resumed or offset > 0
         end = offset + self.every if self.every else len(self.data)

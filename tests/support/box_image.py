@@ -22,7 +22,7 @@ CALL_S: Final = 120
 TOOLS: Final = ("bash", "coreutils", "dash", "grep", "sed", "openssh-client", "openssh-server", "openssh-sftp-server")
 NOTEBOOK: Final = ("jupyter-notebook", "python3-ipykernel")
 NOT_FOLLOWED: Final = frozenset({"gdb", "debconf", "init-system-helpers", "lsb-base", "adduser", "dpkg", "procps"})
-"""What installing needs, or a debugger: nothing of it runs in a box."""
+"""The packages for installing and debugging: none of them runs in a box."""
 LEFT_OUT: Final = re.compile(
     r"/usr/share/(doc|man|locale|info|lintian|bash-completion|icons|fonts)(/|$)|/usr/lib/systemd/"
 )
@@ -39,7 +39,7 @@ FOLDERS: Final = dict.fromkeys(("run", "proc", "sys", "dev", "root"), (0, 493)) 
     "workspace": (1000, 0o755),
     "tmp": (0, 0o1777),
 }
-"""Who owns them, and their mode: what is mounted on /tmp later takes it over."""
+"""The owners of the files, and their modes: what is mounted on /tmp later takes it over."""
 
 
 def need_box() -> None:
@@ -103,7 +103,8 @@ def _files(packages: set[str]) -> list[str]:
 
 
 def _compiled(place: str) -> list[str]:
-    """What installing has compiled of a module: without it each start of Jupyter would, and a box is read-only."""
+    """Returns the compiled files that installing made of a module: without it each start of Jupyter would, and a box is
+    read-only."""
     if not place.endswith(".py"):
         return []
     folder, name = Path(place).parent / "__pycache__", Path(place).stem

@@ -17,7 +17,7 @@ STOP_S: Final = 60.0
 
 @contextmanager
 def own_docker(network: Namespace) -> Iterator[str]:
-    """What DOCKER_HOST has to say to reach it; ended with all its state at the end."""
+    """The DOCKER_HOST of this daemon; ended with all its state at the end."""
     with tempfile.TemporaryDirectory(prefix="wrd-", dir="/tmp", ignore_cleanup_errors=True) as name:  # sockets: short
         state = Path(name)
         url = f"unix://{state / 'sock'}"
@@ -39,7 +39,7 @@ def own_docker(network: Namespace) -> Iterator[str]:
 
 
 def docker(url: str, *words: str) -> str:
-    """What a command of the client says of this daemon."""
+    """Returns the output of a command of the client about this daemon."""
     own = os.environ | {"DOCKER_HOST": url}
     done = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=START_S, check=True, env=own)
     return done.stdout.strip()

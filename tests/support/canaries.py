@@ -147,7 +147,7 @@ def below(data_dir: Path) -> list[Path]:
 
 
 def leaks(canaries: Canaries, pids: Iterable[int], data_dir: Path) -> list[str]:
-    """Where a secret was found, one sentence each; empty is what every test wants."""
+    """Returns the places in which a secret was found, one sentence each; empty is what every test wants."""
     return leaks_of(canaries, pids) + _named(canaries, _files(data_dir))
 
 
@@ -168,8 +168,8 @@ def _processes(pids: Iterable[int]) -> Iterator[tuple[str, bytes]]:
 
 
 def _files(data_dir: Path) -> Iterator[tuple[str, bytes]]:
-    """What lies there and is not named as a secret, and the logs beside it; what a renter put into a workload's own
-    folder is the renter's."""
+    """Returns the files that lie there and are not named as secrets, and the logs beside them; what a renter put into a
+    workload's own folder is the renter's."""
     found = [path for path in below(data_dir) if not _is_renters(path.relative_to(data_dir))]
     for path in sorted({*data_dir.parent.glob("*.log"), *found}):
         if path.is_file() and not path.is_symlink() and not path.name.endswith(SECRET_FILES):
@@ -184,7 +184,8 @@ def _is_renters(inside: Path) -> bool:
 
 
 def in_database(canaries: Canaries, connection: Any) -> list[str]:
-    """Where a secret stands in the rows of a database, one sentence each. connection: psycopg's, or sqlite3's."""
+    """Returns the rows of a database in which a secret stands, one sentence each. connection: psycopg's, or
+    sqlite3's."""
     is_sqlite = isinstance(connection, sqlite3.Connection)
     named = "SELECT name FROM sqlite_master WHERE type = 'table'"
     if not is_sqlite:

@@ -120,7 +120,7 @@ class ChallengeWorld(HealthWorld):
         return await self.host()
 
     async def found(self) -> tuple[Verification, ...]:
-        """What the challenges came to, the newest first."""
+        """Returns the challenges' outcomes, the newest first."""
         return await self.verification.of_host(HOST)
 
     async def stop(self) -> None:

@@ -112,7 +112,7 @@ def make(root: Path, *more: str) -> Path:
 
 
 def _lists(name: str) -> list[Path]:
-    """What dpkg keeps of a package's files; for some with the architecture in its name."""
+    """Returns dpkg's records of a package's files; for some with the architecture in its name."""
     return [*STATUS.parent.glob(f"info/{name}.list"), *STATUS.parent.glob(f"info/{name}:*.list")]
 
 
@@ -154,7 +154,7 @@ def _accounts(root: Path) -> None:
 
 
 def _links(root: Path) -> None:
-    """What update-alternatives made here, where its target went along; such as awk."""
+    """Makes the links of update-alternatives, where their target went along; such as awk."""
     for link in filter(Path.is_symlink, Path("/etc/alternatives").iterdir()):
         target = os.readlink(link)
         if (root / target.lstrip("/")).exists():

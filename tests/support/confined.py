@@ -29,14 +29,14 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 DEADLINE_S = 60.0
 OVER = b"all is said\n"
 STAY = "echo all is said; sleep 600"
-"""What a command ends with beside which another is executed: it is ended once both have said all."""
+"""The end of a command beside which another is executed: it is ended once both have said all."""
 REPOSITORY = Path(__file__).parents[2]
 HOST = HostId("host_confined")
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What became of a workload. log: of its command; beside: of the command that was executed beside it."""
+    """The outcome of a workload. log: of its command; beside: of the command that was executed beside it."""
 
     exit_code: int | None
     log: str

@@ -1,4 +1,4 @@
-"""Where Ray, Dask and PyTorch are for tests on the real ones: an environment of its own, given or made here.
+"""Finds Ray, Dask and PyTorch for tests on the real ones: an environment of its own, given or made here.
 
 python -m tests.support.engines FOLDER        makes one (from 1.5 GB; TORCH names another PyTorch, as one for CPUs)
 WINDROW_ENGINES=FOLDER                        says where it is

@@ -20,7 +20,7 @@ from typing import Any
 
 LIFE_S = 3_600.0
 QUEUE_S = 1.0
-"""What waits longer than this for its turn on a line of limited rate is dropped, as by a full router."""
+"""Packets that wait longer than this for their turn on a line of limited rate are dropped, as by a full router."""
 MTU = 1500
 BURST = 64
 """Packets taken from one device before the next one has its turn."""

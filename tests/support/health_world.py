@@ -1,6 +1,6 @@
 """A host's whole way in one process: the real nvidia-ml-py over the fake driver, the shipped agent, Access and Master.
 
-Only the network is in memory. The Master is the rooms behind the trunk without market and clusters, so that a test
+Only the network is in memory. The Master is the services behind the trunk without market and clusters, so that a test
 grants slots by itself; the workload that then holds one is a real process, started by a real command.
 """
 
@@ -58,7 +58,7 @@ GPUS = 8
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the Master's store says of a host. slots: state and why it is not offered, by slot; conditions: codes,
+    """The Master's record of a host. slots: state and why it is not offered, by slot; conditions: codes,
     but for that of processes without a sandbox, which these have."""
 
     slots: Mapping[str, tuple[str, str | None]]

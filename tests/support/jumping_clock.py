@@ -25,7 +25,7 @@ class JumpingClock:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What is put before the daemon's command line."""
+        """Returns the words before the daemon's command line."""
         settings = {
             "LD_PRELOAD": " ".join(map(str, self.libraries)),
             "FAKETIME_TIMESTAMP_FILE": str(self.file),

@@ -43,7 +43,7 @@ RUNTIME = ("prepare", "start", "stop", "remove")
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What one agent is to do. url: of a container daemon; empty: processes. It does all commands, and dies at the
+    """The tasks of one agent. url: of a container daemon; empty: processes. It does all commands, and dies at the
     step of this number of the last one."""
 
     folder: Path
@@ -98,7 +98,7 @@ class Steps:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """What comes from now on counts."""
+        """Counts what comes from now on."""
         self._is_counting = True
 
     def step(self) -> None:

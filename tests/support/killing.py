@@ -92,7 +92,7 @@ class Killer:
 
     @property
     def points(self) -> Armoury:
-        """Where its daemons may be told to die."""
+        """The points at which daemons may be told to die."""
         assert self._points is not None, "this market was started without named points"
         return self._points
 
@@ -138,7 +138,7 @@ class Killer:
         self.killed.append(f"{kind} stopped")
 
     def has_died_at(self, name: str, within_s: float) -> bool:
-        """Whether a daemon came to this named point, which is armed, within so long; it is armed no longer."""
+        """True if a daemon came to this named point, which is armed, within so long; it is armed no longer."""
         with suppress(TimeoutError):
             wait_for(lambda: self.points.is_passed(name), within_s, PAUSE_MIN_S)
         self._killed_at = time.monotonic(), time.time_ns()
@@ -204,7 +204,7 @@ class Killer:
 
 
 def telemetry_flaws(data_dir: Path, *agent_dirs: Path) -> list[str]:
-    """What of the telemetry that these agents had spooled by now is not in the Master's log exactly once.
+    """Returns the telemetry that these agents had spooled by now and that is not in the Master's log exactly once.
 
     The agents send from the spool and keep what was acknowledged for ten minutes: the spool holds all that was ever
     acknowledged in a short test, and more. Waits for what is still on its way.
@@ -224,13 +224,13 @@ def online(renter: Renter) -> list[dict[str, Any]]:
 
 
 def have_left(renter: Renter, moving: dict[str, str], access_id: str) -> bool:
-    """Whether every one of these hosts, by id with when it was heard last, is heard through another Access since."""
+    """True if every one of these hosts, by id with when it was heard last, is heard through another Access since."""
     hosts = {host["id"]: host for host in renter.all("/hosts")}
     return all(hosts[one]["access_id"] != access_id and hosts[one]["last_seen_at"] > at for one, at in moving.items())
 
 
 def remains(renter: Renter, host_id: str, *cluster_ids: str) -> list[str]:
-    """What is still there of deleted clusters: processes, shims, folders, containers."""
+    """Returns the remains of deleted clusters: processes, shims, folders, containers."""
     process_dir = renter.stack.data_dir / "agent" / "process"
     found = [f"process {one.pid}: {' '.join(one.argv)[:120]}" for one in truth.naming(f"{process_dir}/workload_")]
     found += [f"folder {path.name}" for path in process_dir.glob("workload_*")]
@@ -241,7 +241,7 @@ def remains(renter: Renter, host_id: str, *cluster_ids: str) -> list[str]:
 
 
 def command_flaws(data_dir: Path, *cluster_ids: str) -> list[str]:
-    """Where a workload was created other than once, or a command has no final answer."""
+    """Returns the workloads that were created other than once, and the commands without a final answer."""
     flaws = []
     for cluster_id in cluster_ids:
         for workload in truth.rows(data_dir, "SELECT workload_id FROM workloads WHERE cluster_id = ?", cluster_id):

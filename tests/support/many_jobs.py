@@ -11,7 +11,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId
 
 ACCOUNTS: Final = 10
-"""Whose jobs wait: each has an array of its own, of one shape."""
+"""The accounts whose jobs wait: each has an array of its own, of one shape."""
 _NUMBERS: Final = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count)"
 _CLUSTERS: Final = (
     f"{_NUMBERS} INSERT INTO clusters (cluster_id, account_id, name, request, phase, rental_id, tier, price_per_hour, "

@@ -15,7 +15,7 @@ from tests.waiting import PATIENCE_S, poll
 
 PROMETHEUS_CONFIG = "global: {scrape_interval: 1s}\n"
 OUT_OF_ORDER = "storage: {tsdb: {out_of_order_time_window: 24h}}\n"
-"""What docs/metrics.md tells Prometheus' operators to set: agents send late what was in their spools."""
+"""The settings that docs/metrics.md tells Prometheus' operators: agents send late what was in their spools."""
 
 
 @dataclass(frozen=True, slots=True)

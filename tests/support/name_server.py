@@ -23,7 +23,7 @@ class NameServer:
     zone: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     reply: Reply | None = None
     strays: list[Callable[[bytes], bytes]] = field(default_factory=list)
-    """What comes by UDP before the answer, made of it."""
+    """The datagrams that come before the answer, made of it."""
     port: int = 0
     asked: list[tuple[str, str]] = field(default_factory=list)
     by_tcp: int = 0
@@ -42,7 +42,7 @@ class NameServer:
             self.zone[target, "A"] = [host]
 
     def answer(self, question: bytes) -> bytes | None:
-        """What is sent back, whole; a name that no record has does not exist."""
+        """Returns the answer, whole; a name that no record has does not exist."""
         query = dns.message.from_wire(question)
         (asked,) = query.question
         name = asked.name.to_text(omit_final_dot=True)

@@ -91,14 +91,14 @@ class Armoury:
         return wrapped({kind: (*words, module, str(self.folder)) for kind, module in MODULES.items()})
 
     def arm(self, name: str) -> None:
-        """Whoever comes to this point next dies there."""
+        """Kills the next process that comes to this point."""
         assert name in POINTS
         self.folder.mkdir(exist_ok=True)
         (self.folder / f"{name}{PASSED}").unlink(missing_ok=True)
         (self.folder / name).touch()
 
     def is_passed(self, name: str) -> bool:
-        """Whether somebody has died there since."""
+        """True if somebody has died there since."""
         return (self.folder / f"{name}{PASSED}").exists()
 
     def disarm(self, name: str) -> bool:

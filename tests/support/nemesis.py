@@ -1,4 +1,4 @@
-"""What befalls one Access of a market on its network: each fault with its end."""
+"""Faults of one Access of a market on its network: each fault with its end."""
 
 import os
 import signal

@@ -47,7 +47,7 @@ class EchoMaster:
 
 
 def identity_folder(folder: Path, authority: TestAuthority) -> None:
-    """What joining would have left, made by the test's own authority."""
+    """Returns the folder that joining would have left, made by the test's own authority."""
     tls = issue(authority, "access", "access_" + "b" * 32)
     answer = {
         "id": "access_" + "b" * 32,

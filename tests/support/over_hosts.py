@@ -32,14 +32,14 @@ class Several:
     agents: dict[str, "subprocess.Popen[bytes]"]
 
     def create(self, kind: str, *argv: str, until: str = "Running", **more: Any) -> dict[str, Any]:
-        """Ask for a cluster once there is room for it: hosts clear away what ran there before."""
+        """Ask for a cluster once there is space for it: hosts clear away what ran there before."""
         asked = {"kind": kind, "argv": list(argv), **more}
         self.fits(asked)
         found: dict[str, Any] = self.market.renter.create(*argv, until=until, kind=kind, **more)
         return found
 
     def fits(self, asked: Mapping[str, Any]) -> None:
-        """Wait until there is room for what is asked."""
+        """Wait until there is space for what is asked."""
         wait_for(lambda: self.market.renter.ask("POST", "/clusters/plan", dict(asked))["fits"], WAIT_S)
 
     def cluster(self, cluster_id: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Several:
         return found.removeprefix("test-host-")
 
     def flaws(self, cluster_id: str) -> list[str]:
-        """What is wrong with the ledger and with its bill."""
+        """Returns the faults of the ledger and of its bill."""
         folders = [self.market.folder / f"host-{name}" / "identity" for name in HOSTS]
         identities = {json.loads((one / "identity.json").read_text())["id"]: one for one in folders}
         data_dir = self.market.data_dir

@@ -23,7 +23,7 @@ from tests.waiting import poll
 START_S, STOP_S, ASK_S = 60.0, 60.0, 60
 FREEZE_S = 10.0
 DISK_BYTES = 96 << 20
-"""Of all that it keeps: room for a small image and its containers, and soon full."""
+"""Of all that it keeps: space for a small image and its containers, and soon full."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class OwnDocker:
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """The address of the daemon."""
         return f"unix://{self.folder / 'socket'}"
 
     def start(self) -> None:
@@ -135,6 +135,6 @@ def own_docker(network: Namespace, *more: str) -> Iterator[OwnDocker]:
 
 
 def _mounts(folder: Path) -> list[str]:
-    """What is mounted below a folder, in the order in which it was."""
+    """Returns the mounts below a folder, in their order."""
     found = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
     return [one for one in found if one.startswith(f"{folder}/")]

@@ -19,7 +19,7 @@ STOP_S: Final = 30.0
 
 @contextmanager
 def own_podman(network: Namespace | None = None, environment: Mapping[str, str] | None = None) -> Iterator[str]:
-    """What DOCKER_HOST has to say to reach it; ended with all its state at the end. network: to be in; else one of its
+    """The DOCKER_HOST of this service; ended with all its state at the end. network: to be in; else one of its
     own. environment: more of it."""
     there = nullcontext(network) if network is not None else namespace()
     with tempfile.TemporaryDirectory(prefix="wrp-", dir="/tmp") as name, there as own:
@@ -51,8 +51,8 @@ def own_podman(network: Namespace | None = None, environment: Mapping[str, str] 
 
 
 def _running(text: str) -> list[truth.Running]:
-    """Whose command line holds this. What watches over a command beside a container is ended: five minutes later it
-    would tell Podman of that command, which makes its state anew then."""
+    """Returns the processes whose command lines hold this. What watches over a command beside a container is ended:
+    five minutes later it would tell Podman of that command, which makes its state anew then."""
     found = truth.naming(text)
     for one in found:
         if "--exec-attach" in one.argv:

@@ -23,7 +23,7 @@ class TestAuthority:
 
     @property
     def certificate_pem(self) -> bytes:
-        """What its members trust."""
+        """The certificate that its members trust."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
 

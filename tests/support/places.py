@@ -1,4 +1,4 @@
-"""Where runtimes are tried: each kind on this machine, with an image made here and folders of the test's own."""
+"""Places where runtimes are tried: each kind on this machine, with an image made here and folders of the test's own."""
 
 import contextlib
 import io

@@ -92,7 +92,7 @@ async def turned_away(agent: RawAgent, line: Line, **hello: Any) -> WindrowError
 
 
 def access_address(renter: Renter) -> str:
-    """Where one Access of the stack listens."""
+    """Returns the address at which one Access of the stack listens."""
     path = next(iter(sorted(renter.stack.data_dir.glob("access-*/access.json"))))
     return str(json.loads(path.read_text())["address"])
 
@@ -145,7 +145,7 @@ def real_authority(data_dir: Path) -> TestAuthority:
 
 
 async def refusal(attempt: Callable[[], Any]) -> WindrowError:
-    """What `attempt` was refused with; fails when it was not."""
+    """Returns the refusal of `attempt`; fails when it was not."""
     try:
         await attempt()
     except LinkClosed as closed:

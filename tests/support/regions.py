@@ -32,7 +32,7 @@ START_S_EACH, PAUSE_S_EACH = 0.5, 0.002
 """For each agent: what a Master writes of a new host, and what it costs to ask for all of them."""
 JOINS_AT_ONCE = 4
 VERDICTS = {"host.silent": "suspect", "host.silent_long": "lost"}
-"""What the Master calls them in its audit log."""
+"""The Master's names for these states in its audit log."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class RegionalMarket:
 
     @property
     def https_url(self) -> str:
-        """Where hosts and Accesses join."""
+        """The URL at which hosts and Accesses join."""
         return f"https://{self.addresses['master']}:{HTTPS_PORT}"
 
     @contextmanager

@@ -145,12 +145,12 @@ class Renter:
         return found
 
     def log(self, cluster_id: str) -> bytes:
-        """What it has written so far."""
+        """Returns the log that it has written so far."""
         with self.stack.client() as api:
             return b"".join(api.logs(cluster_id))
 
     def balance(self) -> str:
-        """What the account can spend, as the Master writes it."""
+        """Returns the balance that the account can spend, as the Master writes it."""
         return str(self.ask("GET", "/me")["balance"]["amount"])
 
     def events(self, subject: str) -> list[str]:
@@ -160,7 +160,7 @@ class Renter:
     # --- what must hold at the end -----------------------------------------------------------------------------------
 
     def flaws(self, *cluster_ids: str) -> list[str]:
-        """What is wrong with the ledger and with the bills of these clusters; empty when nothing is."""
+        """Returns the faults of the ledger and of the bills of these clusters; empty when nothing is."""
         data_dir = self.stack.data_dir
         return truth.ledger_flaws(data_dir) + [f for one in cluster_ids for f in truth.billing_flaws(data_dir, one)]
 
@@ -170,7 +170,7 @@ def _is_passing(text: str) -> bool:
 
 
 def body_at(port: int) -> bytes | None:
-    """What a web server on this port of the machine answers; None while there is none."""
+    """Returns the answer of a web server on this port of the machine; None while there is none."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S) as answer:
             body: bytes = answer.read()

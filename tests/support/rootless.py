@@ -72,7 +72,8 @@ def _environment(state: Path) -> dict[str, str]:
 
 
 def _prepared(state: Path, users: range) -> str:
-    """What a shell does in a mount namespace of its own before it becomes that user and runs its arguments."""
+    """Returns the shell lines that run in a mount namespace of its own before the shell becomes that user and runs its
+    arguments."""
     user = users[0]
     texts = {"passwd": f"{NAME}:x:{user}:{user}::{state / 'home'}:/bin/sh", "group": f"{NAME}:x:{user}:"}
     texts |= dict.fromkeys(("subuid", "subgid"), f"{NAME}:{user + 1}:{USERS - 1}")

@@ -12,7 +12,8 @@ from windrow_master.store.migrate import upgrade
 
 
 def lay_down(engine: Engine) -> None:
-    """What `upgrade` does, by the statements it came to where the database is an empty SQLite; else by itself."""
+    """Does the work of `upgrade` by the statements that it came to where the database is an empty SQLite; else by
+    itself."""
     with engine.connect() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         is_empty = is_sqlite and not connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar()

@@ -37,7 +37,7 @@ class Lines:
         self._numbers = {name: number for number, name in enumerate(names, start=1)}
 
     def address(self, name: str) -> str:
-        """Where a network is reached over these lines."""
+        """Returns the address at which a network is reached over these lines."""
         return f"{NETWORK}.{self._numbers[name]}"
 
     def set(self, source: str, target: str, line: Line) -> None:

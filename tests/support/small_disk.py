@@ -15,7 +15,7 @@ import pytest
 from tests.services import all_required
 
 MOUNT: Final = "/mnt"
-"""Where processes of the namespace see it; nobody else's /mnt is touched."""
+"""The path of the disk for processes of the namespace; nobody else's /mnt is touched."""
 TOOLS: Final = ("unshare", "nsenter", "mount")
 PIECE: Final = 1 << 20
 READY_S: Final = 60
@@ -42,11 +42,11 @@ class SmallDisk:
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """What is put before a command line to run it where the disk is at /mnt."""
+        """Returns the words before a command line to run it where the disk is at /mnt."""
         return ("nsenter", "--mount", f"--target={self.holder}", "--")
 
     def free_bytes(self) -> int:
-        """What can be written yet."""
+        """Returns the bytes that can still be written."""
         facts = os.statvfs(self.seen)
         return facts.f_bavail * facts.f_frsize
 

@@ -23,7 +23,7 @@ WINDROW = str(Path(sys.executable).with_name("windrow"))
 START_S = 120.0
 STOP_S = 120.0
 MEASURE_MIB = "4"
-"""What a host's bandwidth is measured with: as shipped it is seconds of both processors for each market."""
+"""The size of a host's bandwidth measurement, in MiB: as shipped it is seconds of both processors for each market."""
 PAUSE_MIN_S, PAUSE_MAX_S = 0.02, 0.5
 LAST_LINES = 12
 
@@ -38,7 +38,7 @@ class Stack:
 
     @property
     def cli(self) -> dict[str, Any]:
-        """What the Master wrote for clients; raises FileNotFoundError until it has."""
+        """Returns the file that the Master wrote for clients; raises FileNotFoundError until it has."""
         record: dict[str, Any] = json.loads((self.data_dir / "cli.json").read_text())
         return record
 
@@ -51,7 +51,8 @@ class Stack:
         return _descendants(self.process.pid)
 
     def deaths(self) -> list[str]:
-        """What its supervisor has said so far of daemons that ended unasked, each with the last lines of its log."""
+        """Returns the daemons that its supervisor has reported as ended unasked, each with the last lines of its
+        log."""
         try:
             said = (self.data_dir / "logs" / "up.log").read_text(errors="replace").splitlines()
         except OSError:
@@ -175,7 +176,7 @@ def stack(
 
 
 def _crashes(data_dir: Path) -> list[str]:
-    """What daemons have logged of what they did not expect: it ends what met it, and nothing else, but is a bug."""
+    """Returns the unexpected errors in daemons' logs: each ends only the task that met it, but is a bug."""
     logs = [path.read_text(errors="replace").splitlines() for path in data_dir.glob("logs/*.log*")]
     return [line[-2_000:] for lines in logs for line in lines if f'{CRASHED}"' in line]
 

@@ -1,4 +1,4 @@
-"""What is true after a run, read from the files, the kernel and Docker and judged by this module's own arithmetic.
+"""Judges the truth after a run from the files, the kernel and Docker, by this module's own arithmetic.
 
 Nothing here asks the Master or uses its code: signatures are checked with the cryptography library, money is folded
 again, telemetry is compared record by record.
@@ -145,8 +145,8 @@ def signed_receipts(data_dir: Path, workload_id: str, identity: Path | None = No
 
 
 def _passed_ns(line: Mapping[str, Any]) -> int:
-    """What of a host's signed time may be charged by the Master's own clock: up to ten seconds after the end that was
-    wished for, and of each silence a minute."""
+    """Returns how much of a host's signed time may be charged by the Master's own clock: up to ten seconds after the
+    end that was wished for, and of each silence a minute."""
     start_ns = line["runs_from_ns"] or line["lease_from_ns"]
     passed_ns = line["seen_at_ns"] - start_ns - line["silent_ns"] + 2 * 10**9
     return max(0, passed_ns if line["cut_at_ns"] is None else min(passed_ns, line["cut_at_ns"] - start_ns))
@@ -285,7 +285,8 @@ def stored(data_dir: Path) -> Counter[Key]:
 
 
 def history_gaps(data_dir: Path) -> list[str]:
-    """Where the records of a host in the Master's log are not one after the other, or tell of a loss."""
+    """Returns the places where the records of a host in the Master's log are not one after the other, or tell of a
+    loss."""
     numbers: dict[tuple[str, bytes], set[int]] = {}
     flaws = []
     for one in log_records(data_dir):

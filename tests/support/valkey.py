@@ -12,7 +12,7 @@ from tests.support.ports import own_port
 from tests.waiting import PATIENCE_S, poll
 
 PASSWORD = "a-canary-that-must-be-in-no-log"
-"""What the server asks for, so that every test also shows that it is kept to ourselves."""
+"""The password that the server asks for, so that every test also shows that it is kept secret."""
 
 
 def binary() -> str | None:

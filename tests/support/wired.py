@@ -96,7 +96,7 @@ def fleet_on(store: Store, clock: Clock, rng: Rng, keys: AccessKeys | None = Non
 
 
 class Eyes:
-    """Which hosts see each other: what `sight` says; without it every host sees all others."""
+    """Which hosts reach each other: what `sight` says; without it every host reaches all others."""
 
     def __init__(self) -> None:
         self.sight: Sight | None = None

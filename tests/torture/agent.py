@@ -50,7 +50,7 @@ def deletion(create: Command) -> Command:
 
 @dataclass
 class Seen:
-    """What came of it."""
+    """The outcome."""
 
     calls: int = 0
     refused: int = 0
@@ -59,7 +59,7 @@ class Seen:
 
 
 class Host:
-    """The agent's rooms that touch the disk, wired as the service wires them."""
+    """The agent's modules that touch the disk, wired as the service wires them."""
 
     def __init__(self, clock: VirtualClock, disk: Platter, machine: SimulatedMachine, group: asyncio.TaskGroup) -> None:
         self.disk, self.clock = disk, clock

@@ -1,4 +1,5 @@
-"""What is written, when the power goes, and what must be there afterwards: the spool, the journal, the Master's log.
+"""Power cuts while records are written, and judges of what must be there afterwards: the spool, the journal, the
+Master's log.
 
 A scenario runs once by its seed; at calls chosen by luck an image of the disk is taken, together with what had been
 promised by then. Each image is opened by the shipped code and judged.
@@ -138,7 +139,7 @@ class SpoolScenario:
 
 
 def judge_spool(cut: Cut[SpoolPromise]) -> list[str]:
-    """What is wrong with the spool that the next start finds."""
+    """Returns the faults of the spool that the next start finds."""
     spool = Spool(cut.disk, "/spool", BootId(b"\xff" * 16), lambda: START_NS, SPOOL_CAPS)
     faults: list[str] = []
     found: set[tuple[Lane, RecordKey]] = set()
@@ -255,7 +256,7 @@ def facts_of(journal: Journal) -> Facts:
 
 
 def judge_journal(cut: Cut[JournalPromise]) -> list[str]:
-    """What is wrong with the journal that the next start finds: a fact is as before or as after the last write."""
+    """Returns the faults of the journal that the next start finds: a fact is as before or as after the last write."""
     journal = open_journal(cut.disk)
     found = facts_of(journal)
     keys = found.keys() | cut.promise.before.keys() | cut.promise.after.keys()
@@ -347,7 +348,7 @@ def open_log(disk: Platter, epoch: int, clock: ManualClock) -> TelemetryLog:
 
 
 def judge_log(cut: Cut[LogPromise]) -> list[str]:
-    """What is wrong with the log that the next term finds."""
+    """Returns the faults of the log that the next term finds."""
     log = open_log(cut.disk, cut.promise.epoch + 1, ManualClock())
     stored: Stored = {}
     faults: list[str] = []

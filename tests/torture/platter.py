@@ -24,7 +24,7 @@ class Inode:
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
 
     def synced(self) -> None:
-        """What was written since the last sync is safe; not what an earlier sync gave up."""
+        """Makes safe what was written since the last sync; not what an earlier sync gave up."""
         state = bytearray(self.durable)
         for offset, data in self.pending:
             if data is None:
@@ -40,7 +40,7 @@ class Inode:
         self.pending = [(offset, data) for offset, data in self.pending if data is None]
 
     def left(self, luck: random.Random) -> bytes:
-        """What a cut leaves of it."""
+        """Returns the rest that a cut leaves."""
         state = bytearray(self.durable)
         for offset, data in self.pending:
             if data is None:
@@ -93,7 +93,7 @@ class Platter:
     # --- what tests do to it --------------------------------------------------------------------------------------
 
     def image(self, luck: random.Random) -> "Platter":
-        """What a power cut leaves; this disk goes on unharmed."""
+        """Returns the image that a power cut leaves; this disk goes on unharmed."""
         names = dict(self._safe_names)
         for _, gone, made, inode in self._name_steps:
             if luck.random() < 0.5:
@@ -219,7 +219,7 @@ class Platter:
         self._name_steps.append((_folder(path), path, None, None))
 
     def free_bytes(self, path: str) -> int:
-        """What is left of the capacity."""
+        """The bytes that are left of the capacity."""
         return 1 << 62 if self.capacity_bytes is None else max(0, self.capacity_bytes - self.used_bytes)
 
     def release(self, path: str) -> None:

@@ -161,7 +161,7 @@ class World:
 
 
 def p99_s(seconds: list[float]) -> float:
-    """What 99 in a hundred of them, at least one, are not above."""
+    """Returns the value that 99 in a hundred of them, at least one, do not exceed."""
     return sorted(seconds)[len(seconds) * 99 // 100]
 
 

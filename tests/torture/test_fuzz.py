@@ -66,7 +66,7 @@ FOUND = (
     ("store's answer", b'{"status": "success", "data": {"result": [{"values": [[1e999, "1"]]}]}}'),
     ("store's answer", b'{"status": "success", "data": {"result": {"metric": 5}}}'),
 )
-"""What the fuzz found once, each at its shortest."""
+"""The inputs that the fuzz found once, each at its shortest."""
 
 
 @pytest.mark.parametrize(("name", "data"), FOUND)

@@ -92,7 +92,7 @@ def fills(template: str, value: str) -> str:
 
 
 def is_asked(path: str) -> bool:
-    """Whether an operation answers by itself and at once."""
+    """True if an operation answers by itself and at once."""
     return not path.endswith(STREAMS)
 
 
@@ -111,7 +111,7 @@ def hypothesis_cases(count: int) -> Iterator[tuple[str, Any]]:
 
 
 def requested(case: Any) -> tuple[str, str, dict[str, str], bytes]:
-    """What schemathesis would send."""
+    """Returns the requests that schemathesis would send."""
     kwargs = case.as_transport_kwargs(base_url="http://master")
     known = {
         key: kwargs[key]

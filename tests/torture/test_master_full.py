@@ -1,5 +1,5 @@
 """The Master's disk is filled at one write after another while a market works: deletes are followed through, nothing is
-falsely acknowledged, nothing is damaged, and all goes on by itself when there is room."""
+falsely acknowledged, nothing is damaged, and all goes on by itself when there is space."""
 
 import os
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Watched:
     pieces: int = 0
 
     def within(self, at_ns: int) -> bool:
-        """Whether this moment lies in a time that the Master must have noticed."""
+        """True if this moment lies in a time that the Master must have noticed."""
         return any(began + NOTICED_NS < at_ns < ended for began, ended in self.periods)
 
 

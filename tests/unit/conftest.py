@@ -1,4 +1,4 @@
-"""What all unit tests share: the schema of a store is migrated once in a process, not for each of hundreds."""
+"""Shared parts of all unit tests: the schema of a store is migrated once in a process, not for each of hundreds."""
 
 from collections.abc import Iterator
 from unittest import mock

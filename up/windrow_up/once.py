@@ -1,4 +1,4 @@
-"""The main job, once: this host listed, rented, its output shown, deleted, and the receipt printed."""
+"""Runs the main job once: lists and rents this host, shows the output, deletes the cluster, and prints the receipt."""
 
 import json
 import time

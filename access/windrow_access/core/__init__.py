@@ -1,1 +1,1 @@
-"""What an Access decides: who may connect, whose frames go next, what is shed. Pure."""
+"""Decisions of an Access: who may connect, whose frames go next, what is shed. Pure."""

@@ -1,4 +1,4 @@
-"""Who may open a stream, how fast, and how long to wait otherwise. Pure: time comes in as a value.
+"""Admission of streams: who may open one, how fast, and how long to wait otherwise. Pure: time comes in as a value.
 
 A token bucket for the whole process keeps a reconnect storm from starving agents that are already connected; a bucket
 per peer address keeps one machine from using it up.
@@ -48,9 +48,9 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """handshakes_*: above what the door lets in (600 a second at most), since who is refused here has cost a handshake.
-    greetings_max: of streams whose Master has not answered yet; it greets hundreds a second, and an agent waits for ten
-    seconds."""
+    """handshakes_*: above what the listener lets in (600 a second at most), since who is refused here has cost a
+    handshake. greetings_max: of streams whose Master has not answered yet; it greets hundreds a second, and an agent
+    waits for ten seconds."""
 
     handshakes_per_s: int = 600
     handshakes_burst: int = 600
@@ -82,7 +82,7 @@ class Wait:
 
 
 class Admission:
-    """The door of one Access process."""
+    """The admission of one Access process."""
 
     def __init__(self, limits: Limits, now_ns: int) -> None:
         self._limits = limits

@@ -1,4 +1,4 @@
-"""Whether a frame may pass: the few things an Access can judge without opening it. Pure.
+"""Judges whether a frame may pass: the few things an Access can judge without opening it. Pure.
 
 A host cannot lift its telemetry into the class that is never shed, nor send what nobody would accept.
 """

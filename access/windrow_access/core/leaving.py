@@ -1,5 +1,5 @@
-"""How fast the agents of a drained Access are sent elsewhere: a few over some seconds, many at a pace that the others
-take in. Pure."""
+"""The pace at which the agents of a drained Access are sent elsewhere: a few over some seconds, many at a pace that the
+others take in. Pure."""
 
 from windrow_proto.units import SECOND
 

@@ -1,7 +1,7 @@
-"""Whose frame goes next and what is shed: strict classes, fair turns between agents inside a class. Pure.
+"""Decides whose frame goes next and what is shed: strict classes, fair turns between agents inside a class. Pure.
 
 Evidence (class 0) and channels are never shed: when there is too much of one agent's, its reader stops reading
-(`may_read`), and while half of all room is taken so do those of all whose channels wait. Above the cap, telemetry is
+(`may_read`), and while half of all space is taken so do those of all whose channels wait. Above the cap, telemetry is
 shed, backlog before live, always from the agent that holds most of that class. It is not lost: the agent keeps it until
 the Master acknowledges it and sends it again. Channels are sent once, and a file with a piece missing is another file.
 """
@@ -56,7 +56,7 @@ class FairQueues(Generic[Route, Item]):
         return self._length
 
     def offer(self, route: Route, frame_class: int, size: int, item: Item) -> int:
-        """Queue one frame; returns how many frames were shed to make room (perhaps this one)."""
+        """Queue one frame; returns how many frames were shed to make space (perhaps this one)."""
         turn = self._turns[frame_class].get(route)
         if turn is None:
             turn = self._turns[frame_class][route] = _Turn()
@@ -67,8 +67,8 @@ class FairQueues(Generic[Route, Item]):
         return self._shed() if self._bytes > self._cap else 0
 
     def may_read(self, route: Route) -> bool:
-        """Whether more may be read from this agent: its evidence and channels are below their cap, and all is; and
-        none of its channels waits while half of all room is taken, of which the other half is for samples."""
+        """True if more may be read from this agent: its evidence and channels are below their cap, and all is; and
+        none of its channels waits while half of all space is taken, of which the other half is for samples."""
         if self._bytes < self._cap_least:
             return True  # nearly always: not even all agents together hold what one may
         held = [turn.size if (turn := turns.get(route)) is not None else 0 for turns in self._turns]

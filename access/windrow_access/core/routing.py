@@ -1,4 +1,4 @@
-"""Which agent stream is which route of the trunk, and who wins when a host appears twice. Pure.
+"""Maps agent streams to routes of the trunk, and decides who wins when a host appears twice. Pure.
 
 The newest stream of a host wins here (a reconnect must not wait for the old stream's timeout); whether two live boots
 are a clone is the Master's to say, who sees every Access.

@@ -1,4 +1,5 @@
-"""Who may come over HTTPS for a service, how often, and what is answered when there is none. Pure: times are values.
+"""Admission to services over HTTPS: who may come, how often, and what is answered when there is none. Pure: times are
+values.
 
 accepted ─handshake (10 s), first bytes (10 s)─▶ asks the Master ─▶ tunnel ─▶ either ends, or two minutes of silence
    counted by network, all along                   counted and paced by network; what was refused is remembered
@@ -98,11 +99,11 @@ def _less(counts: "Counter[str]", key: str) -> None:
 
 
 REMEMBERED: Final = frozenset({"not_found", "conflict", "host_unreachable"})
-"""What stays so for a moment whoever asks; the other refusals are about who asks, or about now."""
+"""The refusals that stay so for a moment, whoever asks; the other refusals are about who asks, or about now."""
 
 
 class Refused:
-    """What the Master refused a moment ago, so that a flood for one address asks it once in a while only."""
+    """Remembers what the Master refused a moment ago, so that a flood for one address asks it once in a while only."""
 
     def __init__(self, limits: ServiceLimits) -> None:
         self._limits = limits

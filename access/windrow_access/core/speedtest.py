@@ -1,4 +1,4 @@
-"""Who may measure his line here with speedtest-cli, how long and how much, and what its requests ask for. Pure.
+"""Rules for speedtest-cli: who may measure a line here, how long and how much, and what its requests ask for. Pure.
 
 accepted ─a host of this network has a stream here─▶ head (10 s) ─▶ config or index: a run ─▶ latency, download, upload
    anybody else is closed unread                                     one at a time, 45 s, 256 MiB each way; then a rest
@@ -25,7 +25,7 @@ CONFIG: Final = """<?xml version="1.0" encoding="UTF-8"?>
 """
 """Five seconds each way, on eight connections; 207 MB down at most, 128 MiB up, which it keeps in memory."""
 INDEX: Final = 'upload_extension: "php"\n'
-"""What makes this a mini server to it."""
+"""The answer that makes this a mini server to speedtest-cli."""
 LATENCY: Final = "test=test\n"
 
 
@@ -47,7 +47,7 @@ class SpeedtestLimits:
 
 
 class Place(StrEnum):
-    """Where in a run a page belongs. Only speedtest-cli that has another proxy, or none, comes without the first."""
+    """The place of a page in a run. Only speedtest-cli that has another proxy, or none, comes without the first."""
 
     FIRST = "it begins a run, and none may go on"
     EARLY = "it begins a run where none goes on"
@@ -87,8 +87,8 @@ UPLOAD_PATH: Final = "/speedtest/upload.php"
 
 
 def asked_in(head: bytes, limits: SpeedtestLimits) -> Asked:
-    """What a request's head asks for, by path alone: nothing is ever fetched for anybody. Raises InvalidInput,
-    NotFound, TooLarge."""
+    """Returns the page that a request's head asks for, by path alone: nothing is ever fetched for anybody. Raises
+    InvalidInput, NotFound, TooLarge."""
     lines = head.decode("latin-1").split("\r\n")
     match lines[0].split(" "):
         case ["GET" | "POST" as method, target, "HTTP/1.1" | "HTTP/1.0"]:

@@ -1,4 +1,5 @@
-"""Which connections may wait although nobody known speaks on them. Pure: what is open and the time come in as values.
+"""Decides which connections may wait although nobody known speaks on them. Pure: what is open and the time come in as
+values.
 
 A connection is a stranger from its acceptance until a call of a known host runs on it: before and during the TLS
 handshake, with a wrong certificate or none, idle, or with a call that was refused. gRPC admits and keeps them by number
@@ -23,7 +24,7 @@ Endpoint = tuple[str, int]
 ADDRESSES_KEPT = 16_384
 """Spellings remembered: to read one takes longer than to ask the system for it."""
 IPV6_PREFIX = 64
-"""What one customer is given at least: whoever has one IPv6 address has all of these."""
+"""The least that one customer is given: whoever has one IPv6 address has all of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,10 @@ class StrangerLimits:
     age_ns: a handshake takes milliseconds, 5 s over a bad line; an agent gives up dialling after 5 s. per_network_max:
     hosts behind one address that come back together; more than the 400 that admission takes of one at once.
     in_all_max: handshakes of about two seconds on one core; agents wait for three, to begin with.
-    The door is shut while so many came within so long, of one network so many at most: with 32 in 0.1 s that is 320 a
-    second, handshakes of half a core, and no network shuts it alone (fresh_*); while so many, counted as those, are not
-    served yet that came within the time that an agent dials for, or all would be served too late (young_*); while so
-    many wait for gRPC to read what they said (unread_max); and while everything here is so late (late_ns).
+    The listener is shut while so many came within so long, of one network so many at most: with 32 in 0.1 s that is 320
+    a second, handshakes of half a core, and no network shuts it alone (fresh_*); while so many, counted as those, are
+    not served yet that came within the time that an agent dials for, or all would be served too late (young_*); while
+    so many wait for gRPC to read what they said (unread_max); and while everything here is so late (late_ns).
     """
 
     age_ns: int = 15 * SECOND
@@ -82,13 +83,14 @@ def plain_address(address: str) -> str:
 
 @lru_cache(maxsize=ADDRESSES_KEPT)
 def network_of(address: str) -> str:
-    """Who is counted as one, by a plain address: an IPv4 address, or an IPv6 network; other text is itself."""
+    """Returns the network that counts as one caller, by a plain address: an IPv4 address, or an IPv6 network; other
+    text is itself."""
     return str(ip_network((address, IPV6_PREFIX), strict=False)) if ":" in address else address
 
 
 def overstaying(strangers: Iterable[Stranger], limits: StrangerLimits, now_ns: int) -> tuple[Stranger, ...]:
-    """Whom to cut: the too old; above each network's number its oldest; above all of them those of the networks that
-    hold most. The newest stay, so that an honest handshake among a flood has its milliseconds."""
+    """Returns the connections to cut: the too old; above each network's number its oldest; above all of them those of
+    the networks that hold most. The newest stay, so that an honest handshake among a flood has its milliseconds."""
     cut: list[Stranger] = []
     turns: dict[str, int] = {}
     waiting: list[tuple[int, Stranger]] = []
@@ -107,10 +109,11 @@ def overstaying(strangers: Iterable[Stranger], limits: StrangerLimits, now_ns: i
 
 
 def is_crowded(strangers: Collection[Stranger], limits: StrangerLimits, now_ns: int, late_ns: int) -> bool:
-    """Whether nobody else should be let in at the moment. late_ns: how late what was due here was done.
+    """True if nobody else should be let in at the moment. late_ns: how late what was due here was done.
 
     A thousand handshakes at once take as long as their sum, each of them, and who dials has given up by then and dials
-    again: all work would be for nobody. Who waits before the door costs nothing, and its system knocks again by itself.
+    again: all work would be for nobody. A connection that waits before the listener costs nothing, and the peer's
+    system tries again by itself.
     """
 
     def came_within(period_ns: int) -> int:

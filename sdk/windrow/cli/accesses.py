@@ -114,7 +114,7 @@ def access_stop(
 
 
 def stop_facts(item: dict[str, Any]) -> list[tuple[str, Any]]:
-    """What a test came to, line by line."""
+    """Describes the outcome of a test, line by line."""
     counted = item["counted"] or {}
     return [
         ("Access", item["name"]),

@@ -1,4 +1,4 @@
-"""Brings files back for a command, and tells a person what came, what did not, and how the rest is had."""
+"""Brings files back for a command, and tells a person which came, which did not, and how to get the rest."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the command says of a cluster: plan, addresses, steps, members, what ends it."""
+"""Text about a cluster for the terminal: plan, addresses, steps, members, what ends it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,13 +14,13 @@ OPEN_TO_ALL = "Whoever knows an address may call it: the service itself checks i
 
 
 def has_run(cluster: dict[str, Any]) -> bool:
-    """Whether its command has ended by itself: its log and files are there, or what is kept of them."""
+    """True if its command has ended by itself: its log and files are there, or what is kept of them."""
     ended = [one["phase"] == "exited" or one.get("results") is not None for one in members(cluster)]
     return cluster["phase"] in ENDED and bool(ended) and any(ended)
 
 
 def is_settled(cluster: dict[str, Any]) -> bool:
-    """Whether it has ended, and its volumes are saved as far as they can be: what has ended by itself saves them after
+    """True if it has ended, and its volumes are saved as far as they can be: what has ended by itself saves them after
     that."""
     mounts = (cluster.get("request") or {}).get("volumes") or []
     is_saving = cluster["phase"] in ENDED[1:] and any(not mount.endswith(":ro") for mount in mounts)
@@ -29,7 +29,7 @@ def is_settled(cluster: dict[str, Any]) -> bool:
 
 
 def print_plan(plan: dict[str, Any]) -> None:
-    """Where it would run and what it would cost, on standard error."""
+    """Prints the place and the price of a plan, on standard error."""
     for place in plan.get("placement") or []:
         slots = len(place.get("slots") or [])
         say(
@@ -83,7 +83,7 @@ def traffic(traffic: dict[str, Any]) -> str:
 
 
 def ends(cluster: dict[str, Any]) -> str:
-    """What of it ends it by itself, in words; empty: nothing does."""
+    """Returns in words what ends the cluster by itself; empty: nothing does."""
     asked = (cluster.get("request") or {}) if cluster["phase"] not in RESTS else {}
     at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
     idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
@@ -93,7 +93,8 @@ def ends(cluster: dict[str, Any]) -> str:
 
 
 def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:
-    """Where one of its volumes is found, and what is kept of it. mount: NAME:/path[:ro]; known: volumes by name."""
+    """Describes the place of one of its volumes, and what is kept of it. mount: NAME:/path[:ro]; known: volumes by
+    name."""
     name, path, *mode = mount.split(":")
     where = f"{name} at {path}{', read-only' if mode == ['ro'] else ''}"
     if (kept := known.get(name)) is None:
@@ -141,7 +142,7 @@ def _tenths(step: dict[str, Any]) -> str:
 
 
 def of_step(step: dict[str, Any]) -> str:
-    """Whose step it is, and what is said of it."""
+    """Returns the owner of a step, and its description."""
     return " ".join(str(step[name]) for name in ("member", "detail") if step.get(name))
 
 

@@ -228,12 +228,12 @@ def cluster_resize(
 
 
 def _are_up(cluster: dict[str, Any]) -> bool:
-    """Whether every member runs, or it is over."""
+    """True if every member runs, or it is over."""
     return cluster["phase"] in text.RESTS or all(one["phase"] == "running" for one in text.members(cluster))
 
 
 def show_plan(answer: dict[str, Any], as_json: bool) -> None:
-    """What a plan says; exits where nothing fits."""
+    """Prints a plan; exits where nothing fits."""
     if as_json:
         print_json(answer)
         return
@@ -281,7 +281,8 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
 
 
 def _volumes(api: Client, cluster: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What is kept of the volumes of a cluster's account, by name; nothing where it is not for this token to know."""
+    """Returns the saved versions of the volumes of a cluster's account, by name; nothing where it is not for this token
+    to know."""
     me = api.get("/me")
     is_mine = me["account"]["id"] == cluster["account_id"] and "renter" in me["roles"]
     return {one["name"]: one for one in api.volumes()} if is_mine else {}

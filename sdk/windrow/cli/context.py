@@ -1,4 +1,4 @@
-"""What every command needs: the client, made when it is first asked for, from the options before the noun."""
+"""Shared context of every command: the client, made when it is first asked for, from the options before the noun."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -55,7 +55,7 @@ def examine(options: Options) -> list[Check]:
 
 
 def _troubles(health: Any) -> list[Check]:
-    """What the Master itself says that a person should look at, with the way out."""
+    """Returns the troubles that the Master itself reports, with the way out."""
     master = health.get("master") or {"problems": [], "conditions": []}
     found = [("master", False, str(problem)) for problem in master["problems"]]
     return found + [

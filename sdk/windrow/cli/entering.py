@@ -1,4 +1,4 @@
-"""How a box is entered: whose keys it is given when it is made, and where its doors are found afterwards."""
+"""Entry into a box: whose keys it is given when it is made, and where its SSH and its notebook are found afterwards."""
 
 import re
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from windrow.errors import WindrowClientError
 
 SSH_PORT: Final = 22
 NOTEBOOK_PORT: Final = 8888
-"""Where people look for Jupyter; a box that is a process on its host has another port there."""
+"""The port at which people look for Jupyter; a box that is a process on its host has another port there."""
 KEY_FILE_MAX: Final = 64 * 1024
 SAID_MAX: Final = 128
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}", re.ASCII)
-"""What a user may be called: somebody's own settings of OpenSSH may give the name to a shell."""
+"""The names that a user may have: somebody's own settings of OpenSSH may give the name to a shell."""
 
 
 def own_keys() -> list[str]:
@@ -51,7 +51,7 @@ def asked(
 
 
 def doors(api: Client, cluster: dict[str, Any]) -> dict[str, Any]:
-    """Where a box is entered; empty: the cluster was not asked to be."""
+    """Returns the addresses at which a box is entered; empty: the cluster was not asked to be."""
     request = cluster.get("request") or {}
     return api.box(cluster["id"]) if request.get("ssh_keys") or request.get("notebook") else {}
 
@@ -74,5 +74,6 @@ def user_inside(api: Client, cluster_id: str) -> str:
 
 
 def page_url(host: str, local_port: int, token: str | None = None) -> str:
-    """Where a browser of this machine opens a forwarded port. host: the cluster's own name under localhost."""
+    """Returns the URL at which a browser of this machine opens a forwarded port. host: the cluster's own name under
+    localhost."""
     return f"http://{host}:{local_port}/" + (f"?token={token}" if token else "")

@@ -31,7 +31,7 @@ event_app = typer.Typer(help="What happened.", no_args_is_help=True)
 
 NO_HOSTS = "No hosts yet. Make a join token (`windrow token add --join`) and run the line it prints on a GPU host."
 USERS = {"own": "their own", "host": "the host's"}
-"""Whose users a host's containers have."""
+"""The users that a host's containers have."""
 
 
 def _live(item: dict[str, Any], name: str) -> Any:
@@ -210,7 +210,7 @@ def _due(verification: dict[str, Any]) -> str:
 
 
 def _card_verified(verification: dict[str, Any] | None, gpu: dict[str, Any]) -> list[tuple[str, Any]]:
-    """What the newest challenge of one card came to, or what to do for one."""
+    """Returns the outcome of the newest challenge of one card, or the way to start one."""
     if verification is None:
         return [("Verification", None)]
     card = next((one for one in verification["gpus"] if one["gpu_uuid"] == gpu["uuid"]), None)

@@ -208,7 +208,7 @@ def _print_log(api: Client, job: str, *, follow: bool, attempt: int | None) -> N
 
 
 def _code(job: dict[str, Any]) -> int:
-    """What the shell sees: 0 only where it succeeded."""
+    """Returns the exit code for the shell: 0 only where it succeeded."""
     if job["state"] == "Succeeded":
         return EXIT_OK
     code = job["exit_code"]
@@ -258,7 +258,8 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
 
 
 def _impact(api: Client, job: str) -> Iterator[tuple[str, str]]:
-    """What its last attempt did to each of its GPUs, a line for each stretch of time; nothing where history is away."""
+    """Returns the effect of its last attempt on each of its GPUs, a line for each stretch of time; nothing where
+    history is away."""
     try:
         found = api.request("GET", f"/jobs/{job}/impact")
     except WindrowClientError as error:

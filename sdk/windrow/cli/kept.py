@@ -1,4 +1,4 @@
-"""A kept request for a cluster, and what is written beside its name on a command line."""
+"""Combines a template, which is a request kept by name, with the options beside its name on a command line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +14,7 @@ from windrow.errors import ApiProblem, WindrowClientError
 
 Json = dict[str, Any]
 ALWAYS_SAID = ("kind", "cpus", "await_files", "argv", "notebook")
-"""What a request says although nobody asked for it."""
+"""The values that a request holds although nobody asked for them."""
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "gpu": ("gpus", "gpu_model", "gpu_memory_bytes"),
     "part": ("slice",),
@@ -27,7 +27,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "ssh_key": ("ssh_keys",),
     "ssh": ("ssh_keys",),
 }
-"""What each parameter of a command line says of a request; that of its own name where it is not here."""
+"""The part of a request that each parameter of a command line sets; that of its own name where it is not here."""
 
 
 def given(argv: Sequence[str], env: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Says to the Master that the client of a run still lives: after its lease without it the Master ends the run."""
+"""Renews the lease of a run's client at the Master, which ends the run when the lease runs out."""
 
 import threading
 from collections.abc import Iterator

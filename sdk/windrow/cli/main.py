@@ -1,4 +1,5 @@
-"""The `windrow` command. More are found by the entry point group `windrow.commands` (`up` comes with windrow-up)."""
+"""The `windrow` command. Further verbs are found by the entry point group `windrow.commands` (`up` comes with
+windrow-up)."""
 
 import sys
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How the command speaks: tables and JSON on standard output, progress and errors on standard error."""
+"""Output of the command: tables and JSON on standard output, progress and errors on standard error."""
 
 import json
 import sys
@@ -86,7 +86,7 @@ def print_whole(text: str, to: Console = out) -> None:
 
 
 def exit_code(error: WindrowClientError) -> int:
-    """What the shell sees of an error."""
+    """Returns the exit code for an error."""
     if isinstance(error, WaitTimedOut):
         return EXIT_TIMED_OUT
     if isinstance(error, MasterUnreachable):
@@ -108,7 +108,7 @@ def exit_code(error: WindrowClientError) -> int:
 
 
 def print_error(error: WindrowClientError) -> None:
-    """What went wrong, the reasons where there are any, and what to quote when asking somebody."""
+    """Prints the error, the reasons where there are any, and the id to quote when asking somebody."""
     err.print(f"[red]Error:[/] {escape(plain(str(error)))}")
     if isinstance(error, ApiProblem):
         for reason in error.reasons[:20]:

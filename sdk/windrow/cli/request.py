@@ -1,4 +1,4 @@
-"""From what a person types to a cluster request: `--gpu 24GB`, `--gpu H100:2`, `--memory 8GB`. Pure."""
+"""Turns what a person types into a cluster request: `--gpu 24GB`, `--gpu H100:2`, `--memory 8GB`. Pure."""
 
 import re
 from collections.abc import Sequence

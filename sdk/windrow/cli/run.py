@@ -1,4 +1,4 @@
-"""`windrow run -- CMD`: rent, send this folder, run, stream the log, fetch changed files, let go, show the receipt."""
+"""`windrow run -- CMD`: rent, send this folder, run, stream the log, fetch changed files, release, show the receipt."""
 
 import sys
 import time
@@ -181,7 +181,7 @@ def _created(api: Client, request: dict[str, Any], signals: Signals) -> str:
 
 
 def _let_go(api: Client, cluster_id: str, within_s: float) -> None:
-    """Whatever happened, the cluster does not go on costing money, and what it has left can be fetched."""
+    """Ends the rental after any outcome, so that it costs no more and its files can still be fetched."""
     try:
         api.delete_cluster(cluster_id, keep_results=True)
         with suppress(OSError, ValueError):
@@ -279,7 +279,7 @@ def _print_log(api: Client, cluster_id: str, offset: int, *, follow: bool) -> in
 
 
 def _brought(api: Client, cluster_id: str, root: Path, allow_executables: bool) -> Report:
-    """What came back, told; a fetch that fails is one that lacks everything."""
+    """Tells which files came back; a fetch that fails is one that lacks everything."""
     try:
         report = bring_cluster(api, cluster_id, root, changed=True, allow_executables=allow_executables)
     except WindrowClientError as error:
@@ -313,7 +313,7 @@ def _has_started(cluster: dict[str, Any]) -> bool:
 
 
 def _is_beyond(cluster: dict[str, Any], phases: set[str]) -> bool:
-    """Whether all of its work is in one of these, or has ended by itself."""
+    """True if all of its work is in one of these, or has ended by itself."""
     if has_run(cluster):
         return True
     if cluster["phase"] == "Failed":

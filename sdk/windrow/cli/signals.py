@@ -1,4 +1,5 @@
-"""Ends an attached run in good order: SIGINT, SIGTERM and SIGHUP let go of what was rented; a second one is at once."""
+"""Ends an attached run in good order: SIGINT, SIGTERM and SIGHUP release what was rented; a second signal ends the run
+at once."""
 
 import os
 import signal
@@ -43,7 +44,8 @@ class Signals:
             raise Ended(number)
 
     def held(self, make: Callable[[], T]) -> T:
-        """What `make` returns. A signal counts from `release` on, so that what was made is known and can be undone."""
+        """Returns the result of `make`. A signal counts from `release` on, so that what was made is known and can be
+        undone."""
         self._is_held = True
         try:
             return make()

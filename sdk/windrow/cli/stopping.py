@@ -71,6 +71,6 @@ def cluster_start(
 
 
 def _asked(cluster: dict[str, Any], max_price: str | None) -> dict[str, Any]:
-    """What it was asked for, as a plan takes it."""
+    """Returns the cluster's own request, as a plan takes it."""
     asked = {name: value for name, value in cluster["request"].items() if value is not None}
     return asked | ({"max_price_per_hour": max_price} if max_price else {})

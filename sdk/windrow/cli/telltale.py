@@ -1,4 +1,5 @@
-"""What on a command line looks like a secret that others would read. Pure; it never repeats what it found.
+"""Finds words on a command line that look like secrets and that others would read. Pure; it never repeats what it
+found.
 
 A command stands in lists, on the pages of operators and on its host; so do the names of variables, not their values.
 """
@@ -79,7 +80,7 @@ def _in_words(words: Sequence[str]) -> Iterator[str]:
 
 
 def _is_password(option: str, value: str, program: str) -> bool:
-    """Whether this option of a program takes a secret, and has one."""
+    """True if this option of a program takes a secret, and has one."""
     if option == "-p":
         is_one = program not in _PATHS and "/" not in value
     else:
@@ -94,7 +95,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """What a shell would make of it, as far as it is anything."""
+    """Splits a line as a shell would, as far as the line is valid."""
     try:
         return shlex.split(text)
     except ValueError:

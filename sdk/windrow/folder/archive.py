@@ -1,4 +1,4 @@
-"""A tar archive read from a line that may be cut, entry by entry, and trusted in nothing: bounded headers, a whole end.
+"""Reads an untrusted tar archive, entry by entry, from a connection that may be cut: bounded headers, a whole end.
 
 What is not wanted is passed over by asking for what comes behind it, so that it is not moved at all.
 """
@@ -17,7 +17,7 @@ BLOCK: Final = 512
 HEADER_BYTES_MAX: Final = 1 << 20
 """Of all that stands before an entry: its long name, its times."""
 USED: Final = ("path", "linkpath", "size", "mtime")
-"""What of a pax header is used, and kept."""
+"""The fields of a pax header that are used and kept."""
 SPARSE: Final = "GNU.sparse"
 _SECONDS: Final = re.compile(r"(-?\d{1,19})(?:\.(\d*))?", re.ASCII)
 SIZE_MAX: Final = 1 << 62
@@ -42,7 +42,7 @@ class ArchiveCut(WindrowClientError):
 
 
 class Source(Protocol):
-    """Where an archive is asked for. is_cut: the market says that it is not all there was; is_resumed: it was asked for
+    """The source of an archive. is_cut: the market says that it is not all there was; is_resumed: it was asked for
     from another byte than the first; version: by what two answers are known to be of the same bytes, as the last one
     said; empty: they may be others each time."""
 
@@ -147,7 +147,7 @@ class Resuming:
 
 
 class Kind(Enum):
-    """What an entry is."""
+    """The kind of an entry."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -224,7 +224,7 @@ def _parsed(block: bytes) -> tarfile.TarInfo:
 
 
 def _take_header(line: Line, info: tarfile.TarInfo, more: dict[str, str]) -> None:
-    """What stands before an entry and belongs to it."""
+    """Takes the headers that stand before an entry and belong to it."""
     raw = _exactly(line, info.size + -info.size % BLOCK)[: info.size]
     if info.type in (b"L", b"K"):
         more["path" if info.type == b"L" else "linkpath"] = _text(raw.split(b"\0")[0])

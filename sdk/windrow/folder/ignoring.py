@@ -1,9 +1,9 @@
-"""What ignore files leave out: `.gitignore` and `.windrowignore` in any folder, by git's rules.
+"""Applies ignore files, which leave files out: `.gitignore` and `.windrowignore` in any folder, by git's rules.
 
 Where the folder lies in a repository, so do its `.git/info/exclude` and the `.gitignore` of the folders above.
 
 `.windrowignore` has the last word: what it names with `!` is sent although a `.gitignore` or its look as a secret would
-keep it here. The one door to the library of such patterns.
+keep it here. The one adapter of the library of such patterns.
 """
 
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ class Ignores:
 
 
 def _of_repository(root: Path) -> Iterator[_Rules]:
-    """What the repository that a folder lies in says of it, the weakest first."""
+    """Returns the rules of the repository that a folder lies in, the weakest first."""
     root = root.resolve()
     top = next((one for one in (root, *root.parents) if (one / ".git").exists()), root)
     between = root.relative_to(top).parts

@@ -54,7 +54,7 @@ SECRET_TEXT: Final = re.compile(
     rb"^[^#;]*:_(?:authToken|password|auth)\s*=\s*[^\s$]",
     re.MULTILINE | re.IGNORECASE,
 )
-"""What a file with a key has at the beginning of a line; a program that only speaks of keys has not."""
+"""The beginning of a line in a file with a key; a program that only speaks of keys has not."""
 SECRET_LOOK_BYTES: Final = 64 * 1024
 """A key is short: of a file so much is looked at."""
 
@@ -89,17 +89,17 @@ def refused_part(name: str, sent: Collection[str]) -> tuple[str, str] | None:
 
 
 def is_quiet(path: str) -> bool:
-    """Whether this refusal is worth no line."""
+    """True if this refusal is worth no line."""
     return any(folded(part) in CACHES for part in path.split("/"))
 
 
 def is_left_behind(part: str) -> bool:
-    """Whether a file or folder of this name is never sent."""
+    """True if a file or folder of this name is never sent."""
     return part in LEFT_BEHIND or part.startswith(PART_PREFIX)
 
 
 def is_secret_name(name: str, *, is_folder: bool) -> bool:
-    """Whether a file or folder is a secret by its name."""
+    """True if a file or folder is a secret by its name."""
     path, last = f"/{name.lower()}", name.rpartition("/")[2].lower()
     if any(path.endswith(f"/{one}") for one in SECRET_PATHS):
         return True
@@ -111,12 +111,12 @@ def is_secret_name(name: str, *, is_folder: bool) -> bool:
 
 
 def is_git_head(start: bytes) -> bool:
-    """Whether git takes a file `HEAD` that begins so, of any length, for that of a repository."""
+    """True if git takes a file `HEAD` that begins so, of any length, for that of a repository."""
     return _HEAD.match(start) is not None
 
 
 def is_secret_text(head: bytes) -> bool:
-    """Whether a file that begins so holds a private key."""
+    """True if a file that begins so holds a private key."""
     return SECRET_TEXT.search(head) is not None
 
 
@@ -134,7 +134,7 @@ def path_flaw(parts: list[str]) -> str | None:
 
 
 def link_target(parent: list[str], target: str) -> list[str] | None:
-    """Where a link in this folder leads, below the root; None: out of it, or nowhere that can be told.
+    """Returns the target of a link in this folder, below the root; None: out of it, or nowhere that can be told.
 
     Only steps up and then down: a step up behind a name could leave by a link of that name.
     """

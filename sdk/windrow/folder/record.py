@@ -1,4 +1,5 @@
-"""What this user sent with a run or a job, and what of it has come back: so that a later program can fetch the rest.
+"""Records the files that this user sent with a run or a job, and those of it that have come back: so that a later
+program can fetch the rest.
 
 OWNER.json          the folder it was sent from
 OWNER_FOLDER.json   what has come into one folder, and how far
@@ -33,7 +34,7 @@ class Record:
     version: str = ""
 
     def known(self) -> dict[str, str]:
-        """What lies in the folder by our own doing."""
+        """Returns the files in the folder that this program put there."""
         return self.sent | self.taken
 
 

@@ -1,4 +1,5 @@
-"""What comes back from a host into a folder here: everything that may be written is, each file whole or not at all.
+"""Writes files that come back from a host into a folder here: everything that may be written is, each file whole or not
+at all.
 
  entry ─▶ a place that a host never writes? ─▶ named
        ─▶ into a part file beside it ─▶ nothing there, or what was sent and did not change here? ─▶ renamed to its name
@@ -46,9 +47,9 @@ LEADS_OUT: Final = "a link that leads out of the folder, or to a place that a ho
 
 @dataclass(slots=True)
 class Report:
-    """What became of what came back. written: names; beside: each name and the one that it was given instead; refused:
-    what a host may not write here; missing: what could not be written, or did not come, each with why; taken: digests
-    of what lies here now; offset: up to which byte of the archive nothing is missing."""
+    """The outcome of bringing files back. written: names; beside: each name and the one that it was given instead;
+    refused: what a host may not write here; missing: what could not be written, or did not come, each with why; taken:
+    digests of what lies here now; offset: up to which byte of the archive nothing is missing."""
 
     written: list[str] = field(default_factory=list)
     beside: list[tuple[str, str]] = field(default_factory=list)
@@ -60,7 +61,7 @@ class Report:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything that may be here is."""
+        """True if everything that may be here is."""
         return not self.missing and not self.is_cut
 
 
@@ -216,7 +217,7 @@ class _Folder:
             raise _Refused(name, A_REPOSITORY)
 
     def _is_head(self, name: str) -> bool:
-        """Whether git could take this for what makes a folder a repository."""
+        """True if git could take this for what makes a folder a repository."""
         return folded(name.rpartition("/")[2]) == "head" and name not in self._terms.sent
 
     def _undo(self, environment: str) -> None:
@@ -376,7 +377,7 @@ class _Folder:
 
 
 def lines(report: Report, into: str, again: str) -> Iterator[str]:
-    """What a person is told of it. into: where to, in words; again: how the rest is fetched."""
+    """Returns the lines that a person is told. into: where to, in words; again: how the rest is fetched."""
     shown = ", ".join(report.written[:8]) + (", ..." if len(report.written) > 8 else "")
     yield f"{len(report.written)} changed file(s) came back{into}" + (f": {shown}" if shown else "")
     if report.beside:

@@ -44,13 +44,13 @@ class Entry:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
+        """True if it is a regular file."""
         return stat.S_ISREG(self.facts.st_mode)
 
 
 @dataclass(slots=True)
 class Left:
-    """What stays here of a folder, by name, each list with its own reason."""
+    """The files of a folder that stay here, by name, each list with its own reason."""
 
     secrets: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Left:
     idle_lines: list[str] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """What a person is told, a line for each reason."""
+        """Returns the lines that a person is told, one for each reason."""
         if self.secrets:
             how = "To send one: --include-secrets, or !NAME in .windrowignore."
             yield f"left out, as they look like secrets: {named(self.secrets)}. {how}"
@@ -78,7 +78,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What will be sent. size_bytes: of all its files."""
+    """The files that will be sent. size_bytes: of all its files."""
 
     root: Path
     entries: tuple[Entry, ...]
@@ -98,7 +98,7 @@ class Looks:
         self._seen: dict[str, tuple[tuple[int, int, int], bool]] = {}
 
     def is_secret(self, path: str, facts: os.stat_result) -> bool:
-        """Whether this file holds one."""
+        """True if this file holds one."""
         look = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
         known = self._seen.get(path)
         if known is None or known[0] != look:
@@ -121,7 +121,7 @@ def refuse_root(root: Path) -> None:
 
 
 def is_home(root: Path) -> bool:
-    """Whether this is a home of this user, by the environment or by its account, or holds one."""
+    """True if this is a home of this user, by the environment or by its account, or holds one."""
     place = root.resolve()
     homes = {Path.home().resolve()}
     with suppress(KeyError, OSError):
@@ -305,7 +305,8 @@ def _header(member: tarfile.TarInfo) -> bytes:
 
 
 def _inner_target(root: str, name: str) -> str | None:
-    """Where a link leads as it is sent: relative, inside the folder, and not by way of another link out of it."""
+    """Returns the target of a link as it is sent: relative, inside the folder, and not by way of another link out of
+    it."""
     path = f"{root}/{name}"
     try:
         target = os.readlink(path)

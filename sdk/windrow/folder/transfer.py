@@ -1,4 +1,4 @@
-"""Sends a folder with a run or a job, and brings its files back: may be broken off and called again, and goes on."""
+"""Sends a folder with a run or a job, and brings its files back: a transfer can be interrupted and resumed."""
 
 import os
 import time

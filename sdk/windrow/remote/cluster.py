@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What calls find beside the code. reqs: as for pip; variables: of the environment."""
+    """The environment that calls find beside the code. reqs: as for pip; variables: of the environment."""
 
     reqs: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -310,7 +310,7 @@ def _check_python(version: list[int]) -> None:
 
 
 def _described(api: "Client", cluster_id: str) -> Json:
-    """What the worker says of itself, to whoever may run commands in its cluster."""
+    """Returns the worker's description of itself, for whoever may run commands in its cluster."""
     python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     api.wait_cluster(cluster_id, _runs, CREATE_S)
     out = err = b""

@@ -1,4 +1,4 @@
-"""What has to be on the host for a function: a name to find it by, and the files of the folder it lives in."""
+"""Packs the code that a function needs on its host: a name to find it by, and the files of the folder it lives in."""
 
 import functools
 import hashlib
@@ -23,7 +23,7 @@ CODE_BYTES_MAX: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where a function is found. root: the folder that is sent, None for what the environment has; name: empty where
+    """The place of a function. root: the folder that is sent, None for what the environment has; name: empty where
     the function itself is sent; is_main: its module is this program's own."""
 
     root: Path | None
@@ -86,7 +86,7 @@ def pointer_of(function: Callable[..., Any]) -> Pointer:
 
 
 def _is_found(module: Any, name: str, function: object) -> bool:
-    """Whether the module has it under its name; lambdas and inner functions go by value."""
+    """True if the module has it under its name; lambdas and inner functions go by value."""
     found = module
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -94,12 +94,12 @@ def _is_found(module: Any, name: str, function: object) -> bool:
 
 
 def is_installed(path: Path) -> bool:
-    """Whether this Python brought it, or pip put it there."""
+    """True if this Python brought it, or pip put it there."""
     return any(path.is_relative_to(one) for one in _installed())
 
 
 def is_standard(path: Path) -> bool:
-    """Whether this file is of Python's own library."""
+    """True if this file is of Python's own library."""
     found = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
     packages = {"site-packages", "dist-packages"}
     return not packages & set(path.parts) and any(path.is_relative_to(Path(one).resolve()) for one in found if one)

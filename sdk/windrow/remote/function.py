@@ -65,11 +65,11 @@ class Run(Generic[R]):
         return f"<windrow {self.id} {'ended' if self.done() else 'running'}>"
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self._ended.done()
 
     def result(self, timeout_s: float | None = None) -> R:
-        """What it returned; raises what it raised, a FunctionError, or WaitTimedOut after `timeout_s`."""
+        """Returns the function's result; raises what it raised, a FunctionError, or WaitTimedOut after `timeout_s`."""
         try:
             return self._value(self._ended.result(timeout_s))
         except NotYet:
@@ -208,7 +208,7 @@ class Function(Generic[P, R]):
 
 @dataclass(slots=True)
 class _Prepared(Generic[R]):
-    """What the calls of one `map` share."""
+    """The state that the calls of one `map` share."""
 
     local: Callable[..., Any]
     cluster: Cluster

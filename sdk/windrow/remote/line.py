@@ -1,4 +1,4 @@
-"""The line to one worker: meeting it, frames both ways, and noticing when it has gone."""
+"""The connection to one worker: opens, carries frames both ways, and notices when the worker has gone."""
 
 import asyncio
 import contextlib
@@ -76,11 +76,11 @@ class _Early:
                 self._found = await tunnel.approach(self._where)
 
     def is_for(self, ticket: dict[str, Any]) -> bool:
-        """Whether the ticket is for this Access."""
+        """True if the ticket is for this Access."""
         return self._where is not None and all(ticket[name] == said for name, said in self._where.items())
 
     def taken(self, ticket: dict[str, Any]) -> ssl.SSLSocket | None:
-        """What is the caller's from now on, where it is of use for this ticket."""
+        """Hands the connection over to the caller, where it is of use for this ticket."""
         if not self.is_for(ticket):
             return None
         found, self._found = self._found, None
@@ -116,7 +116,7 @@ class Exchange:
         await self._line.send(last + asked)
 
     async def next(self) -> Frame:
-        """What comes next; raises LineBroken, and WorkerRefused for a refusal."""
+        """Returns the next frame; raises LineBroken, and WorkerRefused for a refusal."""
         if self._line.is_over and self.came.empty():
             raise LineBroken(self._line.why)
         frame = await self.came.get()

@@ -1,4 +1,4 @@
-"""What is remembered of clusters' workers, so that the next program need not ask for it.
+"""Remembers clusters' workers, so that the next program need not ask for them.
 
 None of it has to be true still: whoever finds a worker gone by it asks the Master, as if nothing were remembered.
 """
@@ -15,7 +15,7 @@ from windrow.config import Config, state_folder
 KNOWN_MAX: Final = 20_000
 """Digests of files that are remembered of a worker."""
 _WHERE: Final = ("address", "ca_pem", "server_name")
-"""What a tunnel's Access is met by."""
+"""The fields of a ticket that identify the tunnel's Access."""
 Json = dict[str, Any]
 
 

@@ -1,4 +1,4 @@
-"""What became of a call, as a value or as an exception here."""
+"""The outcome of a call, as a value or as an exception here."""
 
 import asyncio
 import builtins
@@ -19,12 +19,13 @@ from windrow.remote.pickles import Reader
 from windrow.remote.session import Ended
 
 ENDS = (SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
-"""What ends this program, its tasks or its loops: not for a host to raise."""
+"""The exceptions that end this program, its tasks or its loops: not for a host to raise."""
 _TREE = re.compile(r"(?<![^\"\s])[^\"\s]*/\.windrow/trees/[0-9a-f]{32}")
 
 
 def value_of(ended: Ended, reader: Reader, root: Path | None) -> Any:
-    """What the function returned; raises what it raised, or a FunctionError. root: of our files, for the traceback."""
+    """Returns the function's value; raises what it raised, or a FunctionError. root: of our files, for the
+    traceback."""
     record = ended.record
     status, message = str(record.get("status")), str(record.get("message") or "")
     match status:

@@ -67,7 +67,7 @@ class Reader:
         return Careful(io.BytesIO(data), self.find).load()
 
     def find(self, module: str, name: str) -> Any:
-        """What a pickle of a host that is not trusted may name; raises UntrustedResult."""
+        """Returns an object that a pickle of an untrusted host may name; raises UntrustedResult."""
         module = self._here(module)
         if (module, name) == ("builtins", "getattr"):
             return member_of
@@ -96,7 +96,7 @@ class Reader:
 
 
 def _is_code(path: Path) -> bool:
-    """Whether a file is somebody's own, and not of a package that was installed, wherever the environment lies."""
+    """True if a file is somebody's own, and not of a package that was installed, wherever the environment lies."""
     return not is_installed(path) and not {"site-packages", "dist-packages"} & set(path.parts)
 
 

@@ -54,7 +54,7 @@ class Asked:
     offset: int = 0
     rest: bytearray = field(default_factory=bytearray)
     is_sent: bool = False
-    """Whether the worker may know it."""
+    """True if the worker may know it."""
     begun: "Future[None]" = field(default_factory=Future)
     """Done once the worker has it, which then runs it whatever becomes of us; or once it is over."""
 
@@ -252,7 +252,7 @@ def _packed(tree: Tree) -> bytes:
 
 
 def _content(path: Path) -> bytes | None:
-    """What is in it now; None where it is gone. Raises CannotSend."""
+    """Returns the present contents; None where it is gone. Raises CannotSend."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Objects out of a pickle that a stranger made: each step is one of a short list, and no code of a class is run.
+"""Reads a pickle that a stranger made: each step is one of a short list, and no code of a class is run.
 
 A pickle is a program that calls, fills and patches what it names. Here it may make plain values, numpy arrays of plain
 numbers, and objects of classes that the caller allows: those are made without `__init__`, their attributes are put in
@@ -33,10 +33,10 @@ DTYPE_STATE: Final = 8
 """Of numpy: version, byte order, sub-array, names, fields, item size, alignment, flags; datetimes have one more."""
 _DTYPE: Final = re.compile(r"[<>|=]?(b1|[iu][1248]|f(2|4|8|16)|c(8|16|32)|[SUV]\d{1,9}|[Mm]8|O8?)")
 _SIMPLE: Final = frozenset({str, bytes, int, float, bool, type(None)})
-"""What exceptions of Python's own library are made of: nothing that they could call."""
+"""The parts that exceptions of Python's own library are made of: nothing that they could call."""
 _FRACTION: Final = re.compile(r"-?\d{1,4000}(/\d{1,4000})?")
 _FLAGS: Final[Mapping[str, tuple[int, ...]]] = {"O": (63,), "U": (0, 8)}
-"""What numpy itself writes for objects and for texts; 0 for all others."""
+"""The functions that numpy itself writes for objects and for texts; 0 for all others."""
 _STRUCT_FLAGS: Final = (0, 16, 128, 144)
 """Without objects inside; 128 says that it is aligned."""
 _UNITS: Final = frozenset(b"Y M W D h m s ms us ns ps fs as generic".split())
@@ -73,7 +73,7 @@ _CALLED: Final[Mapping[tuple[str, str], Callable[[tuple[Any, ...]], bool]]] = {
     ("zoneinfo", "ZoneInfo"): lambda args: all(isinstance(one, str) for one in args),
     ("_codecs", "encode"): lambda args: len(args) == 2 and args[1] in ("latin1", "latin-1"),
 }
-"""What may be called, and with what."""
+"""The callables that may be called, and their arguments."""
 _NAMED: Final = {
     "builtins": {"bool", "dict", "float", "int", "list", "str", "tuple"},
     "copyreg": {"_reconstructor", "__newobj__"},
@@ -84,19 +84,20 @@ _NAMED: Final = {
     "numpy.core.numeric": {"_frombuffer"},
     "uuid": {"UUID"},
 }
-"""What may be named besides, and has a step of its own below or none."""
+"""The names that are allowed besides, with a step of their own below or none."""
 QUICK: Final = {
     "builtins": {"complex"},
     "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
 }
-"""What a pickle may name to be read by the quick reader of the library: types that nothing can change, and that make
+"""The names in a pickle that the quick reader of the library may read: types that nothing can change, and that make
 nothing large of something small."""
 _MAKERS: Final[Mapping[type, tuple[type, ...]]] = {
     **dict.fromkeys((object, list, dict, set, bytearray, deque, OrderedDict, defaultdict), ()),
     int: (int,), float: (float,), complex: (int, float), str: (str,), bytes: (bytes,), tuple: (tuple,),
     frozenset: (list, tuple, set),
 }  # fmt: skip
-"""Whose `__new__` may make an object, and of what: any other may make classes, hooks or memory out of numbers."""
+"""The classes whose `__new__` may make an object, and its arguments: any other may make classes, hooks or memory out of
+numbers."""
 KEY_PARTS_MAX: Final = 10_000
 """Of a key, where it is a tuple, with those in it: Python looks through all of them, again where one is met again."""
 SAME_HASH_MAX: Final = 1_000
@@ -133,7 +134,7 @@ _COUNTED: Final[Mapping[int, int]] = {
 
 
 def is_quick(data: bytes | bytearray) -> bool:
-    """Whether the library's quick reader may read a pickle: its steps make no more than its bytes hold, no key is a
+    """True if the library's quick reader may read a pickle: its steps make no more than its bytes hold, no key is a
     tuple with tuples inside, and none a number whose hash many others can have."""
     at, tuples, has_keys = 0, 0, False
     while at < len(data) and not (has_keys and tuples > 1):
@@ -167,25 +168,25 @@ def untrusted(what: str) -> UntrustedResult:
 
 
 def is_of_python(module: str) -> bool:
-    """Whether a module that is loaded is Python's own, and not somebody's of the same name."""
+    """True if a module that is loaded is Python's own, and not somebody's of the same name."""
     file = getattr(sys.modules.get(module), "__file__", None)
     return module.partition(".")[0] in sys.stdlib_module_names and (file is None or is_standard(Path(file).resolve()))
 
 
 def _has_own_hash(key: Any) -> bool:
-    """Whether nobody can make many keys with the hash of this one."""
+    """True if nobody can make many keys with the hash of this one."""
     kind = type(key)
     return -_MODULUS < key < _MODULUS if kind is int else kind in _SIMPLE
 
 
 def are_keys(found: Collection[Any], hashes: Counter[int] | None = None) -> bool:
-    """Whether these can be keys of a dict or a set at a cost that has an end. hashes: of those that are in it."""
+    """True if these can be keys of a dict or a set at a cost that has an end. hashes: of those that are in it."""
     counted: Counter[int] = Counter() if hashes is None else hashes
     return _are_flat(found) and _differ(found, counted)
 
 
 def _differ(keys: Iterable[Any], counted: Counter[int]) -> bool:
-    """Whether not too many of them have one hash."""
+    """True if not too many of them have one hash."""
     for key in keys:
         if not _has_own_hash(key):
             counted[code := hash(key)] += 1
@@ -261,7 +262,7 @@ class Careful(pickle._Unpickler):
         self._hashes: defaultdict[int, Counter[int]] = defaultdict(Counter)
 
     def find_class(self, module: str, name: str) -> Any:
-        """What the pickle names."""
+        """Returns the object that the pickle names."""
         found = self._find(module, name)
         self._names[id(found)] = (module, name)
         return found
@@ -463,7 +464,7 @@ def _kind_of(array: Any) -> Any:
 
 
 def _is_deep(one: Any) -> bool:
-    """Whether Python ends this with all that is directly inside, however deep that is."""
+    """True if Python ends this with all that is directly inside, however deep that is."""
     return isinstance(one, DEEP) or (type(one).__module__ == "numpy" and _kind_of(one) == "O")
 
 

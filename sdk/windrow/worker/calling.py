@@ -22,7 +22,7 @@ BYTES_A_CHARACTER: Final = 3
 """Of these on average, as JSON, which escapes by up to twelve: all of an outcome is one packet."""
 
 _entry: dict[str, Any] = {}
-"""What this process has loaded: the module of the function, where there is one."""
+"""The code that this process has loaded: the module of the function, where there is one."""
 
 
 class _TooLarge(Exception):
@@ -45,7 +45,7 @@ class _Capped:
 
 
 class _Arguments(pickle.Unpickler):
-    """What the client's script calls `__main__` is the module of that script here."""
+    """Reads arguments; `__main__` of the client's script is the module of that script here."""
 
     def find_class(self, module: str, name: str) -> Any:
         found = _entry.get("module") if module == "__main__" and _entry.get("is_main") else None
@@ -129,8 +129,8 @@ def _write(value: Any, path: str) -> None:
 
 
 def write_raised(error: BaseException, path: str) -> None:
-    """What was raised; where that is too large the same with less in it, and where it cannot be pickled nothing: the
-    client then has its name, its message and its traceback."""
+    """Writes the exception that was raised; where that is too large the same with less in it, and where it cannot be
+    pickled nothing: the client then has its name, its message and its traceback."""
     try:
         try:
             _write(error.with_traceback(None), path)

@@ -22,15 +22,15 @@ def add(variables: Mapping[str, str]) -> None:
 
 
 def for_installing(lib: Path) -> dict[str, str]:
-    """What installers get: the same without our library, which is none of theirs."""
+    """Returns the environment of installers: the same without our library, which is none of theirs."""
     return {k: v for k, v in passed_on(lib).items() if k not in ("PYTHONPATH", IN_CALL)}
 
 
 def is_in_call() -> bool:
-    """Whether this process runs a call."""
+    """True if this process runs a call."""
     return IN_CALL in os.environ
 
 
 def found(program: str) -> str | None:
-    """Where this command is, if it is."""
+    """Returns the path of this command, if it is installed."""
     return shutil.which(program)

@@ -21,7 +21,7 @@ TEXT_MAX: Final = 500
 LINES_KEPT: Final = 12
 """Of an installer's output, for the error."""
 OFFLINE: Final = ("resolution", "Network is unreachable", "dns error", "Connection refused", "from versions: none")
-"""What pip and uv say where no index answers; pip says no more of it than of a package that there is not."""
+"""The messages of pip and uv where no index answers; pip says no more of it than of a package that there is not."""
 
 
 class EnvFailed(Exception):

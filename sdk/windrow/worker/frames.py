@@ -1,4 +1,4 @@
-"""What client and worker say to one another: frames of a length, a kind and a number, and how each knows the other.
+"""The protocol between client and worker: frames of a length, a kind and a number, and how each knows the other.
 
 The worker greets with its version and a nonce, the client with a nonce of its own. The worker's first frame proves that
 it knows the secret, so that whoever took the port learns nothing; the client's next proves it back, and what it asks
@@ -52,7 +52,7 @@ class Kind(IntEnum):
 
 
 class BadFrame(Exception):
-    """What came is no frame of this protocol."""
+    """Bytes came that are no frame of this protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,5 +102,5 @@ def proof(secret: bytes, role: bytes, nonce: bytes) -> str:
 
 
 def is_proof(shown: object, secret: bytes, role: bytes, nonce: bytes) -> bool:
-    """Whether that is what was shown."""
+    """True if that is what was shown."""
     return isinstance(shown, str) and shown.isascii() and hmac.compare_digest(shown, proof(secret, role, nonce))

@@ -93,7 +93,7 @@ class Child:
         self.channel.setblocking(False)
 
     async def said(self) -> dict[str, Any] | None:
-        """What it says next; None: it has gone."""
+        """Returns the next message of the process; None: it has gone."""
         return await _said(self.channel)
 
     def begin(self, job: Mapping[str, Any]) -> None:
@@ -175,7 +175,7 @@ class Code:
         return child
 
     def has_ended(self, child: Child) -> bool:
-        """Whether it was seen to."""
+        """True if it was seen to."""
         return child.pid in self._ended and self._ended[child.pid].done()
 
     async def how_ended(self, child: Child) -> str:

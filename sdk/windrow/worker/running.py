@@ -1,4 +1,4 @@
-"""Brings calls to processes: which code, which child, when to give up, and what their end was."""
+"""Runs calls in processes: chooses the code and the child, gives up in time, and reports the end."""
 
 import asyncio
 import signal
@@ -29,7 +29,7 @@ Key = tuple[str | None, str | None, str, bool]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is to run. name: empty where the arguments bring the function along. pool: its processes; 0 is none."""
+    """A call to run. name: empty where the arguments bring the function along. pool: its processes; 0 is none."""
 
     tree: str | None
     module: str

@@ -57,7 +57,7 @@ class Run:
         self._tell()
 
     def read(self, offset: int, size: int) -> bytes:
-        """What was written from `offset` on, at most `size` bytes."""
+        """Returns the bytes that were written from `offset` on, at most `size` bytes."""
         with (self.folder / "output").open("rb") as file:
             file.seek(offset)
             return file.read(min(size, max(0, self.size - offset)))
@@ -127,6 +127,6 @@ class Lines:
         return found
 
     def end(self) -> bytes:
-        """What is left, without an end of line."""
+        """Returns the rest, without an end of line."""
         found, self._rest = self._rest, b""
         return found

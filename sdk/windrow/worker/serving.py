@@ -1,4 +1,4 @@
-"""The worker's server: whoever proves the secret sends code and calls, and gets output and ends."""
+"""The worker's server: a client that proves the secret sends code and calls, and gets output and results."""
 
 import asyncio
 import contextlib
@@ -82,7 +82,7 @@ class Server:
             writer.close()
 
     def has_place(self) -> bool:
-        """Whether one more client may be served; an idle one gives its place up for it."""
+        """True if one more client may be served; an idle one gives its place up for it."""
         known = [one for one in self._open if one.is_known]
         if len(known) >= CONNECTIONS_MAX:
             idle = [one for one in known if one.is_idle]

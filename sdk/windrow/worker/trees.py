@@ -25,7 +25,7 @@ Manifest = dict[str, str]
 
 
 class BadCode(Exception):
-    """What was sent is no code that can be kept; the message says why."""
+    """The code that was sent cannot be kept; the message says why."""
 
 
 def manifest_digest(manifest: Manifest) -> str:
@@ -71,7 +71,7 @@ class Trees:
         self._size += len(data)
 
     def folder(self, digest: str) -> Path | None:
-        """Where this state lies, made now if it has to be; None: not all of it is here. Raises BadCode."""
+        """Returns the folder of this state, made now if it has to be; None: not all of it is here. Raises BadCode."""
         made = self._trees / digest[:32]
         if made.is_dir():
             os.utime(made)
@@ -125,7 +125,7 @@ class Trees:
 
     @staticmethod
     def _link_compiled(before: Path, now: Path) -> None:
-        """What was compiled of the sources of one folder that are still the same files."""
+        """Links the compiled files of one folder whose sources are still the same."""
         with contextlib.suppress(OSError):
             compiled = sorted(os.listdir(before / "__pycache__"))
             (now / "__pycache__").mkdir()

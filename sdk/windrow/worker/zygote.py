@@ -162,7 +162,7 @@ def _from_environment(before: set[str], tree: str) -> list[str]:
 
 
 def _is_forkable() -> bool:
-    """Whether a fork of this process works: threads and a GPU's context do not come along."""
+    """True if a fork of this process works: threads and a GPU's context do not come along."""
     torch: Any = sys.modules.get("torch")
     try:
         return threading.active_count() == 1 and not (torch is not None and torch.cuda.is_initialized())

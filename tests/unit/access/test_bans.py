@@ -1,4 +1,4 @@
-"""Which hosts an Access knows to be banned, for tunnels to hosts that are connected elsewhere."""
+"""An Access knows the hosts that are banned, for tunnels to hosts that are connected elsewhere."""
 
 import asyncio
 

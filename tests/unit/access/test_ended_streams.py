@@ -1,4 +1,4 @@
-"""What a stream leaves behind when it has ended: nothing that only a search for garbage would find."""
+"""Remains of a stream that has ended: nothing that only a search for garbage would find."""
 
 import gc
 from collections.abc import Iterator

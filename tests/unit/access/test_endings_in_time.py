@@ -1,4 +1,4 @@
-"""What ends a host's right to be here ends its streams within five seconds; in virtual time."""
+"""A host that loses its right to be here loses its streams within five seconds; in virtual time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What an Access process decides at its start: its port, its configuration, when to renew."""
+"""Decisions of an Access process at its start: its port, its configuration, when to renew."""
 
 import socket
 from pathlib import Path

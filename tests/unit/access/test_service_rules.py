@@ -1,4 +1,4 @@
-"""Who may come to an Access for a service, what is remembered, what a refusal says, and questions to the Master."""
+"""Admission to an Access for a service, its memory, its refusals, and questions to the Master."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -117,7 +117,7 @@ async def test_who_goes_before_the_master_answers_leaves_word() -> None:
 
 
 async def refused(asks: ServiceAsks, said: Said, answer: Callable[[int], None]) -> WindrowError:
-    """What comes of a question that is answered so."""
+    """Returns the outcome of a question that is answered so."""
     said.items.clear()
     async with asyncio.TaskGroup() as group:
         asking = group.create_task(_error_of(asks.ask(*ASKED)))

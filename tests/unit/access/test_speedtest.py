@@ -1,4 +1,4 @@
-"""Who may measure his line with speedtest-cli, how long and how much: decisions, then the listener on a real socket."""
+"""Rules for a measurement by speedtest-cli: decisions, then the listener on a real socket."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Who is cut when nobody known speaks on a connection, how often a host may call, and what a write waits for."""
+"""Connections of unknown peers are cut, hosts call only so often, and writes wait."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""Who may come to an Access for a tunnel, which two are joined, and what a stranger gets: decisions, then real TLS."""
+"""Admission to an Access for a tunnel: decisions, then real TLS."""
 
 import asyncio
 import json
@@ -354,7 +354,7 @@ async def test_an_idle_tunnel_is_cut() -> None:
 
 
 async def test_an_end_that_does_not_read_stops_the_other_and_little_waits_between() -> None:
-    """What is between them is in the kernel's buffers and in a pipe of it, and not in the Access's own memory."""
+    """Bytes between the ends are in the kernel's buffers and in a pipe of it, and not in the Access's own memory."""
     async with listening() as place:
         _, host, renter_reader, renter = await place.pair(1)
         (splice,) = place.tunnels._joined

@@ -28,7 +28,7 @@ async def once(content: bytes) -> AsyncIterator[bytes]:
 
 
 async def save(store: MemoryStore, step: int, attempt: str = "a") -> bool:
-    """What the Master does for one checkpoint, call by call."""
+    """Does what the Master does for one checkpoint, call by call."""
     parts = []
     for number, (name, plain) in enumerate(sorted(files_at(step).items())):
         key = checkpoints.part_key(OWNER, step, attempt, number)

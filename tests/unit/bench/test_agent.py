@@ -1,4 +1,4 @@
-"""What `agent` and `fresh` make of what they read: every agreed figure, and what was missing is said."""
+"""Figures of `agent` and `fresh`: every agreed figure, and what was missing is said."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What a storm's hosts show an Access is what the shipped dialler shows it, and they hear what it hears."""
+"""A storm's hosts show an Access the same as the shipped dialler, and hear the same."""
 
 import asyncio
 import dataclasses

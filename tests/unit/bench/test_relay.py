@@ -1,4 +1,4 @@
-"""What `relay` promises: figures computed as said, its identities usable, and every shortfall in words."""
+"""Promises of `relay`: figures computed as said, its identities usable, and every shortfall in words."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""What every benchmark promises: figures computed as said, and one JSON object as the last line."""
+"""Promises of every benchmark: figures computed as said, and one JSON object as the last line."""
 
 import json
 import os

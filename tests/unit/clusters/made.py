@@ -1,4 +1,4 @@
-"""Clusters and workloads for the tests of this room."""
+"""Clusters and workloads for the tests of this package."""
 
 from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Workload, WorkPhase
 from windrow_master.market.model import RentalId

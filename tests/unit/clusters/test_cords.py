@@ -1,4 +1,4 @@
-"""The Master joins the members of a private network: keys handed over, grants for one cord, again when it breaks."""
+"""The Master joins the members of a private network: keys handed over, grants for one link, again when it breaks."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -24,7 +24,7 @@ __all__ = ["m"]
 
 
 class End:
-    """A host's end of one cord: it shows a key, and is up once it was shown the other's."""
+    """A host's end of one link of the overlay network: it shows a key, and is up once it was shown the other's."""
 
     def __init__(self, opening):
         self.opening, self.shown, self.closed = opening, [], False

@@ -1,4 +1,4 @@
-"""Which image a cluster runs: one digest for all its hosts and attempts, and logins that only their host can read."""
+"""The image of a cluster: one digest for all its hosts and attempts, and logins that only their host can read."""
 
 from dataclasses import replace
 

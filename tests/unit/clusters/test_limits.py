@@ -1,4 +1,4 @@
-"""What ends a cluster by itself: its duration, its budget, nobody in it."""
+"""Limits that end a cluster: its duration, its budget, nobody in it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the Master rents to try hosts makes way for whatever is placed: gangs, what grows, what lacks a member."""
+"""Test rentals make way for whatever is placed: gangs, what grows, what lacks a member."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What members of a cluster are told: where they meet, on which ports, and with which command."""
+"""Instructions to members of a cluster: where they meet, on which ports, and with which command."""
 
 import subprocess
 

@@ -1,4 +1,5 @@
-"""How the members of a cluster over hosts meet: decided, remembered, told to them, and kept when one is replaced."""
+"""The way in which members of a cluster over hosts meet: decided, remembered, told to them, and kept when one is
+replaced."""
 
 from dataclasses import replace
 
@@ -134,7 +135,7 @@ async def test_an_agent_of_an_older_release_is_taken_to_see_the_others_as_before
 
 
 class Said:
-    """A sight that says one thing once somebody has looked."""
+    """A reachability test that says one thing once somebody has looked."""
 
     def __init__(self, network):
         self.network, self.looks = network, 0

@@ -1,4 +1,4 @@
-"""What placement is told of a fleet is made anew only where something has changed, and then always."""
+"""Placement's view of a fleet is made anew only where something has changed, and then always."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who is led to a service without a token, what it counts, and what ends it: decisions, then the service."""
+"""Public services: who is led to one without a token, what it counts, and what ends it: decisions, then the service."""
 
 import asyncio
 from dataclasses import replace

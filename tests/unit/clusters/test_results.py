@@ -1,4 +1,4 @@
-"""What work leaves that has ended by itself: brought in, kept within the quota, given out, and gone in the end."""
+"""Output of work that has ended by itself: brought in, kept within the quota, given out, and gone in the end."""
 
 import asyncio
 import io
@@ -182,7 +182,7 @@ async def test_work_that_its_host_cleared_away_by_itself_is_over_and_says_so(sit
 
 
 def orders(site, spec) -> list[bool]:
-    """Whether each open order to end this work keeps its files, those that do first."""
+    """True if each open order to end this work keeps its files, those that do first."""
     rows = site.rooms.store.read_now(lambda uow: uow[CommandRepository].open_of_host(HOST))
     deletes = [decode_command(row.body).delete for row in rows if row.kind is CommandKind.DELETE]
     ours = [one.keeps_files for one in deletes if one is not None and one.workload_id == spec.workload_id]

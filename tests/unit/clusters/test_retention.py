@@ -1,4 +1,4 @@
-"""How long checkpoints stay after the end of their job or cluster, on a real store. Volumes: test_volumes.py."""
+"""Checkpoints stay for a time after the end of their job or cluster, on a real store. Volumes: test_volumes.py."""
 
 from dataclasses import dataclass, replace
 from typing import cast

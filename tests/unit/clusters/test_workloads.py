@@ -1,4 +1,4 @@
-"""What reports of hosts mean."""
+"""The meaning of hosts' reports."""
 
 from dataclasses import replace
 from itertools import permutations

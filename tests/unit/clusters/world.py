@@ -59,7 +59,7 @@ def key_of(host_id: str) -> SealKey:
 
 
 def opened(command: Command, host_id: HostId) -> WorkloadSpec:
-    """What a host is to create, with what was sealed for it."""
+    """Returns the create command of a host, with what was sealed for it."""
     spec = command.create
     assert spec is not None
     values = key_of(host_id).open_values(spec.sealed_env, spec.workload_id) if spec.sealed_env else {}
@@ -146,12 +146,12 @@ class Market:
         return [decode_command(row.body) for row in rows if row.kind is kind]
 
     def spec(self, host_id=HOST) -> WorkloadSpec:
-        """What the latest create command asks of the host."""
+        """Returns the spec of the latest create command of the host."""
         (*_, command) = self.commands(CommandKind.CREATE, host_id)
         return opened(command, host_id)
 
     def spec_of(self, workload_id) -> WorkloadSpec:
-        """What the host of a workload was asked to start, whether it answered or not."""
+        """Returns the spec that the host of a workload was asked to start, whether it answered or not."""
 
         def look(uow):
             workload = uow[WorkloadRepository].get(workload_id)

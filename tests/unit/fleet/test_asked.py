@@ -46,13 +46,13 @@ def _open(w):
 
 
 def asked(w, host_id=HOST):
-    """What the Master asks of a host now, of HOME and two others."""
+    """Returns the Master's questions to a host now, of HOME and two others."""
     command_id = w.write(lambda uow: w.fleet.measures.ask(uow, host_id, "master", (NORTH, SOUTH)))
     return decode_command(w.read(lambda uow: uow[CommandRepository].get(command_id)).body).bandwidth
 
 
 def signed(nonce, access_id=HOME, up_bps=900, moved=1, host_id=HOST, said=None):
-    """What a relay and a host signed; said: the nonce that the host names instead."""
+    """Returns a result that a relay and a host signed; said: the nonce that the host names instead."""
     claim = encode_claim(BandwidthClaim(nonce, access_id, host_id, up_bps, 500, moved, 1, 1, 1))
     signature = KEY.sign(DOMAIN_CLAIM, claim)
     return encode_bandwidth(

@@ -1,4 +1,4 @@
-"""Which of the figures that test rentals measured count."""
+"""The choice of the figures of test rentals that count."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a host claims and cannot have takes that card off the market, and no other; two hosts cannot have one card."""
+"""A host's claim that cannot be true takes that card off the market, and no other; two hosts cannot have one card."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a host says to be the matter: which slot it closes, whom it is told to, and what ends it."""
+"""Conditions that a host reports: which slot each closes, whom the Master tells, and what ends it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a host claims of its cards is held against itself and the model table: lies are named, the honest are not."""
+"""A host's claims of its cards are held against each other and the model table: lies are named, the honest are not."""
 
 from dataclasses import fields, replace
 

@@ -19,7 +19,7 @@ NAMES = [HostId(f"host_{number}") for number in range(1, 6)]
 
 @dataclass(frozen=True)
 class Work:
-    """What was begun."""
+    """The work that was begun."""
 
     host_id: HostId
 

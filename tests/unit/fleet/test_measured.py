@@ -46,7 +46,7 @@ def test_whom_the_master_asks_is_chance_and_nobody_where_one_relay_serves():
 
 
 def asked(w, relays, simulated=False):
-    """What a host is sent."""
+    """Returns the commands that a host is sent."""
     host_id = f"host_{simulated}"
     w.join(host_id, simulated)
     command_id = w.write(lambda uow: w.fleet.measures.ask(uow, host_id, "master", relays))

@@ -1,4 +1,4 @@
-"""What is written down of hosts that all come another way at once, and when; and that a crowd's silence ends none."""
+"""Records of hosts that all come another way at once; and that a crowd's silence ends none."""
 
 from tests.master_support import ManualClock
 from windrow_master.fleet.liveness import BREAKER_AGENTS_MIN, LOST_MIN_NS

@@ -1,4 +1,4 @@
-"""When a host's cards are challenged, which of them, and what their verdicts make of the host."""
+"""Challenges of a host's cards: their times, their choice, and the effect of their verdicts on the host."""
 
 from dataclasses import replace
 from typing import Any

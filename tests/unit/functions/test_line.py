@@ -52,7 +52,8 @@ def test_garbage_ends_its_connection_and_nothing_else(worker: Worker, code: Code
 
 
 def _said(worker: Worker, *sent: bytes) -> bytes:
-    """What a client that knows the secret is told after these frames, until it is turned away or the last is done."""
+    """Returns the answers to a client that knows the secret after these frames, until it is turned away or the last is
+    done."""
     with socket.create_connection(("127.0.0.1", worker.port), PATIENCE_S) as one:
         greeting = one.recv(len(frames.GREETING) + 32, socket.MSG_WAITALL)
         proof = frames.proof(worker.secret, b"client", greeting[-32:])

@@ -1,4 +1,4 @@
-"""What a program remembers of a worker for the next: nothing of it is believed where it is not so any more."""
+"""The memory of a worker that a program keeps for the next: nothing of it is believed where it is not so any more."""
 
 import asyncio
 import http.server
@@ -57,7 +57,7 @@ def test_a_memory_that_cannot_be_read_is_none(text: str, tmp_path: Path) -> None
 
 @contextmanager
 def _master(status: int, said: bytes) -> Iterator[tuple[Config, list[tuple[str, str, Any]]]]:
-    """Whatever is asked, it says this; also what it was asked."""
+    """Answers every request with this; also what it was asked."""
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

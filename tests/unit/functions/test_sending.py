@@ -1,4 +1,4 @@
-"""What is sent for a function, and what may be made of what comes back."""
+"""Code that is sent for a function, and results that may be made of what comes back."""
 
 import collections
 import datetime

@@ -1,4 +1,4 @@
-"""What a test leaves behind in its process is seen, named and put back, and fails that test and no other."""
+"""Changes that a test leaves in its process are seen, named and put back, and fail that test and no other."""
 
 import gc
 import logging

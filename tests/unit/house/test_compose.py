@@ -41,7 +41,7 @@ def compose() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the script makes, in a copy of the folder."""
+    """The files that the script makes, in a copy of the folder."""
     folder = tmp_path_factory.mktemp("deploy")
     shutil.copytree(DEPLOY / "container", folder / "container")
     for _ in range(2):
@@ -256,7 +256,7 @@ def test_the_health_check_asks_where_the_master_answers(compose: dict[str, Any])
 
 
 async def _standby_says(leader: str) -> tuple[int, bytes]:
-    """What a Master that waits really answers."""
+    """Returns the real answer of a Master that waits."""
     app, sent = StandbyApp(), []
     app.leader = leader
 

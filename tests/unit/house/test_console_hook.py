@@ -36,7 +36,7 @@ def build(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def static(root: Path) -> Path:
-    """Where the Master serves the console from."""
+    """The folder from which the Master serves the console."""
     return root / "master" / "windrow_master" / "static"
 
 

@@ -1,4 +1,4 @@
-"""What a run of the tests leaves on the machine is found by kind and name, and what it goes on using is not."""
+"""Remains of a test run on the machine are found by kind and name, and things that go on being used are not."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What shares something costly runs on one worker, what is long begins first, and no test is lost on the way."""
+"""Tests that share something costly run on one worker, long ones begin first, and none is lost on the way."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a job did to its cards: which stretches of time are looked at, and what the readings in them come to."""
+"""The effect of a job on its cards: which stretches of time are looked at, and what the readings in them come to."""
 
 from dataclasses import replace
 

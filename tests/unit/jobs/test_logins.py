@@ -22,7 +22,7 @@ def shown(it: World, host_id) -> RegistryLogin:
 
 
 def kept_in(folder) -> bytes:
-    """Whatever is on the disk: rows, events, the audit log."""
+    """Returns the texts on the disk: rows, events, the audit log."""
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 

@@ -74,7 +74,7 @@ class World:
         self.start_again()
 
     def start_again(self) -> None:
-        """A Master's rooms after a restart: nothing is left but the store and the objects."""
+        """A Master's services after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), self.inside)
         self.jobs = JobService(
             self.store,

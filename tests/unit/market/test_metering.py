@@ -1,4 +1,4 @@
-"""How much running time may be charged."""
+"""Bounds of the running time that may be charged."""
 
 from dataclasses import replace
 

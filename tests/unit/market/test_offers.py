@@ -1,4 +1,4 @@
-"""Whose price counts, and what all slots together offer."""
+"""The price that counts, and the offer of all slots together."""
 
 from dataclasses import replace
 

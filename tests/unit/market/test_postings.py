@@ -1,4 +1,4 @@
-"""Which transfers a rental calls for."""
+"""The transfers that a rental calls for."""
 
 from dataclasses import replace
 

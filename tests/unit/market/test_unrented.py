@@ -1,4 +1,4 @@
-"""Why nobody rents a slot is said from what is known, the most telling first."""
+"""Reasons why nobody rents a slot are said from what is known, the most telling first."""
 
 from dataclasses import replace
 

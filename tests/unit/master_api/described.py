@@ -1,4 +1,4 @@
-"""Whether an answer of the HTTP API is what its description says."""
+"""Checks that an answer of the HTTP API is what its description says."""
 
 import json
 

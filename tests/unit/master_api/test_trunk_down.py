@@ -34,7 +34,8 @@ class Fleet:
 
 
 async def asked_together(gather_s: float, *woken: tuple[HostId, bool]) -> list[HostId]:
-    """Whom the first read is about, when these are woken in different turns of the loop; True: by a command."""
+    """Returns the host that the first read is about, when these are woken in different turns of the loop; True: by a
+    command."""
     fleet: Any = Fleet()
     routes: Any = dict.fromkeys(HOSTS)
     down = Downlink(fleet, fleet, SystemClock(), nothing, HubFigures(), routes)

@@ -1,4 +1,4 @@
-"""Who hears of a change among the Accesses, and when: some at once, all within ten looks, nobody twice."""
+"""Changes among the Accesses are told in time: some at once, all within ten looks, nobody twice."""
 
 from typing import Any
 

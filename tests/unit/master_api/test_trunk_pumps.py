@@ -12,7 +12,7 @@ BOOT = BootId(b"b" * 16)
 
 
 class Route:
-    """What a pump asks of a route, counted."""
+    """The questions of a pump to a route, counted."""
 
     def __init__(self):
         self.samples_acked_s = float("-inf")

@@ -48,7 +48,7 @@ def asking(number: int, cluster_id: str = CLUSTER, port: int = 80) -> services_p
 
 
 async def answers(open_service: Open, *items: services_pb2.TrunkItem) -> list[services_pb2.ServiceAnswer]:
-    """What comes down for these, one for each ask."""
+    """Returns the answers that come down for these, one for each ask."""
     line = Line()
     trunk = trunk_of("access_a", "", line)
     asks = ServiceAsks(open_service)

@@ -1,4 +1,4 @@
-"""What goes down a trunk together, and what does not wait for company."""
+"""Frames go down a trunk together, and some do not wait for company."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""What the Master's log counts: bugs that ended only what met them are stated for a day, and counted for ever."""
+"""Counts of the Master's log: bugs that ended only what met them are stated for a day, and counted for ever."""
 
 import json
 import subprocess

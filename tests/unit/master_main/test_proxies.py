@@ -1,4 +1,4 @@
-"""Who asks, as a trusted proxy reports it: tables of what is believed and what is not."""
+"""The caller as a trusted proxy reports it: tables of what is believed and what is not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The Master's room: refuses new work on a full disk, gives the ballast away in pieces, and finds room again."""
+"""The Master's disk space: refuses new work on a full disk, gives the ballast away in pieces, and finds space again."""
 
 import errno
 from collections.abc import Mapping

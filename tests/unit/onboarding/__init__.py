@@ -1,1 +1,1 @@
-"""How other machines come in."""
+"""The joining of other machines."""

@@ -89,7 +89,7 @@ def release_of(name: str, python: str | None = None, signing: SigningKey = SIGNI
 
 @dataclass
 class Pretend:
-    """What is served; change `answers` as you like. asked: the paths that were asked for."""
+    """The files that are served; change `answers` as you like. asked: the paths that were asked for."""
 
     url: str
     pin: str
@@ -99,7 +99,7 @@ class Pretend:
 
     @property
     def wheel_path(self) -> str:
-        """Where the agent's wheel is."""
+        """The path of the agent's wheel."""
         return next(path for path in self.answers if path.endswith(".whl"))
 
 
@@ -160,12 +160,12 @@ class Machine:
 
     @property
     def prefix(self) -> Path:
-        """Where programs go."""
+        """The folder of programs."""
         return self.top / "opt" / "agent"
 
     @property
     def state(self) -> Path:
-        """Where keys and state go."""
+        """The folder of keys and state."""
         return self.top / "var" / "agent"
 
     def run(self, *arguments: str, token: str = "wj_good", pin: str = "") -> "subprocess.CompletedProcess[str]":

@@ -1,4 +1,4 @@
-"""What a joining machine installs is locked, whole, signed and the same for the same sources."""
+"""Wheels for a joining machine are locked, whole, signed and the same for the same sources."""
 
 import asyncio
 import hashlib
@@ -149,7 +149,7 @@ def test_while_wheels_are_prepared_the_answer_is_to_come_again() -> None:
 
 
 def hook() -> dict[str, str]:
-    """What master/hatch_build.py copies into a wheel."""
+    """The files that master/hatch_build.py copies into a wheel."""
     spec = importlib.util.spec_from_file_location("hatch_build_of_master", ROOT / "master" / "hatch_build.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Where a request runs and why not elsewhere."""
+"""Requests are placed, with reasons for each place that does not fit."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a test rental measures of a GPU: the program itself on PoCL, and what is believed of its log."""
+"""Measurements of a GPU by a test rental: the program itself on PoCL, and what is believed of its log."""
 
 import json
 import os
@@ -46,8 +46,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 async def told(tmp_path: Path) -> AsyncIterator[program.Told]:
-    """What the rental says, as it is read from its log: started by the agent's runtime in bubblewrap, as any renter's
-    process is."""
+    """Returns the figures of the rental, as they are read from its log: started by the agent's runtime in bubblewrap,
+    as any renter's process is."""
     need("opencl")
     need("bubblewrap")
     place = Place("bubblewrap", tmp_path)

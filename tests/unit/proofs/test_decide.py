@@ -1,4 +1,4 @@
-"""When a host is proved, what its log is believed, and what is said of it: pure."""
+"""Decisions when to prove a host, which logs to believe, and what to say of it: pure."""
 
 from dataclasses import replace
 

@@ -75,7 +75,7 @@ async def proving(m, is_automatic=True) -> AsyncIterator[ProofService]:
 
 
 async def refresh(m):
-    """What the fleet's own loop does."""
+    """Does what the fleet's own loop does."""
     while True:
         await m.fleet.refresh()
         await asyncio.sleep(0.01)

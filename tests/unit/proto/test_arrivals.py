@@ -1,4 +1,4 @@
-"""What the receiver of a measurement counts: not a burst at the beginning, and all where little is left."""
+"""Counts of the receiver of a measurement: not a burst at the beginning, and all where little is left."""
 
 from windrow_proto.bandwidth import Arrivals
 from windrow_proto.units import MILLISECOND, SECOND

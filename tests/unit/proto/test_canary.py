@@ -1,4 +1,4 @@
-"""What both ends of a connection count, compared over a second way: who is honest is never accused."""
+"""Counts of both ends of a connection, compared over a second way: who is honest is never accused."""
 
 from collections import deque
 

@@ -28,7 +28,7 @@ print(json.dumps([before, crashes.is_stated, crashes.counts, crashes.last]))
 
 
 class Time:
-    """What is counted at a moment that the test chooses."""
+    """A clock at a moment that the test chooses."""
 
     def __init__(self) -> None:
         self.now_ns = BEGAN_NS

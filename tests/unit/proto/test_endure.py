@@ -1,4 +1,4 @@
-"""What a long-lived process does at its start with the memory it has."""
+"""A long-lived process sets its memory up at its start."""
 
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-"""When the writer of gathered messages wakes: at once, or a moment after the first that can wait, and never twice."""
+"""The writer of gathered messages wakes in time: at once, or a moment after the first that can wait, and never
+twice."""
 
 import asyncio
 

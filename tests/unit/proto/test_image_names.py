@@ -1,4 +1,4 @@
-"""What an image's name says, and the one name that all hosts use for it."""
+"""Image names say their parts, and all hosts use one name for an image."""
 
 import pytest
 

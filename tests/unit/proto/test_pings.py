@@ -1,4 +1,4 @@
-"""How near an Access is: what a ping takes for the line's own time."""
+"""Distance of an Access: what a ping takes for the line's own time."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What hosts are told and say of whom they see."""
+"""Reachability tests that hosts are told, and their answers."""
 
 import json
 

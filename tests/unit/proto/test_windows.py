@@ -1,4 +1,4 @@
-"""Whatever the network drops, repeats, reorders or cuts: every record is delivered once, and few fly."""
+"""Records over a network that drops, repeats, reorders or cuts: every record is delivered once, and few fly."""
 
 from random import Random
 

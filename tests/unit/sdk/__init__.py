@@ -1,1 +1,1 @@
-"""What the SDK and the command decide without a Master."""
+"""Decisions of the SDK and the command without a Master."""

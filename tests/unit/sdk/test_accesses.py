@@ -62,7 +62,7 @@ STOPPED = {
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
-    """What arrives at a Master that answers by the path."""
+    """Returns the requests at a Master that answers by the path."""
     requests: list[httpx2.Request] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:

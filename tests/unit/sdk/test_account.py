@@ -16,7 +16,7 @@ LINE = "curl -fsS https://master/install.sh | sudo sh -s -- --token wj_1"
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
-    """What arrives at a Master that knows an install line for hosts alone."""
+    """Returns the requests at a Master that knows an install line for hosts alone."""
     requests: list[httpx2.Request] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:

@@ -1,4 +1,4 @@
-"""Entering a box: whose keys are sent, where its doors are asked for, and as whom one logs in."""
+"""Entering a box: whose keys are sent, where its ways in are asked for, and as whom one logs in."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What a person types about jobs."""
+"""Arguments of job commands."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a renter measures of Accesses, what it tells the Master of it, and who is asked when one does not answer."""
+"""A renter measures Accesses, tells the Master, and asks another where one does not answer."""
 
 import asyncio
 import json
@@ -115,7 +115,7 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 @pytest.fixture
 def refusing(deaf: set[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Exception]:
-    """What is answered to the grant, by address."""
+    """Returns the refusal of the grant, by address."""
     found: dict[str, Exception] = {}
 
     async def dial(ticket: dict[str, Any], access: Any) -> Any:

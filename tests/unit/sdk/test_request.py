@@ -1,4 +1,4 @@
-"""What a person types becomes the request they meant, or a sentence that says how to write it."""
+"""A person's words become the request that they meant, or a sentence that says how to write it."""
 
 import pytest
 

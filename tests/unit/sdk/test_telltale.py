@@ -1,4 +1,4 @@
-"""What looks like a secret in the wrong place is said, with the way out and without the secret."""
+"""Secrets in the wrong place are reported, with the way out and without the secret."""
 
 import shlex
 

@@ -59,7 +59,7 @@ class Place:
         await Tunnel().serve(runtime, asked, issue(self.ca, "host", "host_a"), ready)
 
     async def joined(self) -> socket.socket:
-        """Whoever comes next to this Access, bare."""
+        """The next connection to this Access, bare."""
         raw, _ = await asyncio.get_running_loop().sock_accept(self.access)
         end = await sockets.secure(raw, self.shown)
         await sockets.head_of(end)

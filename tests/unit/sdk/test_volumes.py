@@ -1,4 +1,4 @@
-"""What `windrow cluster show` says of a cluster's volumes."""
+"""Volumes of a cluster in `windrow cluster show`."""
 
 from collections.abc import Iterator
 from typing import Any, cast

@@ -43,7 +43,7 @@ class World:
         await self.opened.store.write(write, name="test.audit")
 
     async def by_hand(self, *statements: str) -> None:
-        """What somebody with the database's password may do."""
+        """Runs statements as somebody with the database's password may."""
 
         def write(uow: UnitOfWork) -> None:
             for statement in statements:

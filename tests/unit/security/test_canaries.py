@@ -19,7 +19,7 @@ TOKEN = "wt_" + "Abcdefgh_1234567-" * 3
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """What a market leaves on the disk."""
+    """The folder that a market leaves on the disk."""
     folder = tmp_path / "data"
     (folder / "identity").mkdir(parents=True, mode=0o700)
     (folder / "logs").mkdir(mode=0o700)

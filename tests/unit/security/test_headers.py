@@ -59,7 +59,7 @@ KINDS = {
     "installer": ("/install.sh", 200),
 }
 OWN = {"console": {"content-security-policy"}, "asset": {"cache-control"}, "installer": {"cache-control"}}
-"""What some answers say in their own way; tested below."""
+"""The headers that some answers set in their own way; tested below."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,4 +1,4 @@
-"""What strangers write stays text: it begins no log line, no header, no formula, no query, and steers no terminal."""
+"""Text of strangers stays text: it begins no log line, no header, no formula, no query, and steers no terminal."""
 
 import json
 import re
@@ -38,7 +38,7 @@ CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
 
 
 def logged(module: str, script: str) -> list[str]:
-    """What a daemon with this log writes while it runs this script."""
+    """Returns the lines that a daemon with this log writes while it runs this script."""
     set_up = "set_up('info')" if module.endswith("logs") else "configure_log()"
     head = f"import logging, structlog, threading, {module} as m\nm.{set_up}\n"
     done = subprocess.run([sys.executable, "-c", head + script], capture_output=True, timeout=60, check=False)

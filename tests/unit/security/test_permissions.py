@@ -40,7 +40,7 @@ OTHERS: dict[str, frozenset[Role]] = {
     **{str(role): frozenset({role}) for role in Role},
     "rival": CUSTOMER,
 }
-"""Who is not the owner: an account for each role alone, and one with all that a customer may have."""
+"""The callers who are not the owner: an account for each role alone, and one with all that a customer may have."""
 OVERSEERS = {"operator", "auditor"}
 
 

@@ -27,7 +27,7 @@ def made(rng: random.Random, *, instants: int = 3, metrics: tuple[int, ...] = (1
 
 
 def read_at_once(bodies: list[bytes]) -> Readings:
-    """What the decoder of many says."""
+    """Returns the values of the decoder of many."""
     numbers: dict[tuple[HostId, str], int] = {}
     decoder = Decoder(lambda host_id, device: numbers.setdefault((host_id, device), len(numbers)))
     decoded = decoder.decode((HostId(f"h{n}"), body) for n, body in enumerate(bodies))

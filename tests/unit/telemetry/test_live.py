@@ -1,4 +1,4 @@
-"""What a host reads now: slow metrics stay as they were read, for a while and only while the device answers."""
+"""Present readings of a host: slow metrics stay as they were read, for a while and only while the device answers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever comes when, and whatever is rolled up by then: every chart is what its samples say, summed by hand here."""
+"""Samples that come in any order, before or after rollups: every chart is what its samples say, summed by hand here."""
 
 import random
 
@@ -36,7 +36,7 @@ ROUNDS = 14
 
 @pytest.fixture(autouse=True)
 def _in_small_parts(monkeypatch):
-    """What is late is rolled up a few rows at a time, so that spans are cut in the middle."""
+    """Late samples are rolled up a few rows at a time, so that spans are cut in the middle."""
     monkeypatch.setattr(history_roll, "LATE_ROWS", 7)
 
 

@@ -51,7 +51,7 @@ async def greeted() -> tuple[TunnelTls, TunnelTls]:
 
 @pytest.fixture(params=["tls", "sealed"])
 def way(request: pytest.FixtureRequest) -> str:
-    """What is between the ends."""
+    """The kind of way between the ends."""
     return str(request.param)
 
 
@@ -65,7 +65,7 @@ async def ready(way: str) -> tuple[TunnelEnd, TunnelEnd]:
 
 
 async def heard(host: TunnelEnd) -> bytes:
-    """What comes next."""
+    """Returns the next message."""
     room = memoryview(bytearray(host.buffer_bytes))
     while not (count := host.open_into(room)):
         await asyncio.sleep(0)
@@ -87,7 +87,7 @@ async def said(one: socket.socket, data: bytes) -> None:
 
 
 def nobody(sent: int, received: int) -> None:
-    """Whom no figure interests."""
+    """Ignores the figures."""
 
 
 async def test_both_directions_carry_all_at_once_through_buffers_that_are_always_full(way: str) -> None:

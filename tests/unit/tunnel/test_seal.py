@@ -26,22 +26,22 @@ class Line:
         self.room = memoryview(bytearray(self.host.buffer_bytes))
 
     def said(self, data: bytes) -> bytes:
-        """What the renter says, sealed."""
+        """Returns the renter's message, sealed."""
         assert self.renter.write(memoryview(data))
         return self._between_near.recv(len(data) + BESIDE_BYTES)
 
     def answered(self, data: bytes) -> bytes:
-        """What the host says, sealed."""
+        """Returns the host's message, sealed."""
         assert self.host.write(memoryview(data))
         return self._between_far.recv(len(data) + BESIDE_BYTES)
 
     def brought(self, data: bytes) -> bytes:
-        """What the host makes of this."""
+        """Returns what the host makes of this."""
         self._between_far.sendall(data)
         return bytes(self.room[: self.host.open_into(self.room)])
 
     def brought_back(self, data: bytes) -> bytes:
-        """What the renter makes of this."""
+        """Returns what the renter makes of this."""
         self._between_near.sendall(data)
         return bytes(self.room[: self.renter.open_into(self.room)])
 

@@ -1,4 +1,4 @@
-"""What an end of a tunnel says to an Access and to the other end: pinned bytes, and records in any pieces."""
+"""Messages of an end of a tunnel to an Access and to the other end: pinned bytes, and records in any pieces."""
 
 import json
 

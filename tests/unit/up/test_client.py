@@ -1,4 +1,4 @@
-"""Whatever byte of an answer the Master dies at, its supervisor is told that it is unavailable, and lives on."""
+"""A supervisor whose Master dies at any byte of an answer is told that the Master is unavailable, and lives on."""
 
 import contextlib
 import socket
@@ -54,7 +54,7 @@ def test_an_answer_that_breaks_off_anywhere_is_a_master_that_is_unavailable(whol
 
 @contextlib.contextmanager
 def secured(ca: TestAuthority, folder: Path) -> Iterator[tuple[str, list[bytes]]]:
-    """Whoever listens there has a certificate of this authority; what it was sent, once, is kept."""
+    """Listens with a certificate of this authority; what it was sent, once, is kept."""
     identity, heard = issue(ca, "master", "master_1"), list[bytes]()
     (folder / "chain.pem").write_bytes(identity.certificate_pem + identity.key_pem)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
