@@ -1,4 +1,4 @@
-"""The pages of contributing/ exist, are linked, have numbered steps, and name only paths that exist."""
+"""Pages of contributing/ exist, are linked, have numbered steps and name paths that exist; the changelog is short."""
 
 import re
 
@@ -54,3 +54,9 @@ def test_a_page_has_numbered_steps_and_names_paths_that_exist(kind: str) -> None
 @pytest.mark.parametrize("path", ["master/windrow_master/gone.py", "master/<package>/gone.py", "gone.py"])
 def test_a_path_that_is_gone_is_found(path: str) -> None:
     assert lost_paths(f"1. `{path}`: and `pytest tests/unit`.") == [path]
+
+
+def test_the_changelog_is_short() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 120
+    assert [line for line in lines if len(line) > 120] == []
