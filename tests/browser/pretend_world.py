@@ -225,7 +225,16 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
         "default_image": None,
         "conditions": []
         if gpus
-        else [{"code": "no_gpu", "detail": "No GPU was found: this host offers its processors.", "since": at(600)}],
+        else [
+            {
+                "code": "no_gpu",
+                "detail": "No GPU was found: this host offers its processors.",
+                "severity": "info",
+                "remedy": "Nothing, if this host has no GPU.",
+                "runbook": "docs/conditions.md",
+                "since": at(600),
+            }
+        ],
         "tier_reasons": ["8 cards of one class, all healthy"]
         if gpus
         else [

@@ -72,7 +72,6 @@ class HealthWorld:
 
     def __init__(self, master: Master, fake: FakeNvml, agent: AgentService) -> None:
         self.master, self.fake, self.agent = master, fake, agent
-        self.rented = set[str]()
 
     def uuid(self, index: int) -> str:
         """The UUID of one card."""
@@ -135,8 +134,8 @@ class HealthWorld:
 
         await poll_async(state, what="the workload to run")
         await self.master.store.write(lambda uow: fleet.slots_running(uow, grants, "test", "runs"), name="runs")
-        self.rented.add(workload_id)
-        answers(self.master.store, Holds, lambda uow, it: it.workload_id in self.rented)
+        others = self.master.store.messages._answers[Holds]
+        answers(self.master.store, Holds, lambda uow, it: it.workload_id == workload_id or others(uow, it))
         return workload_id
 
     async def inventories(self) -> int:

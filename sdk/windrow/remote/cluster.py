@@ -363,8 +363,9 @@ def packed_worker() -> bytes:
 
 
 def _library() -> Iterator[tuple[str, Path]]:
-    spec = importlib.util.find_spec("cloudpickle")
-    assert spec is not None and spec.origin is not None
-    for root in (Path(__file__).parents[1], Path(spec.origin).parent):
+    for name in ("windrow", "windrow_tunnel", "cloudpickle"):
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.origin is not None
+        root = Path(spec.origin).parent
         for path in sorted(root.rglob("*.py")):
             yield path.relative_to(root.parent).as_posix(), path
