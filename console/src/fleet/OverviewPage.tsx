@@ -201,7 +201,7 @@ const TIER_COLUMNS: readonly Column<TierCounts>[] = [
     value: (row) => row.tier,
     cell: (row) => (
       <Named isSimulated={row.simulated}>
-        <Link className="wr-link" to="/fleet" search={{ tier: row.tier }}>
+        <Link className="wr-link wr-underlined" to="/fleet" search={{ tier: row.tier }}>
           {plain(row.tier)}
         </Link>
       </Named>
