@@ -196,6 +196,15 @@ def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Js
     ]
 
 
+NO_GPU = {
+    "code": "no_gpu",
+    "detail": "No GPU was found: this host offers its processors.",
+    "severity": "info",
+    "remedy": "Nothing, if this host has no GPU.",
+    "runbook": "docs/conditions.md",
+}
+
+
 def _host(world: World, host_id: str, name: str, simulated: bool, region: str, link: str, gpus: list[Json]) -> Json:
     return {
         "id": host_id,
@@ -223,18 +232,7 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
         "runtimes": ["simulated"] if simulated else ["process", "docker"],
         "container_users": "host",
         "default_image": None,
-        "conditions": []
-        if gpus
-        else [
-            {
-                "code": "no_gpu",
-                "detail": "No GPU was found: this host offers its processors.",
-                "severity": "info",
-                "remedy": "Nothing, if this host has no GPU.",
-                "runbook": "docs/conditions.md",
-                "since": at(600),
-            }
-        ],
+        "conditions": [] if gpus else [{**NO_GPU, "since": at(600)}],
         "tier_reasons": ["8 cards of one class, all healthy"]
         if gpus
         else [
