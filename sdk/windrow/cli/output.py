@@ -32,7 +32,7 @@ def plain(value: Any) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented where a person reads it; what no screen should see is written as \\uXXXX."""
+    """Returns one JSON document, indented for a terminal, with control characters as escapes."""
     text = json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False)
     if not text.replace("\n", "").isprintable():
         text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
