@@ -52,9 +52,9 @@ def _as_dcgm(gpu: GpuFacts, read: Mapping[int, int], labels: Mapping[str, str]) 
         yield _dcgm("FB_FREE", "Memory free", max(0.0, free) / MIB, labels)
         yield _dcgm("FB_RESERVED", "Memory kept by the driver", reserved / MIB, labels)
     for one in GPU_FIELDS:
-        value = gpu.more.get(one.name)
-        if one.source is Source.MORE and one.dcgm and one.unit in NUMBERS and isinstance(value, int):
-            yield _dcgm(one.dcgm, one.label, value, labels)
+        said = gpu.more.get(one.name)
+        if one.source is Source.MORE and one.dcgm and one.unit in NUMBERS and isinstance(said, int):
+            yield _dcgm(one.dcgm, one.label, said, labels)
 
 
 def _dcgm(name: str, text: str, value: float, labels: Mapping[str, str], *, is_counter: bool = False) -> Figure:

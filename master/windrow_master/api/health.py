@@ -16,6 +16,7 @@ from windrow_master.api.answers import Out, Time
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.condition_shapes import figures as condition_figures
 from windrow_master.api.deps import Services, Serving, principal_of
+from windrow_master.api.fleet_metrics import fleet_text
 from windrow_master.api.fleet_shapes import ConditionOut
 from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.route import Routes
@@ -174,7 +175,9 @@ async def metrics_text(request: Request) -> Response:
         principal = await principal_of(request)
         if not is_allowed(principal.roles, Permission.HEALTH_READ):
             raise Forbidden("Metrics need the role operator or auditor.")
-    return Response(metrics.exposition(request.app.state.registry), media_type=metrics.CONTENT_TYPE)
+    services: Services = request.app.state.services
+    fleet = await fleet_text(services.fleet.view, services.telemetry.live)
+    return Response(metrics.exposition(request.app.state.registry) + fleet.encode(), media_type=metrics.CONTENT_TYPE)
 
 
 def _is_local(request: Request) -> bool:

@@ -1,12 +1,12 @@
 """The agent's series of GPUs: DCGM's names beside ours, a dead card without numbers, text that promtool takes."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.fake_nvml.build import FakeNvml
 from tests.services import need
+from tests.support.metrics_stores import complaints
 from tests.unit.agent.test_sampler import make, nvml, sampling
 from tests.waiting import poll_async
 from windrow_agent.core.gpu_port import GpuInventory
@@ -97,10 +97,3 @@ async def test_the_cards_of_a_driver_are_told_in_prometheus_text(fake_nvml: Fake
     assert "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter" in text
     need("prometheus")
     assert [line for line in complaints(text) if not line.startswith("DCGM_")] == [], "DCGM's names break the rules"
-
-
-def complaints(text: str) -> list[str]:
-    """The lines of promtool on a text of metrics."""
-    command = ["promtool", "check", "metrics"]
-    checked = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
-    return (checked.stdout + checked.stderr).splitlines()
