@@ -166,6 +166,8 @@ async def test_metrics_are_as_prometheus_wants_them(api: Api) -> None:
     need("prometheus")
     text = (await api.client.get("/metrics")).text
     assert complaints(text) == []
+    for line in ('windrow_money_earned_today{currency="TEST"} 0.0', "windrow_queue_oldest_seconds 0.0"):
+        assert f"{line}\n" in text
 
 
 async def test_without_a_built_console_the_page_says_how_to_build_it(api: Api) -> None:
