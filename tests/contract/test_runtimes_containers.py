@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_runtimes import files_of
 from tests.master_support import ManualClock
-from tests.support.places import CONTAINERS, DOCKER, HOST, IMAGE, Place, log_of, new_id, no_progress, only, run_to_end
+from tests.support.places import (
+    CONTAINERS,
+    DOCKER,
+    HOST,
+    IMAGE,
+    Place,
+    files_of,
+    log_of,
+    new_id,
+    no_progress,
+    only,
+    run_to_end,
+)
 from tests.support.rental import import_image
 from tests.waiting import poll_async
 from windrow_agent.runtimes.docker_facts import container_name, volume_name

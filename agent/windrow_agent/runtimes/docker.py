@@ -456,7 +456,14 @@ class DockerRuntime:
         folder = self._folder / run.workload_id
         run = replace(run, detail=docker_disk.note_of(folder) or run.detail)
         is_known = run.detail or run.workload_id in self._stopped or self._kind.podman_url
-        return docker_exits.seen(folder, self._notes, run, "" if is_known else self._base_url, str(container["Id"]))
+        at = "" if is_known else self._base_url
+        container_id = str(container["Id"])
+        last_line = functools.partial(self._last_line, container_id)
+        return docker_exits.seen(folder, self._notes, run, at, container_id, last_line)
+
+    def _last_line(self, container_id: str) -> bytes:
+        said = self._guarded(lambda api: api.logs(container_id, tail=1)) if self._kind.has_init else b""
+        return said if isinstance(said, bytes) else b""
 
     def _forget(self, workload_id: WorkloadId) -> None:
         with self._notes:  # nobody who still looks makes it anew
