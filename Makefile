@@ -63,7 +63,7 @@ sim: $(VENV)/tested ## the whole market in virtual time; SEED=n one hour of it, 
 	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(BUGS),--bugs $(BUGS)) $(if $(JOBS),--jobs $(JOBS)),SIM=1 $(PY) -m pytest -q tests/simulation))
 
 chaos: $(VENV)/tested ## kill real processes for a quarter of an hour and judge what is left; SEED=n
-	@CHAOS=1 $(PY) -m pytest -q -m chaos tests
+	@CHAOS=1 $(PY) -m tests.provision -- $(PY) -m pytest -q -m chaos tests
 
 torture: $(VENV)/tested ## power cuts, failing disks, fuzz, the HTTP API under garbage, at full length; FUZZ=n inputs per parser, SEED=n
 	@TORTURE=1 $(PY) -m pytest -q tests/torture

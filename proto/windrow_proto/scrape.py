@@ -18,27 +18,31 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One value. name: with unit, without the prefix; one that ends in _total is a counter."""
+    """One value. name: with unit, without the prefix; one of ours that ends in _total is a counter.
+
+    prefix: of names that others chose, such as DCGM's; is_counter: for those of others that are counters."""
 
     name: str
     text: str
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = "windrow_"
+    is_counter: bool = False
 
 
 def exposition(figures: Iterable[Figure]) -> str:
     """Figures in Prometheus' text format, each family once."""
     families: dict[str, list[Figure]] = {}
     for figure in figures:
-        families.setdefault(figure.name, []).append(figure)
+        families.setdefault(figure.prefix + figure.name, []).append(figure)
     lines = []
     for name, members in families.items():
-        kind = "counter" if name.endswith("_total") else "gauge"
-        lines.append(f"# HELP windrow_{name} {_escaped(members[0].text)}")
-        lines.append(f"# TYPE windrow_{name} {kind}")
+        kind = "counter" if members[0].is_counter or name.endswith("_total") else "gauge"
+        lines.append(f"# HELP {name} {_escaped(members[0].text)}")
+        lines.append(f"# TYPE {name} {kind}")
         for one in members:
             labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in sorted(one.labels.items()))
-            lines.append(f"windrow_{name}{f'{{{labels}}}' if labels else ''} {float(one.value)!r}")
+            lines.append(f"{name}{f'{{{labels}}}' if labels else ''} {float(one.value)!r}")
     return "\n".join(lines) + "\n"
 
 

@@ -89,3 +89,10 @@ def _answers(url: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def complaints(text: str) -> list[str]:
+    """The lines of promtool on a text of metrics: none where all is as Prometheus wants it."""
+    command = ["promtool", "check", "metrics"]
+    checked = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    return (checked.stdout + checked.stderr).splitlines()

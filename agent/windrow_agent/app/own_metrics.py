@@ -1,14 +1,18 @@
-"""Metrics of the agent itself, for Prometheus on this host."""
+"""Metrics of the agent and of this host's GPUs, for Prometheus on this host."""
 
+import socket
 from collections.abc import Iterable
 
 from windrow_agent.app.service import AgentService
+from windrow_agent.report.gpu_figures import gpu_figures
 from windrow_proto.crashes import Crashes
 from windrow_proto.scrape import Figure
 
 
 def figures(service: AgentService, crashes: Crashes) -> Iterable[Figure]:
-    """The link, the spool and the workloads; the latter two once the disk's past is read."""
+    """The link, the GPUs, the spool and the workloads; the latter two once the disk's past is read."""
+    sampler = service.parts.sampler
+    yield from gpu_figures(sampler.gpus, sampler.readings, socket.gethostname())
     yield Figure("agent_connected", "1 while an Access is served", float(service.connected.is_set()))
     yield Figure("agent_bugs_met_total", "Bugs met that ended only what met them", crashes.counts.total())
     is_open = hasattr(service, "workloads")

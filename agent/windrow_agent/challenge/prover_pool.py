@@ -194,8 +194,9 @@ class _Card:
     async def exchange(self, body: bytes) -> bytes:
         """Ask, and the answer."""
         assert self._child is not None and self._child.stdin is not None, "exchange before start"
-        self._child.stdin.write(record(body))
-        await self._child.stdin.drain()
+        with suppress(ConnectionError):  # one that has ended may have said why
+            self._child.stdin.write(record(body))
+            await self._child.stdin.drain()
         return await self._hear()
 
     async def end(self) -> None:

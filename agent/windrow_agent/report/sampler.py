@@ -21,6 +21,7 @@ from windrow_agent.core.sharing import Shares
 from windrow_agent.gpu.watch import GpuWatch
 from windrow_agent.threads import InlineRunner, Runner, ThreadRunner
 from windrow_proto.conditions import ConditionCode
+from windrow_proto.metrics import SLOW
 from windrow_proto.model import Event
 from windrow_proto.ports import Clock
 from windrow_proto.samples import Sample
@@ -76,6 +77,7 @@ class Sampler:
         self.host_facts = HostFacts()
         self.dropped = 0
         self.latest: Sample | None = None
+        self._slow: dict[tuple[str, int], int | None] = {}
         self._clock = clock
         self._host = host
         self._least_ns = least_ns
@@ -119,6 +121,15 @@ class Sampler:
     def restart_advised(self) -> bool:
         """True if only a new process can load the driver's new library; safe once nothing needs this one."""
         return any(one.code is ConditionCode.GPU_DRIVER_MISMATCH for one in self._watch.conditions())
+
+    @property
+    def readings(self) -> Sample | None:
+        """The latest sample, with the slow metrics as they were read last of the cards that answer."""
+        if self.latest is None:
+            return None
+        answering = {device for (device, _), value in self.latest.values.items() if value is not None}
+        slow = {key: value for key, value in self._slow.items() if key[0] in answering}
+        return Sample(self.latest.at_wall_ns, slow | dict(self.latest.values))
 
     @property
     def period_ns(self) -> int:
@@ -236,6 +247,7 @@ class Sampler:
         host = instant.host if instant.host is not None else dict.fromkeys(self._host_series)
         gpus = instant.gpus if instant.gpus is not None else sampling.absent(self._watch.series)
         self.latest = sampling.merge(instant.wall_ns, {**host, WORKLOADS: self._workloads}, gpus)
+        self._slow |= {key: value for key, value in gpus.items() if key[1] in SLOW}
         self._samples.append(self.latest)
         if len(self._samples) > SAMPLES_MAX:
             self._samples.popleft()

@@ -16,12 +16,16 @@ from windrow_master.api.answers import Out, Time
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.condition_shapes import figures as condition_figures
 from windrow_master.api.deps import Services, Serving, principal_of
+from windrow_master.api.fleet_metrics import fleet_text
 from windrow_master.api.fleet_shapes import ConditionOut
+from windrow_master.api.market_metrics import market_figures
 from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Figure
 from windrow_master.identity.decide import Permission, is_allowed
 from windrow_master.store.bus import Bus
+from windrow_master.store.unit import DATABASE_FAULTS
+from windrow_proto import scrape
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Forbidden
 
@@ -174,7 +178,14 @@ async def metrics_text(request: Request) -> Response:
         principal = await principal_of(request)
         if not is_allowed(principal.roles, Permission.HEALTH_READ):
             raise Forbidden("Metrics need the role operator or auditor.")
-    return Response(metrics.exposition(request.app.state.registry), media_type=metrics.CONTENT_TYPE)
+    services: Services = request.app.state.services
+    try:
+        market = scrape.exposition(await market_figures(services))
+    except DATABASE_FAULTS:
+        market = ""  # the Master's own figures tell of it
+    fleet = await fleet_text(services.fleet.view, services.telemetry.live)
+    own = metrics.exposition(request.app.state.registry)
+    return Response(own + market.encode() + fleet.encode(), media_type=metrics.CONTENT_TYPE)
 
 
 def _is_local(request: Request) -> bool:

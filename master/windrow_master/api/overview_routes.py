@@ -14,7 +14,7 @@ from windrow_master.api.overview import Earnings, Tally
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
-from windrow_master.market.model import account_of
+from windrow_master.market.model import LedgerAccount, account_of
 from windrow_master.market.repository import LedgerRepository
 from windrow_proto.units import CURRENCY_TEST, DAY, Microcents, money_text, time_text
 
@@ -119,7 +119,9 @@ def _counts(tally: Tally) -> dict[str, int]:
     return {"total": sum(tally.counts.values()), **{use.value: count for use, count in tally.counts.items()}}
 
 
-async def _revenue(services: Services, principal: Principal, sees_all: bool) -> dict[str, Any]:
+async def earned(services: Services, account: LedgerAccount | None) -> list[tuple[int, Microcents]]:
+    """The earnings of the last seven UTC days, oldest first, of one ledger account or of all: start of the day and
+    sum."""
     earnings, turn = _EARNINGS.setdefault(services.store, (Earnings(), Lock()))
     async with turn:  # two that fold the same rows would count them twice
         now_ns = services.clock.wall_ns()
@@ -128,7 +130,11 @@ async def _revenue(services: Services, principal: Principal, sees_all: bool) -> 
             lambda uow: uow[LedgerRepository].earned_after(earnings.number, since_ns)
         )
         earnings.fold(number, sums, now_ns)
-        days = earnings.days(None if sees_all else account_of(principal.account_id), now_ns)
+        return earnings.days(account, now_ns)
+
+
+async def _revenue(services: Services, principal: Principal, sees_all: bool) -> dict[str, Any]:
+    days = await earned(services, None if sees_all else account_of(principal.account_id))
     return {
         "scope": "all" if sees_all else "own",
         "currency": CURRENCY_TEST,

@@ -61,6 +61,9 @@ _ALL_LIVING: Final = Found(
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
+_COUNTS: Final = Made(
+    select(clusters.c.phase, func.count().label("number")).where(_IS_LIVING).group_by(clusters.c.phase)
+)
 _LIVING_IDS: Final = Made(select(clusters.c.cluster_id).where(_IS_LIVING))
 _IN_TUNNELS: Final = Found(
     select(clusters).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
@@ -167,6 +170,10 @@ class ClusterRepository(Repository):
         """Return how many clusters an account ever asked for."""
         (row,) = _COUNT.rows(self._connection, {"account": account_id})
         return int(row["number"])
+
+    def counts(self) -> Mapping[ClusterPhase, int]:
+        """The number in each phase of whatever is neither deleted, failed nor stopped."""
+        return {ClusterPhase(row["phase"]): int(row["number"]) for row in _COUNTS.rows(self._connection, {})}
 
     def living_ids(self) -> Sequence[ClusterId]:
         """The ids of whatever is neither deleted, failed nor stopped."""

@@ -6,7 +6,7 @@ together or not at all. What happens afterwards is controller.py's, reaching int
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
@@ -344,6 +344,10 @@ class ClusterService:
             return page_alone("cluster_view", rows, lambda cluster: self._view(uow, cluster), limit)
 
         return await self._store.read(read)
+
+    async def counts(self) -> Mapping[ClusterPhase, int]:
+        """The number in each phase of whatever is neither deleted, failed nor stopped; of everybody."""
+        return await self._store.read(lambda uow: uow[ClusterRepository].counts())
 
     async def renew(self, principal: Principal, cluster_id: ClusterId) -> None:
         """Its client lives: its lease begins anew, where it has one."""

@@ -22,6 +22,11 @@ _SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), (*
 _GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
 _LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
 _LIVING_IDS: Final = Made(select(jobs.c.job_id).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id))
+_COUNTS: Final = Made(
+    select(jobs.c.state, func.count().label("number"), func.min(jobs.c.created_at_ns).label("oldest_ns"))
+    .where(jobs.c.ended_at_ns.is_(None))
+    .group_by(jobs.c.state)
+)
 _KEY_OF_CLUSTER: Final = Made(select(clusters.c.request_key).where(clusters.c.cluster_id == bindparam("wanted")))
 
 
@@ -88,6 +93,11 @@ class JobRepository(Repository):
         return int(
             self._connection.scalar(query.where(jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None))) or 0
         )
+
+    def counts(self) -> Mapping[JobState, tuple[int, int]]:
+        """Of each state in which a job that has not ended is: how many, and when the oldest was made."""
+        rows = _COUNTS.rows(self._connection, {})
+        return {JobState(row["state"]): (int(row["number"]), int(row["oldest_ns"])) for row in rows}
 
     def living_ids(self) -> Sequence[JobId]:
         """The ids of all that have not ended, the oldest first."""

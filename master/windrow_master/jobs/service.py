@@ -209,6 +209,10 @@ class JobService:
 
         return await self._store.read(read)
 
+    async def counts(self) -> Mapping[JobState, tuple[int, int]]:
+        """Of each state in which a job that has not ended is: how many, and when the oldest was made; of everybody."""
+        return await self._store.read(lambda uow: uow[JobRepository].counts())
+
     async def cancel(self, principal: Principal, job_id: JobId) -> JobView:
         """End it, whatever it is doing; what has ended stays as it is. What it wrote so far is brought in first."""
 

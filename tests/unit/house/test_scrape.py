@@ -44,7 +44,11 @@ async def test_metrics_are_served_and_nothing_else_is():
 
 @pytest.mark.parametrize("path", BOARDS)
 def test_every_metric_that_is_drawn_or_alerted_on_is_one_that_the_code_tells(path):
-    code = "\n".join(file.read_text() for room in ("master", "access", "agent") for file in (ROOT / room).rglob("*.py"))
+    code = "\n".join(
+        file.read_text()
+        for package in ("master", "access", "agent", "proto")
+        for file in (ROOT / package).rglob("*.py")
+    )
     named = {re.sub(r"_(bucket|sum|count)$", "", name) for name in NAME.findall((ROOT / path).read_text())}
     assert named
     missing = {n for n in named if f'"{n.removeprefix("windrow_")}"' not in code and f'"{n}"' not in code}

@@ -65,10 +65,13 @@ async def test_a_job_waits_for_room_and_says_why(tmp_path) -> None:
         assert waiting.state is S.QUEUED
         assert "No host has joined yet" in waiting.reason
         assert waiting.version == 3, "the same reason again is no news"
+        assert await it.jobs.counts() == {S.QUEUED: (1, waiting.created_at_ns)}
 
         it.market.join()
         await it.tick()
         assert (await it.get(job)).state is S.STARTING
+        assert await it.jobs.counts() == {S.STARTING: (1, waiting.created_at_ns)}
+        assert sum((await it.jobs._clusters.counts()).values()) == 1
 
 
 async def test_what_finds_no_place_is_tried_more_and_more_rarely_and_at_once_when_slots_are_free(tmp_path) -> None:

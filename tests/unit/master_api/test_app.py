@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.services import need
+from tests.support.metrics_stores import complaints
 from tests.unit.master_api.conftest import Api
 from windrow_master.api import routers
 from windrow_master.api.app import build_api, description
@@ -158,6 +160,14 @@ async def test_metrics_count_requests_by_route(api: Api) -> None:
 
     assert 'windrow_http_requests_total{method="GET",route="/api/v1/me",status="200"} 1.0' in text
     assert "windrow_epoch 1.0" in text
+
+
+async def test_metrics_are_as_prometheus_wants_them(api: Api) -> None:
+    need("prometheus")
+    text = (await api.client.get("/metrics")).text
+    assert complaints(text) == []
+    for line in ('windrow_money_earned_today{currency="TEST"} 0.0', "windrow_queue_oldest_seconds 0.0"):
+        assert f"{line}\n" in text
 
 
 async def test_without_a_built_console_the_page_says_how_to_build_it(api: Api) -> None:
