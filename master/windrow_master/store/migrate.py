@@ -59,8 +59,8 @@ def check_revision(revision: str, subject: str, migrations: Path = MIGRATIONS) -
     if revision < known[0]:
         raise StorageFailed(
             f"{subject} is too old: its schema is of revision {revision}, and this Windrow goes on from {known[0]}. "
-            f"Install Windrow as of commit {PASSAGE}, start its Master on this database until it logs `master_ready`, "
-            "stop it, and make a backup; then install this version again. Nothing was changed.",
+            f"Install Windrow as of commit {PASSAGE} (restore a backup there), start its Master once until it logs "
+            "`master_ready`, stop it, and make a backup; then install this version again. Nothing was changed.",
             subject="database",
         )
     raise StorageFailed(
