@@ -31,8 +31,8 @@ from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
 from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.view import Entry
-from windrow_master.identity.model import Account, Role
-from windrow_master.identity.repository import AccountRepository
+from windrow_master.identity.accounts import ensure_own
+from windrow_master.identity.model import Role
 from windrow_master.loops import ends_alone
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService
@@ -176,8 +176,7 @@ class ProofService(HostScheduler[Walk]):
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """End what a Master before this one had rented."""
-        if uow[AccountRepository].get(PROOF_ACCOUNT) is None:
-            uow[AccountRepository].add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        ensure_own(uow, PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}))
         for proof in uow[ProofRepository].open_all():
             with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
                 known = uow[ClusterRepository].by_key(PROOF_ACCOUNT, proof.proof_id)

@@ -12,8 +12,8 @@ from windrow_master.api.services import Services
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.fleet.model import CommandRow
 from windrow_master.fleet.repository import CommandRepository, HostRepository
+from windrow_master.identity.accounts import owner_of_token
 from windrow_master.identity.model import Principal, Role
-from windrow_master.identity.repository import JoinTokenRepository, TokenRepository
 from windrow_master.jobs.model import JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import RentalId
@@ -67,12 +67,8 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
         case "rental" | "receipt":
             rental = uow[RentalRepository].get(RentalId("rental_" + subject.partition("_")[2]))
             return rental.renter if rental is not None else None
-        case "token":
-            token = uow[TokenRepository].get(TokenId(subject))
-            return token.account_id if token is not None else None
-        case "jointoken":
-            ticket = uow[JoinTokenRepository].get(TokenId(subject))
-            return ticket.account_id if ticket is not None else None
+        case "token" | "jointoken":
+            return owner_of_token(uow, TokenId(subject))
         case "operation":
             operation = uow.operations.get(OperationId(subject))
             return operation.account_id if operation is not None else None

@@ -34,9 +34,9 @@ from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
+from windrow_master.identity.accounts import is_new
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import MemberRole, Standing
-from windrow_master.identity.repository import AccountRepository
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs import answers as job_answers
 from windrow_master.jobs import retention as job_retention
@@ -566,7 +566,7 @@ def _register(parts: _Parts) -> None:
 def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
     """The market's keys, made at its first start and never again: members trust these and no others."""
     folder = data_dir / "identity"
-    if store.read_now(lambda uow: uow[AccountRepository].first()) is None:
+    if store.read_now(is_new):
         return Authority.make(folder, now_ns)
     try:
         if not (folder / ARTEFACTS_KEY).exists():

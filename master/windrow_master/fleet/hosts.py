@@ -1,6 +1,7 @@
 """Records facts and decisions about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -181,6 +182,12 @@ class HostDesk:
         if (host.admin_state in BANNED) != (step.state in BANNED):
             self._banned(uow, host_id, step.state in BANNED)
         return after
+
+    def drain_all(self, uow: UnitOfWork, owner: AccountId, actor: str, reason: str) -> None:
+        """Let nothing new start on the hosts of an account."""
+        for host in uow[HostRepository].of_owner(owner):
+            with suppress(Conflict):  # it is quarantined or retired, which is less already
+                self.decide(uow, host.host_id, AdminEvent.DRAIN, actor, reason)
 
     def set_default_image(self, uow: UnitOfWork, host_id: HostId, image: str | None, actor: str) -> Host:
         """Choose the image that runs where a request names none; None: none. Raises InvalidInput."""
