@@ -112,6 +112,23 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 UPWARD: frozenset[tuple[str, str]] = frozenset()
 """Imports that run up the floors and are still to be turned around; one that is gone has to go from here, too."""
 
+FOREIGN: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("acceptance", "clusters"),
+        ("api", "clusters"),
+        ("api", "jobs"),
+        ("api", "market"),
+        ("clusters", "fleet"),
+        ("clusters", "market"),
+        ("jobs", "clusters"),
+        ("jobs", "market"),
+        ("network", "clusters"),
+        ("storage", "clusters"),
+    }
+)
+"""Packages of the Master that still use a repository of another one, and that one; a pair that is gone has to go from
+here, too."""
+
 AGENT_FLOORS: tuple[tuple[str, ...], ...] = (
     ("loops", "release", "threads"),
     ("core",),
@@ -215,6 +232,26 @@ def upward(root: Path, package: str) -> list[tuple[str, str, str]]:
                 found.append(
                     (here, there, f"{module.where}:{item.line} imports {item.name}, which is not below {here}")
                 )
+    return found
+
+
+def foreign_repositories(root: Path) -> list[str]:
+    """Uses of another package's repository: a package asks the one that owns the rows."""
+    return [said for here, there, said in foreign(root) if (here, there) not in FOREIGN]
+
+
+def foreign(root: Path) -> list[tuple[str, str, str]]:
+    """All such uses, `uow[Repository]` each, as using package, owner and a sentence."""
+    found = list[tuple[str, str, str]]()
+    for module in members(root):
+        here, owners = _package(module.name), dict[str, str]()
+        for node in ast.walk(module.syntax):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("repository"):
+                owners |= {alias.asname or alias.name: _package(str(node.module)) for alias in node.names}
+        for node in ast.walk(module.syntax):
+            there = owners.get(dotted(node.slice), here) if isinstance(node, ast.Subscript) else here
+            if isinstance(node, ast.Subscript) and there != here:
+                found.append((here, there, f"{module.where}:{node.lineno} uses a repository of {there}"))
     return found
 
 

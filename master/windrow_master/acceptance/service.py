@@ -25,14 +25,12 @@ from windrow_master.clusters.model import Cluster
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING
-from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
-from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.view import Entry
-from windrow_master.identity.model import Account, Role
-from windrow_master.identity.repository import AccountRepository
+from windrow_master.identity.accounts import ensure_own
+from windrow_master.identity.model import Role
 from windrow_master.loops import ends_alone
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService
@@ -166,7 +164,7 @@ class ProofService(HostScheduler[Walk]):
                 self._list_one(uow, host_id)
 
     def _list_one(self, uow: UnitOfWork, host_id: HostId) -> None:
-        host = uow[HostRepository].get(host_id)
+        host = self._fleet.hosts.find(uow, host_id)
         if host is None or host.listed_at_ns is not None:
             return
         self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
@@ -176,8 +174,7 @@ class ProofService(HostScheduler[Walk]):
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """End what a Master before this one had rented."""
-        if uow[AccountRepository].get(PROOF_ACCOUNT) is None:
-            uow[AccountRepository].add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        ensure_own(uow, PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}))
         for proof in uow[ProofRepository].open_all():
             with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
                 known = uow[ClusterRepository].by_key(PROOF_ACCOUNT, proof.proof_id)
@@ -193,10 +190,10 @@ class ProofService(HostScheduler[Walk]):
     # --- one host --------------------------------------------------------------------------------------------------
 
     def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> Walk | str:
-        host = uow[HostRepository].get(host_id)
+        host = self._fleet.hosts.find(uow, host_id)
         if host is None:
             return "there is no such host"
-        slots = uow[SlotRepository].of_host(host_id)
+        slots = self._fleet.slots.of_host(uow, host_id)
         hindrance = schedule.hindrance(host, slots, uow.now_wall_ns)
         if hindrance is not None:
             return hindrance
@@ -302,13 +299,10 @@ class ProofService(HostScheduler[Walk]):
         chance: int,
     ) -> None:
         """figures: of its cards, to be graded by from now on."""
-        host = uow[HostRepository].get(proof.host_id)
+        host = self._fleet.hosts.find(uow, proof.host_id)
         if host is None:
             return
-        for figure in figures:
-            uow[BenchmarkRepository].add(host.host_id, proof.proof_id, figure)
-        if figures:
-            host = self._fleet.hosts.grade(uow, host)
+        host = self._fleet.hosts.benchmarked(uow, host, proof.proof_id, figures)
         outcome = words.verdict(proof.steps, unfinished)
         suggested = self._market.suggested(host.tier) if host.tier else None
         text = words.sentence(host, proof.steps, unfinished, suggested)

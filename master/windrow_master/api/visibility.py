@@ -10,10 +10,11 @@ from typing import Final
 
 from windrow_master.api.services import Services
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
+from windrow_master.fleet.commands import find_command
+from windrow_master.fleet.hosts import owner_of
 from windrow_master.fleet.model import CommandRow
-from windrow_master.fleet.repository import CommandRepository, HostRepository
+from windrow_master.identity.accounts import owner_of_token
 from windrow_master.identity.model import Principal, Role
-from windrow_master.identity.repository import JoinTokenRepository, TokenRepository
 from windrow_master.jobs.model import JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import RentalId
@@ -46,7 +47,7 @@ def sees_subject(uow: UnitOfWork, principal: Principal, subject: str) -> bool:
     if oversees(principal) or kind not in PRIVATE:
         return True
     if kind == "command":
-        command = uow[CommandRepository].get(CommandId(subject))
+        command = find_command(uow, CommandId(subject))
         return command is not None and sees_command(uow, principal, command)
     return _owner(uow, kind, subject) == principal.account_id
 
@@ -67,12 +68,8 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
         case "rental" | "receipt":
             rental = uow[RentalRepository].get(RentalId("rental_" + subject.partition("_")[2]))
             return rental.renter if rental is not None else None
-        case "token":
-            token = uow[TokenRepository].get(TokenId(subject))
-            return token.account_id if token is not None else None
-        case "jointoken":
-            ticket = uow[JoinTokenRepository].get(TokenId(subject))
-            return ticket.account_id if ticket is not None else None
+        case "token" | "jointoken":
+            return owner_of_token(uow, TokenId(subject))
         case "operation":
             operation = uow.operations.get(OperationId(subject))
             return operation.account_id if operation is not None else None
@@ -81,8 +78,7 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
 
 
 def _owns_host(uow: UnitOfWork, principal: Principal, host_id: str) -> bool:
-    host = uow[HostRepository].get(HostId(host_id))
-    return host is not None and host.owner_account == principal.account_id
+    return owner_of(uow, HostId(host_id)) == principal.account_id
 
 
 def sees_command(uow: UnitOfWork, principal: Principal, command: CommandRow) -> bool:
