@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from windrow_master.accesses.model import Drained, refusal
 from windrow_master.accesses.repository import DrainRepository
-from windrow_master.identity.accounts import accesses_in_force
+from windrow_master.identity.members import accesses_in_force
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NotFound

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.identity import decide
-from windrow_master.identity.model import Account, AccountState, ApiToken, MemberRole, Principal, Role, SignInLink
+from windrow_master.identity.model import Account, AccountState, ApiToken, Principal, Role, SignInLink
 from windrow_master.identity.repository import (
     AccountRepository,
     JoinTokenRepository,
-    MemberRepository,
     SignInLinkRepository,
     TokenRepository,
 )
@@ -163,14 +162,3 @@ def owner_of_token(uow: UnitOfWork, token_id: TokenId) -> AccountId | None:
     """The account of an API token or a join token, by its id; None where there is no such token."""
     found = uow[TokenRepository].get(token_id) or uow[JoinTokenRepository].get(token_id)
     return found.account_id if found is not None else None
-
-
-def accesses_in_force(uow: UnitOfWork) -> frozenset[str]:
-    """The ids of Accesses in good standing whose certificate still holds: they are there, or may come back."""
-    members = uow[MemberRepository].list(MemberRole.ACCESS)
-    return frozenset(one.id for one in members if one.is_in_force(uow.now_wall_ns))
-
-
-def note_restored(uow: UnitOfWork, now_ns: int) -> None:
-    """Note that what is known of members comes from a backup, which may lack renewals."""
-    uow[MemberRepository].restored(now_ns)

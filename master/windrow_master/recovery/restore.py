@@ -15,7 +15,7 @@ from typing import Final
 
 from windrow_master import __version__
 from windrow_master.config import SQLITE_PREFIX
-from windrow_master.identity.accounts import note_restored
+from windrow_master.identity.members import note_restored
 from windrow_master.recovery import archive, manifest
 from windrow_master.recovery.check import check_copy
 from windrow_master.recovery.manifest import Manifest
