@@ -115,13 +115,9 @@ UPWARD: frozenset[tuple[str, str]] = frozenset()
 FOREIGN: frozenset[tuple[str, str]] = frozenset(
     {
         ("acceptance", "clusters"),
-        ("api", "clusters"),
-        ("api", "jobs"),
-        ("api", "market"),
         ("clusters", "fleet"),
         ("clusters", "market"),
         ("jobs", "clusters"),
-        ("jobs", "market"),
         ("network", "clusters"),
         ("storage", "clusters"),
     }

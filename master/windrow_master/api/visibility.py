@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from windrow_master.api.services import Services
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
+from windrow_master.clusters import service as clusters
 from windrow_master.fleet.commands import find_command
 from windrow_master.fleet.hosts import owner_of
 from windrow_master.fleet.model import CommandRow
 from windrow_master.identity.accounts import owner_of_token
 from windrow_master.identity.model import Principal, Role
+from windrow_master.jobs import service as jobs
 from windrow_master.jobs.model import JobId
-from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import RentalId
-from windrow_master.market.repository import RentalRepository
+from windrow_master.market.service import renter_of
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NotFound
@@ -57,17 +57,13 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
         case "account":
             return AccountId(subject)
         case "cluster":
-            cluster = uow[ClusterRepository].get(ClusterId(subject))
-            return cluster.account_id if cluster is not None else None
+            return clusters.owner_of(uow, ClusterId(subject))
         case "workload":
-            workload = uow[WorkloadRepository].get(WorkloadId(subject))
-            return _owner(uow, "cluster", workload.cluster_id) if workload is not None else None
+            return clusters.owner_of_workload(uow, WorkloadId(subject))
         case "job":
-            job = uow[JobRepository].get(JobId(subject))
-            return job.account_id if job is not None else None
+            return jobs.owner_of(uow, JobId(subject))
         case "rental" | "receipt":
-            rental = uow[RentalRepository].get(RentalId("rental_" + subject.partition("_")[2]))
-            return rental.renter if rental is not None else None
+            return renter_of(uow, RentalId("rental_" + subject.partition("_")[2]))
         case "token" | "jointoken":
             return owner_of_token(uow, TokenId(subject))
         case "operation":

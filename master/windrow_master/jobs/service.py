@@ -402,3 +402,9 @@ def _attempt_of(job: Job, attempt: int | None) -> int:
     if attempt is not None and not 1 <= attempt <= len(job.attempts):
         raise NotFound(f"It has {len(job.attempts)} attempts.", subject=job.job_id)
     return len(job.attempts) if attempt is None else attempt
+
+
+def owner_of(uow: UnitOfWork, job_id: JobId) -> AccountId | None:
+    """Return the account that a job is of; None: there is no such job."""
+    job = uow[JobRepository].get(job_id)
+    return job.account_id if job is not None else None

@@ -12,7 +12,7 @@ from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key
 from windrow_master.jobs.states import JobEffect, answer
-from windrow_master.market.repository import RentalRepository
+from windrow_master.market.service import charged
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.units import Microcents
 
@@ -93,6 +93,5 @@ def spent(uow: UnitOfWork, job: Job) -> tuple[Microcents, ...]:
     found = []
     for attempt in job.attempts:
         cluster = uow[ClusterRepository].get(attempt.cluster_id)
-        rental = None if cluster is None else uow[RentalRepository].get(cluster.rental_id)
-        found.append(Microcents(0) if rental is None else rental.charged)
+        found.append(Microcents(0) if cluster is None else charged(uow, cluster.rental_id))
     return tuple(found)

@@ -357,6 +357,11 @@ class MarketService:
 
         return await self._store.read(read)
 
+    async def earned_after(self, number: int, since_ns: int) -> tuple[int, list[tuple[LedgerAccount, int, int]]]:
+        """Return the payments to providers and the platform since then, in rows of the ledger after `number`: the last
+        row's number, and for each account and UTC day (counted from the epoch) the sum."""
+        return await self._store.read(lambda uow: uow[LedgerRepository].earned_after(number, since_ns))
+
     async def transfers(
         self, account_id: AccountId | None, before: int | None, limit: int
     ) -> Sequence[tuple[int, Transfer]]:
@@ -457,3 +462,15 @@ def _ended_at(lines: Iterable[RentalLine], now_ns: int) -> int:
 
 
 __all__ = ["HOLD_NS", "LEASE_NS", "MarketService", "PriceBook", "Renewal", "Statement", "wrong_with_ledger"]
+
+
+def renter_of(uow: UnitOfWork, rental_id: RentalId) -> AccountId | None:
+    """Return the account that pays for a rental; None: there is no such rental."""
+    rental = uow[RentalRepository].get(rental_id)
+    return rental.renter if rental is not None else None
+
+
+def charged(uow: UnitOfWork, rental_id: RentalId) -> Microcents:
+    """Return the charges of a rental so far; 0 where it never began."""
+    rental = uow[RentalRepository].get(rental_id)
+    return rental.charged if rental is not None else Microcents(0)
