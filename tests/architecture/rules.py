@@ -114,12 +114,8 @@ UPWARD: frozenset[tuple[str, str]] = frozenset()
 
 FOREIGN: frozenset[tuple[str, str]] = frozenset(
     {
-        ("acceptance", "clusters"),
         ("clusters", "fleet"),
         ("clusters", "market"),
-        ("jobs", "clusters"),
-        ("network", "clusters"),
-        ("storage", "clusters"),
     }
 )
 """Packages of the Master that still use a repository of another one, and that one; a pair that is gone has to go from

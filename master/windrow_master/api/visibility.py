@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from windrow_master.api.services import Services
-from windrow_master.clusters import service as clusters
+from windrow_master.clusters import lookup as clusters
 from windrow_master.fleet.commands import find_command
 from windrow_master.fleet.hosts import owner_of
 from windrow_master.fleet.model import CommandRow

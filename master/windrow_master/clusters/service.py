@@ -51,7 +51,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NoCapacity, NotFound, Unavailable
-from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
+from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
@@ -590,15 +590,3 @@ def _no_capacity(refusal: Refusal) -> NoCapacity:
     again_ns = SOON_NS if refusal.is_soon or refusal.without_proofs is not None else 0
     only = f"{reasons[0]['host_name']} does not fit: {reasons[0]['reason']}." if len(refusal.reasons) == 1 else None
     return NoCapacity(only, reasons=reasons, retry_after_ns=again_ns)
-
-
-def owner_of(uow: UnitOfWork, cluster_id: ClusterId) -> AccountId | None:
-    """Return the account that a cluster is of; None: there is no such cluster."""
-    cluster = uow[ClusterRepository].get(cluster_id)
-    return cluster.account_id if cluster is not None else None
-
-
-def owner_of_workload(uow: UnitOfWork, workload_id: WorkloadId) -> AccountId | None:
-    """Return the account of a workload's cluster; None: there is no such workload."""
-    workload = uow[WorkloadRepository].get(workload_id)
-    return owner_of(uow, workload.cluster_id) if workload is not None else None

@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from windrow_master.clusters import environments
+from windrow_master.clusters import environments, lookup
 from windrow_master.clusters.model import Workload, names_of
-from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
@@ -359,7 +358,7 @@ class JobService:
             if not number:
                 return 0, None, ()
             tried = job.attempts[number - 1]
-            return number, tried, uow[WorkloadRepository].of_cluster(tried.cluster_id)
+            return number, tried, lookup.workloads_of(uow, tried.cluster_id)
 
         return await self._store.read(look)
 
