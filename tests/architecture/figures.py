@@ -52,7 +52,7 @@ def figures(root: Path) -> Iterator[tuple[str, str]]:
         yield f"circles of packages in {package}", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
     foreign = Counter(f"{here} -> {there}" for here, there, _ in rules.foreign(root))
     uses = ", ".join(f"{pair} {count}" for pair, count in foreign.most_common())
-    yield "uses of another package's repository", f"{sum(foreign.values())}: {uses}"
+    yield "uses of another package's repository", f"{sum(foreign.values())}" + (f": {uses}" if uses else "")
     lone = lone_files(root)
     yield "folders with a lone file", f"{len(lone)}" + (f": {', '.join(lone)}" if lone else "")
     yield "assignments after construction in the wiring", str(len(rules.late_assignments(root)))

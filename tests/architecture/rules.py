@@ -112,15 +112,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 UPWARD: frozenset[tuple[str, str]] = frozenset()
 """Imports that run up the floors and are still to be turned around; one that is gone has to go from here, too."""
 
-FOREIGN: frozenset[tuple[str, str]] = frozenset(
-    {
-        ("clusters", "fleet"),
-        ("clusters", "market"),
-    }
-)
-"""Packages of the Master that still use a repository of another one, and that one; a pair that is gone has to go from
-here, too."""
-
 AGENT_FLOORS: tuple[tuple[str, ...], ...] = (
     ("loops", "release", "threads"),
     ("core",),
@@ -229,7 +220,7 @@ def upward(root: Path, package: str) -> list[tuple[str, str, str]]:
 
 def foreign_repositories(root: Path) -> list[str]:
     """Uses of another package's repository: a package asks the one that owns the rows."""
-    return [said for here, there, said in foreign(root) if (here, there) not in FOREIGN]
+    return [said for _, _, said in foreign(root)]
 
 
 def foreign(root: Path) -> list[tuple[str, str, str]]:

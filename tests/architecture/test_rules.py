@@ -122,10 +122,6 @@ def test_the_list_of_imports_to_turn_around_names_only_such_as_are_there(package
     assert {(here, there) for here, there, _ in rules.upward(ROOT, package)} == rules.FLOORS_OF[package][1]
 
 
-def test_the_list_of_foreign_repositories_names_only_such_as_are_used() -> None:
-    assert {(here, there) for here, there, _ in rules.foreign(ROOT)} == rules.FOREIGN
-
-
 def plant(root: Path, where: str, code: str) -> None:
     """Write one module into an empty tree."""
     (root / where).parent.mkdir(parents=True)

@@ -25,6 +25,7 @@ from windrow_master.clusters import lookup
 from windrow_master.clusters.model import Cluster
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
 from windrow_master.fleet.service import FleetService
@@ -164,7 +165,7 @@ class ProofService(HostScheduler[Walk]):
                 self._list_one(uow, host_id)
 
     def _list_one(self, uow: UnitOfWork, host_id: HostId) -> None:
-        host = self._fleet.hosts.find(uow, host_id)
+        host = fleet_lookup.find_host(uow, host_id)
         if host is None or host.listed_at_ns is not None:
             return
         self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
@@ -190,10 +191,10 @@ class ProofService(HostScheduler[Walk]):
     # --- one host --------------------------------------------------------------------------------------------------
 
     def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> Walk | str:
-        host = self._fleet.hosts.find(uow, host_id)
+        host = fleet_lookup.find_host(uow, host_id)
         if host is None:
             return "there is no such host"
-        slots = self._fleet.slots.of_host(uow, host_id)
+        slots = fleet_lookup.slots_of(uow, host_id)
         hindrance = schedule.hindrance(host, slots, uow.now_wall_ns)
         if hindrance is not None:
             return hindrance
@@ -299,7 +300,7 @@ class ProofService(HostScheduler[Walk]):
         chance: int,
     ) -> None:
         """figures: of its cards, to be graded by from now on."""
-        host = self._fleet.hosts.find(uow, proof.host_id)
+        host = fleet_lookup.find_host(uow, proof.host_id)
         if host is None:
             return
         host = self._fleet.hosts.benchmarked(uow, host, proof.proof_id, figures)

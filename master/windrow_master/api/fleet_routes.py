@@ -20,8 +20,8 @@ from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sift
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.api.visibility import own_host
-from windrow_master.fleet.commands import find_command
 from windrow_master.fleet.conditions import MASTERS_CODES
+from windrow_master.fleet.lookup import find_command
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.fleet.view import Entry

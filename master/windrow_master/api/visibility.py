@@ -10,15 +10,14 @@ from typing import Final
 
 from windrow_master.api.services import Services
 from windrow_master.clusters import lookup as clusters
-from windrow_master.fleet.commands import find_command
-from windrow_master.fleet.hosts import owner_of
+from windrow_master.fleet.lookup import find_command, owner_of
 from windrow_master.fleet.model import CommandRow
 from windrow_master.identity.accounts import owner_of_token
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import service as jobs
 from windrow_master.jobs.model import JobId
+from windrow_master.market.lookup import renter_of
 from windrow_master.market.model import RentalId
-from windrow_master.market.service import renter_of
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NotFound

@@ -29,6 +29,7 @@ from windrow_master.audit.service import AuditService
 from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
@@ -533,7 +534,7 @@ def _register(parts: _Parts) -> None:
         uow.after_commit(lambda: hub.ban(HostId(fact.member_id)))
 
     def host_banned(uow: UnitOfWork, fact: fleet_says.HostBanned) -> None:
-        host = fleet.hosts.find(uow, fact.host_id)
+        host = fleet_lookup.find_host(uow, fact.host_id)
         retired = host is not None and host.admin_state.value == Standing.RETIRED.value
         worse = Standing.RETIRED if retired else Standing.QUARANTINED
         standing = worse if fact.is_banned else Standing.GOOD

@@ -41,11 +41,6 @@ _ERRORS: Final = {
 }
 
 
-def find_command(uow: UnitOfWork, command_id: CommandId) -> CommandRow | None:
-    """One command, if it is here."""
-    return uow[CommandRepository].get(command_id)
-
-
 class CommandDesk:
     """The commands. `wake` is called on the loop after a commit that has something to send; `told` in the transaction
     for every change of a command."""

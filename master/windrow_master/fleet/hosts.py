@@ -92,10 +92,6 @@ class HostDesk:
             raise NotFound("There is no such host.", subject=host_id)
         return host
 
-    def find(self, uow: UnitOfWork, host_id: HostId) -> Host | None:
-        """One host, if it is here."""
-        return uow[HostRepository].get(host_id)
-
     def save(self, uow: UnitOfWork, host: Host) -> Host:
         """Write a changed host; the caller read it in this unit of work."""
         after = replace(host, version=host.version + 1)
@@ -428,12 +424,6 @@ class HostDesk:
         if slot.tier and slot.tier != tier:
             text = f"{host.name}: {slot.slot_id} went from {slot.tier} to {tier}"
             uow.event("slot.tier", (host.host_id, slot.slot_id), text, {"from": slot.tier, "to": tier})
-
-
-def owner_of(uow: UnitOfWork, host_id: HostId) -> AccountId | None:
-    """The account that a host belongs to; None where there is no such host."""
-    host = uow[HostRepository].get(host_id)
-    return host.owner_account if host is not None else None
 
 
 def gpu_ids(host: Host) -> frozenset[str]:

@@ -32,10 +32,6 @@ class SlotDesk:
     def __init__(self, touched: Callable[[HostId], None]) -> None:
         self._touched = touched
 
-    def of_host(self, uow: UnitOfWork, host_id: HostId) -> Sequence[Slot]:
-        """The slots of one host."""
-        return uow[SlotRepository].of_host(host_id)
-
     def hold(
         self, uow: UnitOfWork, slot_ids: Sequence[SlotId], cluster_id: ClusterId, expires_ns: int, actor: str
     ) -> tuple[SlotGrant, ...]:

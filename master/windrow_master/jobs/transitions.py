@@ -11,7 +11,7 @@ from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key
 from windrow_master.jobs.states import JobEffect, answer
-from windrow_master.market.service import charged
+from windrow_master.market.lookup import charged
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.units import Microcents
 

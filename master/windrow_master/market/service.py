@@ -462,15 +462,3 @@ def _ended_at(lines: Iterable[RentalLine], now_ns: int) -> int:
 
 
 __all__ = ["HOLD_NS", "LEASE_NS", "MarketService", "PriceBook", "Renewal", "Statement", "wrong_with_ledger"]
-
-
-def renter_of(uow: UnitOfWork, rental_id: RentalId) -> AccountId | None:
-    """Return the account that pays for a rental; None: there is no such rental."""
-    rental = uow[RentalRepository].get(rental_id)
-    return rental.renter if rental is not None else None
-
-
-def charged(uow: UnitOfWork, rental_id: RentalId) -> Microcents:
-    """Return the charges of a rental so far; 0 where it never began."""
-    rental = uow[RentalRepository].get(rental_id)
-    return rental.charged if rental is not None else Microcents(0)
