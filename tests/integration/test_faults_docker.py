@@ -341,8 +341,7 @@ async def test_control_the_same_pull_of_a_small_image_comes_in(
     create = asked("true", image=f"{registry.address}/small:1")
     async with world.running():
         await world.master.command(create)
-        status = await until_done(world, create, CommandPhase.FAILED)  # it came, and has no program in it
+        await until_done(world, create, CommandPhase.SUCCEEDED)
         await deleted(world, create)
 
-    assert "true" in status.error_detail and status.error_code == "workload_failed"
     daemon.ask("rmi", f"{registry.address}/small:1")

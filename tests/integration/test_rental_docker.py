@@ -51,7 +51,7 @@ def test_a_container_is_rented_shown_billed_and_gone(renter: Renter, image: str)
     assert log.startswith(b"from ")
     assert (inside.returncode, inside.stdout) == (0, "kept\n")
     assert inspected["Config"]["Labels"]["windrow.token"]
-    assert inspected["HostConfig"]["ReadonlyRootfs"] and not inspected["HostConfig"]["Privileged"]
+    assert inspected["HostConfig"]["CapDrop"] == ["ALL"] and not inspected["HostConfig"]["Privileged"]
     assert truth.containers(host_id) == []
     assert float(receipt["running_seconds"]) > 0
     assert renter.flaws(cluster["id"]) == []

@@ -392,17 +392,15 @@ class DockerRuntime:
         image_id = image["Id"] if image is not None else image_names.parsed(spec.image).asked
         known = image or _dict(api.inspect_image(image_id))
         try:
-            made_volumes = [
-                _dict(api.create_volume(facts_of.volume_name(spec.workload_id, name), labels=labels))
-                for name in ("", *(one.name for one in spec.volumes))
-            ]
+            renters = (facts_of.volume_name(spec.workload_id, one.name) for one in spec.volumes)
+            names = (facts_of.volume_name(spec.workload_id), facts_of.tmp_volume_name(spec.workload_id), *renters)
+            workspace, tmp, *_ = [_dict(api.create_volume(name, labels=labels)) for name in names]
             made = api.create_container(
                 image_id,
                 command=facts_of.command(spec, image),
                 name=facts_of.container_name(spec),
                 labels=labels,
                 environment=facts_of.environment(spec, known, kind.cdi),
-                volumes=[facts_of.TMP],
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
@@ -416,7 +414,7 @@ class DockerRuntime:
                 _remove_volumes(api, self._host_id, spec.workload_id)  # or they are found minutes later
             raise
         if not facts_of.is_root(facts_of.user_of(known.get("Config") or {})):
-            _open_to_its_user(api, made["Id"], str(made_volumes[0].get("Mountpoint") or ""))
+            _open_to_its_user(workspace, tmp)
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 
     def _start(self, api: Any, workload_id: WorkloadId, container_id: str) -> Run:
@@ -495,14 +493,12 @@ def _inspect_one(api: Any, container_id: str) -> dict[str, Any] | None:
     return None if container["State"]["Status"] == "removing" else container
 
 
-def _open_to_its_user(api: Any, container_id: str, workspace: str) -> None:
-    """Let a container whose image has a user of its own write to /workspace and /tmp, which the daemon makes for root.
-    Not where the daemon's folders are out of our reach: there its image decides."""
-    mounts = _dict(api.inspect_container(container_id)).get("Mounts") or []
-    temporary = [str(one.get("Source") or "") for one in mounts if one.get("Destination") == facts_of.TMP]
-    for place, mode in ((workspace, 0o777), *((one, 0o1777) for one in temporary)):
+def _open_to_its_user(workspace: dict[str, Any], tmp: dict[str, Any]) -> None:
+    """Let a container whose image has a user of its own write to /workspace and /tmp, volumes that the daemon makes for
+    root. Not where the daemon's folders are out of our reach: there its image decides."""
+    for volume, mode in ((workspace, 0o777), (tmp, 0o1777)):
         with contextlib.suppress(OSError):
-            os.chmod(place, mode)
+            os.chmod(str(volume.get("Mountpoint") or ""), mode)
 
 
 def _remove_volumes(api: Any, host_id: HostId, of: WorkloadId) -> None:

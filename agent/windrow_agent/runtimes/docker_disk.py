@@ -94,6 +94,7 @@ class DiskWatch:
         self._free: FreeSpace | None = None
         self._is_looking = False
         self._hidden: set[str] = set()
+        self._unmeasured: set[str] = set()
 
     def is_due(self, clock: Clock) -> bool:
         """True if a look is due now; the caller that is told so does it."""
@@ -125,13 +126,16 @@ class DiskWatch:
         hidden = {name for name, size in sizes.items() if size == NOT_MEASURED}
         twice, self._hidden = hidden & self._hidden, hidden  # once may be a moment's fault
         files_used = 0 if now is None else now.files_used
-        for container in api.containers(filters={"label": [f"{facts_of.HOST}={self._host_id}"]}, size=True):
+        before, self._unmeasured = self._unmeasured, set()
+        for container in api.containers(filters={"label": [f"{facts_of.HOST}={self._host_id}"]}):
             labels = container.get("Labels") or {}
             workload_id = WorkloadId(str(labels.get(facts_of.WORKLOAD, "")))
             limits = Limits(*(int(labels.get(name, 0)) for name in (facts_of.DISK, facts_of.FILES)))
             own = {name: volumes[name] for name in facts_of.volumes_of(container, volumes)}
             found = _used(own, sizes, limits, are_files_counted=limits.files < files_used)
-            _add_root(api, container, found, limits, are_files_counted=limits.files < files_used)
+            if not _add_root(self._base_url, str(container["Id"]), found, limits):
+                self._unmeasured.add(container["Id"])
+                found.is_whole = found.is_whole and container["Id"] not in before
             if workload_id and (why := _why(limits, found, len(own), is_hidden=not twice.isdisjoint(own))):
                 write_whole(str(self._folder / workload_id), NOTE, {"words": why})
                 kill(api, container["Id"])
@@ -195,22 +199,27 @@ def _used(
     return found
 
 
-def _add_root(api: Any, container: Mapping[str, Any], found: Used, limits: Limits, *, are_files_counted: bool) -> None:
-    """Add what the container wrote beside its volumes, to its root layer."""
-    if not (are_files_counted and limits.files):
-        found.bytes += int(container.get("SizeRw") or 0)
-        return
-    driver = api.inspect_container(container["Id"]).get("GraphDriver") or {}
-    place = str((driver.get("Data") or {}).get("UpperDir") or "")
-    try:
-        at = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:  # a storage driver without a folder of its own for each container, or out of our reach
-        found.bytes += int(container.get("SizeRw") or 0)
-        return
-    try:
-        _read_through(at, 0, found, limits)
-    finally:
-        os.close(at)
+def _add_root(base_url: str, container_id: str, found: Used, limits: Limits) -> bool:
+    """Add what a container wrote to its root layer: read through where the layer is a folder of its own and in our
+    reach, and no further than its limits; else by the daemon's word. False if neither is to be had."""
+    path = f"/containers/{container_id}/json"
+    with contextlib.suppress(RuntimeUnavailable):
+        status, told = docker_socket.call(base_url, "GET", path, CALL_S)
+        if status == 404:
+            return True  # gone meanwhile
+        place = str((((told or {}).get("GraphDriver") or {}).get("Data") or {}).get("UpperDir") or "")
+        with contextlib.suppress(OSError):
+            at = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                _read_through(at, 0, found, limits)
+            finally:
+                os.close(at)
+            return True
+        status, told = docker_socket.call(base_url, "GET", f"{path}?size=1", CALL_S)
+        if status == 200:
+            found.bytes += int(told.get("SizeRw") or 0)
+            return True
+    return False
 
 
 def _read_through(at: int, depth: int, found: Used, limits: Limits) -> None:

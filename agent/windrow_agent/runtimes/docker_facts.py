@@ -53,10 +53,15 @@ def volume_name(workload_id: WorkloadId, name: str = "") -> str:
     return f"windrow-{workload_id}" + (f"-v-{name}" if name else "")
 
 
+def tmp_volume_name(workload_id: WorkloadId) -> str:
+    """The daemon's volume that is /tmp."""
+    return f"{volume_name(workload_id)}-tmp"
+
+
 def is_volume_of(workload_id: WorkloadId, name: str) -> bool:
     """True if the daemon's volume of this name is one of a workload's."""
     own = volume_name(workload_id)
-    return name == own or name.startswith(f"{own}-v-")
+    return name in (own, tmp_volume_name(workload_id)) or name.startswith(f"{own}-v-")
 
 
 def volumes_of(container: dict[str, Any], known: Iterable[str]) -> list[str]:
@@ -343,6 +348,7 @@ def host_config(
     return {
         "binds": {
             volume_name(spec.workload_id): {"bind": WORKSPACE, "mode": "rw"},
+            tmp_volume_name(spec.workload_id): {"bind": TMP, "mode": "rw"},
             **{
                 volume_name(spec.workload_id, one.name): {"bind": one.path, "mode": "ro" if one.read_only else "rw"}
                 for one in spec.volumes
