@@ -71,7 +71,9 @@ def reaches(family, address):
 
 def uncovered():
     """Returns the files that appear where mounts are taken away, one after the other."""
-    for line in reversed(text("/proc/self/mountinfo").decode().splitlines()):
+    with open("/proc/self/mountinfo") as mounts:
+        lines = mounts.read().splitlines()
+    for line in reversed(lines):
         libc.umount2(line.split()[4].encode(), 2)
     return os.path.exists(secret) and text(secret)
 
