@@ -24,7 +24,6 @@ from windrow_master.acceptance.under_way import UnderWay, Walk
 from windrow_master.clusters import lookup
 from windrow_master.clusters.model import Cluster
 from windrow_master.clusters.service import ClusterService
-from windrow_master.clusters.states import HOLDING
 from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
@@ -178,9 +177,7 @@ class ProofService(HostScheduler[Walk]):
         ensure_own(uow, PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}))
         for proof in uow[ProofRepository].open_all():
             with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
-                known = lookup.find_by_key(uow, PROOF_ACCOUNT, proof.proof_id)
-                if known is not None:
-                    self._clusters.life.end(uow, known, RESTARTED, "master")
+                self._clusters.life.end_request(uow, PROOF_ACCOUNT, proof.proof_id, RESTARTED, "master")
                 self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
 
     def _end_all(self, uow: UnitOfWork) -> None:
@@ -329,12 +326,6 @@ class ProofService(HostScheduler[Walk]):
 
 
 def _left(uow: UnitOfWork) -> list[Cluster]:
-    """Return the workloads that are meant to run for proofs whose rows have ended: the row of one that is under way
-    is open until its walk has ended what it rented, as far as it could."""
-    held = {one.cluster_id for one in lookup.held_by_account(uow, PROOF_ACCOUNT)}
-    if not held:
-        return []
-    walked = (lookup.find_by_key(uow, PROOF_ACCOUNT, one.proof_id) for one in uow[ProofRepository].open_all())
-    held -= {known.cluster_id for known in walked if known is not None}
-    found = (lookup.find(uow, cluster_id) for cluster_id in sorted(held))
-    return [one for one in found if one is not None and one.phase in HOLDING]
+    """Return the clusters that are meant to run for proofs whose rows have ended: the row of a proof under way is open
+    until its walk has ended the rental, as far as it could."""
+    return lookup.going_on(uow, PROOF_ACCOUNT, [one.proof_id for one in uow[ProofRepository].open_all()])

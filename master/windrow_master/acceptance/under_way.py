@@ -11,7 +11,6 @@ from windrow_master.acceptance.rental import Rental
 from windrow_master.clusters import lookup
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.store.store import Store
-from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
@@ -50,13 +49,8 @@ class UnderWay(dict[HostId, Walk | None]):
         """The same, and wait until none holds anything there, whatever began it; whether that came in time."""
         self.end_on(hosts)
         ends_ns = self._clock.monotonic_ns() + GIVE_WAY_NS
-        while await self._store.read(partial(_hold_any, hosts=hosts)):
+        while await self._store.read(partial(lookup.has_work_on, account_id=PROOF_ACCOUNT, hosts=hosts)):
             if self._clock.monotonic_ns() >= ends_ns:
                 return False
             await self._clock.sleep_ns(GIVE_WAY_LOOK_NS)
         return True
-
-
-def _hold_any(uow: UnitOfWork, hosts: Sequence[HostId]) -> bool:
-    """Return whether tests hold slots of these hosts, those that have ended by their rows among them."""
-    return any(one.host_id in hosts for one in lookup.held_by_account(uow, PROOF_ACCOUNT))

@@ -22,7 +22,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.market import lookup as market_lookup
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
+from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, WorkloadId
 from windrow_proto.image_names import is_pinned
 from windrow_proto.model import Command, CommandKind, DeleteSpec, ObservedWorkload, Receipt, StartSpec
 from windrow_proto.units import DAY, MINUTE, SECOND
@@ -174,6 +174,19 @@ class LifeDesk:
         event = ClusterEvent.EXPIRE if keeps_results else ClusterEvent.DELETE
         return self._apply(uow, cluster, event, reason, actor)
 
+    def end_request(
+        self, uow: UnitOfWork, account_id: AccountId, key: str, reason: str, actor: str, *, at_once: bool = False
+    ) -> None:
+        """End the cluster that an account requested under this key, if there is one. at_once: and clear it from its
+        hosts, whatever of it was to be brought in first."""
+        known = uow[ClusterRepository].by_key(account_id, key)
+        if known is None:
+            return
+        ended = self.end(uow, known[0], reason, actor)
+        if at_once:
+            self.clear(uow, ended, actor)
+            self.judge(uow, ended, actor)
+
     def stop(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> Cluster:
         """Somebody wants its work gone, and will start it again."""
         return self._apply(uow, cluster, ClusterEvent.STOP, "", actor)
@@ -230,15 +243,9 @@ class LifeDesk:
         if row.step == "waiting_files":
             after = reports.advanced(workload, WorkPhase.WAITING_FILES, uow.now_wall_ns)
             workload = self._save(uow, after) if after != workload else workload
-        cluster = uow[ClusterRepository].get(workload.cluster_id)
-        if cluster is None or cluster.phase not in HOLDING or not workload.is_member:
-            return
-        if not row.step or row.state is CommandState.SUCCEEDED:
-            return  # the end of the command is no step of its own: the workload's report says that it runs
-        who = multi_host.named(workload) if cluster.kind in OVER_HOSTS else ""
-        told = noted(cluster, Step(uow.now_wall_ns, row.step, row.progress_permille, member=who))
-        if told is not cluster:
-            self.keep(uow, told)
+        # The end of the command is no step of its own: the workload's report says that it runs.
+        if workload.is_member and row.step and row.state is not CommandState.SUCCEEDED:
+            self.progress(uow, workload, row.step, row.progress_permille)
 
     def _resolved(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> Workload:
         """Write down which image its tag was found to be: from then on that is what is started in its place."""
@@ -364,9 +371,21 @@ class LifeDesk:
         command_id = self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id)
         uow[WorkloadRepository].save(replace(workload, start_command=command_id))
 
-    def broke(self, uow: UnitOfWork, workload: Workload, detail: str) -> None:
-        """End a cluster that cannot get what it needs to start."""
-        self._save(uow, self._failed(uow, workload, detail))
+    def progress(self, uow: UnitOfWork, workload: Workload, step: str, permille: int | None, detail: str = "") -> None:
+        """Show how far a workload has come, as a step of its cluster while that is meant to run."""
+        cluster = uow[ClusterRepository].get(workload.cluster_id)
+        if cluster is None or cluster.phase not in HOLDING:
+            return
+        who = multi_host.named(workload) if cluster.kind in OVER_HOSTS else ""
+        told = noted(cluster, Step(uow.now_wall_ns, step, permille, detail, who))
+        if told is not cluster:
+            self.keep(uow, told)
+
+    def broke(self, uow: UnitOfWork, workload_id: WorkloadId, detail: str) -> None:
+        """Fail a workload that cannot get what it needs to start."""
+        workload = uow[WorkloadRepository].get(workload_id)
+        if workload is not None:
+            self._save(uow, self._failed(uow, workload, detail))
 
     def let_go(self, uow: UnitOfWork, workload: Workload) -> None:
         """Write a member down as replaced, and order its end."""

@@ -1,11 +1,19 @@
-"""Answers other packages that ask for clusters and their workloads; only this package writes them."""
+"""Answers what other packages ask about clusters and their workloads, and counts the traffic that they report.
 
-from collections.abc import Iterable, Sequence
+Only this package reads and writes their rows; what changes a cluster is in service.py and controller.py.
+"""
 
-from windrow_master.clusters.model import Cluster, Traffic, Workload
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from windrow_master.clusters.messages import IsOfJob
+from windrow_master.clusters.model import Cluster, ClusterPhase, Traffic, Workload, WorkPhase
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
+from windrow_master.clusters.states import HOLDING
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import AccountId, ClusterId, WorkloadId
+from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
+
+_ENDED: Final = (WorkPhase.EXITED, WorkPhase.GONE)
 
 
 def find(uow: UnitOfWork, cluster_id: ClusterId) -> Cluster | None:
@@ -13,64 +21,86 @@ def find(uow: UnitOfWork, cluster_id: ClusterId) -> Cluster | None:
     return uow[ClusterRepository].get(cluster_id)
 
 
-def find_readable(uow: UnitOfWork, cluster_ids: Iterable[ClusterId]) -> Sequence[Cluster]:
-    """Those of these that are there and can be read, in their order; operators are told of the others."""
-    return uow[ClusterRepository].readable(cluster_ids)
-
-
-def find_by_key(uow: UnitOfWork, account_id: AccountId, key: str) -> Cluster | None:
-    """The cluster that an account asked for under this key."""
-    known = uow[ClusterRepository].by_key(account_id, key)
-    return known[0] if known is not None else None
-
-
-def find_workload(uow: UnitOfWork, workload_id: WorkloadId) -> Workload | None:
-    """One workload."""
-    return uow[WorkloadRepository].get(workload_id)
+def workloads_of(uow: UnitOfWork, cluster_id: ClusterId) -> tuple[Workload, ...]:
+    """The workloads of one cluster in its present run."""
+    return uow[WorkloadRepository].of_cluster(cluster_id)
 
 
 def owner_of(uow: UnitOfWork, cluster_id: ClusterId) -> AccountId | None:
-    """The account that a cluster is of; None: there is no such cluster."""
+    """The account of a cluster; None: there is no such cluster."""
     cluster = find(uow, cluster_id)
     return cluster.account_id if cluster is not None else None
 
 
 def owner_of_workload(uow: UnitOfWork, workload_id: WorkloadId) -> AccountId | None:
     """The account of a workload's cluster; None: there is no such workload."""
-    workload = find_workload(uow, workload_id)
+    workload = uow[WorkloadRepository].get(workload_id)
     return owner_of(uow, workload.cluster_id) if workload is not None else None
 
 
-def workloads_of(uow: UnitOfWork, cluster_id: ClusterId) -> tuple[Workload, ...]:
-    """The workloads of one cluster in its present run."""
-    return uow[WorkloadRepository].of_cluster(cluster_id)
+# --- for acceptance tests ---
 
 
-def holds_slots(uow: UnitOfWork, cluster_id: ClusterId) -> bool:
-    """True while a workload of its present run holds slots."""
-    return any(not one.is_released for one in workloads_of(uow, cluster_id))
+def has_work_on(uow: UnitOfWork, account_id: AccountId, hosts: Collection[HostId]) -> bool:
+    """True while work of an account holds slots of any of these hosts."""
+    return any(one.host_id in hosts for one in uow[WorkloadRepository].held_of(account_id))
 
 
-def held_by_cluster(uow: UnitOfWork, cluster_id: ClusterId) -> Sequence[Workload]:
-    """The workloads of one cluster that still hold slots, of earlier runs, too."""
-    return uow[WorkloadRepository].held_of_cluster(cluster_id)
+def going_on(uow: UnitOfWork, account_id: AccountId, but_keys: Iterable[str]) -> list[Cluster]:
+    """The clusters of an account that hold slots and are meant to run, but for those requested under these keys."""
+    clusters = uow[ClusterRepository]
+    held = {one.cluster_id for one in uow[WorkloadRepository].held_of(account_id)}
+    if not held:
+        return []
+    known = (clusters.by_key(account_id, key) for key in but_keys)
+    held -= {one[0].cluster_id for one in known if one is not None}
+    found = (clusters.get(cluster_id) for cluster_id in sorted(held))
+    return [one for one in found if one is not None and one.phase in HOLDING]
 
 
-def held_by_account(uow: UnitOfWork, account_id: AccountId) -> Sequence[Workload]:
-    """The workloads of one account that still hold slots anywhere."""
-    return uow[WorkloadRepository].held_of(account_id)
+# --- for private networks and services ---
 
 
-def with_results(uow: UnitOfWork) -> Sequence[Workload]:
-    """The workloads that have ended by themselves, whose logs and files are still on their hosts, or were."""
-    return uow[WorkloadRepository].with_results()
-
-
-def in_tunnels(uow: UnitOfWork) -> Sequence[Cluster]:
-    """The clusters whose members are joined by tunnels."""
+def joined_by_tunnels(uow: UnitOfWork) -> Sequence[Cluster]:
+    """The clusters with a private network of tunnels that are not over."""
     return uow[ClusterRepository].in_tunnels()
 
 
-def count_traffic(uow: UnitOfWork, cluster_id: ClusterId, traffic: Traffic) -> None:
-    """Add to the traffic of a cluster's service."""
-    uow[TrafficRepository].add(cluster_id, traffic)
+def count_traffic(uow: UnitOfWork, counts: Mapping[ClusterId, Traffic]) -> None:
+    """Add to the traffic of these clusters."""
+    for cluster_id, traffic in counts.items():
+        uow[TrafficRepository].add(cluster_id, traffic)
+
+
+# --- for results and volumes ---
+
+
+def with_ended_work(uow: UnitOfWork) -> list[ClusterId]:
+    """The clusters with work that has ended by itself, whose log and files are still on its host, or were: one for each
+    such workload."""
+    return [one.cluster_id for one in uow[WorkloadRepository].with_results()]
+
+
+def ended_work(uow: UnitOfWork, cluster_ids: Iterable[ClusterId]) -> list[tuple[Workload, Cluster]]:
+    """The workloads of these clusters that have ended and are not a job's, where the cluster is over or ending."""
+    found = []
+    for cluster in uow[ClusterRepository].readable(cluster_ids):
+        if cluster.ended_at_ns is None and cluster.phase is not ClusterPhase.DELETING:
+            continue
+        held = uow[WorkloadRepository].held_of_cluster(cluster.cluster_id)
+        ended = [one for one in held if one.phase in _ENDED and one.delete_command is None]
+        if ended and not uow.ask(IsOfJob(cluster.cluster_id)):
+            found += [(workload, cluster) for workload in ended]
+    return found
+
+
+def held_of(uow: UnitOfWork, cluster_id: ClusterId) -> tuple[Cluster | None, Sequence[Workload]]:
+    """A cluster, and its workloads that still hold slots, of earlier runs, too. None: there is no such cluster, or its
+    row cannot be read, of which operators are told."""
+    (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
+    return cluster, uow[WorkloadRepository].held_of_cluster(cluster_id)
+
+
+def holds_slots(uow: UnitOfWork, cluster_id: ClusterId) -> bool:
+    """True while a workload of a cluster's present run holds slots."""
+    return any(not one.is_released for one in workloads_of(uow, cluster_id))

@@ -38,11 +38,8 @@ class JobDesk:
         if move.state is job.state:
             return job
         if JobEffect.LET_GO in move.effects:
-            known = lookup.find_by_key(uow, job.account_id, attempt_key(job))
-            if known is not None:
-                ended = self._clusters.life.end(uow, known, "its job let it go", actor)
-                self._clusters.life.clear(uow, ended, actor)
-                self._clusters.life.judge(uow, ended, actor)
+            why, key = "its job let it go", attempt_key(job)
+            self._clusters.life.end_request(uow, job.account_id, key, why, actor, at_once=True)
         after = moving.moved(job, move, found, uow.now_wall_ns)
         after = self.keep(uow, after)
         said = f"{after.name} is {after.state.value}" + (f": {found.reason}" if found.reason else "")
@@ -89,8 +86,4 @@ def known_image(uow: UnitOfWork, job: Job) -> str | None:
 
 def spent(uow: UnitOfWork, job: Job) -> tuple[Microcents, ...]:
     """Return the charges of each of its attempts so far."""
-    found = []
-    for attempt in job.attempts:
-        cluster = lookup.find(uow, attempt.cluster_id)
-        found.append(Microcents(0) if cluster is None else charged(uow, cluster.rental_id))
-    return tuple(found)
+    return tuple(charged(uow, attempt.cluster_id) for attempt in job.attempts)

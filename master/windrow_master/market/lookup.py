@@ -20,10 +20,9 @@ def renter_of(uow: UnitOfWork, rental_id: RentalId) -> AccountId | None:
     return rental.renter if rental is not None else None
 
 
-def charged(uow: UnitOfWork, rental_id: RentalId) -> Microcents:
-    """The charges of a rental so far; 0 where it never began."""
-    rental = find_rental(uow, rental_id)
-    return rental.charged if rental is not None else Microcents(0)
+def charged(uow: UnitOfWork, cluster_id: ClusterId) -> Microcents:
+    """The charges of a cluster so far, for all its rentals together."""
+    return Microcents(sum(rental.charged for rental in rentals_of(uow, cluster_id)))
 
 
 def lines_of(uow: UnitOfWork, rental_id: RentalId) -> Sequence[RentalLine]:

@@ -147,7 +147,7 @@ class CordService:
                         await self._wake.wait()
 
     def _wanted(self, uow: UnitOfWork) -> tuple[Pair, ...]:
-        private, found = lookup.in_tunnels(uow), list[Pair]()
+        private, found = lookup.joined_by_tunnels(uow), list[Pair]()
         self._faults.keep_only({one.cluster_id for one in private})
         for one in private:
             with self._faults.around(one.cluster_id):

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -448,12 +449,8 @@ async def write_down(tally: Tally, store: Store, name: str) -> None:
     if not taken:
         return
 
-    def note(uow: UnitOfWork) -> None:
-        for cluster_id, traffic in taken.items():
-            lookup.count_traffic(uow, cluster_id, traffic)
-
     try:
-        await store.write(note, name=name)
+        await store.write(partial(lookup.count_traffic, counts=taken), name=name)
     except WindrowError as error:
         log.error("traffic_not_written", clusters=len(taken), code=error.code, detail=error.detail)
         for cluster_id, traffic in taken.items():

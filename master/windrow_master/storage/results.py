@@ -9,7 +9,7 @@ a job's work leaves, its job brings in.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +18,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from windrow_master.clusters import lookup
-from windrow_master.clusters.messages import IsOfJob
-from windrow_master.clusters.model import Cluster, ClusterPhase, Results, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, Results, Workload, WorkPhase
 from windrow_master.clusters.reports import has_results, is_given_up
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
@@ -53,7 +52,6 @@ TAKES: Final = ShareLimits(limit=64, per_account=4, reserve=0)
 """Results on their way at once: a host may take its time, which holds up nobody else's."""
 EMPTY_TAR: Final = bytes(10_240)
 _LIFE_NS: Final = 10**18
-_ENDED: Final = (WorkPhase.EXITED, WorkPhase.GONE)
 T = TypeVar("T")
 
 
@@ -191,12 +189,12 @@ class ResultService:
         """Look at the clusters to which something has happened, or whose work has ended and is not brought in yet."""
         assert self._group is not None, "it runs"
         if not self._is_listed:
-            for workload in await self._store.read(lookup.with_results):
-                self._queue.add(workload.cluster_id)
+            for cluster_id in await self._store.read(lookup.with_ended_work):
+                self._queue.add(cluster_id)
             self._is_listed = True
         clusters = self._queue.take()
         try:
-            due = await self._store.read(partial(_due, cluster_ids=clusters)) if clusters else ()
+            due = await self._store.read(partial(lookup.ended_work, cluster_ids=clusters)) if clusters else ()
         except BaseException:
             for cluster_id in clusters:
                 self._queue.add(cluster_id)
@@ -306,19 +304,6 @@ class ResultService:
         account_id: AccountId = cluster.account_id
         lives_until_ns = self._clock.wall_ns() + _LIFE_NS
         return Principal(account_id, cluster.name, frozenset({Role.RENTER}), TokenId(""), "results", lives_until_ns)
-
-
-def _due(uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> Sequence[tuple[Workload, Cluster]]:
-    """Return the workloads among these that have ended and are not a job's, of clusters that are over or are ending."""
-    found = []
-    for cluster in lookup.find_readable(uow, cluster_ids):
-        if cluster.ended_at_ns is None and cluster.phase is not ClusterPhase.DELETING:
-            continue
-        held = lookup.held_by_cluster(uow, cluster.cluster_id)
-        ended = [one for one in held if one.phase in _ENDED and one.delete_command is None]
-        if ended and not uow.ask(IsOfJob(cluster.cluster_id)):
-            found += [(workload, cluster) for workload in ended]
-    return found
 
 
 def _name(workload: Workload, what: str) -> str:

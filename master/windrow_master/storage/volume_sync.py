@@ -17,10 +17,8 @@ from typing import Any, Final
 import structlog
 
 from windrow_master.clusters import lookup
-from windrow_master.clusters.kinds import multi_host
-from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Use, Volume, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, Use, Volume, Workload, WorkPhase
 from windrow_master.clusters.service import ClusterService
-from windrow_master.clusters.states import HOLDING, noted
 from windrow_master.identity.model import Principal
 from windrow_master.loops import GIVEN_UP, Boundary, when_due
 from windrow_master.storage import volume_rules
@@ -196,8 +194,7 @@ class VolumeCourse:
         """Give up what crashed too often: the work fails, or its volumes say that they are not saved. Nothing is let
         go of."""
         if what is Due.PLACE:
-            broke = partial(self._broke, held=held, why=f"its volumes cannot be put in place: {GIVEN_UP}")
-            await self._store.write(broke, name="volume.broke")
+            await self._broke(held, f"its volumes cannot be put in place: {GIVEN_UP}")
             return
         for volume in held.writes:
             failed = partial(self._failed, held=held, row=volume, why=GIVEN_UP)
@@ -215,8 +212,7 @@ class VolumeCourse:
             except WindrowError as error:
                 if error.retryable or isinstance(error, NotFound):
                     raise
-                why = f"volume {volume.name}: {error.detail or error.code}"
-                await self._store.write(partial(self._broke, held=held, why=why), name="volume.broke")
+                await self._broke(held, f"volume {volume.name}: {error.detail or error.code}")
                 return
             if use.writes:
                 self._seen[workload.workload_id, volume.volume_id] = got.seen
@@ -323,10 +319,9 @@ class VolumeCourse:
             uow[VolumeRepository].save(replace(now, problem=said))
             _tell_event(uow, held, "lost" if is_over else "not_saved", f"Volume {now.name}: {said}")
 
-    def _broke(self, uow: UnitOfWork, held: _Held, why: str) -> None:
-        workload = lookup.find_workload(uow, held.workload.workload_id)
-        if workload is not None:
-            self._clusters.life.broke(uow, workload, why)
+    async def _broke(self, held: _Held, why: str) -> None:
+        workload_id = held.workload.workload_id
+        await self._store.write(lambda uow: self._clusters.life.broke(uow, workload_id, why), name="volume.broke")
 
     async def _tell(self, held: _Held, volume: Volume, done: int, total: int) -> None:
         """How much has come, as a step of the cluster's creation."""
@@ -335,17 +330,10 @@ class VolumeCourse:
             return
         self._told_ns = now_ns
         said = f"volume {volume.name}: fetching, {done // MIB} of {total // MIB} MiB"
-        who = multi_host.named(held.workload) if held.cluster.kind in OVER_HOSTS else ""
-
-        def change(uow: UnitOfWork) -> None:
-            cluster = lookup.find(uow, held.cluster.cluster_id)
-            if cluster is not None and cluster.phase in HOLDING:
-                share = 1000 * done // total if total else 1000
-                told = noted(cluster, Step(uow.now_wall_ns, "volumes", share, said, who))
-                if told is not cluster:
-                    self._clusters.life.keep(uow, told)
-
-        await self._store.write(change, name="volume.progress")
+        share = 1000 * done // total if total else 1000
+        await self._store.write(
+            lambda uow: self._clusters.life.progress(uow, held.workload, "volumes", share, said), name="volume.progress"
+        )
 
     async def _row(self, volume: Volume) -> Volume | None:
         return await self._store.read(lambda uow: uow[VolumeRepository].by_id(volume.volume_id))
@@ -388,8 +376,7 @@ def _look(uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> tuple[list[_Held
         uses = uow[VolumeRepository].uses_of_cluster(cluster_id)
         if not uses:
             continue
-        (cluster,) = lookup.find_readable(uow, [cluster_id]) or (None,)
-        held = lookup.held_by_cluster(uow, cluster_id)
+        cluster, held = lookup.held_of(uow, cluster_id)
         if cluster is None or not held:
             over += uses if cluster is None or volume_rules.is_over(cluster, ()) else ()
             continue
