@@ -1,33 +1,10 @@
-"""The log of an Access: one JSON object per line on standard error. It counts the bugs that are logged."""
+"""Tells the Master and Prometheus how many bugs an Access has met."""
 
-import sys
-import time
 from collections.abc import Iterable, Mapping
 
-import structlog
-
-from windrow_proto import oneline, redact
 from windrow_proto.crashes import Crashes
 from windrow_proto.scrape import Figure
 from windrow_proto.v1 import services_pb2
-
-
-def configure_log() -> Crashes:
-    """One event a line; returns what counts in it."""
-    crashes = Crashes(time.time_ns)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            crashes.count,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            redact.processor,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-    )
-    oneline.install()
-    return crashes
 
 
 def bugs_met(crashes: Crashes) -> services_pb2.BugsMet | None:

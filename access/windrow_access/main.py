@@ -13,11 +13,11 @@ from types import FrameType
 import structlog
 
 from windrow_access.config import PORT_TRIES, JoinConfig, RunConfig, parse
-from windrow_access.logs import configure_log
 from windrow_access.worker import Worker
 from windrow_proto import enrol
 from windrow_proto.crashes import Crashes
 from windrow_proto.errors import Unavailable, WindrowError
+from windrow_proto.json_log import configure_log
 
 log = structlog.get_logger()
 

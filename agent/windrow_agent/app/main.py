@@ -19,7 +19,6 @@ import structlog
 from windrow_agent.app import memory_trim, own_metrics
 from windrow_agent.app.capabilities import drop_ambient_capabilities
 from windrow_agent.app.config import Config, parse, read_token, without_proxies
-from windrow_agent.app.logs import configure_log, faults
 from windrow_agent.app.service import AgentService, Parts
 from windrow_agent.core import egress
 from windrow_agent.core.discovery import MapCopy, Place, Seed
@@ -48,10 +47,12 @@ from windrow_agent.storage.disk_space import BALLAST_BYTES
 from windrow_agent.threads import Runner, SharedRunner, ThreadRunner
 from windrow_proto import scrape
 from windrow_proto.clock import BootClock, SystemRng
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.crashes import Crashes
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import Conflict, InvalidInput, WindrowError
 from windrow_proto.ids import HostId
+from windrow_proto.json_log import configure_log
 from windrow_proto.link_grpc import GrpcDialer
 from windrow_proto.model import Benchmark
 from windrow_proto.ports import Rng
@@ -162,6 +163,11 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
         faults=lambda: faults(crashes),
     )
     return AgentService(parts), membership
+
+
+def faults(crashes: Crashes) -> tuple[str, ...]:
+    """The condition of a bug that the agent has met, for a day after the last one."""
+    return (ConditionCode.AGENT_BUG_MET.value,) if crashes.is_stated else ()
 
 
 def _places(places: Sequence[Place]) -> tuple[tuple[Seed, ...], tuple[str, ...]]:

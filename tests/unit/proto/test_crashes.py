@@ -4,18 +4,16 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 from windrow_access import logs as access_logs
-from windrow_agent.app import logs as agent_logs
+from windrow_agent.app.main import faults
 from windrow_proto.crashes import STATED_NS, Crashes
 from windrow_proto.units import SECOND
 
 BEGAN_NS = 1_000 * STATED_NS
 PROGRAM = """
 import json, structlog
-from {package} import logs
-crashes = logs.configure_log()
+from windrow_proto.json_log import configure_log
+crashes = configure_log()
 log = structlog.get_logger()
 before = crashes.is_stated
 log.warning("tunnel_refused")
@@ -38,27 +36,25 @@ class Time:
         assert self.crashes.count(None, "error", {"event": event}) == {"event": event}
 
 
-@pytest.mark.parametrize("package", ["windrow_access", "windrow_agent.app"])
-def test_the_log_of_a_daemon_counts_the_bugs_that_pass_through_it(package: str) -> None:
+def test_the_log_of_a_daemon_counts_the_bugs_that_pass_through_it() -> None:
     # In a process of its own: a log is set up for the whole of one.
-    code = PROGRAM.format(package=package)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [False, True, {"tunnel_crashed": 1}, "tunnel_crashed"]
     assert "ZeroDivisionError" in done.stderr
 
 
 def test_an_agent_and_an_access_state_a_bug_for_a_day_after_the_last_and_count_it_for_ever() -> None:
     time = Time()
-    assert agent_logs.faults(time.crashes) == () and access_logs.bugs_met(time.crashes) is None
+    assert faults(time.crashes) == () and access_logs.bugs_met(time.crashes) is None
     time.log("tunnel_crashed")
     time.now_ns += SECOND
     time.log("turn_crashed")
     time.now_ns += STATED_NS - 1
     met = access_logs.bugs_met(time.crashes)
     assert met is not None and (met.count, met.last, met.last_ns) == (2, "turn_crashed", BEGAN_NS + SECOND)
-    assert agent_logs.faults(time.crashes) == ("agent.bug_met",)
+    assert faults(time.crashes) == ("agent.bug_met",)
     time.now_ns += 1
-    assert agent_logs.faults(time.crashes) == () and access_logs.bugs_met(time.crashes) is None
+    assert faults(time.crashes) == () and access_logs.bugs_met(time.crashes) is None
     assert [one.value for one in access_logs.figures(time.crashes, {"worker": "0"})] == [2]
 
 

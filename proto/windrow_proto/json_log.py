@@ -1,4 +1,4 @@
-"""The agent's log: one JSON object per line on standard error, with a count of the bugs that are logged."""
+"""Sets up the log of an agent or an Access: one JSON object per line on standard error, redacted."""
 
 import sys
 import time
@@ -6,12 +6,11 @@ import time
 import structlog
 
 from windrow_proto import oneline, redact
-from windrow_proto.conditions import ConditionCode
 from windrow_proto.crashes import Crashes
 
 
 def configure_log() -> Crashes:
-    """One event a line; returns what counts in it."""
+    """Sends events and libraries' warnings the same way; returns the count of the bugs among them."""
     crashes = Crashes(time.time_ns)
     structlog.configure(
         processors=[
@@ -26,8 +25,3 @@ def configure_log() -> Crashes:
     )
     oneline.install()
     return crashes
-
-
-def faults(crashes: Crashes) -> tuple[str, ...]:
-    """The condition, for a day after the last."""
-    return (ConditionCode.AGENT_BUG_MET.value,) if crashes.is_stated else ()
