@@ -99,7 +99,8 @@ def _less(counts: "Counter[str]", key: str) -> None:
 
 
 REMEMBERED: Final = frozenset({"not_found", "conflict", "host_unreachable"})
-"""The refusals that stay so for a moment, whoever asks; the other refusals are about who asks, or about now."""
+"""Refusals that may be answered from memory for a moment, to every visitor; the others depend on the visitor or on the
+moment."""
 
 
 class Refused:

@@ -25,7 +25,7 @@ SIMULATED_MAX: Final = 2000
 """Simulated hosts in one process; each has a connection and two directories of its own."""
 SAMPLE_EVERY_S_MAX: Final = 60
 SEEDS_MAX: Final = 4
-"""Places to look for an Access; each may cost its deadline."""
+"""The most places that an agent asks for the address of an Access; each may cost its deadline."""
 TOKEN_BYTES_MAX: Final = 1 << 20
 
 
@@ -62,7 +62,7 @@ class Config:
     line: LineLimits = field(default_factory=LineLimits)
     """Limits of measurements of the line."""
     seeds: tuple[Place, ...] = ()
-    """Places to look for an Access when none of the map answers; empty: those that `join` was told."""
+    """Places asked for the address of an Access when none on the map answers; empty: those that `join` got."""
     speed_paths: tuple[str, ...] = ()
     """Targets of speedtest-cli, in order: the address of an Access's mini server; empty text: the internet."""
 

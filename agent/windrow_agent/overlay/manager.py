@@ -86,10 +86,10 @@ class HostWorkloads(Protocol):
 
 
 class OverlayManager:
-    """All of this host's."""
+    """The overlay networks of this host: raises, tests and ends them."""
 
     def __init__(self, workloads: Callable[[], HostWorkloads], clock: Clock, spawn: Spawn) -> None:
-        """workloads: those that are here; asked for once something is asked."""
+        """workloads: returns the workloads of this host; called when one is needed."""
         self._workloads, self._clock, self._spawn = workloads, clock, spawn
         self._networks: dict[WorkloadId, tuple[OverlayNetwork, asyncio.Task[None]]] = {}
         self._raising = asyncio.Lock()
