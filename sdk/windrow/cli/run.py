@@ -84,16 +84,16 @@ def run(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
-    files: Annotated[bool, typer.Option(help="Send this folder, and bring back what changed.")] = True,
+    files: Annotated[bool, typer.Option(help="Send this folder, and fetch changed files.")] = True,
     include_secrets: IncludeSecrets = False,
     allow_executables: AllowExecutables = False,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Start it and leave; it goes on without this program.")
+        bool, typer.Option("--detach", help="Return at once; the work goes on without this program.")
     ] = False,
     lease: Annotated[
         int,
         typer.Option(
-            "--lease", min=10, max=86_400, help="End it when this machine is not heard of for so many seconds."
+            "--lease", min=10, max=86_400, help="End the work when this machine is silent for this many seconds."
         ),
     ] = CLIENT_LEASE_S,
     as_json: AsJson = False,
@@ -208,10 +208,12 @@ def _say_detached(cluster_id: str, as_json: bool) -> None:
 def fetch(
     context: typer.Context,
     cluster: Which,
-    into: Annotated[Path | None, typer.Option("--into", help="Folder to write to; else the one that was sent.")] = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Folder to write to; default: the one that was sent.")
+    ] = None,
     allow_executables: AllowExecutables = False,
 ) -> None:
-    """Bring back what a run changed: the rest, or all of it once more. Safe to repeat, and to break off."""
+    """Fetch the files that a run changed. Safe to interrupt and to repeat."""
     api = client(context)
     found = id_of(api, cluster, ended=True)
     place = into or record.origin(found)
