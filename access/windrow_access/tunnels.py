@@ -66,7 +66,7 @@ class End:
             if not self.is_taken:
                 loop.remove_reader(self._secure)
         if not self.is_taken:
-            raise LinkClosed("It went, or spoke, before its other end was there.")
+            raise LinkClosed("The caller left, or sent data, before the other end connected.")
 
     def take(self) -> None:
         """Its other end is there, whose task it is from now on to end both."""

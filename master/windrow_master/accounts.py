@@ -78,7 +78,7 @@ class AccountService:
 
         def add(uow: UnitOfWork) -> tuple[AccountView, MadeLink]:
             if uow[AccountRepository].by_name(name) is not None:
-                said = f"There is an account {name} already. Take another name, or make a new link for this one."
+                said = f"There already is an account {name}. Take another name, or make a new link for this one."
                 raise Conflict(said, subject=name)
             account = Account(AccountId(uow.mint("account")), name, roles, uow.now_wall_ns)
             uow[AccountRepository].add(account)

@@ -141,7 +141,7 @@ _NOBODY: Final = _Words(
 )
 _STILL: Final = _Words(
     "503 Service Unavailable",
-    "This service does not run now.",
+    "This service is not running.",
     "It may be starting, or nothing listens on its port yet. Try again in a moment.",
     5,
 )

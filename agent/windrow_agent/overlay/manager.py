@@ -210,7 +210,7 @@ class OverlayManager:
             async with asyncio.timeout(KEY_S):
                 peer_pem = await hear()
             if not peer_pem or len(peer_pem) > PEM_BYTES_MAX:
-                raise LinkClosed("The other end has told no key.")
+                raise LinkClosed("The other end sent no key.")
             context = mutual_context(own.key_pem, own.certificate_pem, peer_pem, is_server)
             async with asyncio.timeout(DIAL_S):
                 access = await come(where, identity.ca_pem, asked.tunnel_grant)

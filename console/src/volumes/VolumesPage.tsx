@@ -151,7 +151,7 @@ function NewVolume({ close }: { close: () => void }) {
   const make = useMutation({
     mutationFn: () => post<Volume>("/volumes", request),
     onSuccess: (made) => {
-      notifications.show({ message: `${plain(made.name)} is there. Use it: --volume ${plain(made.name)}:/data` });
+      notifications.show({ message: `${plain(made.name)} is created. Use it: --volume ${plain(made.name)}:/data` });
       void client.invalidateQueries({ queryKey: ["volumes"] });
       close();
     },

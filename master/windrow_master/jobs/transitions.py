@@ -41,7 +41,7 @@ class JobDesk:
         if JobEffect.LET_GO in move.effects:
             known = uow[ClusterRepository].by_key(job.account_id, attempt_key(job))
             if known is not None:
-                ended = self._clusters.life.end(uow, known[0], "its job let it go", actor)
+                ended = self._clusters.life.end(uow, known[0], "its job has ended", actor)
                 self._clusters.life.clear(uow, ended, actor)
                 self._clusters.life.judge(uow, ended, actor)
         after = moving.moved(job, move, found, uow.now_wall_ns)

@@ -144,7 +144,7 @@ def checkpoint_save(context: typer.Context, cluster: Cluster, as_json: AsJson = 
     if as_json:
         print_json(answer)
     elif answer["checkpoint"] is None:
-        say("Nothing new that is whole.")
+        say("There is no newer complete checkpoint.")
     else:
         say(f"Step {answer['checkpoint']['step']} is saved, {size_text(answer['checkpoint']['size_bytes'])}.")
 
@@ -163,5 +163,9 @@ def checkpoint_restore(
         print_json(answer)
         return
     for one in answer["passed"]:
-        say(f"Step {one['step']} was passed over: {one['reason']}")
-    say("There is none that is whole." if answer["step"] is None else f"Step {answer['step']} is in place.")
+        say(f"Step {one['step']} was skipped: {one['reason']}")
+    say(
+        "There is no complete checkpoint to restore."
+        if answer["step"] is None
+        else f"Step {answer['step']} is in place."
+    )

@@ -86,9 +86,12 @@ def audit_reanchor(
     """Accept a damaged audit log as it is from now on, once you know the cause (operators)."""
     found: dict[str, Any] = client(context).request("POST", "/audit/reanchor", body={"reason": reason})
     anchor = found.get("anchor") or {}
-    say(f"The audit log is anchored anew, at entry {anchor.get('number')}; this is in it.")
+    say(
+        f"The audit log is accepted as it is; the new anchor is entry {anchor.get('number')}; this is "
+        "recorded in the log."
+    )
     if not found["intact"]:
-        say(f"What was wrong before stays so, and `windrow audit verify` goes on saying it: {found['problem']}")
+        say(f"The damage before it stays, and `windrow audit verify` still reports it: {found['problem']}")
 
 
 def _kept(path: Path) -> dict[str, Any]:
@@ -98,7 +101,7 @@ def _kept(path: Path) -> dict[str, Any]:
         record = json.loads(path.read_text())
         return {"number": int(record["number"]), "chain": str(record["chain"])}
     except (ValueError, KeyError, TypeError):
-        raise WindrowClientError(f"{path} is not a head that `windrow audit verify --head` kept.") from None
+        raise WindrowClientError(f"{path} was not written by `windrow audit verify --head`.") from None
 
 
 def _keep(path: Path, head: dict[str, Any]) -> None:

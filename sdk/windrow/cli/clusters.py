@@ -106,7 +106,7 @@ def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, A
     if len(found) == 1:
         return found[0]
     if not found:
-        raise WindrowClientError(f"No cluster {name!r} is there. See what is: windrow cluster ls")
+        raise WindrowClientError(f"There is no cluster {name!r}. List yours: windrow cluster ls")
     raise WindrowClientError(
         f"{len(found)} clusters are called {name!r}; use an id: {', '.join(c['id'] for c in found)}"
     )

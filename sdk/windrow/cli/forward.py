@@ -68,7 +68,7 @@ def cluster_forward(
             print_json({"cluster": found["id"], "port": remote, "local_address": at, "url": url})
             return
         if port != nearest:
-            say(f"Port {nearest} of this machine is taken; this is another.")
+            say(f"Port {nearest} of this machine is taken; using another one.")
         say(f"{LOCALHOST}:{port} is port {remote} of {found['name']}. Ctrl-C ends it.")
         print_whole(f"{'Jupyter' if is_notebook else 'In a browser'}: {url}", err)
 
@@ -101,7 +101,7 @@ def cluster_ssh(
     ssh = shutil.which("ssh")
     if ssh is None:
         raise WindrowClientError(
-            "There is no ssh here: install OpenSSH's client (on Debian: apt-get install openssh-client). "
+            "This machine has no ssh: install OpenSSH's client (on Debian: apt-get install openssh-client). "
             "Without it: windrow cluster exec"
         )
     api = client(context)

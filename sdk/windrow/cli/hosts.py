@@ -158,7 +158,7 @@ def host_why(context: typer.Context, host: str, as_json: AsJson = False) -> None
         print_json(standing)
         return
     if not standing["unrented"]:
-        say("All that it offers is rented.")
+        say("All GPUs and processors of this host are rented.")
     for slot in standing["unrented"]:
         print_whole(f"{slot['slot_id']} ({slot['tier'] or 'no tier yet'})")
         for reason in slot["reasons"]:
@@ -282,7 +282,7 @@ def host_set(
 ) -> None:
     """Set the default image of a host, for requests that name none."""
     if (default_image is None) is not no_default_image:
-        raise typer.BadParameter("Say either --default-image IMAGE or --no-default-image.")
+        raise typer.BadParameter("Give either --default-image IMAGE or --no-default-image.")
     item = client(context).request("PUT", f"/hosts/{host}/default-image", body={"image": default_image})
     say(f"{item['name']}: default image {item['default_image'] or 'none'}.")
 
@@ -298,14 +298,14 @@ def host_measure(context: typer.Context, host: str) -> None:
 def host_verify(context: typer.Context, host: str) -> None:
     """Verify all free GPUs of a host now."""
     answer = client(context).request("POST", f"/hosts/{host}/verify")
-    say(f"Challenging its free GPUs; see `windrow host show {host}` (operation {answer['operation']['id']}).")
+    say(f"Verifying the host's free GPUs; see `windrow host show {host}` (operation {answer['operation']['id']}).")
 
 
 @host_app.command("prove")
 def host_prove(context: typer.Context, host: str) -> None:
     """Prove a host: rent it for a moment now, as a renter would."""
     answer = client(context).request("POST", f"/hosts/{host}/prove")
-    say(f"Renting it for a moment; see `windrow host show {host}` (operation {answer['operation']['id']}).")
+    say(f"Renting the host for a moment; see `windrow host show {host}` (operation {answer['operation']['id']}).")
 
 
 @gpu_app.command("ls")
@@ -378,7 +378,7 @@ def gpu_cut(
 ) -> None:
     """Cut an idle GPU of a drained host into the slices that its owner allows (`windrow-agent run --mig`)."""
     answer = client(context).request("POST", f"/hosts/{host}/gpus/{gpu}/partition", body={"whole": whole})
-    say(f"Asked; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
+    say(f"The host was asked; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
 
 
 @offer_app.command("ls")

@@ -74,7 +74,7 @@ def job_id(api: Client, name: str) -> str:
     for job in api.items("/jobs"):
         if job["name"] == name:
             return str(job["id"])
-    raise WindrowClientError(f"No job {name!r} is there. See what is: windrow job ls")
+    raise WindrowClientError(f"There is no job {name!r}. List yours: windrow job ls")
 
 
 def script_command(script: Path) -> list[str]:
@@ -88,7 +88,7 @@ def script_command(script: Path) -> list[str]:
 def _command(script: Path | None, argv: list[str] | None) -> list[str]:
     found = [*(script_command(script) if script else []), *(argv or [])]
     if not found:
-        raise WindrowClientError("Say what to run: windrow job submit -- python train.py")
+        raise WindrowClientError("Give a command: windrow job submit -- python train.py")
     return found
 
 
@@ -181,7 +181,7 @@ def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
     for refusal in answer.get("refusals") or []:
         say(f"  not {refusal.get('host_name') or refusal['host_id']}: {refusal['reason']}")
     if not answer["fits"]:
-        say("It would wait in the queue until one of them can take it.")
+        say("The job would wait in the queue until one of these hosts can run it.")
 
 
 def _send(api: Client, jobs: list[str], parcel: Parcel) -> None:

@@ -65,7 +65,7 @@ def account_suspend(
     if not yes:
         typer.confirm(f"End all that {name} runs, and let nobody sign in to it?", abort=True)
     client(context).request("POST", f"/accounts/{name}/suspend", body={"reason": reason})
-    say(f"{name} is suspended. To lift that: windrow account resume {name}")
+    say(f"{name} is suspended. To undo this: windrow account resume {name}")
 
 
 @people_app.command("resume")
@@ -117,4 +117,4 @@ def _print_link(made: dict[str, Any], as_json: bool) -> None:
     sys.stdout.write(made["link"] + "\n")
     account, until = made["account"], made["link_expires_at"]
     say(f"Give this link to {account['name']}: it works once, until {until}, and is not shown again.")
-    say("It is opened in a browser, or by: windrow login 'LINK'")
+    say("Open the link in a browser, or run: windrow login 'LINK'")

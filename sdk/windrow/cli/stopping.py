@@ -65,7 +65,7 @@ def cluster_start(
     body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
     item = api.start_cluster(found, body, tell=say)
     if item["request"].get("await_files"):
-        say("It waits for its files: they are sent as after its creation.")
+        say("The cluster waits for its files; send them as after creating it.")
         wait = False
     started(api, item, wait, as_json)
 

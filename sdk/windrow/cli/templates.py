@@ -29,7 +29,7 @@ def template_save(
     if as_json:
         print_json(kept)
     else:
-        say(f"{name} is kept. Ask for it: windrow cluster create --template {name}")
+        say(f"{name} is saved. Use it: windrow cluster create --template {name}")
 
 
 @template_app.command("ls")
@@ -64,4 +64,4 @@ def template_delete(context: typer.Context, name: Name, yes: Yes = False) -> Non
     if not yes and sys.stdin.isatty():
         typer.confirm(f"Forget the template {name}?", abort=True, err=True)
     client(context).request("DELETE", f"/templates/{name}")
-    say(f"{name} is forgotten.")
+    say(f"{name} is deleted.")

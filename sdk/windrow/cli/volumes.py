@@ -31,7 +31,7 @@ def volume_create(
     if as_json:
         print_json(made)
     else:
-        say(f"{name} is there. Use it: windrow cluster create --volume {name}:/data")
+        say(f"{name} is created. Use it: windrow cluster create --volume {name}:/data")
 
 
 @volume_app.command("ls")

@@ -188,7 +188,7 @@ async def test_hosts_behind_different_translators_are_put_together_where_they_we
 
 async def test_hosts_that_change_with_every_look_are_given_up(m):
     m.eyes.sight = Said(None)
-    with pytest.raises(Unavailable, match="nothing was made"):
+    with pytest.raises(Unavailable, match="nothing was created"):
         await gang(m)
     assert all(set(m.slots(host).values()) == {"free"} for host in ADDRESSES)
 
