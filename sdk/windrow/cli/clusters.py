@@ -162,9 +162,7 @@ def cluster_create(
     memory: Memory = None,
     image: Image = None,
     env: Env = None,
-    port: Annotated[
-        list[int] | None, typer.Option("--port", help="Port that the service listens on; repeatable.")
-    ] = None,
+    port: Annotated[list[int] | None, typer.Option("--port", help="Port of the service; repeatable.")] = None,
     host: Host = None,
     tier: Tier = None,
     runtime: Runtime = None,
@@ -173,9 +171,7 @@ def cluster_create(
     max_duration: Annotated[
         str | None, typer.Option("--max-duration", help="Longest running time: 90s, 30m, 8h, 2d.")
     ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", help="End the cluster before it costs more than this.")
-    ] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more than this.")] = None,
     idle: Idle = None,
     volume: Volumes = None,
     login: Login = None,
