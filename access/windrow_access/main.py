@@ -17,7 +17,7 @@ from windrow_access.worker import Worker
 from windrow_proto import enrol
 from windrow_proto.crashes import Crashes
 from windrow_proto.errors import Unavailable, WindrowError
-from windrow_proto.json_log import configure_log
+from windrow_proto.logs import configure_log
 
 log = structlog.get_logger()
 

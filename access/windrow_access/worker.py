@@ -11,7 +11,7 @@ from itertools import chain
 
 import structlog
 
-from windrow_access import logs
+from windrow_access import bugs_met
 from windrow_access.certificates import FileCertificate, OwnCertificate
 from windrow_access.config import RunConfig
 from windrow_access.core.admission import Callers, Limits
@@ -88,7 +88,7 @@ class Worker:
         base = self._config.metrics_port
         port = base + self._worker if base else base
         counting = [relay.figures, guard.figures, tunnels.figures, *([services.figures] if services else [])]
-        counting.append(partial(logs.figures, self._crashes, labels))
+        counting.append(partial(bugs_met.figures, self._crashes, labels))
         counting += [speedtests.figures] if speedtests is not None else []
         serving = [made.run() for made in (services, speedtests) if made is not None]
         async with (
@@ -180,7 +180,7 @@ class Worker:
             tunnel_address=self._config.tunnel_advertise or self._config.tunnel_address(tunnel_port),
             tunnel_host_address=self._config.tunnel_address(tunnel_port),
             service_address=service_address,
-            bugs=partial(logs.bugs_met, self._crashes),
+            bugs=partial(bugs_met.stated, self._crashes),
         )
         return Relay(facts, self._dial, bandwidth, self._clock, self._rng, Limits())
 

@@ -1,6 +1,5 @@
 """Prints how the code base is built, in figures: `python -m tests.architecture.figures`, or `make architecture`."""
 
-import ast
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,16 +7,17 @@ from pathlib import Path
 import grimp
 
 from tests.architecture import rules
-from tests.architecture.tree import MEMBERS, ROOT, dotted, members
+from tests.architecture.tree import MEMBERS, ROOT, members
 
 
 def lone_files(root: Path) -> list[str]:
-    """Folders of code that hold one module and nothing below: the module could stand one floor up."""
+    """Folders of code that hold one module and nothing below: the module could stand one floor up. Migrations may not:
+    more are added beside them."""
     held: Counter[str] = Counter()
     folders = set[str]()
     for module in members(root):
         where = Path(module.where)
-        folders.update(str(one) for one in where.parents if len(one.parts) > 2)
+        folders.update(str(one) for one in where.parents if len(one.parts) > 2 and one.name != "migrations")
         held[str(where.parent)] += where.name != "__init__.py"
     inner = {str(Path(folder).parent) for folder in folders}
     return sorted(folder for folder in folders if held[folder] == 1 and folder not in inner)
@@ -37,20 +37,6 @@ def circles(package: str) -> list[tuple[str, ...]]:
     return [tuple(sorted(one.rpartition(".")[2] for one in left))] if left else []
 
 
-def foreign_repositories(root: Path) -> Counter[str]:
-    """Uses of a repository by another package than its own, `uow[Repository]` each, as pairs of packages."""
-    found: Counter[str] = Counter()
-    for module in members(root):
-        here, own = module.name.split(".")[1:2], dict[str, str]()
-        for node in ast.walk(module.syntax):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("repository"):
-                own |= {alias.asname or alias.name: str(node.module).split(".")[1] for alias in node.names}
-        for node in ast.walk(module.syntax):
-            if isinstance(node, ast.Subscript) and dotted(node.slice) in own and [own[dotted(node.slice)]] != here:
-                found[f"{here[0]} -> {own[dotted(node.slice)]}"] += 1
-    return found
-
-
 def figures(root: Path) -> Iterator[tuple[str, str]]:
     """Each as what is counted, and the figure."""
     lines: Counter[str] = Counter()
@@ -64,9 +50,9 @@ def figures(root: Path) -> Iterator[tuple[str, str]]:
         yield f"imports that run up the floors of {package}", said
         found = circles(package)
         yield f"circles of packages in {package}", f"{len(found)}" + "".join(f": {', '.join(one)}" for one in found)
-    foreign = foreign_repositories(root)
+    foreign = Counter(f"{here} -> {there}" for here, there, _ in rules.foreign(root))
     uses = ", ".join(f"{pair} {count}" for pair, count in foreign.most_common())
-    yield "uses of another package's repository", f"{sum(foreign.values())}: {uses}"
+    yield "uses of another package's repository", f"{sum(foreign.values())}" + (f": {uses}" if uses else "")
     lone = lone_files(root)
     yield "folders with a lone file", f"{len(lone)}" + (f": {', '.join(lone)}" if lone else "")
     yield "assignments after construction in the wiring", str(len(rules.late_assignments(root)))

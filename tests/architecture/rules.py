@@ -218,6 +218,26 @@ def upward(root: Path, package: str) -> list[tuple[str, str, str]]:
     return found
 
 
+def foreign_repositories(root: Path) -> list[str]:
+    """Uses of another package's repository: a package asks the one that owns the rows."""
+    return [said for _, _, said in foreign(root)]
+
+
+def foreign(root: Path) -> list[tuple[str, str, str]]:
+    """All such uses, `uow[Repository]` each, as using package, owner and a sentence."""
+    found = list[tuple[str, str, str]]()
+    for module in members(root):
+        here, owners = _package(module.name), dict[str, str]()
+        for node in ast.walk(module.syntax):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("repository"):
+                owners |= {alias.asname or alias.name: _package(str(node.module)) for alias in node.names}
+        for node in ast.walk(module.syntax):
+            there = owners.get(dotted(node.slice), here) if isinstance(node, ast.Subscript) else here
+            if isinstance(node, ast.Subscript) and there != here:
+                found.append((here, there, f"{module.where}:{node.lineno} uses a repository of {there}"))
+    return found
+
+
 def _package(name: str) -> str:
     """The package below a distribution's own; "" for attributes of that, as its version."""
     found = [*name.split("."), "", ""][1]

@@ -16,6 +16,7 @@ RULES: list[Rule] = [
     rules.impurities,
     rules.lost_promises,
     rules.upward_imports,
+    rules.foreign_repositories,
     rules.late_assignments,
     rules.relative_imports,
     rules.grouped_raises,
@@ -63,6 +64,11 @@ BREACHES = [
     (rules.upward_imports, "master/windrow_master/identity/service.py", "from windrow_master.audit import model"),
     (rules.upward_imports, "master/windrow_master/thoughts/service.py", "NEW = True"),
     (rules.upward_imports, "agent/windrow_agent/link/outbox.py", "from windrow_agent.workloads import manager"),
+    (
+        rules.foreign_repositories,
+        "master/windrow_master/verification/scheduler.py",
+        "from windrow_master.fleet.verification_repository import VerificationRepository\nuow[VerificationRepository]",
+    ),
     (rules.late_assignments, "master/windrow_master/app/main.py", "fleet.ports.on_ban = print"),
     (rules.relative_imports, "agent/windrow_agent/app/service.py", "from . import host"),
     (
@@ -91,6 +97,11 @@ PERMITTED = [
     (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.store.unit import Store"),
     (rules.upward_imports, "master/windrow_master/api/app.py", "from windrow_master import __version__"),
     (rules.upward_imports, "agent/windrow_agent/link/tunnels.py", "from windrow_agent.runtimes.port import Runtime"),
+    (
+        rules.foreign_repositories,
+        "master/windrow_master/fleet/challenges.py",
+        "from windrow_master.fleet.verification_repository import VerificationRepository\nuow[VerificationRepository]",
+    ),
     (rules.late_assignments, "master/windrow_master/app/clock.py", "def set(self):\n    self.now = 1"),
     (
         rules.grouped_raises,

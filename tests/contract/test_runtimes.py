@@ -142,8 +142,15 @@ async def test_without_a_command_it_stays_up_until_it_is_removed(place: Place):
 async def test_a_command_that_cannot_be_run_is_an_error_with_its_name(place: Place):
     spec = place.spec("/nonexistent/program")
     await place.runtime.prepare(spec, no_progress)
-    with pytest.raises(WorkloadFailed, match="/nonexistent/program"):
+    try:
         await place.runtime.start(spec.workload_id)
+    except WorkloadFailed as error:
+        said = error.detail
+    else:  # a container's init runs, and finds no program
+        run = await until_ended(place, spec.workload_id)
+        assert run.exit_code == 127
+        said = run.detail
+    assert "/nonexistent/program" in said
 
 
 async def test_an_unknown_workload_is_not_found(place: Place):

@@ -4,29 +4,98 @@ import asyncio
 import os
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.master_support import ManualClock
-from tests.support.places import CONTAINERS, DOCKER, HOST, IMAGE, Place, log_of, new_id, no_progress, only, run_to_end
+from tests.support.places import (
+    CONTAINERS,
+    DOCKER,
+    HOST,
+    IMAGE,
+    Place,
+    files_of,
+    log_of,
+    new_id,
+    no_progress,
+    only,
+    run_to_end,
+)
+from tests.support.rental import import_image
 from tests.waiting import poll_async
 from windrow_agent.runtimes.docker_facts import container_name, volume_name
 from windrow_agent.runtimes.docker_inventory import LOOK_EVERY_NS
 from windrow_agent.runtimes.port import Run, RunState
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId, WorkloadId
-from windrow_proto.units import MIB
+from windrow_proto.units import MIB, SECOND
 
 
 @only(CONTAINERS)
 async def test_a_container_has_the_floor_of_isolation(place: Place):
-    probe = "touch /x 2>/dev/null && echo writable; touch /workspace/y && echo own; cat /proc/self/status"
-    spec = place.spec("sh", "-c", probe, memory_bytes=64 * MIB)
+    spec = place.spec("sh", "-c", "touch /workspace/y && echo own; cat /proc/self/status", memory_bytes=64 * MIB)
     await run_to_end(place, spec)
     log = (await log_of(place, spec.workload_id))[0].decode()
-    assert "writable" not in log and "own" in log
+    assert "own" in log
     assert "CapEff:\t0000000000000000" in log
     assert "NoNewPrivs:\t1" in log
+
+
+FITS = """
+set -e
+b=/bin/busybox
+echo "user $USER $LOGNAME home $HOME unbuffered $PYTHONUNBUFFERED"
+for folder in "$HOME" /tmp /workspace; do
+    $b mkdir -p "$folder/.cache/models"
+    $b cp $b "$folder/.cache/sh"
+    "$folder/.cache/sh" -c true
+    $b rm -r "$folder/.cache"
+    if $b df -T "$folder" | $b grep -q tmpfs; then echo "$folder is memory"; fi
+done
+$b touch /workspace/written
+"""
+
+
+@only(CONTAINERS)
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ("", "user root root home /root unbuffered 1"),
+        ("1234", "user user user home /tmp unbuffered 1"),
+        ("1234:5678", "user user user home /tmp unbuffered 1"),
+    ],
+)
+async def test_a_container_is_what_images_expect(place: Place, tmp_path: Path, user: str, said: str):
+    name = f"windrow-test-user:{user.replace(':', '-') or 'root'}"
+    change = f"USER {user}" if user else ""
+    own = {"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "root/.profile": ""}
+    await asyncio.to_thread(import_image, tmp_path / "image", name, own, place.docker_url, change=change)
+    try:
+        spec = replace(place.spec("sh", "-c", FITS), image=name)
+        run = await run_to_end(place, spec)
+        log = (await log_of(place, spec.workload_id))[0].decode()
+        assert log == f"{said}\n"
+        assert run.exit_code == 0
+        files = await files_of(place, spec.workload_id, changed_only=True)
+        assert files == {"written": b""}
+        await place.runtime.remove(spec.workload_id)
+        assert await _docker(place, "volume", "ls", "--quiet", "--filter", "label=windrow.host") == ""
+    finally:
+        await _docker(place, "rmi", "-f", name)
+
+
+@only(DOCKER)
+async def test_a_program_is_not_process_1_and_ends_by_signals(place: Place):
+    killed = place.spec("sh", "-c", "kill -9 $$")
+    run = await run_to_end(place, killed)
+    assert run.exit_code == 137
+    spec = place.spec("sleep", "300")
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    began_s = asyncio.get_running_loop().time()
+    await place.runtime.stop(spec.workload_id, 60 * SECOND)
+    assert asyncio.get_running_loop().time() - began_s < 30, "it heeds SIGTERM"
 
 
 @only(CONTAINERS)

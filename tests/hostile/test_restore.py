@@ -304,9 +304,17 @@ def test_a_wrong_anchor_is_told_by_health_and_doctor_and_taken_away_by_one_comma
             process.wait(60)
 
 
+CHANGED: dict[str, dict[str, Any]] = {
+    "newer": {"format": 2},
+    "ahead": {"schema": "9999"},
+    "older": {"schema": "0029_job_files"},
+}
+"""What the manifest of a backup says of itself."""
+
+
 @pytest.mark.row("F18")
-@pytest.mark.parametrize("flaw", ["cut", "bit", "more", "link", "newer", "letter"])
-def test_a_backup_that_is_damaged_or_newer_changes_nothing(
+@pytest.mark.parametrize("flaw", ["cut", "bit", "more", "link", "newer", "ahead", "older", "letter"])
+def test_a_backup_that_is_damaged_newer_or_too_old_changes_nothing(
     data_dir: Path, kept: Path, tmp_path: Path, flaw: str
 ) -> None:
     backup = tmp_path / "bad.tar"
@@ -318,13 +326,13 @@ def test_a_backup_that_is_damaged_or_newer_changes_nothing(
     elif flaw == "letter":
         data = bytearray(b"a letter to my grandmother" * 100)
     backup.write_bytes(data)
-    if flaw in {"more", "link", "newer"}:
+    if flaw in {"more", "link", *CHANGED}:
         rewrite(kept / "market.tar", backup, flaw)
     before = {path: path.read_bytes() for path in data_dir.rglob("*") if path.is_file()}
 
     said = done(1, "restore", backup, "--data-dir", data_dir)
 
-    assert ("newer Windrow" if flaw == "newer" else "backup") in said, said
+    assert {"newer": "newer Windrow", "ahead": "newer Windrow", "older": "too old"}.get(flaw, "backup") in said, said
     assert {path: path.read_bytes() for path in data_dir.rglob("*") if path.is_file()} == before
     assert not (tmp_path / "escaped").exists()
     done(1, "check", backup, "--data-dir", data_dir)
@@ -337,8 +345,8 @@ def rewrite(source: Path, target: Path, flaw: str) -> None:
             content = old.extractfile(entry)
             assert content is not None
             data = content.read()
-            if flaw == "newer" and entry.name == "manifest.json":
-                data = json.dumps({**json.loads(data), "format": 2}).encode()
+            if flaw in CHANGED and entry.name == "manifest.json":
+                data = json.dumps({**json.loads(data), **CHANGED[flaw]}).encode()
             if flaw == "link" and entry.name == "identity/ca.key":
                 entry.type, entry.linkname, data = tarfile.SYMTYPE, "/etc/passwd", b""
             entry.size = len(data)

@@ -25,9 +25,7 @@ from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.model import Principal, Role
 from windrow_master.records.earlier_repository import EarlierRepository
 from windrow_master.store import prepared as made
-from windrow_master.store.engine import engines_of
 from windrow_master.store.executors import InlineExecutor
-from windrow_master.store.migrate import downgrade
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import BadProof
 from windrow_proto.ids import CommandId, HostId, TokenId, WorkloadId
@@ -310,14 +308,13 @@ async def test_a_database_without_its_key_shows_none_and_breaks_no_list(site: Si
 def _plain(folder: Path) -> None:
     """Make a data directory as the version before left it: values in clear wherever it kept them."""
     place = folder / "data" / "master.sqlite3"
-    engines = engines_of(f"sqlite:///{place}")
-    downgrade(engines.writer, "0025_rentals")
-    engines.dispose()
     with closing(sqlite3.connect(place)) as database:
         for table, key in (("clusters", "cluster_id"), ("jobs", "job_id"), ("templates", "name")):
             for row_id, request in database.execute(f"SELECT {key}, request FROM {table}").fetchall():
                 asked = json.dumps({**json.loads(request), "env": ENV})
                 database.execute(f"UPDATE {table} SET request = ? WHERE {key} = ?", (asked, row_id))
+        for table, column in (("clusters", "sealed"), ("jobs", "sealed_env"), ("templates", "sealed")):
+            database.execute(f"UPDATE {table} SET {column} = NULL")
         database.execute("UPDATE clusters SET secret = ?", (OWN_TOKEN,))
         rows = database.execute("SELECT command_id, body FROM commands WHERE kind = ?", (int(CommandKind.CREATE),))
         for command_id, body in rows.fetchall():

@@ -31,6 +31,7 @@ LIMIT = 8 * MIB
 WHOLE = 4 * LIMIT // MIB
 FILES = 2_000
 DATA = (Mount("data", "/data"),)
+WHERE = "its root, /tmp and /workspace"
 FILL = "dd if=/dev/zero of=/{folder}/full bs=1048576 count={size} 2>/dev/null; exec sleep 600"
 
 
@@ -76,32 +77,34 @@ async def until(runtime: DockerRuntime, spec: WorkloadSpec, clock: SystemClock) 
 
 @pytest.mark.proves("a container that fills the disk is ended with that reason; its neighbour goes on")
 async def test_who_fills_more_than_their_share_is_ended_and_told_so(runtime: DockerRuntime, image: str) -> None:
-    full, beside, fair = (
+    full, beside, below, fair = (
         replace(made, runtime="docker", image=image, volumes=volumes, may_use_local_image=True)
-        for folder, size, volumes in (("workspace", WHOLE, ()), ("data", WHOLE, DATA), ("data", 1, DATA))
+        for folder, size, volumes in (
+            *(("workspace", WHOLE, ()), ("data", WHOLE, DATA), ("etc", WHOLE, ()), ("data", 1, DATA)),
+        )
         if (made := creation("sh", "-c", FILL.format(folder=folder, size=size)).create) is not None
     )
     try:
-        for spec in (full, beside, fair):
+        for spec in (full, beside, below, fair):
             await runtime.prepare(spec, no_progress)
             await runtime.start(spec.workload_id)
 
         run = await until(runtime, full, SystemClock())
         in_volume = await until(runtime, beside, SystemClock())
+        in_root = await until(runtime, below, SystemClock())
         other = await runtime.observe(fair.workload_id)
 
-        assert run.detail == "the workload filled its disk: 32 MiB in /workspace where 8 MiB may be"
-        assert (
-            in_volume.detail == "the workload filled its disk: 32 MiB in /workspace and its volumes where 8 MiB may be"
-        )
-        assert run.exit_code == in_volume.exit_code == 137
+        assert run.detail == f"the workload filled its disk: 32 MiB in {WHERE} where 8 MiB may be"
+        assert in_root.detail == run.detail
+        assert in_volume.detail == f"the workload filled its disk: 32 MiB in {WHERE} and its volumes where 8 MiB may be"
+        assert run.exit_code == in_volume.exit_code == in_root.exit_code == 137
         assert other is not None and other.state is RunState.RUNNING
     finally:
-        for spec in (full, beside, fair):
+        for spec in (full, beside, below, fair):
             await runtime.remove(spec.workload_id)
 
 
-TOUCH = "cd /workspace; i=0; while [ $i -lt 4000 ]; do : > f$i; i=$((i+1)); done; exec sleep 600"
+TOUCH = "cd /{folder}; i=0; while [ $i -lt 4000 ]; do : > f$i; i=$((i+1)); done; exec sleep 600"
 NEST = (
     "cd /workspace; i=0; while [ $i -lt {depth} ]; do mkdir {name}; cd -P {name}; i=$((i+1)); done; "
     "dd if=/dev/zero of=full bs=1048576 count=32; exec sleep 600"
@@ -112,17 +115,18 @@ NEST = (
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (TOUCH, "the workload made too many files: more than 2000 in /workspace"),
+        (TOUCH.replace("{folder}", "workspace"), f"the workload made too many files: more than 2000 in {WHERE}"),
+        (TOUCH.replace("{folder}", "etc"), f"the workload made too many files: more than 2000 in {WHERE}"),
         (
             NEST.format(name="$(printf %0200d 0)", depth=30),
-            "the workload filled its disk: 32 MiB in /workspace where 8 MiB may be",
+            f"the workload filled its disk: 32 MiB in {WHERE} where 8 MiB may be",
         ),
         (
             NEST.format(name="d", depth=4000),
-            "the disk of the workload cannot be measured: folders in /workspace are nested too deep",
+            f"the disk of the workload cannot be measured: folders in {WHERE} are nested too deep",
         ),
     ],
-    ids=["files", "a path too long for the daemon", "folders without end"],
+    ids=["files", "files in its root", "a path too long for the daemon", "folders without end"],
 )
 async def test_who_takes_what_is_not_counted_in_bytes_is_ended(
     runtime: DockerRuntime, image: str, script: str, words: str
@@ -154,7 +158,7 @@ async def test_volumes_that_an_image_declares_count_and_go_with_the_container(
     try:
         await runtime.prepare(spec, no_progress)
         await runtime.start(spec.workload_id)
-        words = "the workload filled its disk: 32 MiB in /workspace and its volumes where 8 MiB may be"
+        words = f"the workload filled its disk: 32 MiB in {WHERE} and its volumes where 8 MiB may be"
         assert (await until(runtime, spec, SystemClock())).detail == words
     finally:
         await runtime.remove(spec.workload_id)

@@ -113,8 +113,13 @@ def newer(path: Path) -> None:
     engines = sqlite_engines(path)
     upgrade(engines.writer)
     engines.dispose()
+    mark(path, "9999")
+
+
+def mark(path: Path, revision: str) -> None:
+    """Have a database say that it is of this revision."""
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
         connection.commit()
 
 
@@ -137,5 +142,5 @@ def test_windrow_up_says_the_same_and_ends(tmp_path: Path) -> None:
 
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
-    assert "written by a newer Windrow" in said and "Traceback" not in said
+    assert "written by a newer Windrow" in said and "Traceback" not in said, said
     assert not list(tmp_path.glob("*.lock"))

@@ -201,10 +201,16 @@ def local_image(folder: Path, programs: Mapping[str, str] | None = None) -> Iter
 
 
 def import_image(
-    folder: Path, name: str, programs: Mapping[str, str] | None = None, docker_url: str | None = None
+    folder: Path,
+    name: str,
+    programs: Mapping[str, str] | None = None,
+    docker_url: str | None = None,
+    *,
+    change: str = "",
 ) -> None:
     """Make the image of one static binary under this name. folder: for its files, not there yet or empty. programs:
-    scripts in it, by their paths without the first slash. docker_url: of the daemon, where it is another one."""
+    scripts in it, by their paths without the first slash. docker_url: of the daemon, where it is another one.
+    change: a line of a Dockerfile."""
     (folder / "bin").mkdir(parents=True)
     shutil.copy(str(shutil.which("busybox")), folder / "bin" / "busybox")
     for applet in APPLETS:
@@ -215,11 +221,15 @@ def import_image(
         (folder / path).chmod(0o755)
     archive = folder / "image.tar"
     with tarfile.open(archive, "w") as tar:
-        for top in sorted({"bin", *(path.split("/")[0] for path in programs or {})}):
+        tops = sorted({"bin", *(path.split("/")[0] for path in programs or {})})
+        for top in tops:
             tar.add(folder / top, top)
-        for inner in ("tmp", "proc", "sys", "dev", "etc"):
+        for inner in sorted({"tmp", "proc", "sys", "dev", "etc"} - set(tops)):
             member = tarfile.TarInfo(inner)
-            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            member.type, member.mode = tarfile.DIRTYPE, 0o1777 if inner == "tmp" else 0o755
             tar.addfile(member)
     own = os.environ | ({"DOCKER_HOST": docker_url} if docker_url else {})
-    subprocess.run(["docker", "import", str(archive), name], check=True, capture_output=True, timeout=120, env=own)
+    changes = ["--change", change] if change else []
+    subprocess.run(
+        ["docker", "import", *changes, str(archive), name], check=True, capture_output=True, timeout=120, env=own
+    )

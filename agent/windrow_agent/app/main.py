@@ -52,8 +52,8 @@ from windrow_proto.crashes import Crashes
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import Conflict, InvalidInput, WindrowError
 from windrow_proto.ids import HostId
-from windrow_proto.json_log import configure_log
 from windrow_proto.link_grpc import GrpcDialer
+from windrow_proto.logs import configure_log
 from windrow_proto.model import Benchmark
 from windrow_proto.ports import Rng
 from windrow_proto.sealed import SealKey
@@ -166,7 +166,7 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
 
 
 def faults(crashes: Crashes) -> tuple[str, ...]:
-    """The condition of a bug that the agent has met, for a day after the last one."""
+    """The condition of an agent that has met a bug, for a day after the last one."""
     return (ConditionCode.AGENT_BUG_MET.value,) if crashes.is_stated else ()
 
 

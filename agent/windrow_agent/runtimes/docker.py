@@ -126,7 +126,7 @@ class DockerRuntime:
         failed = failed or await asyncio.to_thread(egress_firewall.install, is_anew=not self._is_fenced)
         self._is_fenced = not failed
         away = f"they reach this host's network: {failed}" if failed else "kept away from this host's network"
-        detail = f"containers without capabilities, {docker_daemon.users_of(info)}, read-only root; {away}"
+        detail = f"containers without capabilities, {docker_daemon.users_of(info)}; {away}"
         more = {OWN_USERS: int(docker_daemon.is_apart(info))}
         return RuntimeFacts(
             True, str(answer.get("Version", "")), detail, ConditionCode.DOCKER_UNFENCED if failed else "", more
@@ -381,21 +381,28 @@ class DockerRuntime:
         kind.have_network(api, self._base_url)
         machine = os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         calls = kind.system_calls(self._folder)
-        host_config = facts_of.host_config(spec, *machine, given, kind.limits, kind.cdi, kind.caps, calls)
+        host_config = facts_of.host_config(
+            spec, *machine, given, kind.limits, kind.cdi, kind.caps, calls, has_init=kind.has_init
+        )
         if not spec.ports:  # ports are published with the network they are of
             joined = self.pause_containers.take(spec.workload_id)
             if spec.peers and not joined:
                 raise RuntimeUnavailable("The network that was held for it is gone.")
             host_config["network_mode"] = joined or egress.NETWORK
+        image_id = image["Id"] if image is not None else image_names.parsed(spec.image).asked
+        known = image or _dict(api.inspect_image(image_id))
         try:
-            for name in ("", *(one.name for one in spec.volumes)):
-                api.create_volume(facts_of.volume_name(spec.workload_id, name), labels=labels)
+            made_volumes = [
+                _dict(api.create_volume(facts_of.volume_name(spec.workload_id, name), labels=labels))
+                for name in ("", *(one.name for one in spec.volumes))
+            ]
             made = api.create_container(
-                image["Id"] if image is not None else image_names.parsed(spec.image).asked,
+                image_id,
                 command=facts_of.command(spec, image),
                 name=facts_of.container_name(spec),
                 labels=labels,
-                environment=facts_of.environment(spec, kind.cdi),
+                environment=facts_of.environment(spec, known, kind.cdi),
+                volumes=[facts_of.TMP],
                 working_dir=facts_of.WORKSPACE,
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
@@ -408,6 +415,8 @@ class DockerRuntime:
             with contextlib.suppress(docker.errors.APIError):
                 _remove_volumes(api, self._host_id, spec.workload_id)  # or they are found minutes later
             raise
+        if not facts_of.is_root(facts_of.user_of(known.get("Config") or {})):
+            _open_to_its_user(api, made["Id"], str(made_volumes[0].get("Mountpoint") or ""))
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 
     def _start(self, api: Any, workload_id: WorkloadId, container_id: str) -> Run:
@@ -447,7 +456,14 @@ class DockerRuntime:
         folder = self._folder / run.workload_id
         run = replace(run, detail=docker_disk.note_of(folder) or run.detail)
         is_known = run.detail or run.workload_id in self._stopped or self._kind.podman_url
-        return docker_exits.seen(folder, self._notes, run, "" if is_known else self._base_url, str(container["Id"]))
+        at = "" if is_known else self._base_url
+        container_id = str(container["Id"])
+        last_line = functools.partial(self._last_line, container_id)
+        return docker_exits.seen(folder, self._notes, run, at, container_id, last_line)
+
+    def _last_line(self, container_id: str) -> bytes:
+        said = self._guarded(lambda api: api.logs(container_id, tail=1)) if self._kind.has_init else b""
+        return said if isinstance(said, bytes) else b""
 
     def _forget(self, workload_id: WorkloadId) -> None:
         with self._notes:  # nobody who still looks makes it anew
@@ -477,6 +493,16 @@ def _inspect_one(api: Any, container_id: str) -> dict[str, Any] | None:
     except docker.errors.NotFound:
         return None
     return None if container["State"]["Status"] == "removing" else container
+
+
+def _open_to_its_user(api: Any, container_id: str, workspace: str) -> None:
+    """Let a container whose image has a user of its own write to /workspace and /tmp, which the daemon makes for root.
+    Not where the daemon's folders are out of our reach: there its image decides."""
+    mounts = _dict(api.inspect_container(container_id)).get("Mounts") or []
+    temporary = [str(one.get("Source") or "") for one in mounts if one.get("Destination") == facts_of.TMP]
+    for place, mode in ((workspace, 0o777), *((one, 0o1777) for one in temporary)):
+        with contextlib.suppress(OSError):
+            os.chmod(place, mode)
 
 
 def _remove_volumes(api: Any, host_id: HostId, of: WorkloadId) -> None:

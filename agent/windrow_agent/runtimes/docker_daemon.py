@@ -31,13 +31,20 @@ OPEN_FOLDER: Final = Path("/run/windrow-profile")
 root writes."""
 CALL_S: Final = 30.0
 ROOT: Final = "/var/lib/docker"
+INIT_FOLDERS: Final = (
+    "/usr/bin",
+    "/usr/local/bin",
+    "/usr/libexec/docker",
+    "/usr/local/libexec/docker",
+    "/usr/libexec/podman",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonKind:
     """One daemon's ways. limits: of a container's processes, where it has to be told. podman_url: empty for Docker.
     root: where it keeps volumes; cdi: the devices that it knows by CDI; caps: what a container's root keeps;
-    is_rootless: whether it is an ordinary user's."""
+    is_rootless: whether it is an ordinary user's; has_init: whether it can give containers an init."""
 
     limits: list[dict[str, Any]] | None = None
     podman_url: str = ""
@@ -45,6 +52,7 @@ class DaemonKind:
     cdi: frozenset[str] = frozenset()
     caps: tuple[str, ...] = ()
     is_rootless: bool = False
+    has_init: bool = False
 
     def have_network(self, api: Any, base_url: str) -> None:
         """Have the network of all workloads of this machine, whose bridge the fence knows by name. Raises
@@ -98,7 +106,15 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Dae
         at_most = limits_of.PROCESSES_MAX  # of all that its user runs: the one limit that there is without cgroups
         limits = [one for one in limits if one["Name"] != "nproc"]
         limits.append({"Name": "nproc", "Soft": at_most, "Hard": at_most})
-    return DaemonKind(limits or None, base_url if is_podman else "", root, cdi, caps, is_rootless(info))
+    podman_url = base_url if is_podman else ""
+    return DaemonKind(limits or None, podman_url, root, cdi, caps, is_rootless(info), _has_init(info, base_url))
+
+
+def _has_init(info: dict[str, Any], base_url: str) -> bool:
+    """True if the program that the daemon would run as process 1 is on this machine: it is a package of its own, and
+    without it no container would start. Podman does not name its own (catatonit)."""
+    name = str(info.get("InitBinary") or "catatonit")
+    return base_url.startswith("unix:") and any(os.access(f"{folder}/{name}", os.X_OK) for folder in INIT_FOLDERS)
 
 
 def is_apart(info: dict[str, Any]) -> bool:

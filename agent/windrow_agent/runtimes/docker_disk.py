@@ -1,8 +1,8 @@
 """Limits the disk space of a container, by watching it while it runs: on most file systems daemons have no quota.
 
-Root is read-only, /tmp is memory, and logs have a limit of the daemon's; what grows is its volumes, also those that its
-image declares. One that is over its limit of bytes or of files is ended, and says so. Between two looks it may write
-more: the limits leave half of what is free for that, and a disk that fills fast is looked at sooner.
+Logs have a limit of the daemon's; what grows is its root layer and its volumes, also those that its image declares. One
+that is over its limit of bytes or of files is ended, and says so. Between two looks it may write more: the limits leave
+half of what is free for that, and a disk that fills fast is looked at sooner.
 """
 
 import contextlib
@@ -38,6 +38,8 @@ DEPTH_MAX: Final = 256
 """How deep folders are read through. Each level is open meanwhile; no program's own are so deep."""
 BLOCK_BYTES: Final = 512
 """The size of one block in st_blocks, by stat(2)."""
+TMP_AND_WORKSPACE: Final = 2
+"""The volumes that every container has."""
 NOTE: Final = "disk.json"
 CALL_S: Final = 30.0
 
@@ -123,12 +125,13 @@ class DiskWatch:
         hidden = {name for name, size in sizes.items() if size == NOT_MEASURED}
         twice, self._hidden = hidden & self._hidden, hidden  # once may be a moment's fault
         files_used = 0 if now is None else now.files_used
-        for container in api.containers(filters={"label": [f"{facts_of.HOST}={self._host_id}"]}):
+        for container in api.containers(filters={"label": [f"{facts_of.HOST}={self._host_id}"]}, size=True):
             labels = container.get("Labels") or {}
             workload_id = WorkloadId(str(labels.get(facts_of.WORKLOAD, "")))
             limits = Limits(*(int(labels.get(name, 0)) for name in (facts_of.DISK, facts_of.FILES)))
             own = {name: volumes[name] for name in facts_of.volumes_of(container, volumes)}
             found = _used(own, sizes, limits, are_files_counted=limits.files < files_used)
+            _add_root(api, container, found, limits, are_files_counted=limits.files < files_used)
             if workload_id and (why := _why(limits, found, len(own), is_hidden=not twice.isdisjoint(own))):
                 write_whole(str(self._folder / workload_id), NOTE, {"words": why})
                 kill(api, container["Id"])
@@ -192,6 +195,24 @@ def _used(
     return found
 
 
+def _add_root(api: Any, container: Mapping[str, Any], found: Used, limits: Limits, *, are_files_counted: bool) -> None:
+    """Add what the container wrote beside its volumes, to its root layer."""
+    if not (are_files_counted and limits.files):
+        found.bytes += int(container.get("SizeRw") or 0)
+        return
+    driver = api.inspect_container(container["Id"]).get("GraphDriver") or {}
+    place = str((driver.get("Data") or {}).get("UpperDir") or "")
+    try:
+        at = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:  # a storage driver without a folder of its own for each container, or out of our reach
+        found.bytes += int(container.get("SizeRw") or 0)
+        return
+    try:
+        _read_through(at, 0, found, limits)
+    finally:
+        os.close(at)
+
+
 def _read_through(at: int, depth: int, found: Used, limits: Limits) -> None:
     """Add all that is below an open folder, name by name, so that no path is too long; until it is over a limit."""
     if depth > DEPTH_MAX:
@@ -214,7 +235,7 @@ def _read_through(at: int, depth: int, found: Used, limits: Limits) -> None:
 def _why(limits: Limits, found: Used, volumes: int, *, is_hidden: bool) -> str:
     """Why a container with so many volumes is to be ended; empty: it is not. is_hidden: its daemon cannot measure
     it."""
-    where = facts_of.WORKSPACE + (" and its volumes" if volumes > 1 else "")
+    where = "its root, /tmp and " + facts_of.WORKSPACE + (" and its volumes" if volumes > TMP_AND_WORKSPACE else "")
     if found.bytes > limits.bytes > 0:
         return (
             f"the workload filled its disk: {found.bytes // MIB} MiB in {where} where {limits.bytes // MIB} MiB may be"

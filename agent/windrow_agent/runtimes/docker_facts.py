@@ -19,7 +19,7 @@ from windrow_proto import checkpoints, volumes
 from windrow_proto.errors import ImageUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
-from windrow_proto.units import MIB, SECOND, parse_time
+from windrow_proto.units import SECOND, parse_time
 
 WORKSPACE: Final = volumes.WORKSPACE
 WORKLOAD: Final = "windrow.workload"
@@ -32,7 +32,8 @@ DISK: Final = "windrow.disk"
 FILES: Final = "windrow.files"
 IMAGE: Final = "windrow.image"
 NAME: Final = "docker"
-TMP_BYTES: Final = 512 * MIB
+TMP: Final = "/tmp"
+"""A volume of the container's own: some images have no such folder."""
 BRIDGE: Final = {
     "com.docker.network.bridge.name": egress.BRIDGE,
     "com.docker.network.bridge.enable_icc": "false",
@@ -108,14 +109,15 @@ def command(spec: WorkloadSpec, image: dict[str, Any] | None) -> list[str] | Non
     return list(spec.argv) or (None if config.get("Cmd") or config.get("Entrypoint") else list(STAY_UP))
 
 
-def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
-    """The environment: the renter's values win, save those of GPUs and of the user. cdi: the devices that the daemon
-    knows."""
+def environment(spec: WorkloadSpec, image: dict[str, Any], cdi: frozenset[str]) -> dict[str, str]:
+    """The environment: the renter's values win, save those of GPUs and of the user. image: as inspected; cdi: the
+    devices that the daemon knows."""
     nvidia = devices.by_id(spec).nvidia
     gpus = "" if cdi_names(nvidia, cdi) else ",".join(nvidia)  # given once, and not by NVIDIA's hook as well
     interfaces = dict.fromkeys(INTERFACES, device_name(spec.address)) if spec.peers else {}
     return {
-        "HOME": "/tmp",
+        "PYTHONUNBUFFERED": "1",
+        **_of_user(image.get("Config") or {}),
         "CKPT_DIR": f"{WORKSPACE}/{checkpoints.FOLDER}",
         **{volumes.variable(one.name): one.path for one in spec.volumes},
         **interfaces,
@@ -125,6 +127,28 @@ def environment(spec: WorkloadSpec, cdi: frozenset[str]) -> dict[str, str]:
         # `void` keeps NVIDIA's hook from injecting every card into an image that asks for `all`.
         "NVIDIA_VISIBLE_DEVICES": gpus or "void",
     }
+
+
+def user_of(config: dict[str, Any]) -> str:
+    """The user of an image, by its configuration, without the group."""
+    return str(config.get("User") or "root").partition(":")[0]
+
+
+def is_root(user: str) -> bool:
+    """True for root, by name or number."""
+    return user in ("root", "0")
+
+
+def _of_user(config: dict[str, Any]) -> dict[str, str]:
+    """The user's variables, as a login would set them; those of the image go before. HOME comes from the image's
+    /etc/passwd by the daemon, but a user that is a number may have no line there."""
+    user = user_of(config)
+    name = "user" if user.isdecimal() and not is_root(user) else "root" if is_root(user) else user
+    found = {"USER": name, "LOGNAME": name}
+    if user.isdecimal() and not is_root(user):
+        found["HOME"] = TMP
+    said = {str(one).partition("=")[0] for one in config.get("Env") or []}
+    return {key: value for key, value in found.items() if key not in said}
 
 
 DriverOf = Callable[[frozenset[str]], image_requirements.Driver]
@@ -302,11 +326,14 @@ def host_config(
     cdi: frozenset[str] = frozenset(),
     caps: tuple[str, ...] = (),
     seccomp: str = "",
+    *,
+    has_init: bool = False,
 ) -> dict[str, Any]:
     """The floor of isolation and the limits, as the arguments of the SDK's create_host_config.
 
     processors, memory_bytes: of this host; more than it has cannot be given. limits: as docker_kind.own_limits; None:
     the daemon's. cdi: the devices it knows by that name. seccomp: the profile of system calls; empty: the daemon's.
+    has_init: the daemon has an init to be process 1, which passes signals on and reaps what its children leave.
     """
     memory = limits_of.memory_limit(spec.memory_bytes, memory_bytes)
     gpus = list(given.nvidia)
@@ -325,9 +352,9 @@ def host_config(
         "cap_drop": ["ALL"],
         "cap_add": list(caps) or None,
         "security_opt": ["no-new-privileges", *([f"seccomp={seccomp}"] if seccomp else [])],
-        "read_only": True,
+        "init": has_init or None,
         "shm_size": memory,  # its pages count as the container's own memory
-        "tmpfs": {"/tmp": f"rw,nosuid,nodev,mode=1777,size={TMP_BYTES}", "/run": "rw,nosuid,nodev,size=16m"},
+        "tmpfs": {"/run": "rw,nosuid,nodev,size=16m"},
         "pids_limit": limits_of.PROCESSES_MAX,
         "mem_limit": memory,
         "memswap_limit": memory,

@@ -21,18 +21,17 @@ from windrow_master.acceptance.model import Proof, ProofStep
 from windrow_master.acceptance.rental import Rental, Ways
 from windrow_master.acceptance.repository import ProofRepository
 from windrow_master.acceptance.under_way import UnderWay, Walk
+from windrow_master.clusters import lookup
 from windrow_master.clusters.model import Cluster
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING
-from windrow_master.fleet.benchmark_repository import BenchmarkRepository
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
-from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.view import Entry
-from windrow_master.identity.model import Account, Role
-from windrow_master.identity.repository import AccountRepository
+from windrow_master.identity.accounts import ensure_own
+from windrow_master.identity.model import Role
 from windrow_master.loops import ends_alone
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService
@@ -166,7 +165,7 @@ class ProofService(HostScheduler[Walk]):
                 self._list_one(uow, host_id)
 
     def _list_one(self, uow: UnitOfWork, host_id: HostId) -> None:
-        host = uow[HostRepository].get(host_id)
+        host = fleet_lookup.find_host(uow, host_id)
         if host is None or host.listed_at_ns is not None:
             return
         self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
@@ -176,13 +175,12 @@ class ProofService(HostScheduler[Walk]):
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """End what a Master before this one had rented."""
-        if uow[AccountRepository].get(PROOF_ACCOUNT) is None:
-            uow[AccountRepository].add(Account(PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), uow.now_wall_ns))
+        ensure_own(uow, PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}))
         for proof in uow[ProofRepository].open_all():
             with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
-                known = uow[ClusterRepository].by_key(PROOF_ACCOUNT, proof.proof_id)
+                known = lookup.find_by_key(uow, PROOF_ACCOUNT, proof.proof_id)
                 if known is not None:
-                    self._clusters.life.end(uow, known[0], RESTARTED, "master")
+                    self._clusters.life.end(uow, known, RESTARTED, "master")
                 self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
 
     def _end_all(self, uow: UnitOfWork) -> None:
@@ -193,10 +191,10 @@ class ProofService(HostScheduler[Walk]):
     # --- one host --------------------------------------------------------------------------------------------------
 
     def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str) -> Walk | str:
-        host = uow[HostRepository].get(host_id)
+        host = fleet_lookup.find_host(uow, host_id)
         if host is None:
             return "there is no such host"
-        slots = uow[SlotRepository].of_host(host_id)
+        slots = fleet_lookup.slots_of(uow, host_id)
         hindrance = schedule.hindrance(host, slots, uow.now_wall_ns)
         if hindrance is not None:
             return hindrance
@@ -302,13 +300,10 @@ class ProofService(HostScheduler[Walk]):
         chance: int,
     ) -> None:
         """figures: of its cards, to be graded by from now on."""
-        host = uow[HostRepository].get(proof.host_id)
+        host = fleet_lookup.find_host(uow, proof.host_id)
         if host is None:
             return
-        for figure in figures:
-            uow[BenchmarkRepository].add(host.host_id, proof.proof_id, figure)
-        if figures:
-            host = self._fleet.hosts.grade(uow, host)
+        host = self._fleet.hosts.benchmarked(uow, host, proof.proof_id, figures)
         outcome = words.verdict(proof.steps, unfinished)
         suggested = self._market.suggested(host.tier) if host.tier else None
         text = words.sentence(host, proof.steps, unfinished, suggested)
@@ -336,10 +331,10 @@ class ProofService(HostScheduler[Walk]):
 def _left(uow: UnitOfWork) -> list[Cluster]:
     """Return the workloads that are meant to run for proofs whose rows have ended: the row of one that is under way
     is open until its walk has ended what it rented, as far as it could."""
-    held = {one.cluster_id for one in uow[WorkloadRepository].held_of(PROOF_ACCOUNT)}
+    held = {one.cluster_id for one in lookup.held_by_account(uow, PROOF_ACCOUNT)}
     if not held:
         return []
-    walked = (uow[ClusterRepository].by_key(PROOF_ACCOUNT, one.proof_id) for one in uow[ProofRepository].open_all())
-    held -= {known[0].cluster_id for known in walked if known is not None}
-    found = (uow[ClusterRepository].get(cluster_id) for cluster_id in sorted(held))
+    walked = (lookup.find_by_key(uow, PROOF_ACCOUNT, one.proof_id) for one in uow[ProofRepository].open_all())
+    held -= {known.cluster_id for known in walked if known is not None}
+    found = (lookup.find(uow, cluster_id) for cluster_id in sorted(held))
     return [one for one in found if one is not None and one.phase in HOLDING]

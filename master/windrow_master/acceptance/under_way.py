@@ -8,7 +8,7 @@ from typing import Final
 
 from windrow_master.acceptance.model import Proof
 from windrow_master.acceptance.rental import Rental
-from windrow_master.clusters.repository import WorkloadRepository
+from windrow_master.clusters import lookup
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -59,4 +59,4 @@ class UnderWay(dict[HostId, Walk | None]):
 
 def _hold_any(uow: UnitOfWork, hosts: Sequence[HostId]) -> bool:
     """Return whether tests hold slots of these hosts, those that have ended by their rows among them."""
-    return any(one.host_id in hosts for one in uow[WorkloadRepository].held_of(PROOF_ACCOUNT))
+    return any(one.host_id in hosts for one in lookup.held_by_account(uow, PROOF_ACCOUNT))

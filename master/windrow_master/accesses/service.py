@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from windrow_master.accesses.model import Drained, refusal
 from windrow_master.accesses.repository import DrainRepository
-from windrow_master.identity.model import MemberRole, Standing
-from windrow_master.identity.repository import MemberRepository
+from windrow_master.identity.members import accesses_in_force
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NotFound
@@ -37,14 +36,7 @@ class AccessService:
 
     async def joined(self) -> frozenset[str]:
         """The ids of Accesses in good standing whose certificate still holds: they are there, or may come back."""
-
-        def read(uow: UnitOfWork) -> frozenset[str]:
-            members = uow[MemberRepository].list(MemberRole.ACCESS)
-            return frozenset(
-                one.id for one in members if one.standing is Standing.GOOD and one.not_after_ns > uow.now_wall_ns
-            )
-
-        return await self._store.read(read)
+        return await self._store.read(accesses_in_force)
 
     async def drain(self, wanted: Drained, able: Collection[str]) -> None:
         """Take an Access out of service; the same again changes nothing. `drained_at_ns` of the argument is ignored.

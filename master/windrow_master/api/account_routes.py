@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import Header, Request
 from pydantic import Field
 
-from windrow_master.accounts import AccountView, MadeLink
+from windrow_master.accounts import AccountView
 from windrow_master.api import answers
 from windrow_master.api.answers import Out, Read, Time
 from windrow_master.api.auth import Reach, Repeat
@@ -14,6 +14,7 @@ from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.identity_routes import AccountOut, BalanceNowOut, TokenMadeOut, TokenOut
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
+from windrow_master.identity.accounts import MadeLink
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import AccountState, Role
 from windrow_proto.units import time_text

@@ -9,7 +9,6 @@ from windrow_master.api.answers import Out, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Serving
 from windrow_master.api.route import Routes
-from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.identity.decide import Permission
 from windrow_proto.ids import HostId
 
@@ -43,5 +42,5 @@ async def bandwidth(services: Serving, host_id: str, limit: Annotated[int, Query
     """Measurements of a host's line by relays: a row for each round and region, the newest first. The newest round's
     median over all regions is the host's `bandwidth`, which its tier counts."""
     entry = services.fleet.entry(HostId(host_id))
-    found = await services.store.read(lambda uow: uow[BandwidthRepository].of_host(entry.host.host_id, limit))
+    found = await services.store.read(lambda uow: services.fleet.measures.rounds(uow, entry.host.host_id, limit))
     return {"host_id": entry.host.host_id, "rounds": [BandwidthRoundOut.of(one) for one in found]}

@@ -19,7 +19,6 @@ from windrow_master.fleet.model import AdminState
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
-from windrow_master.market.repository import AskRepository
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
@@ -100,7 +99,6 @@ class FleetFeed:
         self._book: PriceBook | None = None
         self._book_ns = 0
         self._book_version = 0
-        self._asks: object = None
         self._refreshed_ns = -PERIOD_NS
         self.version = self._number = clock.wall_ns() // MICROSECOND
 
@@ -108,10 +106,10 @@ class FleetFeed:
         """The prices, at most five seconds old."""
         now_ns = self._clock.monotonic_ns()
         if self._book is None or now_ns - self._book_ns >= PRICES_KEPT_NS:
-            asks = await self._store.read(lambda uow: tuple(uow[AskRepository].list_all()))
+            book = await self._store.read(self._market.book)
             self._book_ns = now_ns
-            if self._book is None or asks != self._asks:
-                self._asks, self._book = asks, PriceBook(asks)
+            if self._book is None or not book.says_the_same(self._book):
+                self._book = book
                 self._book_version += 1
         return self._book
 

@@ -20,10 +20,9 @@ from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sift
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.api.visibility import own_host
-from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.conditions import MASTERS_CODES
+from windrow_master.fleet.lookup import find_command
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
-from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
@@ -248,9 +247,8 @@ async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
 
     def read(uow: UnitOfWork) -> tuple[list[EventRow], Sequence[CardBenchmark]]:
         rows = uow.events.newest(gpu_id, limit=EVENTS_READ, kind=GPU_XID)
-        return visibility.seen_events(uow, principal, rows), uow[BenchmarkRepository].of_card(
-            entry.host.host_id, facts.uuid
-        )
+        benchmarks = services.fleet.hosts.benchmarks(uow, entry.host.host_id, facts.uuid)
+        return visibility.seen_events(uow, principal, rows), benchmarks
 
     xids, benchmarks = await services.store.read(read)
     host = entry.host
@@ -298,7 +296,7 @@ async def commands(
 
     def read(uow: UnitOfWork) -> tuple[list[CommandRow], CommandRow | None]:
         def rows(last: CommandRow | None, size: int) -> Sequence[CommandRow]:
-            return uow[CommandRepository].list(host_id, before if last is None else last.command_id, size)
+            return services.fleet.commands.newest(uow, host_id, before if last is None else last.command_id, size)
 
         return sift(rows, lambda row: visibility.sees_command(uow, principal, row), limit, visibility.LOOKED_MAX)
 
@@ -310,7 +308,7 @@ async def command(services: Serving, principal: Asking, command_id: str) -> Any:
     """One command and what became of it."""
 
     def read(uow: UnitOfWork) -> CommandRow | None:
-        found = uow[CommandRepository].get(CommandId(command_id))
+        found = find_command(uow, CommandId(command_id))
         return found if found is not None and visibility.sees_command(uow, principal, found) else None
 
     row = await services.store.read(read)

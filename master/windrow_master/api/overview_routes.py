@@ -15,7 +15,6 @@ from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import LedgerAccount, account_of
-from windrow_master.market.repository import LedgerRepository
 from windrow_proto.units import CURRENCY_TEST, DAY, Microcents, money_text, time_text
 
 route = Routes("overview")
@@ -126,9 +125,7 @@ async def earned(services: Services, account: LedgerAccount | None) -> list[tupl
     async with turn:  # two that fold the same rows would count them twice
         now_ns = services.clock.wall_ns()
         since_ns = (now_ns // DAY - overview.DAYS + 1) * DAY
-        number, sums = await services.store.read(
-            lambda uow: uow[LedgerRepository].earned_after(earnings.number, since_ns)
-        )
+        number, sums = await services.market.earned_after(earnings.number, since_ns)
         earnings.fold(number, sums, now_ns)
         return earnings.days(account, now_ns)
 

@@ -12,7 +12,6 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import accepted
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host
-from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.identity.decide import Permission
 from windrow_proto.ids import HostId
 from windrow_proto.units import MILLISECOND
@@ -75,7 +74,7 @@ async def proof(services: Serving, host_id: str) -> Any:
     entry = services.fleet.entry(HostId(host_id))
     host, slots = entry.host, entry.slots
     found = await services.proofs.of_host(host.host_id)
-    latest = await services.store.read(lambda uow: uow[VerificationRepository].latest(host.host_id))
+    latest = await services.store.read(lambda uow: services.fleet.challenges.latest(uow, host.host_id))
     now_ns = services.clock.wall_ns()
     return {
         "host_id": host.host_id,

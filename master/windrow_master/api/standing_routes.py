@@ -11,9 +11,7 @@ from windrow_master.api.deps import Services, Serving
 from windrow_master.api.route import Routes
 from windrow_master.fleet import reliability_counts
 from windrow_master.fleet.model import AdminState, Slot, Verification
-from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.states import VerifyState
-from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
 from windrow_master.market import unrented
@@ -61,8 +59,8 @@ async def standing(services: Serving, host_id: str) -> Any:
     since_ns = now_ns - unrented.DEMAND_DAYS * DAY
     held, latest, book, demand = await services.store.read(
         lambda uow: (
-            uow[ReliabilityRepository].get(entry.host.host_id),
-            uow[VerificationRepository].latest(entry.host.host_id),
+            services.fleet.reliability.record(uow, entry.host.host_id),
+            services.fleet.challenges.latest(uow, entry.host.host_id),
             services.market.book(uow),
             services.market.demand(uow, since_ns),
         )

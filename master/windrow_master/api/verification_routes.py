@@ -12,7 +12,6 @@ from windrow_master.api.paging import accepted
 from windrow_master.api.route import Routes
 from windrow_master.api.visibility import own_host
 from windrow_master.fleet.model import Verification
-from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.identity.decide import Permission
 from windrow_master.verification import schedule
 from windrow_proto.ids import HostId
@@ -122,8 +121,8 @@ async def verification(services: Serving, host_id: str) -> Any:
     host = services.fleet.entry(HostId(host_id)).host
     latest, past = await services.store.read(
         lambda uow: (
-            uow[VerificationRepository].latest(host.host_id),
-            uow[VerificationRepository].of_host(host.host_id),
+            services.fleet.challenges.latest(uow, host.host_id),
+            services.fleet.challenges.past(uow, host.host_id),
         )
     )
     return {

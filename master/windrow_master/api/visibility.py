@@ -9,15 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from windrow_master.api.services import Services
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
+from windrow_master.clusters import lookup as clusters
+from windrow_master.fleet.lookup import find_command, owner_of
 from windrow_master.fleet.model import CommandRow
-from windrow_master.fleet.repository import CommandRepository, HostRepository
+from windrow_master.identity.accounts import owner_of_token
 from windrow_master.identity.model import Principal, Role
-from windrow_master.identity.repository import JoinTokenRepository, TokenRepository
+from windrow_master.jobs import service as jobs
 from windrow_master.jobs.model import JobId
-from windrow_master.jobs.repository import JobRepository
+from windrow_master.market.lookup import renter_of
 from windrow_master.market.model import RentalId
-from windrow_master.market.repository import RentalRepository
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NotFound
@@ -46,7 +46,7 @@ def sees_subject(uow: UnitOfWork, principal: Principal, subject: str) -> bool:
     if oversees(principal) or kind not in PRIVATE:
         return True
     if kind == "command":
-        command = uow[CommandRepository].get(CommandId(subject))
+        command = find_command(uow, CommandId(subject))
         return command is not None and sees_command(uow, principal, command)
     return _owner(uow, kind, subject) == principal.account_id
 
@@ -56,23 +56,15 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
         case "account":
             return AccountId(subject)
         case "cluster":
-            cluster = uow[ClusterRepository].get(ClusterId(subject))
-            return cluster.account_id if cluster is not None else None
+            return clusters.owner_of(uow, ClusterId(subject))
         case "workload":
-            workload = uow[WorkloadRepository].get(WorkloadId(subject))
-            return _owner(uow, "cluster", workload.cluster_id) if workload is not None else None
+            return clusters.owner_of_workload(uow, WorkloadId(subject))
         case "job":
-            job = uow[JobRepository].get(JobId(subject))
-            return job.account_id if job is not None else None
+            return jobs.owner_of(uow, JobId(subject))
         case "rental" | "receipt":
-            rental = uow[RentalRepository].get(RentalId("rental_" + subject.partition("_")[2]))
-            return rental.renter if rental is not None else None
-        case "token":
-            token = uow[TokenRepository].get(TokenId(subject))
-            return token.account_id if token is not None else None
-        case "jointoken":
-            ticket = uow[JoinTokenRepository].get(TokenId(subject))
-            return ticket.account_id if ticket is not None else None
+            return renter_of(uow, RentalId("rental_" + subject.partition("_")[2]))
+        case "token" | "jointoken":
+            return owner_of_token(uow, TokenId(subject))
         case "operation":
             operation = uow.operations.get(OperationId(subject))
             return operation.account_id if operation is not None else None
@@ -81,8 +73,7 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
 
 
 def _owns_host(uow: UnitOfWork, principal: Principal, host_id: str) -> bool:
-    host = uow[HostRepository].get(HostId(host_id))
-    return host is not None and host.owner_account == principal.account_id
+    return owner_of(uow, HostId(host_id)) == principal.account_id
 
 
 def sees_command(uow: UnitOfWork, principal: Principal, command: CommandRow) -> bool:

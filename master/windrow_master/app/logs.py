@@ -10,6 +10,7 @@ import structlog
 from windrow_proto import oneline, redact
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.crashes import Crashes
+from windrow_proto.logs import steps
 
 
 def figures(crashes: Crashes) -> Iterable[tuple[str, str, float, dict[str, str]]]:
@@ -35,10 +36,7 @@ def set_up(level: str) -> Crashes:
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
-        structlog.stdlib.add_log_level,
-        crashes.count,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        *steps(crashes),
     ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -1,5 +1,4 @@
 """Writes the next migration from the difference between the tables in code and the migrations: `... revision NAME`.
-revision NAME`.
 
 Revisions are only added, and only add to the schema: a Master of the version before may write while they run.
 """
@@ -11,17 +10,17 @@ from pathlib import Path
 
 from windrow_master.app.tables import whole_schema
 from windrow_master.store.engine import sqlite_engines
-from windrow_master.store.migrate import MIGRATIONS, upgrade, write_revision
+from windrow_master.store.migrate import newest, upgrade, write_revision
 
 
 def make(name: str) -> Path:
     """Write the next migration under this name; formatted where ruff is there."""
-    number = f"{len(list((MIGRATIONS / 'versions').glob('[0-9]*.py'))) + 1:04d}"
+    revision = f"{int(newest().partition('_')[0]) + 1:04d}_{'_'.join(name.lower().split())}"
     with tempfile.TemporaryDirectory() as directory:
         engines = sqlite_engines(Path(directory) / "empty.sqlite3")
         try:
             upgrade(engines.writer)
-            path = write_revision(engines.writer, whole_schema(), name, number)
+            path = write_revision(engines.writer, whole_schema(), name, revision)
         finally:
             engines.dispose()
     for verb in (["check", "--fix", "--quiet", "--select", "F401,I"], ["format", "--quiet"]):

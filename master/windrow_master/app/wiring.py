@@ -29,14 +29,14 @@ from windrow_master.audit.service import AuditService
 from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
-from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
+from windrow_master.identity.accounts import is_new
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import MemberRole, Standing
-from windrow_master.identity.repository import AccountRepository
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs import answers as job_answers
 from windrow_master.jobs import retention as job_retention
@@ -534,7 +534,7 @@ def _register(parts: _Parts) -> None:
         uow.after_commit(lambda: hub.ban(HostId(fact.member_id)))
 
     def host_banned(uow: UnitOfWork, fact: fleet_says.HostBanned) -> None:
-        host = uow[HostRepository].get(fact.host_id)
+        host = fleet_lookup.find_host(uow, fact.host_id)
         retired = host is not None and host.admin_state.value == Standing.RETIRED.value
         worse = Standing.RETIRED if retired else Standing.QUARANTINED
         standing = worse if fact.is_banned else Standing.GOOD
@@ -566,7 +566,7 @@ def _register(parts: _Parts) -> None:
 def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
     """The market's keys, made at its first start and never again: members trust these and no others."""
     folder = data_dir / "identity"
-    if store.read_now(lambda uow: uow[AccountRepository].first()) is None:
+    if store.read_now(is_new):
         return Authority.make(folder, now_ns)
     try:
         if not (folder / ARTEFACTS_KEY).exists():

@@ -16,10 +16,10 @@ from windrow_master.clusters.messages import IsOfJob
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Results, Step, Workload, WorkPhase
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.states import HOLDING, ClusterEvent, Effect, noted, step
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
-from windrow_master.fleet.repository import CommandRepository, HostRepository
 from windrow_master.fleet.service import FleetService
-from windrow_master.market.repository import RentalRepository
+from windrow_master.market import lookup as market_lookup
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import ClusterId, CommandId, HostId, OperationId, WorkloadId
@@ -195,8 +195,8 @@ class LifeDesk:
             return self.end(uow, cluster, said, "master", keeps_results=True)
         if not end_limits.are_any(cluster.request):
             return cluster
-        rental = uow[RentalRepository].get(cluster.rental_id)
-        spent = end_limits.spent_of(rental, uow[RentalRepository].lines([cluster.rental_id]), uow.now_wall_ns)
+        rental = market_lookup.find_rental(uow, cluster.rental_id)
+        spent = end_limits.spent_of(rental, market_lookup.lines_of(uow, cluster.rental_id), uow.now_wall_ns)
         idle_ns = self.uses.idle_ns(cluster.cluster_id, uow.now_wall_ns)
         reason = end_limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
         return self.end(uow, cluster, reason, "master", keeps_results=True) if reason else cluster
@@ -209,7 +209,7 @@ class LifeDesk:
             if cluster is not None and reports.is_end_overdue(cluster, workload, uow.now_wall_ns):
                 self._order_end(uow, workload, "master")
             return
-        row = uow[CommandRepository].get(workload.delete_command)
+        row = fleet_lookup.find_command(uow, workload.delete_command)
         if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
             return
         if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
@@ -218,7 +218,7 @@ class LifeDesk:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _is_online(self, uow: UnitOfWork, host_id: HostId) -> bool:
-        host = uow[HostRepository].get(host_id)
+        host = fleet_lookup.find_host(uow, host_id)
         return host is not None and host.link_state is LinkState.ONLINE
 
     def _on_create(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:

@@ -15,8 +15,8 @@ from windrow_master.clusters.model import OVER_HOSTS, Cluster, NetworkMode, Work
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.request import Membership, workload_spec
 from windrow_master.clusters.topology import Meeting
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import Host
-from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.model import RentalLine
 from windrow_master.market.service import HOLD_NS, LEASE_NS
@@ -97,7 +97,7 @@ class Launcher:
         return Launched(tuple(workloads), tuple(lines))
 
     def _host(self, uow: UnitOfWork, place: Chosen) -> Host:
-        host = uow[HostRepository].get(place.host_id)
+        host = fleet_lookup.find_host(uow, place.host_id)
         assert host is not None, "placement read it in this very unit of work"
         return host
 

@@ -9,7 +9,7 @@ from windrow_master.clusters.launch import meeting_of
 from windrow_master.clusters.model import Cluster, Network, NetworkMode, Workload
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.topology import Sight, Unsighted
-from windrow_master.fleet.repository import HostRepository
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.placement.model import Placement, Refusal, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NoCapacity
@@ -26,7 +26,7 @@ class Meeter:
     def network(self, uow: UnitOfWork, runtimes: Mapping[HostId, Runtime]) -> Network:
         """Return how members on these hosts meet. Raises NoCapacity where they cannot, Unsighted where the hosts
         have to look."""
-        hosts = [host for host_id in runtimes if (host := uow[HostRepository].get(host_id)) is not None]
+        hosts = [host for host_id in runtimes if (host := fleet_lookup.find_host(uow, host_id)) is not None]
         if len(runtimes) == 1 or any(host.simulated for host in hosts):
             return Network()
         meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in hosts)

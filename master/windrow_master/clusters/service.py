@@ -36,13 +36,13 @@ from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import FINAL, HOLDING
 from windrow_master.clusters.topology import Cord, Sight, Unsighted
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import DesiredWorkload, LinkState
-from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
+from windrow_master.market import lookup as market_lookup
 from windrow_master.market.model import Offer
-from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
@@ -403,7 +403,7 @@ class ClusterService:
         return await self._store.write(renew, name="cluster.renew")
 
     def _renewed(self, uow: UnitOfWork, workload: Workload) -> LeaseRenewal | None:
-        host = uow[HostRepository].get(workload.host_id)
+        host = fleet_lookup.find_host(uow, workload.host_id)
         is_online = host is not None and host.link_state is LinkState.ONLINE
         if workload.delete_command is not None or not is_online:
             return None
@@ -468,7 +468,7 @@ class ClusterService:
                     continue  # almost all of them: nothing of it is to end
                 with self._faults.around(cluster_id, "order_again"), uow.attempt():
                     self.life.order_again(uow, workload)
-            for rental in uow[RentalRepository].live_of_cluster(cluster_id):
+            for rental in market_lookup.live_rentals_of(uow, cluster_id):
                 with self._faults.around(cluster_id, "rental"), uow.attempt():
                     self._market.judge(uow, rental)
             with self._faults.around(cluster_id, "rest"):
@@ -479,7 +479,7 @@ class ClusterService:
         """Return how soon something may be due of a cluster to which nothing happens; None: nothing ever is again."""
         held, rentals = (
             uow[WorkloadRepository].held_of_cluster(cluster_id),
-            uow[RentalRepository].live_of_cluster(cluster_id),
+            market_lookup.live_rentals_of(uow, cluster_id),
         )
         (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
         is_over = cluster is None or cluster.phase in (*FINAL, ClusterPhase.STOPPED)
@@ -487,7 +487,7 @@ class ClusterService:
             return None
         if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
             return 0
-        spent = end_limits.spent_of(rentals[0], uow[RentalRepository].lines([cluster.rental_id]), uow.now_wall_ns)
+        spent = end_limits.spent_of(rentals[0], market_lookup.lines_of(uow, cluster.rental_id), uow.now_wall_ns)
         return end_limits.rest_ns(cluster, spent, uow.now_wall_ns)
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -541,13 +541,13 @@ class ClusterService:
             return view  # it was sealed to another key: its names are all that can be shown
 
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
-        rentals, now_ns = uow[RentalRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
+        rentals, now_ns = market_lookup.rentals_of(uow, cluster.cluster_id), uow.now_wall_ns
         workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
         view = ClusterView(cluster, workloads, Microcents(sum(rental.charged for rental in rentals)))
         view = replace(view, client_lease_ends_at_ns=self.life.clients.lease_ends_at_ns(cluster, now_ns))
         if end_limits.are_any(cluster.request):
             spent = end_limits.spent_of(
-                rentals[-1] if rentals else None, uow[RentalRepository].lines([cluster.rental_id]), now_ns
+                rentals[-1] if rentals else None, market_lookup.lines_of(uow, cluster.rental_id), now_ns
             )
             view = replace(view, ends_at_ns=end_limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
@@ -575,7 +575,7 @@ def _open_ids(uow: UnitOfWork) -> set[ClusterId]:
     return {
         *uow[ClusterRepository].living_ids(),
         *uow[WorkloadRepository].holding_clusters(),
-        *uow[RentalRepository].live_clusters(),
+        *market_lookup.clusters_with_live_rentals(uow),
     }
 
 

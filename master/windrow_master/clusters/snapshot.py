@@ -14,8 +14,8 @@ from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.repository import ClusterRepository, Committed, WorkloadRepository
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.yielding import retried, vacated
+from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import ABOUT_CONTAINERS, AdminState, Host, LinkState, Slot
-from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.service import is_back_soon
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
@@ -71,10 +71,10 @@ class Placer:
         ids = frozenset(one.cluster_id for one in proofs)
         found = []
         for host_id in sorted({one.host_id for one in proofs}):
-            host = uow[HostRepository].get(host_id)
+            host = fleet_lookup.find_host(uow, host_id)
             if host is None:
                 continue
-            slots, held = uow[SlotRepository].of_host(host_id), uow[WorkloadRepository].held_on(host_id)
+            slots, held = fleet_lookup.slots_of(uow, host_id), uow[WorkloadRepository].held_on(host_id)
             slots, held = vacated(slots, held, ids, uow.now_wall_ns)
             taken = Committed(sum(one.cpus for one in held), Bytes(sum(one.memory_bytes for one in held)))
             found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns)))
@@ -84,13 +84,13 @@ class Placer:
         """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
         book = self._market.book(uow)
         committed = uow[WorkloadRepository].committed()
-        by_host = _by_host(uow[SlotRepository].list_all())
+        by_host = _by_host(fleet_lookup.slots(uow))
         last, known = self._last
         if not book.says_the_same(last) or len(known) > KNOWN_MAX:
             known = {}
             self._last = book, known
         found: list[Candidate] = []
-        for host in uow[HostRepository].list_all():
+        for host in fleet_lookup.hosts(uow):
             if host.admin_state is AdminState.RETIRED:
                 continue
             # Rows that did not change give the values they gave before (store/prepared.py), and so the same candidate.
@@ -105,10 +105,8 @@ class Placer:
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
         """Return the offers of the whole fleet, by tier."""
-        hosts = {
-            host.host_id: host for host in uow[HostRepository].list_all() if host.admin_state is not AdminState.RETIRED
-        }
-        slots = [slot for slot in uow[SlotRepository].list_all() if slot.host_id in hosts]
+        hosts = {host.host_id: host for host in fleet_lookup.hosts(uow) if host.admin_state is not AdminState.RETIRED}
+        slots = [slot for slot in fleet_lookup.slots(uow) if slot.host_id in hosts]
         listings = [_listing(hosts[slot.host_id], slot, uow.now_wall_ns) for slot in slots]
         return self._market.offers(uow, listings)
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Final
 
 from windrow_master.fleet import bandwidth
+from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.commands import CommandDesk
 from windrow_master.fleet.hosts import HostDesk
 from windrow_master.fleet.intake import next_measurement_ns
-from windrow_master.fleet.model import AdminState, Host
+from windrow_master.fleet.model import AdminState, Host, MeasuredRound
 from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.store.unit import UnitOfWork
@@ -58,6 +59,10 @@ class MeasureDesk:
         bare = [host for host in bare if self._benchmarked.get(host.host_id, again_ns) <= again_ns]
         self._benchmarked |= {host.host_id: now_ns for host in bare}
         return due, bare
+
+    def rounds(self, uow: UnitOfWork, host_id: HostId, limit: int) -> Sequence[MeasuredRound]:
+        """What was measured of a host's line, by round and region, the newest first."""
+        return uow[BandwidthRepository].of_host(host_id, limit)
 
     def ask_all(self, uow: UnitOfWork, due: Sequence[Host], bare: Sequence[Host], relays: Collection[str]) -> None:
         """Measure the first of those that are due, as many as may be measured beside each other, and benchmark all.

@@ -4,7 +4,7 @@ issue ──▶ Queued ──▶ (trunk sends) Sent ──▶ status from the ag
                      resent until accepted    silence ──▶ Unknown ──▶ the trunk asks, and never repeats it blindly
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -48,6 +48,10 @@ class CommandDesk:
     def __init__(self, wake: Callable[[HostId], None], told: Callable[[UnitOfWork, CommandRow], None]) -> None:
         self._wake = wake
         self._told = told
+
+    def newest(self, uow: UnitOfWork, host_id: HostId | None, before: str | None, limit: int) -> Sequence[CommandRow]:
+        """The newest commands, of one host or of all, from the one before this id."""
+        return uow[CommandRepository].list(host_id, before, limit)
 
     def issue(
         self,

@@ -1,6 +1,7 @@
 """Records facts and decisions about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +13,16 @@ from windrow_master.fleet.claims.consistency import check
 from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.flaps import SETTLED_NS, flapped
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, REFUSED, HostBudget
-from windrow_master.fleet.model import AdminState, Host, LinkState, Measurement, Slot, SlotState, settled_at
+from windrow_master.fleet.model import (
+    AdminState,
+    CardBenchmark,
+    Host,
+    LinkState,
+    Measurement,
+    Slot,
+    SlotState,
+    settled_at,
+)
 from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.slices import sliced_tier
@@ -34,8 +44,8 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto import image_names
 from windrow_proto.conditions import ConditionCode, split
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
-from windrow_proto.ids import AccountId, BootId, HostId, SlotId
-from windrow_proto.model import Inventory, inventory_hash
+from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId, SlotId
+from windrow_proto.model import Benchmark, Inventory, inventory_hash
 from windrow_proto.units import MINUTE
 
 BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
@@ -181,6 +191,12 @@ class HostDesk:
         if (host.admin_state in BANNED) != (step.state in BANNED):
             self._banned(uow, host_id, step.state in BANNED)
         return after
+
+    def drain_all(self, uow: UnitOfWork, owner: AccountId, actor: str, reason: str) -> None:
+        """Let nothing new start on the hosts of an account."""
+        for host in uow[HostRepository].of_owner(owner):
+            with suppress(Conflict):  # it is quarantined or retired, which is less already
+                self.decide(uow, host.host_id, AdminEvent.DRAIN, actor, reason)
 
     def set_default_image(self, uow: UnitOfWork, host_id: HostId, image: str | None, actor: str) -> Host:
         """Choose the image that runs where a request names none; None: none. Raises InvalidInput."""
@@ -328,9 +344,11 @@ class HostDesk:
             self.judge_claims(uow, rival)
         return after, lost
 
-    def challenged(self, uow: UnitOfWork, host: Host, found: Mapping[str, str]) -> Host:
+    def challenged(
+        self, uow: UnitOfWork, host: Host, found: Mapping[str, str], passed: Collection[GpuUuid] = ()
+    ) -> Host:
         """Write down a changed host with what challenges make of its cards: the words by the code of the condition,
-        in place of all that they made of them before."""
+        in place of all that they made of them before. passed: cards that are sound, unless another fault is left."""
         codes = [condition.code for condition in host.conditions]
         own = conditions.found_by_master(host.conditions).items()
         found = {**{code: words for code, words in own if not code.startswith(conditions.CHALLENGE)}, **found}
@@ -338,7 +356,21 @@ class HostDesk:
         self._tell_conditions(uow, host, after)
         after = self.save(uow, after)
         self._slots.sync(uow, after)
+        for slot in uow[SlotRepository].of_host(host.host_id) if passed else ():
+            is_sound = slot.gpu_uuid in passed and not conditions.is_faulted(slot.gpu_uuid, after.conditions)
+            if is_sound and slot.state is SlotState.FAULTED:
+                self._slots.reverify(uow, slot, "master", "it passed a challenge")
         return after
+
+    def benchmarked(self, uow: UnitOfWork, host: Host, proof_id: str, figures: Sequence[Benchmark]) -> Host:
+        """Keep what a test rental measured of a host's cards, and grade by it."""
+        for figure in figures:
+            uow[BenchmarkRepository].add(host.host_id, proof_id, figure)
+        return self.grade(uow, host) if figures else host
+
+    def benchmarks(self, uow: UnitOfWork, host_id: HostId, card: GpuUuid) -> Sequence[CardBenchmark]:
+        """What test rentals measured of one card, the newest first."""
+        return uow[BenchmarkRepository].of_card(host_id, card)
 
     def judge_claims(self, uow: UnitOfWork, host_id: HostId) -> None:
         """Look anew at what other hosts' claims make of this one's: a card may have moved, or be claimed twice."""

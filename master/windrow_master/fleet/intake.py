@@ -14,7 +14,7 @@ import structlog
 from windrow_master.fleet import bandwidth
 from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.commands import CommandDesk
-from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
+from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository, Ranges
 from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe
 from windrow_master.fleet.hosts import HostDesk, gpu_ids
 from windrow_master.fleet.messages import ClusterOf, Holds, ReceiptTaken, SlotsLost, WorkloadReported
@@ -93,6 +93,10 @@ class EvidenceDesk:
         self._observed, self._missing = observed, missing
         self.relay_regions: Mapping[str, str] = {}
         self.figures = EvidenceFigures()
+
+    def committed(self, uow: UnitOfWork, host_id: HostId) -> Mapping[BootId, Ranges]:
+        """The records of a host that were taken in: sorted inclusive ranges per boot of origin."""
+        return uow[MarkRepository].of_host(host_id)
 
     def take(self, uow: UnitOfWork, items: Iterable[EvidenceItem]) -> None:
         """Take in records of any number of hosts, in this order per host; when it commits, all of them may be acked."""

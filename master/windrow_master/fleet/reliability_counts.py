@@ -32,6 +32,10 @@ class ReliabilityDesk:
         self._looks = 0
         self._from_ns = 0
 
+    def record(self, uow: UnitOfWork, host_id: HostId) -> HostRecord | None:
+        """What was counted of a host; None before its first slot has ended."""
+        return uow[ReliabilityRepository].get(host_id)
+
     def ended(self, entries: Sequence[Entry], now_ns: int, is_frozen: bool) -> Callable[[UnitOfWork], None]:
         """A slot ends at this wall time: what to write of it. is_frozen: many fell silent at once, and nothing is held
         against anybody."""

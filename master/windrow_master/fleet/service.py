@@ -13,6 +13,7 @@ import structlog
 
 from windrow_master.fleet import reconcile
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, MeasureDesk
+from windrow_master.fleet.challenges import ChallengeDesk
 from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.commands import CommandDesk, is_under_way
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
@@ -84,6 +85,7 @@ class FleetService:
         self.slots = SlotDesk(self._touch)
         self.commands = CommandDesk(self._wake, self._on_command)
         self.hosts = HostDesk(self.slots, self._touch, self._on_ban, self._alarm)
+        self.challenges = ChallengeDesk()
         self.measures = MeasureDesk(self.hosts, self.commands, measure_cap_bytes)
         self.cuts = CutDesk(self.hosts, self.commands)
         self.reliability = ReliabilityDesk(self.hosts)
@@ -224,7 +226,7 @@ class FleetService:
 
     async def evidence_marks(self, host_id: HostId) -> Mapping[BootId, tuple[tuple[int, int], ...]]:
         """Return the committed evidence of a host, per boot of origin."""
-        return await self._store.read(lambda uow: uow[MarkRepository].of_host(host_id))
+        return await self._store.read(lambda uow: self.evidence.committed(uow, host_id))
 
     async def quarantine_now(self, host_id: HostId, reason: str, actor: str) -> None:
         """The same as `quarantine`, in a unit of work of its own; a retired host stays retired."""

@@ -188,6 +188,10 @@ class Member:
     used_generation: int = 0
     restored_at_ns: int | None = None
 
+    def is_in_force(self, now_ns: int) -> bool:
+        """Return whether its certificate is honoured and has not ended."""
+        return self.standing is Standing.GOOD and self.not_after_ns > now_ns
+
     def may_jump(self, now_ns: int) -> bool:
         """Return whether it may come with a newer certificate than this record knows of."""
         return self.restored_at_ns is not None and now_ns < self.restored_at_ns + RETURN_NS

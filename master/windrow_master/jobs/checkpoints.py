@@ -5,8 +5,8 @@ Nothing here fails a job: what goes wrong is said in its events, a reason that l
 
 from typing import Final, Protocol
 
+from windrow_master.clusters import lookup
 from windrow_master.clusters.model import Workload
-from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.transitions import JobDesk
@@ -95,7 +95,7 @@ class JobCheckpoints:
         return now_ns - self._failing[job.job_id][1] < PATIENCE_NS
 
     async def _work(self, job: Job) -> Workload | None:
-        held = await self._store.read(lambda uow: uow[WorkloadRepository].of_cluster(job.attempts[-1].cluster_id))
+        held = await self._store.read(lambda uow: lookup.workloads_of(uow, job.attempts[-1].cluster_id))
         return held[0] if held else None
 
     async def _failed(self, job: Job, said: str) -> None:

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import structlog
 
+from windrow_master.clusters import lookup
 from windrow_master.clusters.model import WorkPhase
-from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins
@@ -319,7 +319,7 @@ class JobCourse:
             cluster_id = job.attempts[-1].cluster_id
             if cluster_id in self._sent:
                 return  # its host has the folder, and the word that it runs is on its way
-            held = await self._store.read(lambda uow: uow[WorkloadRepository].of_cluster(cluster_id))
+            held = await self._store.read(lambda uow: lookup.workloads_of(uow, cluster_id))
             if any(one.phase is WorkPhase.WAITING_FILES for one in held):
                 if len(job.attempts) > 1 and cluster_id not in self._restored:
                     self._move(job, self._restore(job))

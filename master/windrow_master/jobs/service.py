@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from windrow_master.clusters import environments
+from windrow_master.clusters import environments, lookup
 from windrow_master.clusters.model import Workload, names_of
-from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
@@ -368,7 +367,7 @@ class JobService:
             if not number:
                 return 0, None, ()
             tried = job.attempts[number - 1]
-            return number, tried, uow[WorkloadRepository].of_cluster(tried.cluster_id)
+            return number, tried, lookup.workloads_of(uow, tried.cluster_id)
 
         return await self._store.read(look)
 
@@ -413,3 +412,9 @@ def _attempt_of(job: Job, attempt: int | None) -> int:
     if attempt is not None and not 1 <= attempt <= len(job.attempts):
         raise NotFound(f"This job has {len(job.attempts)} attempts.", subject=job.job_id)
     return len(job.attempts) if attempt is None else attempt
+
+
+def owner_of(uow: UnitOfWork, job_id: JobId) -> AccountId | None:
+    """Return the account that a job is of; None: there is no such job."""
+    job = uow[JobRepository].get(job_id)
+    return job.account_id if job is not None else None

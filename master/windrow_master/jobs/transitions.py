@@ -4,15 +4,14 @@ transaction."""
 from collections.abc import Callable
 from dataclasses import replace
 
-from windrow_master.clusters import images
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
+from windrow_master.clusters import images, lookup
 from windrow_master.clusters.service import ClusterService
 from windrow_master.jobs import decide, moving
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key
 from windrow_master.jobs.states import JobEffect, answer
-from windrow_master.market.repository import RentalRepository
+from windrow_master.market.lookup import charged
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.units import Microcents
 
@@ -39,9 +38,9 @@ class JobDesk:
         if move.state is job.state:
             return job
         if JobEffect.LET_GO in move.effects:
-            known = uow[ClusterRepository].by_key(job.account_id, attempt_key(job))
+            known = lookup.find_by_key(uow, job.account_id, attempt_key(job))
             if known is not None:
-                ended = self._clusters.life.end(uow, known[0], "its job has ended", actor)
+                ended = self._clusters.life.end(uow, known, "its job has ended", actor)
                 self._clusters.life.clear(uow, ended, actor)
                 self._clusters.life.judge(uow, ended, actor)
         after = moving.moved(job, move, found, uow.now_wall_ns)
@@ -74,8 +73,8 @@ def seen(uow: UnitOfWork, job: Job) -> decide.Seen:
     costs = spent(uow, job)
     if not job.has_cluster:
         return decide.Seen(earlier=Microcents(sum(costs)))
-    cluster = uow[ClusterRepository].get(job.attempts[-1].cluster_id)
-    held = () if cluster is None else uow[WorkloadRepository].of_cluster(cluster.cluster_id)
+    cluster = lookup.find(uow, job.attempts[-1].cluster_id)
+    held = () if cluster is None else lookup.workloads_of(uow, cluster.cluster_id)
     return decide.Seen(cluster, held[0] if held else None, Microcents(sum(costs[:-1])), costs[-1])
 
 
@@ -84,7 +83,7 @@ def known_image(uow: UnitOfWork, job: Job) -> str | None:
     asked = job.request.image
     if asked is None:
         return None
-    held = (one for attempt in job.attempts for one in uow[WorkloadRepository].of_cluster(attempt.cluster_id))
+    held = (one for attempt in job.attempts for one in lookup.workloads_of(uow, attempt.cluster_id))
     return images.pin_of(asked, held)
 
 
@@ -92,7 +91,6 @@ def spent(uow: UnitOfWork, job: Job) -> tuple[Microcents, ...]:
     """Return the charges of each of its attempts so far."""
     found = []
     for attempt in job.attempts:
-        cluster = uow[ClusterRepository].get(attempt.cluster_id)
-        rental = None if cluster is None else uow[RentalRepository].get(cluster.rental_id)
-        found.append(Microcents(0) if rental is None else rental.charged)
+        cluster = lookup.find(uow, attempt.cluster_id)
+        found.append(Microcents(0) if cluster is None else charged(uow, cluster.rental_id))
     return tuple(found)

@@ -357,6 +357,11 @@ class MarketService:
 
         return await self._store.read(read)
 
+    async def earned_after(self, number: int, since_ns: int) -> tuple[int, list[tuple[LedgerAccount, int, int]]]:
+        """Return the payments to providers and the platform since then, in rows of the ledger after `number`: the last
+        row's number, and for each account and UTC day (counted from the epoch) the sum."""
+        return await self._store.read(lambda uow: uow[LedgerRepository].earned_after(number, since_ns))
+
     async def transfers(
         self, account_id: AccountId | None, before: int | None, limit: int
     ) -> Sequence[tuple[int, Transfer]]:

@@ -15,9 +15,9 @@ from typing import Final
 
 import structlog
 
+from windrow_master.clusters import lookup
 from windrow_master.clusters.kinds.multi_host import members_of
 from windrow_master.clusters.model import Cluster, ClusterPhase, NetworkMode, Traffic, Workload, WorkPhase
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.network.channels import ChannelBroker, ChannelStream
@@ -147,11 +147,11 @@ class CordService:
                         await self._wake.wait()
 
     def _wanted(self, uow: UnitOfWork) -> tuple[Pair, ...]:
-        private, found = uow[ClusterRepository].in_tunnels(), list[Pair]()
+        private, found = lookup.in_tunnels(uow), list[Pair]()
         self._faults.keep_only({one.cluster_id for one in private})
         for one in private:
             with self._faults.around(one.cluster_id):
-                found += pairs_of(one, uow[WorkloadRepository].of_cluster(one.cluster_id))
+                found += pairs_of(one, lookup.workloads_of(uow, one.cluster_id))
         return tuple(found)
 
     def _match(self, wanted: Sequence[Pair], group: asyncio.TaskGroup) -> None:

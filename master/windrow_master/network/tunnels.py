@@ -17,8 +17,8 @@ from typing import Final
 
 import structlog
 
+from windrow_master.clusters import lookup
 from windrow_master.clusters.model import Traffic, Workload
-from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
 from windrow_master.loops import again, ends_alone
@@ -215,9 +215,7 @@ class TunnelService:
             raise NotFound("There is no such service.")
         try:
             cluster, workload = await self._store.read(
-                lambda uow: judge(
-                    uow[ClusterRepository].get(cluster_id), uow[WorkloadRepository].of_cluster(cluster_id), port
-                )
+                lambda uow: judge(lookup.find(uow, cluster_id), lookup.workloads_of(uow, cluster_id), port)
             )
         except NotFound:
             self._unknown.note(cluster_id, port, self._clock.monotonic_ns())
@@ -340,9 +338,9 @@ class TunnelService:
             found: dict[ClusterId, set[WorkloadId]] = {}
             for cluster_id in touched:
                 with ends_alone("tunnels_judging", cluster=cluster_id):  # one that crashes keeps its tunnels
-                    cluster = uow[ClusterRepository].get(cluster_id)
+                    cluster = lookup.find(uow, cluster_id)
                     lives = cluster is not None and cluster.phase in LIVING
-                    held = uow[WorkloadRepository].of_cluster(cluster_id) if lives else ()
+                    held = lookup.workloads_of(uow, cluster_id) if lives else ()
                     found[cluster_id] = {one.workload_id for one in held if is_running(one)}
             return found
 
@@ -456,7 +454,7 @@ async def write_down(tally: Tally, store: Store, name: str) -> None:
 
     def note(uow: UnitOfWork) -> None:
         for cluster_id, traffic in taken.items():
-            uow[TrafficRepository].add(cluster_id, traffic)
+            lookup.count_traffic(uow, cluster_id, traffic)
 
     try:
         await store.write(note, name=name)

@@ -19,10 +19,11 @@ from windrow_master.recovery.last import last
 from windrow_master.recovery.manifest import Manifest
 from windrow_master.store import copies
 from windrow_master.store.engine import sqlite_url
+from windrow_master.store.migrate import check_revision
 from windrow_master.store.model import CHAIN_START
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.disk import OsDisk
-from windrow_proto.errors import BadProof, InvalidInput, WindrowError
+from windrow_proto.errors import BadProof, InvalidInput, StorageFailed, WindrowError
 from windrow_proto.keys import DOMAIN_AUDIT, SigningKey, verify_signature
 from windrow_proto.segments import scan_segment, segment_numbers
 from windrow_proto.units import time_text
@@ -56,6 +57,7 @@ def examine(data_dir: Path, database: str) -> Iterator[Finding]:
 
 def check_copy(folder: Path, listed: Manifest) -> None:
     """Look at what came out of a backup; raises InvalidInput with what is wrong."""
+    check_revision(listed.schema, f"The backup of {time_text(listed.made_at_ns)}")
     findings = [_keys(folder)]
     if listed.database == "sqlite":
         findings.append(_database(folder / manifest.DATABASE))
@@ -93,6 +95,10 @@ def _database(path: Path) -> Finding:
     if said:
         more = f", and {len(said) - WORDS_MAX} more" if len(said) > WORDS_MAX else ""
         return _restore("database", f"{path} is damaged: {'; '.join(said[:WORDS_MAX])}{more}")
+    try:
+        check_revision(copies.revision_of_sqlite(path), f"The database {path}")
+    except StorageFailed as error:
+        return Finding("database", False, error.detail, "see the sentence before")
     log = path.with_name(f"{path.name}-wal")  # what a market that runs has not moved into the file itself yet
     size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
     return Finding("database", True, f"{path}, {size:,} bytes")
@@ -101,6 +107,7 @@ def _database(path: Path) -> Finding:
 def _shared(database: str) -> Finding:
     try:
         copied = copies.look(database)
+        check_revision(copied.schema, "The database")
     except WindrowError as error:
         return Finding("database", False, error.detail, "see the sentence before")
     return Finding("database", True, f"PostgreSQL answers, schema {copied.schema}; amcheck looks inside")

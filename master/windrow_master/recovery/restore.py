@@ -15,7 +15,7 @@ from typing import Final
 
 from windrow_master import __version__
 from windrow_master.config import SQLITE_PREFIX
-from windrow_master.identity.repository import MemberRepository
+from windrow_master.identity.members import note_restored
 from windrow_master.recovery import archive, manifest
 from windrow_master.recovery.check import check_copy
 from windrow_master.recovery.manifest import Manifest
@@ -73,7 +73,7 @@ def run(backup: Path, data_dir: Path, database: str, now_ns: int, say: Say) -> R
                 copies.restore_postgresql(database, staging / manifest.DUMP)
             epoch = copies.make_current(
                 url,
-                lambda uow: uow[MemberRepository].restored(now_ns),
+                lambda uow: note_restored(uow, now_ns),
                 at_least=seen + 1,
                 now_ns=now_ns,
                 version=__version__,

@@ -17,10 +17,10 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
+from windrow_master.clusters import lookup
 from windrow_master.clusters.messages import IsOfJob
 from windrow_master.clusters.model import Cluster, ClusterPhase, Results, Workload, WorkPhase
 from windrow_master.clusters.reports import has_results, is_given_up
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, when_due
@@ -191,7 +191,7 @@ class ResultService:
         """Look at the clusters to which something has happened, or whose work has ended and is not brought in yet."""
         assert self._group is not None, "it runs"
         if not self._is_listed:
-            for workload in await self._store.read(lambda uow: uow[WorkloadRepository].with_results()):
+            for workload in await self._store.read(lookup.with_results):
                 self._queue.add(workload.cluster_id)
             self._is_listed = True
         clusters = self._queue.take()
@@ -311,10 +311,10 @@ class ResultService:
 def _due(uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> Sequence[tuple[Workload, Cluster]]:
     """Return the workloads among these that have ended and are not a job's, of clusters that are over or are ending."""
     found = []
-    for cluster in uow[ClusterRepository].readable(cluster_ids):
+    for cluster in lookup.find_readable(uow, cluster_ids):
         if cluster.ended_at_ns is None and cluster.phase is not ClusterPhase.DELETING:
             continue
-        held = uow[WorkloadRepository].held_of_cluster(cluster.cluster_id)
+        held = lookup.held_by_cluster(uow, cluster.cluster_id)
         ended = [one for one in held if one.phase in _ENDED and one.delete_command is None]
         if ended and not uow.ask(IsOfJob(cluster.cluster_id)):
             found += [(workload, cluster) for workload in ended]

@@ -15,8 +15,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.clusters import states
-from windrow_master.clusters.repository import ClusterRepository
+from windrow_master.clusters import lookup, states
 from windrow_master.loops import again, ends_alone
 from windrow_master.storage import checkpoints, volume_rules
 from windrow_master.storage.artefacts import SWEEP_NS, ArtefactService
@@ -36,7 +35,7 @@ def _of_volume(owner: str, uow: UnitOfWork) -> Stay | None:
 
 
 def _of_cluster(owner: str, uow: UnitOfWork) -> Stay | None:
-    cluster = uow[ClusterRepository].get(ClusterId(owner))
+    cluster = lookup.find(uow, ClusterId(owner))
     if cluster is None:
         return Stay(0, KEPT_NS)
     return of_ended(cluster.ended_at_ns if cluster.phase in states.FINAL else None, uow.now_wall_ns)

@@ -7,9 +7,9 @@ not matter in which way a cluster ended.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from windrow_master.clusters import lookup
 from windrow_master.clusters.messages import VolumesAsked, VolumesTaken
 from windrow_master.clusters.model import Cluster, Use, Volume
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.storage import volume_rules
 from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.unit import UnitOfWork
@@ -54,7 +54,7 @@ def on_taken(uow: UnitOfWork, fact: VolumesTaken) -> None:
         for use in uow[VolumeRepository].uses(volume.volume_id):
             if use.cluster_id not in living:
                 uow[VolumeRepository].let_go(use)
-                is_held = any(not one.is_released for one in uow[WorkloadRepository].of_cluster(use.cluster_id))
+                is_held = lookup.holds_slots(uow, use.cluster_id)
                 if is_held and use.cluster_id != cluster_id:
                     # Its lost host may come back with it, and waits to be told that nothing of it is saved.
                     uow[VolumeRepository].use(replace(use, writes=False))
@@ -65,10 +65,8 @@ def users(uow: UnitOfWork, volume_id: str) -> list[tuple[Use, Cluster]]:
     """The clusters that have a volume and are not over."""
     found = []
     for use in uow[VolumeRepository].uses(volume_id):
-        cluster = uow[ClusterRepository].get(use.cluster_id)
-        if cluster is not None and not volume_rules.is_over(
-            cluster, uow[WorkloadRepository].of_cluster(use.cluster_id)
-        ):
+        cluster = lookup.find(uow, use.cluster_id)
+        if cluster is not None and not volume_rules.is_over(cluster, lookup.workloads_of(uow, use.cluster_id)):
             found.append((use, cluster))
     return found
 

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import structlog
 
+from windrow_master.clusters import lookup
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, Step, Use, Volume, Workload, WorkPhase
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import HOLDING, noted
 from windrow_master.identity.model import Principal
@@ -324,7 +324,7 @@ class VolumeCourse:
             _tell_event(uow, held, "lost" if is_over else "not_saved", f"Volume {now.name}: {said}")
 
     def _broke(self, uow: UnitOfWork, held: _Held, why: str) -> None:
-        workload = uow[WorkloadRepository].get(held.workload.workload_id)
+        workload = lookup.find_workload(uow, held.workload.workload_id)
         if workload is not None:
             self._clusters.life.broke(uow, workload, why)
 
@@ -338,7 +338,7 @@ class VolumeCourse:
         who = multi_host.named(held.workload) if held.cluster.kind in OVER_HOSTS else ""
 
         def change(uow: UnitOfWork) -> None:
-            cluster = uow[ClusterRepository].get(held.cluster.cluster_id)
+            cluster = lookup.find(uow, held.cluster.cluster_id)
             if cluster is not None and cluster.phase in HOLDING:
                 share = 1000 * done // total if total else 1000
                 told = noted(cluster, Step(uow.now_wall_ns, "volumes", share, said, who))
@@ -354,8 +354,8 @@ class VolumeCourse:
         """Forget uses that are over still: each look reads all that there are."""
         for use in over:
             with self._faults.around(use.cluster_id, "let_go"), uow.attempt():
-                cluster = uow[ClusterRepository].get(use.cluster_id)
-                is_held = any(not one.is_released for one in uow[WorkloadRepository].of_cluster(use.cluster_id))
+                cluster = lookup.find(uow, use.cluster_id)
+                is_held = lookup.holds_slots(uow, use.cluster_id)
                 if cluster is None or (volume_rules.is_over(cluster, ()) and not is_held):
                     uow[VolumeRepository].let_go(use)
 
@@ -388,8 +388,8 @@ def _look(uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> tuple[list[_Held
         uses = uow[VolumeRepository].uses_of_cluster(cluster_id)
         if not uses:
             continue
-        (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
-        held = uow[WorkloadRepository].held_of_cluster(cluster_id)
+        (cluster,) = lookup.find_readable(uow, [cluster_id]) or (None,)
+        held = lookup.held_by_cluster(uow, cluster_id)
         if cluster is None or not held:
             over += uses if cluster is None or volume_rules.is_over(cluster, ()) else ()
             continue

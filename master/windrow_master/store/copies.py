@@ -15,8 +15,8 @@ from sqlalchemy import make_url
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.leadership import is_led
 from windrow_master.store.messages import Messages
-from windrow_master.store.migrate import revision_of, upgrade
-from windrow_master.store.open_errors import explained
+from windrow_master.store.migrate import check_revision, revision_of, upgrade
+from windrow_master.store.open_errors import explained, shown
 from windrow_master.store.repository import TermRepository
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, StorageFailed
@@ -26,6 +26,7 @@ BUSY_S: Final = 30.0
 DUMP_S: Final = 3600.0
 PROBLEMS_MAX: Final = 20
 """Of a damaged file, so many lines are told."""
+_REVISION: Final = "SELECT version_num FROM alembic_version"
 T = TypeVar("T")
 
 
@@ -39,12 +40,13 @@ class Copied:
 
 def copy_sqlite(source: Path, target: Path) -> Copied:
     """Write a whole, compact copy of a SQLite database that others may be writing. Raises StorageFailed."""
+    check_revision(revision_of_sqlite(source), f"The database {source}")
     try:
         with closing(_read_only(source)) as connection:
             connection.execute("VACUUM INTO ?", (str(target),))
         target.chmod(0o600)
         with closing(_read_only(target)) as connection:
-            return Copied(_scalar(connection, "SELECT version_num FROM alembic_version"), _epoch(connection))
+            return Copied(_scalar(connection, _REVISION), _epoch(connection))
     except sqlite3.Error as error:
         raise StorageFailed(f"The database {source} could not be copied: {error}.", subject="database") from error
 
@@ -60,6 +62,15 @@ def problems_of_sqlite(path: Path) -> list[str]:
             return [f"a row of {row[0]} refers to one of {row[2]} that is not there" for row in broken]
     except sqlite3.Error as error:
         return [str(error)]
+
+
+def revision_of_sqlite(path: Path) -> str:
+    """The last migration that a database has seen. Raises StorageFailed where it cannot be read."""
+    try:
+        with closing(_read_only(path)) as connection:
+            return _scalar(connection, _REVISION)
+    except sqlite3.Error as error:
+        raise StorageFailed(f"The database {path} cannot be read: {error}.", subject="database") from error
 
 
 def epoch_of_sqlite(path: Path) -> int:
@@ -95,6 +106,7 @@ def can_dump() -> bool:
 def copy_postgresql(url: str, target: Path) -> Copied:
     """Have pg_dump write the database into one file. Raises StorageFailed."""
     copied = look(url)
+    check_revision(copied.schema, f"The database {shown(url)}")
     _run_tool("pg_dump", url, "--format=custom", f"--file={target}")
     return copied
 

@@ -37,14 +37,6 @@ def explained(url: str) -> Iterator[None]:
                 subject="database",
             ) from error
         raise StorageFailed(_sentence(url, error), subject="database") from error
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "alembic":
-            raise
-        raise StorageFailed(
-            f"The database {shown(url)} was written by a newer Windrow ({_reason(error)}). Install that version or a "
-            "later one, or restore the backup from before it; nothing was changed.",
-            subject="database",
-        ) from error
 
 
 def is_damage(error: BaseException) -> bool:

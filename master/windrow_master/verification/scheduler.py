@@ -13,13 +13,11 @@ from typing import Final
 import structlog
 
 from windrow_master.fleet import verdicts
-from windrow_master.fleet.conditions import found_by_master, is_faulted
+from windrow_master.fleet.challenges import Challenged
 from windrow_master.fleet.host_scheduler import HostScheduler
-from windrow_master.fleet.model import Host, HostFacts, SlotState, Verification
-from windrow_master.fleet.repository import HostRepository, SlotRepository
+from windrow_master.fleet.model import Host, HostFacts, Verification
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.states import VerifyEvent, VerifyOutcome, VerifyState, step_verify
-from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.loops import ends_alone
 from windrow_master.store.model import Operation
@@ -109,7 +107,7 @@ class VerificationService(HostScheduler[Begun]):
 
     async def of_host(self, host_id: HostId) -> tuple[Verification, ...]:
         """Return the verdicts, the newest first; of each card the newest is among them."""
-        return tuple(await self._store.read(lambda uow: uow[VerificationRepository].of_host(host_id)))
+        return tuple(await self._store.read(lambda uow: self._fleet.challenges.past(uow, host_id)))
 
     # --- keeping time ----------------------------------------------------------------------------------------------
 
@@ -124,34 +122,28 @@ class VerificationService(HostScheduler[Begun]):
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """Give back what a Master before this one was challenging."""
-        for host in uow[HostRepository].list_all():
-            with self._faults.around(host.host_id, "pick_up"), uow.attempt():
-                own = found_by_master(host.conditions)
-                is_stale = any(code.startswith(ConditionCode.CHALLENGE_RUNNING) for code in own)
-                if is_stale or host.verify_state is VerifyState.VERIFYING:
-                    self._conclude(uow, host, {}, "the Master was restarted meanwhile")
+        for host_id in self._fleet.challenges.under_way(uow):
+            with self._faults.around(host_id, "pick_up"), uow.attempt():
+                self._conclude(uow, host_id, {}, "the Master was restarted meanwhile")
 
     # --- one host --------------------------------------------------------------------------------------------------
 
     def _begin(self, uow: UnitOfWork, host_id: HostId, actor: str, *, is_asked: bool = False) -> Begun | str:
         """Take the cards off the market and say so."""
-        host = uow[HostRepository].get(host_id)
-        if host is None or schedule.hindrance(host) is not None or host.inventory is None:
+        known = self._fleet.challenges.of_host(uow, host_id)
+        if known is None or schedule.hindrance(known.host) is not None or known.host.inventory is None:
             return "it cannot be challenged"
-        inventory = host.inventory
-        slots, latest = uow[SlotRepository].of_host(host_id), uow[VerificationRepository].latest(host_id)
-        now_ns = uow.now_wall_ns
-        cards = schedule.free_cards(host, slots) if is_asked else schedule.wanting(host, slots, latest, now_ns)
+        host, slots, inventory, now_ns = known.host, known.slots, known.host.inventory, uow.now_wall_ns
+        cards = schedule.free_cards(host, slots) if is_asked else schedule.wanting(host, slots, known.latest, now_ns)
         if not cards:
             if not is_asked:
-                self._put_off(uow, host, latest)
+                self._put_off(uow, known)
             return "none of its cards is to be challenged now"
         tries = (host.verify_tries or 0) + 1
         state = step_verify(host.verify_state, VerifyEvent.BEGIN).state
         due_ns = now_ns + schedule.back_off_ns(tries)
         host = replace(host, verify_state=state, verify_tries=tries, verify_due_ns=due_ns)
-        standing = verdicts.standing(host, inventory, uow[VerificationRepository].verdicts(host_id))
-        host = self._fleet.hosts.challenged(uow, host, standing | schedule.running(cards))
+        host = self._fleet.hosts.challenged(uow, host, known.standing | schedule.running(cards))
         verification_id = uow.mint("verification")
         fields = {"cards": str(len(cards)), "verification": verification_id, "try": str(tries)}
         uow.audit(actor, OPERATION, host_id, "it was asked for" if is_asked else "it was due", fields)
@@ -160,11 +152,12 @@ class VerificationService(HostScheduler[Begun]):
         classes = {slot.gpu_uuid: slot.tier.partition("/")[0] for slot in slots if slot.gpu_uuid is not None}
         return Begun(verification_id, host, {uuid: classes[uuid] for uuid in cards})
 
-    def _put_off(self, uow: UnitOfWork, host: Host, latest: Mapping[GpuUuid, Verification]) -> None:
+    def _put_off(self, uow: UnitOfWork, known: Challenged) -> None:
         """No card can be challenged now: all that are not proved are in use, or all are proved."""
-        event = schedule.conclude(host, latest, _failed(uow, host.host_id))
+        host, latest = known.host, known.latest
+        event = schedule.conclude(host, latest, known.failed)
         if host.verify_state is VerifyState.VERIFYING:
-            self._conclude(uow, host, {}, "no GPU of it is free to be challenged")
+            self._conclude(uow, host.host_id, {}, "no GPU of it is free to be challenged")
             return
         oldest_ns = min((one.at_ns for one in latest.values()), default=uow.now_wall_ns)
         is_whole = event is VerifyEvent.PASS and oldest_ns + schedule.AGAIN_NS > uow.now_wall_ns
@@ -178,9 +171,8 @@ class VerificationService(HostScheduler[Begun]):
 
     async def _break_off(self, work: Begun) -> None:
         def conclude(uow: UnitOfWork) -> None:
-            host = uow[HostRepository].get(work.host.host_id)
-            if host is not None:  # its cards go back on the market: nothing was found out
-                self._conclude(uow, host, {}, "the Master met a bug with it")
+            # Its cards go back on the market: nothing was found out.
+            self._conclude(uow, work.host.host_id, {}, "the Master met a bug with it")
 
         with ends_alone("challenge_end", host_id=work.host.host_id):
             await self._store.write(conclude, name="verify.conclude")
@@ -202,9 +194,6 @@ class VerificationService(HostScheduler[Begun]):
         """Write it down; where the store refuses, again, since the cards are off the market until it is."""
 
         def conclude(uow: UnitOfWork) -> None:
-            host = uow[HostRepository].get(begun.host.host_id)
-            if host is None:
-                return
             company = side_by_side(outcome.results, begun.classes)
             rows = {
                 result.gpu_uuid: verification(
@@ -214,9 +203,7 @@ class VerificationService(HostScheduler[Begun]):
                 )
                 for result in outcome.results
             }
-            for row in rows.values():
-                uow[VerificationRepository].add(row)
-            self._conclude(uow, host, rows, outcome.failure)
+            self._conclude(uow, begun.host.host_id, rows, outcome.failure)
 
         while True:
             try:
@@ -227,12 +214,14 @@ class VerificationService(HostScheduler[Begun]):
                 log.warning("verdict_not_stored", host_id=begun.host.host_id, error=str(error))
                 await self._clock.sleep_ns(STORE_AGAIN_NS)
 
-    def _conclude(self, uow: UnitOfWork, host: Host, rows: Mapping[GpuUuid, Verification], failure: str) -> None:
+    def _conclude(self, uow: UnitOfWork, host_id: HostId, rows: Mapping[GpuUuid, Verification], failure: str) -> None:
         """Conclude what the outcome makes of the host. rows: of the cards challenged now; failure: why it was broken
         off, or empty."""
-        host_id, inventory = host.host_id, host.inventory
-        failed = _failed(uow, host_id)
-        event = schedule.conclude(host, uow[VerificationRepository].latest(host_id), failed)
+        known = self._fleet.challenges.record(uow, host_id, rows.values())
+        if known is None:
+            return
+        host = known.host
+        event = schedule.conclude(host, known.latest, known.failed)
         outcomes = {row.outcome for row in rows.values()} or {VerifyOutcome.UNFINISHED}
         tries = host.verify_tries or 1
         is_apart = any(verdicts.is_apart(row) for row in rows.values())
@@ -244,17 +233,10 @@ class VerificationService(HostScheduler[Begun]):
             # None: its driver or its cards changed meanwhile, and it is due at once.
             verify_due_ns=None if host.verify_due_ns is None else due_ns,
         )
-        standing = (
-            verdicts.standing(host, inventory, uow[VerificationRepository].verdicts(host_id)) if inventory else {}
-        )
         runs = ConditionCode.CHALLENGE_RUNNING
-        found = {code: words for code, words in standing.items() if not code.startswith(runs)}
-        after = self._fleet.hosts.challenged(uow, after, found)
-        for slot in uow[SlotRepository].of_host(host_id):
-            row = rows.get(slot.gpu_uuid) if slot.gpu_uuid is not None else None
-            is_sound = row is not None and row.outcome is VerifyOutcome.PASSED
-            if is_sound and slot.state is SlotState.FAULTED and not is_faulted(slot.gpu_uuid, after.conditions):
-                self._fleet.slots.reverify(uow, slot, "master", "it passed a challenge")
+        found = {code: words for code, words in known.standing.items() if not code.startswith(runs)}
+        passed = {uuid for uuid, row in rows.items() if row.outcome is VerifyOutcome.PASSED}
+        self._fleet.hosts.challenged(uow, after, found, passed)
         kind, words = _EVENTS[event]
         reasons = [f"{row.gpu_uuid}: {row.detail}" for row in rows.values() if row.outcome is not VerifyOutcome.PASSED]
         reasons += ["its cards worked one after another"] if is_apart else []
@@ -265,8 +247,3 @@ class VerificationService(HostScheduler[Begun]):
         for operation in uow.operations.running(host_id, OPERATION):
             is_passed = event is VerifyEvent.PASS
             uow.operations.finish(operation.id, uow.now_wall_ns, None if is_passed else "conflict", text)
-
-
-def _failed(uow: UnitOfWork, host_id: HostId) -> frozenset[GpuUuid]:
-    verdicts = uow[VerificationRepository].verdicts(host_id)
-    return frozenset(uuid for uuid, one in verdicts.items() if one.outcome is VerifyOutcome.FAILED)

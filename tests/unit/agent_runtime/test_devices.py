@@ -26,7 +26,7 @@ def test_a_workload_sees_just_what_it_was_granted(slots: tuple[SlotGrant, ...], 
     spec = WorkloadSpec(WorkloadId("work_1"), ClusterId("cluster_1"), slots, "docker", "busybox", env=CHEEK)
     requests = host_config(spec, 4, 8 << 30, devices.of(spec, ()))["device_requests"]
     assert ([one["DeviceIDs"] for one in requests] if requests else []) == ([[device]] if device else [])
-    assert docker_facts.environment(spec, frozenset())["NVIDIA_VISIBLE_DEVICES"] == (device or "void")
+    assert docker_facts.environment(spec, {}, frozenset())["NVIDIA_VISIBLE_DEVICES"] == (device or "void")
     assert environment(spec, tmp_path, tmp_path, tmp_path, "")["CUDA_VISIBLE_DEVICES"] == device
 
 
@@ -63,7 +63,7 @@ def test_a_container_gets_the_files_of_its_own_cards_and_of_no_other(
     config = host_config(spec, 4, 8 << 30, devices.of(spec, CARDS))
     assert config["devices"] == ([f"{node}:{node}:rw" for node in nodes] or None)
     assert bool(config["device_requests"]) is (NVIDIAS in held)
-    assert docker_facts.environment(spec, frozenset())["NVIDIA_VISIBLE_DEVICES"] == nvidia
+    assert docker_facts.environment(spec, {}, frozenset())["NVIDIA_VISIBLE_DEVICES"] == nvidia
 
 
 OTHER = "GPU-00000002-0000-4000-8000-000000000000"
@@ -76,7 +76,7 @@ def test_a_daemon_that_knows_the_card_by_cdi_is_asked_so_and_no_hook_adds_anothe
     (request,) = host_config(spec, 4, 8 << 30, devices.of(spec, CARDS), None, BY_CDI)["device_requests"]
 
     assert (request["Driver"], request["DeviceIDs"]) == ("cdi", [f"nvidia.com/gpu={NVIDIAS}"])
-    assert docker_facts.environment(spec, BY_CDI)["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert docker_facts.environment(spec, {}, BY_CDI)["NVIDIA_VISIBLE_DEVICES"] == "void"
 
 
 def test_a_daemon_that_does_not_know_all_of_the_cards_by_cdi_is_asked_for_devices() -> None:
@@ -84,7 +84,7 @@ def test_a_daemon_that_does_not_know_all_of_the_cards_by_cdi_is_asked_for_device
     (request,) = host_config(spec, 4, 8 << 30, devices.of(spec, CARDS), None, BY_CDI)["device_requests"]
 
     assert (request["Driver"], request["DeviceIDs"]) == ("", [NVIDIAS, OTHER])
-    assert docker_facts.environment(spec, BY_CDI)["NVIDIA_VISIBLE_DEVICES"] == f"{NVIDIAS},{OTHER}"
+    assert docker_facts.environment(spec, {}, BY_CDI)["NVIDIA_VISIBLE_DEVICES"] == f"{NVIDIAS},{OTHER}"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,24 +50,43 @@ def test_an_end_is_its_own_where_the_daemon_saw_it_and_nobody_asked_for_it(
 def test_what_was_seen_first_stands_and_needs_no_daemon(tmp_path: Path) -> None:
     notes = threading.Lock()
     with pytest.raises(RuntimeUnavailable):  # and nothing is made up meanwhile
-        docker_exits.seen(tmp_path, notes, ENDED, NOWHERE, MINE)
-    assert docker_exits.seen(tmp_path, notes, ENDED, "", MINE) == ENDED
-    assert docker_exits.seen(tmp_path, notes, ENDED, NOWHERE, MINE) == ENDED
+        docker_exits.seen(tmp_path, notes, ENDED, NOWHERE, MINE, bytes)
+    assert docker_exits.seen(tmp_path, notes, ENDED, "", MINE, bytes) == ENDED
+    assert docker_exits.seen(tmp_path, notes, ENDED, NOWHERE, MINE, bytes) == ENDED
 
 
 def test_an_end_by_the_host_has_no_exit_code_and_the_time_that_was_seen_first(tmp_path: Path) -> None:
     (tmp_path / docker_exits.NOTE).write_text(json.dumps({"running_ns": 5, "is_by_host": True}))
-    seen = docker_exits.seen(tmp_path, threading.Lock(), ENDED, NOWHERE, MINE)
+    seen = docker_exits.seen(tmp_path, threading.Lock(), ENDED, NOWHERE, MINE, bytes)
     assert (seen.state, seen.exit_code, seen.running_ns, seen.detail) == (RunState.LOST, None, 5, ENDED_BY_HOST)
 
 
 def test_what_an_older_agent_noted_stands(tmp_path: Path) -> None:
     (tmp_path / docker_exits.NOTE).write_text(json.dumps({"running_ns": 5}))
-    seen = docker_exits.seen(tmp_path, threading.Lock(), ENDED, NOWHERE, MINE)
+    seen = docker_exits.seen(tmp_path, threading.Lock(), ENDED, NOWHERE, MINE, bytes)
     assert (seen.state, seen.exit_code, seen.running_ns) == (RunState.EXITED, 137, 5)
 
 
 def test_the_note_of_what_is_removed_meanwhile_is_not_made_anew(tmp_path: Path) -> None:
     folder = tmp_path / "gone"
-    assert docker_exits.seen(folder, threading.Lock(), ENDED, "", MINE) == ENDED
+    assert docker_exits.seen(folder, threading.Lock(), ENDED, "", MINE, bytes) == ENDED
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            b"[FATAL tini (7)] exec /no/such failed: No such file or directory\n",
+            "The command '/no/such' could not be run: No such file or directory.",
+        ),
+        (b"sh: nope: not found\n", ""),
+        (b"", ""),
+    ],
+)
+def test_a_command_that_an_init_could_not_run_is_named(tmp_path: Path, line: bytes, words: str) -> None:
+    ended = replace(ENDED, exit_code=127)
+    looks = [line]
+    for _ in range(2):  # the second answers from the note
+        seen = docker_exits.seen(tmp_path, threading.Lock(), ended, "", MINE, lambda: looks.pop())
+        assert (seen.exit_code, seen.detail) == (127, words)

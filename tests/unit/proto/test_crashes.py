@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from windrow_access import logs as access_logs
+from windrow_access import bugs_met
 from windrow_agent.app.main import faults
 from windrow_proto.crashes import STATED_NS, Crashes
 from windrow_proto.units import SECOND
@@ -12,7 +12,7 @@ from windrow_proto.units import SECOND
 BEGAN_NS = 1_000 * STATED_NS
 PROGRAM = """
 import json, structlog
-from windrow_proto.json_log import configure_log
+from windrow_proto.logs import configure_log
 crashes = configure_log()
 log = structlog.get_logger()
 before = crashes.is_stated
@@ -45,17 +45,17 @@ def test_the_log_of_a_daemon_counts_the_bugs_that_pass_through_it() -> None:
 
 def test_an_agent_and_an_access_state_a_bug_for_a_day_after_the_last_and_count_it_for_ever() -> None:
     time = Time()
-    assert faults(time.crashes) == () and access_logs.bugs_met(time.crashes) is None
+    assert faults(time.crashes) == () and bugs_met.stated(time.crashes) is None
     time.log("tunnel_crashed")
     time.now_ns += SECOND
     time.log("turn_crashed")
     time.now_ns += STATED_NS - 1
-    met = access_logs.bugs_met(time.crashes)
+    met = bugs_met.stated(time.crashes)
     assert met is not None and (met.count, met.last, met.last_ns) == (2, "turn_crashed", BEGAN_NS + SECOND)
     assert faults(time.crashes) == ("agent.bug_met",)
     time.now_ns += 1
-    assert faults(time.crashes) == () and access_logs.bugs_met(time.crashes) is None
-    assert [one.value for one in access_logs.figures(time.crashes, {"worker": "0"})] == [2]
+    assert faults(time.crashes) == () and bugs_met.stated(time.crashes) is None
+    assert [one.value for one in bugs_met.figures(time.crashes, {"worker": "0"})] == [2]
 
 
 def test_what_is_no_bug_is_not_counted() -> None:

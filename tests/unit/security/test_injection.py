@@ -33,13 +33,13 @@ NASTY = (
     "tail\\",
     "\0",
 )
-DAEMONS = ("windrow_agent.app.main", "windrow_access.main", "windrow_master.app.logs")
+DAEMONS = ("windrow_proto.logs", "windrow_master.app.logs")
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]")
 
 
 def logged(module: str, script: str) -> list[str]:
     """Returns the lines that a daemon with this log writes while it runs this script."""
-    set_up = "set_up('info')" if module.endswith("logs") else "configure_log()"
+    set_up = "set_up('info')" if "master" in module else "configure_log()"
     head = f"import logging, structlog, threading, {module} as m\nm.{set_up}\n"
     done = subprocess.run([sys.executable, "-c", head + script], capture_output=True, timeout=60, check=False)
     return done.stderr.decode().splitlines()

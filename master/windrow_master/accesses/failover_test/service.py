@@ -15,7 +15,6 @@ import structlog
 from windrow_master.accesses.failover_test.judge import is_whole, judge
 from windrow_master.accesses.failover_test.model import Phase, Return, Supervisor, Trial, Verdict, Watched
 from windrow_master.accesses.model import no_room
-from windrow_master.fleet.evidence_repository import MarkRepository
 from windrow_master.fleet.service import FleetService
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -131,7 +130,7 @@ class TrialService:
 
     async def _evidence(self, boots: Mapping[HostId, BootId]) -> dict[HostId, Intervals]:
         def read(uow: UnitOfWork) -> dict[HostId, Intervals]:
-            return {h: Intervals.of(uow[MarkRepository].of_host(h).get(boot, ())) for h, boot in boots.items()}
+            return {h: Intervals.of(self._fleet.evidence.committed(uow, h).get(boot, ())) for h, boot in boots.items()}
 
         return await self._store.read(read)
 

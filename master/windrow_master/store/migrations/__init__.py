@@ -1,1 +1,1 @@
-"""Alembic's migrations of the Master's schema; run at start by `windrow_master.store.migrate`."""
+"""Alembic's migrations of the Master's schema, one file each, in the order of their numbers."""

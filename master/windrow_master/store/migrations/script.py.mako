@@ -12,8 +12,3 @@ depends_on = ${repr(depends_on)}
 def upgrade() -> None:
     """Lead from the revision before to this one."""
     ${upgrades if upgrades else "pass"}
-
-
-def downgrade() -> None:
-    """Lead back."""
-    ${downgrades if downgrades else "pass"}

@@ -1,4 +1,4 @@
-"""Tells the Master and Prometheus how many bugs an Access has met."""
+"""Tells the Master and Prometheus of the bugs that the log of an Access has counted."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,7 @@ from windrow_proto.scrape import Figure
 from windrow_proto.v1 import services_pb2
 
 
-def bugs_met(crashes: Crashes) -> services_pb2.BugsMet | None:
+def stated(crashes: Crashes) -> services_pb2.BugsMet | None:
     """For the Master, for a day after the last."""
     if not crashes.is_stated:
         return None

@@ -1,0 +1,39 @@
+"""Answers other packages that ask for hosts, slots and commands; only this package writes them."""
+
+from collections.abc import Sequence
+
+from windrow_master.fleet.model import CommandRow, Host, Slot
+from windrow_master.fleet.repository import CommandRepository, HostRepository, SlotRepository
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import AccountId, CommandId, HostId
+
+
+def find_host(uow: UnitOfWork, host_id: HostId) -> Host | None:
+    """One host, if it is here."""
+    return uow[HostRepository].get(host_id)
+
+
+def owner_of(uow: UnitOfWork, host_id: HostId) -> AccountId | None:
+    """The account that a host belongs to; None where there is no such host."""
+    host = find_host(uow, host_id)
+    return host.owner_account if host is not None else None
+
+
+def hosts(uow: UnitOfWork) -> Sequence[Host]:
+    """All hosts, retired ones, too."""
+    return uow[HostRepository].list_all()
+
+
+def slots(uow: UnitOfWork) -> Sequence[Slot]:
+    """The slots of all hosts."""
+    return uow[SlotRepository].list_all()
+
+
+def slots_of(uow: UnitOfWork, host_id: HostId) -> Sequence[Slot]:
+    """The slots of one host."""
+    return uow[SlotRepository].of_host(host_id)
+
+
+def find_command(uow: UnitOfWork, command_id: CommandId) -> CommandRow | None:
+    """One command, if it is here."""
+    return uow[CommandRepository].get(command_id)

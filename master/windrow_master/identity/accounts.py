@@ -1,0 +1,164 @@
+"""Keeps accounts and the links that open them, inside a unit of work: making, suspending, resuming, redeeming.
+
+link (shown once) ─▶ redeem ─▶ a token of the account
+suspend: its tokens and links stop; resume lifts that
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windrow_master.identity import decide
+from windrow_master.identity.model import Account, AccountState, ApiToken, Principal, Role, SignInLink
+from windrow_master.identity.repository import (
+    AccountRepository,
+    JoinTokenRepository,
+    SignInLinkRepository,
+    TokenRepository,
+)
+from windrow_master.identity.sessions import SECRET_CHARS_MAX, TOKEN_LIFE_NS_MAX, Asking, new_secret
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict, Forbidden, Unauthenticated
+from windrow_proto.ids import AccountId, TokenId
+from windrow_proto.units import DAY
+
+LINK_LIFE_NS: Final = 3 * DAY
+"""Over a weekend; after that an operator makes a new one."""
+LINK_PREFIX: Final = "wl_"
+TOKEN_NAME: Final = "sign-in link"  # a name
+_REFUSED: Final = "This sign-in link was used, has expired or was replaced. Ask an operator for a new one."
+
+
+@dataclass(frozen=True, slots=True)
+class MadeLink:
+    """A link's secret, which is stored nowhere, and when it ends."""
+
+    secret: str
+    expires_at_ns: int
+
+
+class AccountDesk:
+    """The accounts' rows and their sign-in links.
+
+    secret_end: the part of a link by which its reader knows the market. issue: makes a token of an account for so long.
+    """
+
+    def __init__(
+        self,
+        asking: Asking,
+        secret_end: str,
+        issue: Callable[[UnitOfWork, AccountId, str, frozenset[Role], int, str], tuple[ApiToken, str]],
+    ) -> None:
+        self._asking, self._secret_end, self._issue = asking, secret_end, issue
+
+    def make(self, uow: UnitOfWork, name: str, roles: frozenset[Role], actor: str) -> Account:
+        """A new account. Raises Conflict where the name is taken."""
+        if uow[AccountRepository].by_name(name) is not None:
+            said = f"There already is an account {name}. Take another name, or make a new link for this one."
+            raise Conflict(said, subject=name)
+        account = Account(AccountId(uow.mint("account")), name, roles, uow.now_wall_ns)
+        uow[AccountRepository].add(account)
+        fields = {"name": name, "roles": ",".join(sorted(roles))}
+        uow.audit(actor, "account.make", account.id, fields=fields)
+        uow.event("account.made", (account.id,), f"The account {name} was added", fields, actor)
+        return account
+
+    def find(self, uow: UnitOfWork, wanted: str) -> Account | None:
+        """One account by its id or name."""
+        return uow[AccountRepository].get(AccountId(wanted)) or uow[AccountRepository].by_name(wanted)
+
+    def list(self, uow: UnitOfWork, after: str, limit: int) -> Sequence[Account]:
+        """The accounts after this id, the oldest first."""
+        return uow[AccountRepository].list(after, limit)
+
+    def suspend(self, uow: UnitOfWork, principal: Principal, account: Account, reason: str) -> Account:
+        """Let an account sign in no more, nor whom it made links for. Raises Conflict for one's own account and for the
+        first one, which owns this Master."""
+        if account.id == principal.account_id or self._is_first(uow, account):
+            raise Conflict("Your own account and the first one cannot be suspended.", subject=account.id)
+        if account.state is AccountState.SUSPENDED:
+            return account
+        uow[AccountRepository].suspend(account.id, uow.now_wall_ns)
+        uow[SignInLinkRepository].forget(account.id)
+        uow[SignInLinkRepository].forget_made_by(account.id)
+        uow.audit(principal.actor, "account.suspend", account.id, reason)
+        said = f"The account {account.name} was suspended" + (f": {reason}" if reason else "")
+        uow.event("account.suspended", (account.id,), said, actor=principal.actor)
+        uow.after_commit(self._asking.forget)
+        return replace(account, suspended_at_ns=uow.now_wall_ns)
+
+    def resume(self, uow: UnitOfWork, principal: Principal, account: Account) -> Account:
+        """Let a suspended account sign in again."""
+        if account.state is not AccountState.SUSPENDED:
+            return account
+        uow[AccountRepository].suspend(account.id, None)
+        uow.audit(principal.actor, "account.resume", account.id)
+        said = f"The account {account.name} may sign in again"
+        uow.event("account.resumed", (account.id,), said, actor=principal.actor)
+        uow.after_commit(self._asking.forget)
+        return replace(account, suspended_at_ns=None)
+
+    # --- sign-in links -------------------------------------------------------------------------------------------
+
+    def link(self, uow: UnitOfWork, principal: Principal, account: Account) -> MadeLink:
+        """A link for an account; those before it open nothing any more."""
+        secret = f"{LINK_PREFIX}{new_secret(uow)}.{self._secret_end}"
+        digest = hashlib.sha256(secret.encode()).digest()
+        until = min(uow.now_wall_ns + LINK_LIFE_NS, principal.expires_at_ns)
+        uow[SignInLinkRepository].forget(account.id)
+        link = SignInLink(uow.mint("link"), account.id, digest, uow.now_wall_ns, until, made_by=principal.token_id)
+        uow[SignInLinkRepository].add(link)
+        uow.audit(principal.actor, "account.link", account.id, fields={"link": link.id})
+        return MadeLink(secret, until)
+
+    def another_link(self, uow: UnitOfWork, principal: Principal, account: Account) -> MadeLink:
+        """Another link for an account. Raises Conflict while it is suspended, Forbidden where it would open more than
+        the asker has."""
+        decide.check_opens(principal, account, is_first=self._is_first(uow, account))
+        if account.state is AccountState.SUSPENDED:
+            raise Conflict(f"The account {account.name} is suspended. Resume it first.", subject=account.id)
+        return self.link(uow, principal, account)
+
+    def redeem(self, uow: UnitOfWork, sha256: bytes) -> tuple[Account, ApiToken, str]:
+        """The token of an account that the link with this hash opens, and its text; works once. Raises
+        Unauthenticated."""
+        link = uow[SignInLinkRepository].by_hash(sha256)
+        account = uow[AccountRepository].get(link.account_id) if link is not None else None
+        if link is None or account is None or link.used_at_ns is not None or uow.now_wall_ns >= link.expires_at_ns:
+            raise Unauthenticated(_REFUSED)
+        if account.state is AccountState.SUSPENDED:
+            raise Forbidden(f"The account {account.name} is suspended. Ask an operator of this market.")
+        uow[SignInLinkRepository].use(link.id, uow.now_wall_ns)
+        actor = f"account/{account.id}"
+        uow.audit(actor, "account.sign_in", account.id, fields={"link": link.id})
+        token, text = self._issue(uow, account.id, TOKEN_NAME, account.roles, TOKEN_LIFE_NS_MAX, actor)
+        return account, token, text
+
+    def _is_first(self, uow: UnitOfWork, account: Account) -> bool:
+        first = uow[AccountRepository].first()
+        return first is not None and first.id == account.id
+
+
+def link_sha256(secret: str) -> bytes:
+    """The hash by which a link is known. Raises Unauthenticated for what is no link's secret."""
+    if not secret.startswith(LINK_PREFIX) or len(secret) > SECRET_CHARS_MAX:
+        raise Unauthenticated(_REFUSED)
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def is_new(uow: UnitOfWork) -> bool:
+    """Return whether this market has no account yet: its Master was never started."""
+    return uow[AccountRepository].first() is None
+
+
+def ensure_own(uow: UnitOfWork, account_id: AccountId, name: str, roles: frozenset[Role]) -> None:
+    """Have an account of the Master's own, which nobody signs in to."""
+    if uow[AccountRepository].get(account_id) is None:
+        uow[AccountRepository].add(Account(account_id, name, roles, uow.now_wall_ns))
+
+
+def owner_of_token(uow: UnitOfWork, token_id: TokenId) -> AccountId | None:
+    """The account of an API token or a join token, by its id; None where there is no such token."""
+    found = uow[TokenRepository].get(token_id) or uow[JoinTokenRepository].get(token_id)
+    return found.account_id if found is not None else None
