@@ -101,20 +101,22 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--advertise", default=None, help="host:port that agents dial, if not the listening one")
     run.add_argument("--workers", type=int, default=int(os.environ.get("WINDROW_ACCESS_WORKERS", "1")))
     run.add_argument("--trunk", action="append", default=[], help="host:port of a Master's trunk; repeatable")
-    run.add_argument("--tunnel-port", type=int, default=None, help="listen for tunnels here; else 200 above --listen")
-    run.add_argument("--tunnel-advertise", default=None, help="host:port that renters dial, if not the same")
+    run.add_argument("--tunnel-port", type=int, default=None, help="port for tunnels; default: 200 above --listen")
+    run.add_argument("--tunnel-advertise", default=None, help="host:port that renters dial, if another")
     run.add_argument(
         "--service-domain",
         default=os.environ.get("WINDROW_ACCESS_SERVICE_DOMAIN"),
         help=f"serve clusters of kind service over HTTPS under it; on loopback {LOCAL_DOMAIN}, else off",
     )
-    run.add_argument("--service-port", type=int, default=None, help="listen for HTTPS here; else 300 above --listen")
-    run.add_argument("--service-advertise", type=int, default=None, help="port that browsers use, if not the same")
+    run.add_argument("--service-port", type=int, default=None, help="port for HTTPS; default: 300 above --listen")
+    run.add_argument("--service-advertise", type=int, default=None, help="port that browsers use, if another")
     run.add_argument(
         "--service-certificate", type=Path, default=None, help="PEM file for *.DOMAIN, read when it changes"
     )
-    run.add_argument("--service-key", type=Path, default=None, help="its key")
-    run.add_argument("--speedtest-port", type=int, default=None, help="serve connected hosts' speedtest-cli; else off")
+    run.add_argument("--service-key", type=Path, default=None, help="PEM file of the certificate's key")
+    run.add_argument(
+        "--speedtest-port", type=int, default=None, help="port for speedtest-cli of connected hosts; default: off"
+    )
     run.add_argument("--metrics-port", type=int, default=None, help="serve /metrics on this port of 127.0.0.1")
     run.add_argument("--worker", type=int, default=None, help=argparse.SUPPRESS)
     return parser

@@ -48,6 +48,24 @@ def port_of(listener: socket.socket) -> int:
     return found
 
 
+async def serve_connections(
+    listener: socket.socket | None,
+    what: str,
+    admits: Callable[[str], bool],
+    serve: Callable[[socket.socket, str], Coroutine[Any, Any, None]],
+    *beside: Coroutine[Any, Any, None],
+) -> None:
+    """Accept and serve, with the tasks `beside`, until cancelled; then close all connections and the socket."""
+    assert listener is not None, "run follows open"
+    try:
+        async with asyncio.TaskGroup() as group:
+            for task in beside:
+                group.create_task(task)
+            await accept(listener, what, admits, serve, group)
+    finally:
+        listener.close()
+
+
 async def accept(
     listener: socket.socket,
     what: str,

@@ -318,7 +318,7 @@ class Relay:
         async with asyncio.timeout(WELCOME_DEADLINE_S):
             batch = await trunk.receive()
         if not batch.items or batch.items[0].WhichOneof("what") != "welcome":
-            raise LinkClosed("The Master's first word was not a welcome.")
+            raise LinkClosed("The Master's first message was not a welcome.")
         if not batch.items[0].welcome.leader:
             raise Unavailable(f"That Master does not lead; {batch.items[0].welcome.leader_address or 'another'} does.")
         self._set_drained(batch.items[0].welcome.draining)

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from windrow_access.core.services import HEAD_ENDS, Asked, Refused, ServiceLimits, Visits, page
-from windrow_access.listening import accept, listen, port_of
+from windrow_access.listening import listen, port_of, serve_connections
 from windrow_proto.connection import Connection
 from windrow_proto.errors import NotFound, TooMany, WindrowError, from_code
 from windrow_proto.ids import ClusterId
@@ -213,14 +213,7 @@ class Services:
 
     async def run(self) -> None:
         """Accept and serve, until cancelled; then every connection ends."""
-        listener = self._listener
-        assert listener is not None, "run follows open"
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._look(), name="look")
-                await accept(listener, "service", self._admits, self._serve, group)
-        finally:
-            listener.close()
+        await serve_connections(self._listener, "service", self._admits, self._serve, self._look())
 
     def _admits(self, network: str) -> bool:
         is_admitted = self._visits.enter(network)

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from windrow_access.core.speedtest import Asked, Download, Page, Place, Runs, SpeedtestLimits, answer, asked_in, refusal
-from windrow_access.listening import accept, listen, port_of
+from windrow_access.listening import listen, port_of, serve_connections
 from windrow_proto.errors import Forbidden, LinkClosed, WindrowError
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.scrape import Figure
@@ -66,13 +66,7 @@ class Speedtests:
 
     async def run(self) -> None:
         """Accept and serve, until cancelled."""
-        listener = self._listener
-        assert listener is not None, "run follows open"
-        try:
-            async with asyncio.TaskGroup() as group:
-                await accept(listener, "speedtest", self._admits, self._serve, group)
-        finally:
-            listener.close()
+        await serve_connections(self._listener, "speedtest", self._admits, self._serve)
 
     def _admits(self, network: str) -> bool:
         is_admitted = self._is_here(network) and self._runs.enter(network)

@@ -17,7 +17,7 @@ import structlog
 
 from windrow_access.certificates import OwnCertificate
 from windrow_access.core.tunnels import ConnectionCounts, JoinTable, TunnelLimits, grant_in
-from windrow_access.listening import accept, listen, port_of
+from windrow_access.listening import listen, port_of, serve_connections
 from windrow_access.splicing import Splice
 from windrow_proto.errors import DeadlineExceeded, InvalidInput, LinkClosed, Unavailable, WindrowError
 from windrow_proto.keys import TlsIdentity
@@ -66,7 +66,7 @@ class End:
             if not self.is_taken:
                 loop.remove_reader(self._secure)
         if not self.is_taken:
-            raise LinkClosed("It went, or spoke, before its other end was there.")
+            raise LinkClosed("The caller left, or sent data, before the other end connected.")
 
     def take(self) -> None:
         """Its other end is there, whose task it is from now on to end both."""
@@ -138,14 +138,7 @@ class Tunnels:
 
     async def run(self) -> None:
         """Accept and serve, until cancelled; then every tunnel ends."""
-        listener = self._listener
-        assert listener is not None, "run follows open"
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._look(), name="look")
-                await accept(listener, "tunnel", self._admits, self._serve, group)
-        finally:
-            listener.close()
+        await serve_connections(self._listener, "tunnel", self._admits, self._serve, self._look())
 
     def _admits(self, network: str) -> bool:
         is_admitted = self._counts.enter(network)

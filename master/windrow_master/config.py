@@ -100,7 +100,10 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--listen", default=environment.get("WINDROW_LISTEN", "127.0.0.1"))
     parser.add_argument("--public", default=environment.get("WINDROW_PUBLIC", ""))
     parser.add_argument(
-        "--trusted-proxy", action="append", metavar="ADDRESS/NET", help="whose X-Forwarded-For is believed; repeatable"
+        "--trusted-proxy",
+        action="append",
+        metavar="ADDRESS/NET",
+        help="reverse proxy whose X-Forwarded-For is trusted; repeatable",
     )
     parser.add_argument("--http-port", type=int, default=None, help=f"default {HTTP_PORT}, or the next free one")
     parser.add_argument("--https-port", type=int, default=None, help=f"default {HTTPS_PORT}, or the next free one")

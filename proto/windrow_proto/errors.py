@@ -51,13 +51,13 @@ class InvalidInput(WindrowError):
 
 
 class NotFound(WindrowError):
-    """There is no such thing, or it is not yours. List what there is and try its id."""
+    """There is no object with this id, or it is not yours. List yours and try again."""
 
     code, grpc, http, fault = "not_found", "NOT_FOUND", 404, Fault.CALLER
 
 
 class Unauthenticated(WindrowError):
-    """Who are you? Send a valid token (`windrow login`), or sign in again."""
+    """Your token is missing or not valid. Sign in again (`windrow login`)."""
 
     code, grpc, http, fault = "unauthenticated", "UNAUTHENTICATED", 401, Fault.CALLER
 
@@ -87,7 +87,7 @@ class IdempotencyMismatch(WindrowError):
 
 
 class NoCapacity(WindrowError):
-    """No host fits this request now. The reasons are listed for each host; relax the request or wait."""
+    """No host can run this now. The reasons are listed for each host; change the request or wait."""
 
     code, grpc, http, fault, retryable = "no_capacity", "RESOURCE_EXHAUSTED", 409, Fault.WORLD, True
 
@@ -123,7 +123,7 @@ class HostUnreachable(Unavailable):
 
 
 class DeadlineExceeded(WindrowError):
-    """It did not happen in time. What became of it is not known; look at its state before you repeat it."""
+    """The call did not end in time, and its outcome is not known. Look at the state before you repeat it."""
 
     code, grpc, http, fault = "deadline_exceeded", "DEADLINE_EXCEEDED", 504, Fault.WORLD
 
@@ -135,7 +135,7 @@ class LinkClosed(WindrowError):
 
 
 class KeptBack(LinkClosed):
-    """An Access kept back a part of what went through it. The stream was ended; the host goes by another Access."""
+    """An Access withheld messages. The stream was ended; the host connects through another Access."""
 
     code = "kept_back"
 
@@ -201,7 +201,8 @@ class StorageFailed(WindrowError):
 
 
 class DiskFull(StorageFailed):
-    """The Master's disk is full: no new work until there is room. Free some there, and it goes on by itself."""
+    """The Master's disk is full: it takes no new work until space is free. Free some; the Master then "
+    "goes on by itself."""
 
     code, grpc, http, fault, retryable = "disk_full", "UNAVAILABLE", 503, Fault.WORLD, True
 

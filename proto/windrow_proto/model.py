@@ -279,7 +279,7 @@ class SlotGrant:
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
     """A workload to start. Durations count on the host's monotonic clock from receipt; zero caps: no limit of ours.
-    With await_members it waits for START. address: where fellow members reach it; listens: ports there that must be
+    With await_members it waits for START. address: where the other members reach it; listens: ports there that must be
     free. peers: the addresses of all others in the private network in which `address` is its own; none: it meets them
     directly. registry_login: for one pull of its image, sealed to its host (sealed.py). sealed_env: more of env, sealed
     to its host: what its renter set. may_use_local_image: an image that the host has will do: the account owns the

@@ -1,4 +1,4 @@
-"""The kernels of the large product: one OpenCL C 1.2 source for every brand, for challenges and for benchmarks. Pure.
+"""The OpenCL source of the matrix product that challenges and benchmarks run on GPUs of every brand. Pure.
 
 generate   one block of eight entries per work-item: lines of A or of B (Philox4x64-10, as windrow_proto.philox)
 multiply   tiles of 64 x 64 entries by groups of 16 x 16, each work-item 4 x 4 of them; exact, mod 2**32. Both factors

@@ -66,7 +66,7 @@ def decode_eyes(data: bytes) -> Eyes:
     """Raises InvalidInput."""
     found = _loaded(data)
     if not isinstance(found, dict):
-        raise InvalidInput("What a host says of its eyes is an object.")
+        raise InvalidInput("The report of a host on where it listens is a JSON object.")
     contained = _text(found.get("cannot_contained", OLD))
     return Eyes(_port(found.get("port")), _text(found.get("token")), _text(found.get("cannot")), contained)
 
@@ -94,25 +94,25 @@ def decode_seen(data: bytes) -> tuple[Seen, ...]:
 def _pairs(data: bytes) -> list[tuple[object, object]]:
     found = _loaded(data)
     if not isinstance(found, list) or len(found) > PLACES_MAX:
-        raise InvalidInput(f"A look names at most {PLACES_MAX} places.")
+        raise InvalidInput(f"A reachability request names at most {PLACES_MAX} places.")
     if not all(isinstance(one, list) and len(one) == 2 for one in found):
-        raise InvalidInput("Each of a look is a pair.")
+        raise InvalidInput("Each entry of a reachability message is a pair.")
     return [(one[0], one[1]) for one in found]
 
 
 def _loaded(data: bytes) -> object:
     if len(data) > _TEXT_MAX:
-        raise InvalidInput(f"A message of sight has at most {_TEXT_MAX} bytes.")
+        raise InvalidInput(f"A reachability message has at most {_TEXT_MAX} bytes.")
     try:
         found: object = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput("A message of sight is JSON.") from error
+        raise InvalidInput("A reachability message is JSON.") from error
     return found
 
 
 def _text(found: object) -> str:
     if not isinstance(found, str) or len(found) > WHY_MAX:
-        raise InvalidInput(f"A text of sight has at most {WHY_MAX} characters.")
+        raise InvalidInput(f"A text of a reachability message has at most {WHY_MAX} characters.")
     return found
 
 

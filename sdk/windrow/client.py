@@ -183,7 +183,9 @@ class Client(Transport):
                 digest.update(data)
                 size += into.write(data)
             if answer.headers.get("X-Artefact-SHA256") != digest.hexdigest():
-                raise WindrowClientError(f"{name} came back as something else than was stored; fetch it again.")
+                raise WindrowClientError(
+                    f"{name} does not match its checksum: it was damaged on the way. Fetch it again."
+                )
         return size
 
     def delete_artefact(self, owner_kind: str, owner_id: str, name: str) -> None:

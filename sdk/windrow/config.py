@@ -47,8 +47,8 @@ class Config:
         object.__setattr__(self, "url", _checked_url(self.url.strip(), self.source))
         if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
             raise WindrowClientError(
-                f"The token from {self.source} is none: it holds a blank, a newline or a character that no token has. "
-                "It was sent nowhere. Look at where it comes from."
+                f"The token from {self.source} is not valid: it contains a blank, a newline or another character that "
+                "no token has. Nothing was sent. Correct it there."
             )
 
     def __repr__(self) -> str:
@@ -90,7 +90,9 @@ def _checked_url(url: str, source: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or not url.isprintable() or " " in url:
-        raise WindrowClientError(f"The Master's address from {source} is none. It is like https://market.example:8443")
+        raise WindrowClientError(
+            f"The Master's address from {source} is not valid. Write it like https://market.example:8443"
+        )
     if (
         parts.username is not None
         or parts.password is not None
@@ -99,8 +101,8 @@ def _checked_url(url: str, source: str) -> str:
         or re.search(OWN_TOKEN, url)
     ):
         raise WindrowClientError(
-            f"The Master's address from {source} holds more than a place: a name, a secret or a question. "
-            "It is like https://market.example:8443; the token is given apart from it."
+            f"The Master's address from {source} contains more than a host and a port: a user name, a password or "
+            "a query. Write it like https://market.example:8443 and give the token separately."
         )
     return url.rstrip("/")
 
@@ -112,8 +114,8 @@ def refuse_plain_http(config: Config) -> Config:
     if parts.scheme == "https" or config.allows_plain_http or _is_loopback(parts.hostname or ""):
         return config
     raise WindrowClientError(
-        f"{config.url} is plain HTTP to another machine: whoever is on the way reads your token and has all your "
-        "rights. Use its https:// address. If the way is safe, as in a VPN: windrow login --insecure-http, or "
+        f"{config.url} is plain HTTP to another machine: anybody on the way can read your token and act as "
+        "you. Use its https:// address. If the way is safe, as in a VPN: windrow login --insecure-http, or "
         "WINDROW_INSECURE_HTTP=1"
     )
 
@@ -124,9 +126,9 @@ def _refuse_other_machines(path: Path, found: Config) -> None:
     host = urlsplit(found.url).hostname or ""
     if not _is_loopback(host) and not _is_of_this_machine(host):
         raise WindrowClientError(
-            f"{path} names {found.url}, which is another machine; `windrow up` writes there only Masters of this one, "
-            "so it may have come with somebody's files. Nothing was sent. If you mean that Master: remove the file, "
-            f"and windrow login {found.url}"
+            f"{path} names {found.url}, which is another machine; `windrow up` writes only Masters of this "
+            "machine there, so the file may be somebody else's. Nothing was sent. If you mean that Master: "
+            f"remove the file, and windrow login {found.url}"
         )
 
 
@@ -166,7 +168,7 @@ def _refuse_strangers(path: Path, opened: os.stat_result) -> None:
                 "theirs. If you mean that Master: windrow login URL, and run this elsewhere."
             )
     if folder.stat().st_mode & 0o1002 == 0o002:
-        raise WindrowClientError(f"Everybody may write in {folder}, so {path} is not believed: chmod o-w {folder}")
+        raise WindrowClientError(f"Everybody can write in {folder}, so {path} is not trusted: chmod o-w {folder}")
 
 
 def _read(path: Path) -> Config | None:

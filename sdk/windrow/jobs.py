@@ -399,4 +399,4 @@ class Platform:
         for job in self.client.items("/jobs"):
             if job["name"] == name:
                 return str(job["id"])
-        raise WindrowClientError(f"No job {name!r} is there.")
+        raise WindrowClientError(f"There is no job {name!r}. List yours: windrow job ls")

@@ -54,6 +54,6 @@ def check_authority(link: SignInLink, ca_pem: bytes) -> bytes:
     found = hashlib.sha256(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
     if found[:HASH_HEX] != link.ca_hash:
         raise WindrowClientError(
-            f"Whoever answers at {link.url} is not the Master that made this link. Nothing was sent to it."
+            f"The server at {link.url} is not the Master that made this link. Nothing was sent to it."
         )
     return ca_pem

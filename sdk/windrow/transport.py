@@ -164,7 +164,7 @@ class Transport:
         try:
             document = answer.json()
         except ValueError:
-            raise WindrowClientError(f"HTTP {answer.status_code} and no JSON from {answer.url}") from None
+            raise WindrowClientError(f"HTTP {answer.status_code} without JSON from {answer.url}") from None
         if answer.status_code >= 300:
             said = document if isinstance(document, dict) else {"detail": str(document)[:200]}
             again_s = answer.headers.get("Retry-After", "")

@@ -36,7 +36,9 @@ def fleet_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/gpus/{gpu_id}")
     async def gpu(gpu_id: str) -> Any:
-        return gpu_page(world, gpu_id) or problem(404, "not_found", "Not found", "There is no such GPU.", gpu_id)
+        return gpu_page(world, gpu_id) or problem(
+            404, "not_found", "Not found", "There is no such GPU. List GPUs: windrow gpu ls", gpu_id
+        )
 
     @app.get("/api/v1/hosts")
     async def hosts(gpus: bool | None = None) -> Json:

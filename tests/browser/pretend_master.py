@@ -113,7 +113,7 @@ class Gate:
             return problem(409, "conflict", "Written down", "A pretend Master does nothing for programs.")
         if _asking(request) is None and path not in {"/session", "/sign-in"}:
             return problem(
-                401, "unauthenticated", "Not signed in", "Who are you? Send a valid token, or sign in again."
+                401, "unauthenticated", "Not signed in", "Your token is missing or not valid. Sign in again."
             )
         return None
 

@@ -161,7 +161,7 @@ def cluster_routes(app: FastAPI, world: World) -> None:
                 409,
                 "no_capacity",
                 "Nothing fits",
-                "No host fits this request now. The reasons are listed for each host.",
+                "No host can run this now. The reasons are listed for each host.",
                 reasons=fit["refusals"],
             )
         cluster_id = _requested(world, body, fit)
@@ -230,7 +230,9 @@ def template_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/templates/{name}")
     async def template(name: str) -> Any:
-        return world.templates.get(name) or problem(404, "not_found", "Not found", "There is no such template.", name)
+        return world.templates.get(name) or problem(
+            404, "not_found", "Not found", "There is no such template. List yours: windrow template ls", name
+        )
 
     @app.put("/api/v1/templates/{name}")
     async def keep(name: str, body: Json = Body()) -> Json:

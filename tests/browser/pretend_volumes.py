@@ -59,7 +59,7 @@ def volume_routes(app: FastAPI, world: World) -> None:
     async def create(body: Json = Body()) -> Response:
         name = body["name"]
         if name in world.volumes:
-            return problem(409, "conflict", "Conflict", f"There is a volume {name} already.", name)
+            return problem(409, "conflict", "Conflict", f"There already is a volume {name}. Choose another name.", name)
         add_volume(world, name, body.get("max_bytes", VOLUME_BYTES_MAX))
         return JSONResponse(shown(name), 201)
 

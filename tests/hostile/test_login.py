@@ -189,7 +189,7 @@ def test_what_another_user_can_have_put_there_is_not_believed(
         os.chown(folder, NOBODY, NOBODY)
     elif whose == "open folder":
         folder.chmod(0o777)
-    with pytest.raises(WindrowClientError, match=r"belongs to user|Everybody may write") as refused:
+    with pytest.raises(WindrowClientError, match=r"belongs to user|Everybody can write") as refused:
         find(start=project)
     assert "s3cr3t" not in str(refused.value)
     done = run("host", "ls", cwd=project)

@@ -95,7 +95,7 @@ async def test_of_an_old_rental_the_bill_stays_provable_and_the_rest_goes(tmp_pa
         assert rows[0].running_ns == bill.lines[0].signed_ns >= metering.billable_ns(bill.lines[0]) > 0
         after = await market.market.statement(None, rental.rental_id)
         assert (after.rental, after.lines, after.transfers) == (bill.rental, bill.lines, bill.transfers)
-        with pytest.raises(NotFound, match="not kept any more"):
+        with pytest.raises(NotFound, match="no longer kept"):
             await market.clusters.explain(principal(), ended)
         assert (await market.cluster(ended)).name
 

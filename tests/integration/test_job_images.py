@@ -78,7 +78,7 @@ def test_each_attempt_of_a_job_pulls_its_private_image_and_the_login_is_left_now
     assert [(one["exit_code"], one["outcome"]) for one in again["attempts"]] == [(1, "its command ended with 1")] * 2
     assert without["state"] == "Failed" and "image" in without["reason"]
     rerun = site.market.renter.windrow("job", "rerun", done["id"])
-    assert rerun.returncode == 5 and "submit it again" in rerun.stderr
+    assert rerun.returncode == 5 and "submit the job again" in rerun.stderr
     shown = json.dumps([done, again, without])
     kept = b"".join(
         path.read_bytes() for path in site.market.folder.rglob("*") if path.is_file() and path != site.login

@@ -15,15 +15,17 @@ from windrow_up.market import MASTERS_MAX, SIMULATED_MAX, Market, UpConfig
 
 
 def command(
-    data_dir: Annotated[Path, typer.Option(help="Where state, keys and logs are kept.")] = Path(".windrow"),
+    data_dir: Annotated[Path, typer.Option(help="Folder for state, keys and logs.")] = Path(".windrow"),
     listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, Accesses, trunk.")] = "127.0.0.1",
     public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
-    simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated neighbours to add.")] = 0,
+    simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated hosts to add.")] = 0,
     once: Annotated[bool, typer.Option("--once", help="Rent this host once, print the receipt, and stop.")] = False,
-    masters: Annotated[int, typer.Option(min=1, max=MASTERS_MAX, help="One leads, the others wait, ready.")] = 1,
+    masters: Annotated[
+        int, typer.Option(min=1, max=MASTERS_MAX, help="Number of Masters: one leads, the others stand by.")
+    ] = 1,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option(help="A reverse proxy (ADDRESS or NET) whose X-Forwarded-For is believed. Repeatable."),
+        typer.Option(help="Reverse proxy (ADDRESS or NET) whose X-Forwarded-For is trusted; repeatable."),
     ] = None,
 ) -> None:
     """Run a whole market on this machine: Master, two Accesses, this host's Agent, and the console."""

@@ -107,7 +107,7 @@ class Market:
             self.say(f"Failed: {error.detail}")
             for daemon in self._daemons.values():
                 if daemon.pid is None and not daemon.helpless and daemon.tail():
-                    self.say(f"The last words of {daemon.name}:\n{daemon.tail()}")
+                    self.say(f"The last lines of the log of {daemon.name}:\n{daemon.tail()}")
             return 1
         except Exception:
             # The end in order comes after this, whatever it was.
@@ -309,7 +309,7 @@ class Market:
                 while left := await asyncio.to_thread(self._local_clusters):
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
-            self.say(f"Not gone in {CLUSTERS_END_S:g} s: {', '.join(left)}; the agent ends what is left")
+            self.say(f"Still running after {CLUSTERS_END_S:g} s: {', '.join(left)}; the agent ends what is left")
         except WindrowError as error:
             self.say(f"The clusters could not be ended in order ({error.detail}); the agent ends what is left")
 

@@ -99,7 +99,8 @@ def _less(counts: "Counter[str]", key: str) -> None:
 
 
 REMEMBERED: Final = frozenset({"not_found", "conflict", "host_unreachable"})
-"""The refusals that stay so for a moment, whoever asks; the other refusals are about who asks, or about now."""
+"""Refusals that may be answered from memory for a moment, to every visitor; the others depend on the visitor or on the
+moment."""
 
 
 class Refused:
@@ -140,7 +141,7 @@ _NOBODY: Final = _Words(
 )
 _STILL: Final = _Words(
     "503 Service Unavailable",
-    "This service does not run now.",
+    "This service is not running.",
     "It may be starting, or nothing listens on its port yet. Try again in a moment.",
     5,
 )

@@ -94,14 +94,14 @@ def asked_in(head: bytes, limits: SpeedtestLimits) -> Asked:
         case ["GET" | "POST" as method, target, "HTTP/1.1" | "HTTP/1.0"]:
             path = _path(target)
         case _:
-            raise InvalidInput("That is no request of speedtest-cli's.")
+            raise InvalidInput("This is not a request of speedtest-cli.")
     if method == "GET" and path in PAGES:
         return PAGES[path]
     if method == "GET" and path in DOWNLOADS:
         return Download(DOWNLOADS[path])
     if method == "POST" and path == UPLOAD_PATH:
         return Upload(_length(lines[1:], limits))
-    raise NotFound("Here is only what speedtest-cli asks a mini server for.")
+    raise NotFound("This port serves only what speedtest-cli asks a mini server for.")
 
 
 def _path(target: str) -> str:
@@ -149,7 +149,7 @@ class Run:
         """It is about to move so much; raises TooLarge above what it may."""
         kind = type(asked)
         if asked.total_bytes > self._left[kind]:
-            raise TooLarge("This run has moved all that it may; the next one may begin in two minutes.")
+            raise TooLarge("This run has reached its limit of bytes; the next one may begin in two minutes.")
         self._left[kind] -= asked.total_bytes
 
 

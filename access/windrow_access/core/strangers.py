@@ -24,7 +24,7 @@ Endpoint = tuple[str, int]
 ADDRESSES_KEPT = 16_384
 """Spellings remembered: to read one takes longer than to ask the system for it."""
 IPV6_PREFIX = 64
-"""The least that one customer is given: whoever has one IPv6 address has all of these."""
+"""The smallest block of IPv6 addresses that a provider gives to one customer: all of them count as one visitor."""
 
 
 @dataclass(frozen=True, slots=True)

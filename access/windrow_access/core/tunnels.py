@@ -100,7 +100,7 @@ def grant_in(head: bytes) -> str:
     except ValueError as error:
         raise InvalidInput("This is no HTTP request.") from error
     if (method, version) != ("GET", "HTTP/1.1") or path != PATH:
-        raise NotFound(f"Here is GET {PATH} alone, for tunnels of `windrow cluster forward`.")
+        raise NotFound(f"This port serves only GET {PATH}, for tunnels of `windrow cluster forward`.")
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")

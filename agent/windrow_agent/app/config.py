@@ -25,7 +25,7 @@ SIMULATED_MAX: Final = 2000
 """Simulated hosts in one process; each has a connection and two directories of its own."""
 SAMPLE_EVERY_S_MAX: Final = 60
 SEEDS_MAX: Final = 4
-"""Places to look for an Access; each may cost its deadline."""
+"""The most places that an agent asks for the address of an Access; each may cost its deadline."""
 TOKEN_BYTES_MAX: Final = 1 << 20
 
 
@@ -62,7 +62,7 @@ class Config:
     line: LineLimits = field(default_factory=LineLimits)
     """Limits of measurements of the line."""
     seeds: tuple[Place, ...] = ()
-    """Places to look for an Access when none of the map answers; empty: those that `join` was told."""
+    """Places asked for the address of an Access when none on the map answers; empty: those that `join` got."""
     speed_paths: tuple[str, ...] = ()
     """Targets of speedtest-cli, in order: the address of an Access's mini server; empty text: the internet."""
 
@@ -161,8 +161,10 @@ def read_token(token_file: str) -> str:
 
 def _add_run(run: argparse.ArgumentParser) -> None:
     """Settings of a host that its owner may change."""
-    run.add_argument("--runtimes", help="which of docker,process may be used (default both)")
-    run.add_argument("--registries", help="pull images only from these, a list by comma; `default` is the daemon's own")
+    run.add_argument("--runtimes", help="runtimes that may be used: docker,process (default both)")
+    run.add_argument(
+        "--registries", help="registries that images may come from, separated by commas; `default`: the daemon's own"
+    )
     text = "run processes without a sandbox, with all rights of the agent's user (default: in bubblewrap or not at all)"
     run.add_argument("--no-bubblewrap", action="store_true", help=text)
     text = "let process workloads read this folder of the host, beside /usr and /opt; may be given several times"
@@ -201,28 +203,37 @@ def _parser() -> argparse.ArgumentParser:
     looks(join, "kept for `run`: where to look for an Access while none of the known ones answers")
     simulate = command("simulate", "Run hosts that do not exist, marked as simulated everywhere.")
     simulate.add_argument("--count", type=int, required=True)
-    simulate.add_argument("--master", dest="master_url", default="", help="https://host:port, for those not joined yet")
-    simulate.add_argument("--token-file", "--join-token-file", dest="token_file", default="", help="a token a line")
-    simulate.add_argument("--seed", type=int, default=1, help="what the hosts are drawn from")
+    simulate.add_argument(
+        "--master",
+        dest="master_url",
+        default="",
+        help="https://host:port of the Master, for hosts that have not joined yet",
+    )
+    simulate.add_argument(
+        "--token-file", "--join-token-file", dest="token_file", default="", help="file with one join token per line"
+    )
+    simulate.add_argument("--seed", type=int, default=1, help="seed of the random simulated hosts")
     simulate.add_argument(
         "--sample-every",
         type=int,
         default=1,
         metavar="S",
-        help="at least so many seconds between two samples",
+        help="seconds between two samples, at least",
     )
     looks(simulate, "look for an Access there while none of the known ones answers")
     end = command("end", "End every workload of this host while no agent runs, with its final receipts.")
     end.add_argument("--runtimes", help=argparse.SUPPRESS)
     fence = command("fence", "As root, at each boot: keep containers of workloads away from this host's network.")
-    fence.add_argument("--remove", action="store_true", help="take the rules away again, and the containers' network")
+    fence.add_argument("--remove", action="store_true", help="remove the rules and the containers' network")
     doctor = command("doctor", "Look for what is wrong with this host and say what to do about it.")
-    doctor.add_argument("--json", action="store_true", help="print one array of findings")
-    doctor.add_argument("--bandwidth", action="store_true", help="also measure the line, with at most 512 MiB")
+    doctor.add_argument("--json", action="store_true", help="print the findings as a JSON array")
+    doctor.add_argument("--bandwidth", action="store_true", help="also measure the bandwidth, with at most 512 MiB")
     speed = command("speedtest", "Measure the line with speedtest-cli, an extra, and print what it says.")
-    speed.add_argument("--mini", metavar="http://HOST:PORT", help="to an Access's mini server, not to the internet")
-    speed.add_argument("--internet", action="store_true", help="with --mini: to the internet as well")
-    speed.add_argument("--json", action="store_true", help="print one array of figures")
+    speed.add_argument(
+        "--mini", metavar="http://HOST:PORT", help="measure to an Access's mini server, not to the internet"
+    )
+    speed.add_argument("--internet", action="store_true", help="with --mini: measure to the internet as well")
+    speed.add_argument("--json", action="store_true", help="print the results as a JSON array")
     uninstall = command("uninstall", "End all workloads and delete all that this agent keeps.")
-    uninstall.add_argument("--yes", action="store_true", help="do not ask")
+    uninstall.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     return parser

@@ -70,7 +70,7 @@ FLUSH_NS: Final = 3 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything that one agent is made of. identity: asked anew at each connection, since certificates are renewed.
+    """The parts that an agent is wired from. identity: asked anew at each connection, since certificates are renewed.
 
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
     the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one; prover:

@@ -1,5 +1,5 @@
-"""The OpenCL kernels of the compute challenge: those of the product (windrow_proto.product_kernels), and those that
-hash it.
+"""The OpenCL kernels of the compute challenge: the matrix product (windrow_proto.product_kernels) and the hashes of its
+result.
 
 leaves     SHA-256 of the tag "leaf" and 64 entries, as windrow_proto.merkle
 nodes      SHA-256 of the tag "node" and two hashes

@@ -106,7 +106,7 @@ class _Talk:
             raise failed.exceptions[0] from failed
 
     def _work(self, gpu_uuid: GpuUuid, step: Step) -> Coroutine[Any, Any, None]:
-        """Does the work that one message of the Master asks for; raises InvalidInput for a message out of turn."""
+        """Performs one step of a challenge, as a message of the Master asks; raises InvalidInput if out of order."""
         before = self._asked.get(gpu_uuid)
         if gpu_uuid in self._plan.gpu_uuids and isinstance(step, Challenge | Selection | Fill | Probe):
             self._asked[gpu_uuid] = type(step)

@@ -58,8 +58,8 @@ def second(
     current: str | None,
     held: str | None = None,
 ) -> str | None:
-    """Chooses the Access for a second, warm connection: the best in another region than the one in use, so that one
-    outage does not take both, or else the best other one. Only an Access that answered a ping and does not drain.
+    """Chooses the Access of the second, warm connection: the best one in another region, so that one outage does not
+    end both connections; without one, the best other Access. Skips those that drain or answered no ping.
 
     All than which none is clearly nearer are equals here, in this host's own order: whoever is measured while a crowd
     connects does not find the nearer one. held: where it is now; it stays there while that is among them.

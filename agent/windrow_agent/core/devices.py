@@ -49,6 +49,6 @@ def of(spec: WorkloadSpec, cards: Iterable[GpuFacts]) -> Devices:
         card = by_uuid.get(uuid)
         node = str(card.more.get("render_node", "")) if card is not None else ""
         if card is None or not node:
-            raise RuntimeUnavailable(f"No file in /dev is known that leads to GPU {uuid}. Try again in a minute.")
+            raise RuntimeUnavailable(f"No device file in /dev is known for GPU {uuid}. Try again in a minute.")
         nodes += [node, *([COMPUTE_DRIVER] if card.vendor == "amd" else [])]
     return Devices(told.nvidia, told.amd, tuple(sorted(set(nodes))))

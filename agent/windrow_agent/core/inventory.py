@@ -35,7 +35,7 @@ _ID_REFUSED: Final = re.compile(r"[^A-Za-z0-9._:-]+")
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """The raw facts that one host tells of itself. Zero and empty where the system does not say."""
+    """The hardware and system of one host, as read there. Zero or empty: the system does not tell."""
 
     hostname: str = ""
     os: str = ""

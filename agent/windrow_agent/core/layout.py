@@ -29,11 +29,11 @@ def parse_layouts(texts: Iterable[str]) -> Layouts:
         card, mark, rest = text.partition("=")
         profiles = tuple(rest.split(","))
         if not card or not mark or not 1 <= len(profiles) <= SLICES_MAX:
-            raise InvalidInput(f"{text!r} is no layout: CARD=PROFILE,... with 1 to {SLICES_MAX} profiles.")
+            raise InvalidInput(f"{text!r} is not a layout: write CARD=PROFILE,... with 1 to {SLICES_MAX} profiles.")
         wrong = [profile for profile in profiles if _PROFILE.fullmatch(profile) is None]
         if wrong or card in found:
             why = f"{wrong[0]!r} is no profile like 1g.10gb" if wrong else f"{card} is named twice"
-            raise InvalidInput(f"{text!r} is no layout: {why}.")
+            raise InvalidInput(f"{text!r} is not a layout: {why}.")
         found[card] = profiles
     return found
 

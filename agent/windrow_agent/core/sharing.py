@@ -44,7 +44,7 @@ def parse_shares(texts: Iterable[str]) -> Shares:
         card, mark, rest = text.partition("=")
         words = rest.split(",")
         if not card or not mark or not 1 <= len(words) <= PARTS_MAX:
-            raise InvalidInput(f"{text!r} shares no card: CARD=PERCENT,... with 1 to {PARTS_MAX} parts.")
+            raise InvalidInput(f"{text!r} does not share a card: write CARD=PERCENT,... with 1 to {PARTS_MAX} parts.")
         wrong = [word for word in words if not (word.isascii() and word.isdecimal() and 1 <= int(word[:4]) <= 100)]
         if wrong:
             raise InvalidInput(f"{text!r} shares no card: {wrong[0]!r} is no percentage from 1 to 100.")

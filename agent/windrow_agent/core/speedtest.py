@@ -71,10 +71,10 @@ def read_claim(said: bytes, path: str) -> SpeedClaim:
     try:
         found = json.loads(said, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise Unavailable("speedtest-cli did not say its figures.") from None
+        raise Unavailable("speedtest-cli printed no results.") from None
     server = found.get("server") if isinstance(found, dict) else None
     if not isinstance(server, dict):
-        raise Unavailable("speedtest-cli said something other than figures.")
+        raise Unavailable("speedtest-cli printed something other than results.")
     ping_ms = _figure(found, "ping")
     if ping_ms >= UNREACHED_MS:
         raise Unavailable("speedtest-cli reached no server.")

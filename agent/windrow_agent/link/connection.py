@@ -213,7 +213,7 @@ class Connection:
     def say(self, kind: Kind, body: bytes) -> None:
         """Have one message of the control lane sent; raises LinkClosed when the line has stopped."""
         if len(self._control) >= CONTROL_MAX:
-            raise LinkClosed("Nothing leaves this host any more.")
+            raise LinkClosed("This host cannot send any more: its connection has stopped.")
         self._control.append((kind, body))
         self._outbox.wake.set()
 

@@ -267,8 +267,7 @@ class Spool:
                     store.from_ring(key)
 
     def asked_again(self, missing: Iterable[LaneMarks]) -> list[RecordKey]:
-        """Gives the records that the Master misses back from the ring, or reports those that are gone for good as a
-        gap.
+        """Queues again the records that the Master has not received; reports those that the ring has lost as a gap.
 
         Returns keys to be sent, in any lane's window that does not know them yet.
         """

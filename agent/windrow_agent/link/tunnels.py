@@ -112,7 +112,7 @@ async def _met(
         async with asyncio.timeout(seconds(GRANT_LIFE_NS) + LATE_S):
             raw = await joined(access)
     except TimeoutError:
-        raise DeadlineExceeded("No renter came for this tunnel.") from None
+        raise DeadlineExceeded("No renter connected to this tunnel in time.") from None
     except OSError as error:
         raise LinkClosed("The Access has cut the tunnel before the renter came.") from error
     finally:

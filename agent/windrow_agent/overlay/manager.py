@@ -86,10 +86,10 @@ class HostWorkloads(Protocol):
 
 
 class OverlayManager:
-    """All of this host's."""
+    """The overlay networks of this host: raises, tests and ends them."""
 
     def __init__(self, workloads: Callable[[], HostWorkloads], clock: Clock, spawn: Spawn) -> None:
-        """workloads: those that are here; asked for once something is asked."""
+        """workloads: returns the workloads of this host; called when one is needed."""
         self._workloads, self._clock, self._spawn = workloads, clock, spawn
         self._networks: dict[WorkloadId, tuple[OverlayNetwork, asyncio.Task[None]]] = {}
         self._raising = asyncio.Lock()
@@ -210,7 +210,7 @@ class OverlayManager:
             async with asyncio.timeout(KEY_S):
                 peer_pem = await hear()
             if not peer_pem or len(peer_pem) > PEM_BYTES_MAX:
-                raise LinkClosed("The other end has told no key.")
+                raise LinkClosed("The other end sent no key.")
             context = mutual_context(own.key_pem, own.certificate_pem, peer_pem, is_server)
             async with asyncio.timeout(DIAL_S):
                 access = await come(where, identity.ca_pem, asked.tunnel_grant)

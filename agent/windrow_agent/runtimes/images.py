@@ -176,7 +176,7 @@ class Images:
         return self._pins[key]
 
     async def clear(self) -> None:
-        """Take away private images that nothing runs from any more, and those that take too much space."""
+        """Removes private images that no container uses any more, and the oldest ones when they take too much space."""
         if self._pulling:
             return
         private = [name for name, one in self._pulled.images.items() if one.is_private]

@@ -119,5 +119,5 @@ def groups_of(paths: Iterable[str]) -> list[int]:
 
 
 def is_seen(program: str, folders: Iterable[Path]) -> bool:
-    """True if a workload sees a program at this path. folders: those that it has beyond the host's programs."""
+    """True if a workload can run the program at this path. folders: further folders of the host shown to it."""
     return any(program.startswith(f"{folder}/") for folder in (*PROGRAMS, *LINKED, *map(str, folders)))

@@ -163,7 +163,7 @@ def _sift_file(out: TarOut, member: tarfile.TarInfo, content: IO[bytes] | None, 
 
 
 def _mark(found: tarfile.TarInfo) -> FileEntry:
-    """Of what is no file."""
+    """The entry of a folder or a link."""
     return FileEntry(FOLDER) if found.isdir() else FileEntry(LINK, found.linkname)
 
 

@@ -169,7 +169,7 @@ class CommandExecutor:
             return RuntimeUnavailable(f"This host has no runtime {spec.runtime!r}; it has {have}.")
         known = self._workloads.state(spec.workload_id)
         if known is not None and known.phase is not WorkloadPhase.GONE:
-            return Conflict(f"{spec.workload_id} is here already, by another command.")
+            return Conflict(f"{spec.workload_id} is on this host already, by another command.")
         refusal = member_refusal(spec)
         if spec.peers:
             refusal = (
@@ -187,7 +187,9 @@ class CommandExecutor:
             return Fenced(fenced.detail)
         known = self._workloads.state(spec.workload_id)
         if known is None or known.phase in (WorkloadPhase.STOPPING, *work.ENDED):
-            return Conflict(f"{spec.workload_id} is not here to be started.", subject=spec.workload_id)
+            return Conflict(
+                f"{spec.workload_id} is not on this host, so it cannot be started.", subject=spec.workload_id
+            )
         return None
 
     async def _apply(self, command_id: CommandId, event: core.Event, command: Command | None) -> None:

@@ -163,7 +163,7 @@ class WorkloadManager:
         if self._is_over(spec.workload_id):
             # Its end found nothing to stop yet; nobody would look for it again before the orphans are.
             await runtime.stop(spec.workload_id, 0)
-            raise Conflict("The workload was ended while it started.", subject=spec.workload_id)
+            raise Conflict("The workload was ended while it was starting.", subject=spec.workload_id)
         await self._started(spec.workload_id, run)
         return run.told()
 

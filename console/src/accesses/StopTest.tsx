@@ -1,11 +1,12 @@
 // The dialog that kills an Access as a test on a development market, and the result of the test.
-import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { post } from "../api/client.ts";
 import { accessStop } from "../api/queries.ts";
 import type { Access, StopTest } from "../api/types.ts";
 import { quoted } from "../clusters/request.ts";
+import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { count, DASH, duration, percent, plain } from "../parts/format.ts";
 import { Facts, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -13,67 +14,47 @@ import { Meter, State, When } from "../parts/state.tsx";
 
 export function StopGuard({ access, others, close }: { access: Access; others: readonly Access[]; close: () => void }) {
   const client = useQueryClient();
-  const [typed, setTyped] = useState("");
   const [reason, setReason] = useState("");
   const name = plain(access.stop_name);
   const act = useMutation({
-    mutationFn: () => post<StopTest>(`/accesses/${encodeURIComponent(access.id)}/stop`, { confirm: typed, reason }),
+    mutationFn: () =>
+      post<StopTest>(`/accesses/${encodeURIComponent(access.id)}/stop`, { confirm: access.stop_name, reason }),
     onSuccess: (begun) => {
       client.setQueryData(accessStop(access.id).queryKey, begun);
       void client.invalidateQueries({ queryKey: ["accesses"] });
       close();
     },
   });
-  const ready = typed === access.stop_name;
   return (
-    <Modal opened onClose={close} title={`Stop ${name} as a test`}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (ready) act.mutate();
-        }}
-      >
-        <Stack gap="sm">
-          <Text size="sm">
-            {others.length === 0
-              ? "No other Access serves: this will be refused, since its agents could go nowhere."
-              : "Its process is killed at once (SIGKILL), without a word to its " +
-                `${count(access.agents)} agents, and starts again after a moment. They find another ` +
-                "Access; open logs, shells and copies through it end. Then the log is searched for " +
-                "every acknowledged sample."}
-          </Text>
-          <TextInput
-            label={`Type ${name} to confirm`}
-            value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
-            autoComplete="off"
-            data-autofocus
-          />
-          <TextInput
-            label="Reason"
-            description="Kept in the audit record."
-            value={reason}
-            onChange={(event) => setReason(event.currentTarget.value)}
-            maxLength={300}
-          />
-          <Same
-            method="POST"
-            path={`/accesses/${access.id}/stop`}
-            body={{ confirm: access.stop_name, reason }}
-            command={`windrow access stop ${access.id} --yes --reason ${quoted(reason)}`}
-          />
-          {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" color="red" disabled={!ready} loading={act.isPending}>
-              Stop it
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <ConfirmByName
+      title={`Stop ${name} as a test`}
+      name={access.stop_name}
+      button="Stop it"
+      act={act}
+      close={close}
+      text={
+        others.length === 0
+          ? "No other Access serves: this will be refused, since its agents could go nowhere."
+          : "Its process is killed at once (SIGKILL), without a word to its " +
+            `${count(access.agents)} agents, and starts again after a moment. They find another ` +
+            "Access; open logs, shells and copies through it end. Then the log is searched for " +
+            "every acknowledged sample."
+      }
+    >
+      <TextInput
+        label="Reason"
+        description="Kept in the audit record."
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+        maxLength={300}
+      />
+      <Same
+        method="POST"
+        path={`/accesses/${access.id}/stop`}
+        body={{ confirm: access.stop_name, reason }}
+        command={`windrow access stop ${access.id} --yes --reason ${quoted(reason)}`}
+      />
+    </ConfirmByName>
   );
 }
 

@@ -1,6 +1,6 @@
 // The page of one cluster: steps, output, commands inside, files, costs, resizing, stopping and deleting.
 
-import { Button, Checkbox, Group, Modal, NumberInput, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Modal, NumberInput, Stack, Tabs, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
@@ -15,6 +15,7 @@ import {
 } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
+import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { amount, bytes, count, DASH, duration, percent, perHour, plain, words } from "../parts/format.ts";
 import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -595,7 +596,7 @@ function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }
   const hasCommand = cluster.request.argv.length > 0;
   const path = `/clusters/${encodeURIComponent(cluster.id)}${hasCommand ? "?keep_results=true" : ""}`;
   const client = useQueryClient();
-  const [typed, setTyped] = useState("");
+  const hasFailed = toneOf(cluster.phase) === "bad";
   const [known, setKnown] = useState(false);
   const act = useMutation({
     mutationFn: () => remove(path),
@@ -606,53 +607,36 @@ function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }
       close();
     },
   });
-  const ready = typed === cluster.name || (toneOf(cluster.phase) === "bad" && known);
   return (
-    <Modal opened onClose={close} title={`Delete ${plain(cluster.name)}`}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (ready) act.mutate();
-        }}
-      >
-        <Stack gap="sm">
-          <Text size="sm">
-            Its {cluster.workloads.length === 1 ? "workload ends" : `${count(cluster.workloads.length)} workloads end`}
-            {hasCommand
-              ? "; its log and the files that it changed are kept for 30 days"
-              : " and its files are gone for good"}
-            . You pay up to the last signed second; the rest of the hold comes back.
-          </Text>
-          <TextInput
-            label={`Type ${plain(cluster.name)} to confirm`}
-            value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
-            autoComplete="off"
-            data-autofocus
-          />
-          {toneOf(cluster.phase) === "bad" && (
-            <Checkbox
-              label="It has failed: delete it without typing"
-              checked={known}
-              onChange={(event) => setKnown(event.currentTarget.checked)}
-            />
-          )}
-          <Same
-            method="DELETE"
-            path={path}
-            command={`windrow cluster delete ${cluster.id} ${hasCommand ? "--keep-results " : ""}--yes`}
-          />
-          {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" color="red" disabled={!ready} loading={act.isPending}>
-              Delete cluster
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <ConfirmByName
+      title={`Delete ${plain(cluster.name)}`}
+      name={cluster.name}
+      button="Delete cluster"
+      act={act}
+      confirmed={hasFailed && known}
+      close={close}
+      text={
+        <>
+          Its {cluster.workloads.length === 1 ? "workload ends" : `${count(cluster.workloads.length)} workloads end`}
+          {hasCommand
+            ? "; its log and the files that it changed are kept for 30 days"
+            : " and its files are gone for good"}
+          . You pay up to the last signed second; the rest of the hold comes back.
+        </>
+      }
+    >
+      {hasFailed && (
+        <Checkbox
+          label="It has failed: delete it without typing"
+          checked={known}
+          onChange={(event) => setKnown(event.currentTarget.checked)}
+        />
+      )}
+      <Same
+        method="DELETE"
+        path={path}
+        command={`windrow cluster delete ${cluster.id} ${hasCommand ? "--keep-results " : ""}--yes`}
+      />
+    </ConfirmByName>
   );
 }

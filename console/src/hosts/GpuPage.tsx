@@ -1,6 +1,6 @@
 // The page of one GPU: every field, its conditions and XIDs over time, benchmarks, and the reasons for its tier.
 
-import { SegmentedControl, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { events as eventsQuery, gpu as gpuQuery, host as hostQuery } from "../api/queries.ts";
@@ -15,7 +15,7 @@ import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { figures, rateText } from "./benchmarks.ts";
 import { useFrames } from "./frames.ts";
-import { HostCharts, SPANS } from "./HostCharts.tsx";
+import { HostCharts, SpanControl, spanNamed } from "./HostCharts.tsx";
 import { blamed, codeOf, type Spell, spells } from "./timeline.ts";
 import { CardEvidence } from "./Verification.tsx";
 
@@ -131,15 +131,13 @@ function Charts({ gpu }: { gpu: GpuWhole }) {
   const host = useQuery(hostQuery(gpu.host_id));
   const search = useSearch({ from: "/gpus/$gpuId" });
   const navigate = useNavigate({ from: "/gpus/$gpuId" });
-  const span = SPANS.find((one) => one.name === search.span) ?? SPANS[1]!;
+  const span = spanNamed(search.span);
   return (
     <Panel
       title="Readings"
       actions={
-        <SegmentedControl
-          size="xs"
-          aria-label="Span of time"
-          value={span.name}
+        <SpanControl
+          span={span}
           onChange={(name) =>
             void navigate({
               to: "/gpus/$gpuId",
@@ -148,7 +146,6 @@ function Charts({ gpu }: { gpu: GpuWhole }) {
               replace: true,
             })
           }
-          data={SPANS.map((one) => one.name)}
         />
       }
     >

@@ -1,5 +1,5 @@
 // The page of one host: state with its reason, hardware, price, live charts, and actions.
-import { Button, Group, Menu, Modal, SegmentedControl, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { Button, Group, Menu, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
@@ -34,7 +34,7 @@ import type { Column } from "../tables/table.ts";
 import { BandwidthHistory } from "./BandwidthHistory.tsx";
 import { DefaultImage } from "./DefaultImage.tsx";
 import { type Frames, useFrames, useReading } from "./frames.ts";
-import { HostCharts, SPANS } from "./HostCharts.tsx";
+import { HostCharts, SpanControl, spanNamed } from "./HostCharts.tsx";
 import { HostSays } from "./HostSays.tsx";
 import { ProofPanel } from "./Proof.tsx";
 import { HostStanding } from "./Standing.tsx";
@@ -162,15 +162,13 @@ function Figures({ host, frames }: Reading) {
 function Live({ host, frames }: Reading) {
   const search = useSearch({ from: "/hosts/$hostId" });
   const navigate = useNavigate({ from: "/hosts/$hostId" });
-  const span = SPANS.find((one) => one.name === search.span) ?? SPANS[1]!;
+  const span = spanNamed(search.span);
   return (
     <Panel
       title="Readings"
       actions={
-        <SegmentedControl
-          size="xs"
-          aria-label="Span of time"
-          value={span.name}
+        <SpanControl
+          span={span}
           onChange={(name) =>
             void navigate({
               to: "/hosts/$hostId",
@@ -179,7 +177,6 @@ function Live({ host, frames }: Reading) {
               replace: true,
             })
           }
-          data={SPANS.map((one) => one.name)}
         />
       }
     >

@@ -64,7 +64,7 @@ function WhyNot({ host, standing }: { host: Host; standing: Standing }) {
     <Panel title="Why is it not rented?">
       {standing.unrented.length === 0 && (
         <Text size="sm" className="wr-quiet">
-          All that it offers is rented.
+          All GPUs and processors of this host are rented.
         </Text>
       )}
       {groups(standing.unrented).map(([reasons, slots]) => (

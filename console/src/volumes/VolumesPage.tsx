@@ -8,6 +8,7 @@ import { post, remove } from "../api/client.ts";
 import { volumes as volumesQuery } from "../api/queries.ts";
 import type { Volume } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
+import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { bytes, count, DASH, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -151,7 +152,7 @@ function NewVolume({ close }: { close: () => void }) {
   const make = useMutation({
     mutationFn: () => post<Volume>("/volumes", request),
     onSuccess: (made) => {
-      notifications.show({ message: `${plain(made.name)} is there. Use it: --volume ${plain(made.name)}:/data` });
+      notifications.show({ message: `${plain(made.name)} is created. Use it: --volume ${plain(made.name)}:/data` });
       void client.invalidateQueries({ queryKey: ["volumes"] });
       close();
     },
@@ -207,7 +208,6 @@ function NewVolume({ close }: { close: () => void }) {
 
 function DeleteAsked({ volume, close }: { volume: Volume; close: () => void }) {
   const client = useQueryClient();
-  const [typed, setTyped] = useState("");
   const path = `/volumes/${encodeURIComponent(volume.name)}`;
   const act = useMutation({
     mutationFn: () => remove(path),
@@ -217,44 +217,26 @@ function DeleteAsked({ volume, close }: { volume: Volume; close: () => void }) {
       close();
     },
   });
-  const ready = typed === volume.name;
   return (
-    <Modal opened onClose={close} title={`Delete ${plain(volume.name)}`}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (ready) act.mutate();
-        }}
-      >
-        <Stack gap="sm">
-          <Text size="sm">
-            All that is in it is gone for good
-            {volume.saved_at && (
-              <>
-                : {bytes(volume.size_bytes)} in {count(volume.files)} files
-              </>
-            )}
-            .
-          </Text>
-          <TextInput
-            label={`Type ${plain(volume.name)} to confirm`}
-            value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
-            autoComplete="off"
-            data-autofocus
-          />
-          <Same method="DELETE" path={path} command={`windrow volume rm ${operand(volume.name)} --yes`} />
-          {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" color="red" disabled={!ready} loading={act.isPending}>
-              Delete volume
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <ConfirmByName
+      title={`Delete ${plain(volume.name)}`}
+      name={volume.name}
+      button="Delete volume"
+      act={act}
+      close={close}
+      text={
+        <>
+          All that is in it is gone for good
+          {volume.saved_at && (
+            <>
+              : {bytes(volume.size_bytes)} in {count(volume.files)} files
+            </>
+          )}
+          .
+        </>
+      }
+    >
+      <Same method="DELETE" path={path} command={`windrow volume rm ${operand(volume.name)} --yes`} />
+    </ConfirmByName>
   );
 }

@@ -73,11 +73,11 @@ def serve():
     if ssh():
         say(server="sshd", port=port)
         return
-    try: door = socket.create_server((bind, port))
-    except OSError: door = socket.create_server((bind, 0))
-    say(server="greeter", port=door.getsockname()[1])
+    try: listener = socket.create_server((bind, port))
+    except OSError: listener = socket.create_server((bind, 0))
+    say(server="greeter", port=listener.getsockname()[1])
     while True:
-        one, _ = door.accept()
+        one, _ = listener.accept()
         with one:
             try:
                 one.settimeout(10)

@@ -264,7 +264,7 @@ def _holder(services: Services, gpu_id: str) -> tuple[Entry, GpuFacts]:
     """The host that has this GPU; of two that claim it, the one whose claim is older."""
     found = [(entry, facts) for entry in services.fleet.view if (facts := entry.host.gpu(gpu_id)) is not None]
     if not found:
-        raise NotFound("There is no such GPU.", subject=gpu_id[:64])
+        raise NotFound("There is no such GPU. List GPUs: windrow gpu ls", subject=gpu_id[:64])
     return min(found, key=lambda one: (_is_disputed(one[0], gpu_id), one[0].host.created_at_ns))
 
 
@@ -313,5 +313,7 @@ async def command(services: Serving, principal: Asking, command_id: str) -> Any:
 
     row = await services.store.read(read)
     if row is None:
-        raise NotFound("There is no such command, or it is not yours.", subject=command_id[:64])
+        raise NotFound(
+            "There is no such command, or it is not yours. List yours: windrow command ls", subject=command_id[:64]
+        )
     return CommandOut.of(row)

@@ -176,7 +176,7 @@ async def set_price(services: Serving, principal: Asking, tier: Tier, body: Pric
     """Ask another price for a tier; what is rented keeps the price it began with."""
     scope = body.scope or ("own" if Role.PROVIDER in principal.roles else "all")
     if scope == "all" and Role.OPERATOR not in principal.roles:
-        raise Forbidden("The price for all owners is an operator's to set; set scope to own.")
+        raise Forbidden("Only an operator can set the price for all owners; set scope to own.")
     if scope == "own" and Role.PROVIDER not in principal.roles:
         raise Forbidden("Only a provider has hosts of its own to price; set scope to all.")
     account = principal.account_id if scope == "own" else None

@@ -198,7 +198,7 @@ async def fleet_history(
     """Means of a gauge of GPUs over the whole fleet, by the tier of each at that time; without `from`, the last day."""
     known = BY_NAME.get(metric)
     if known is None or known.scope is not Scope.GPU or known.counter:
-        raise InvalidInput(f"{metric[:64]} is no gauge of GPUs; GET /api/v1/metrics/catalog lists the metrics.")
+        raise InvalidInput(f"{metric[:64]} is not a gauge of GPUs; GET /api/v1/metrics/catalog lists the metrics.")
     from_ms, to_ms, step_ms = _window(services, start, end, step_s, DAY)
     found = await services.telemetry.grouped(GroupQuery(known.number, from_ms, to_ms, step_ms))
     series = [

@@ -108,5 +108,5 @@ def own_host(services: Services, principal: Principal, host_id: str) -> HostId:
     """The host, if they may decide about it: an operator about all, a provider about its own. Raises NotFound."""
     entry = services.fleet.entry(HostId(host_id))
     if Role.OPERATOR not in principal.roles and entry.host.owner_account != principal.account_id:
-        raise NotFound("There is no such host.", subject=host_id[:64])
+        raise NotFound("There is no such host. List hosts: windrow host ls", subject=host_id[:64])
     return entry.host.host_id

@@ -54,7 +54,7 @@ def bind(host: str, port: int | None, usual: int) -> socket.socket:
         except OSError as error:
             found.close()
             if error.errno != errno.EADDRINUSE:
-                raise Conflict(f"{host}:{candidate} cannot be listened on: {error.strerror}.") from error
+                raise Conflict(f"{host}:{candidate} cannot be opened: {error.strerror}.") from error
     raise Conflict(f"Port {port} on {host} is taken. Stop what uses it, or give another.")
 
 

@@ -575,7 +575,8 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
     except (OSError, InvalidInput) as error:
         what = f"{error.filename} is missing" if isinstance(error, FileNotFoundError) else str(error).rstrip(".")
         raise KeysUnusable(
-            f"The keys of this market cannot be used: {what}. They are not made anew: no host would know them.",
+            f"The keys of this market cannot be used: {what}. New keys would not help, since no host knows them: "
+            "restore these from a backup.",
             subject=str(folder),
         ) from error
 

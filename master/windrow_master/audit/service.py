@@ -142,7 +142,7 @@ class AuditService:
         if not is_due or self._problem is not None or anchor is None or anchor.number < after.number:
             return 0
         if (problem := (await self._executor.read(lambda: judge(found, last.chain, [], None))).problem) is not None:
-            raise InvalidInput(f"Nothing is sealed of an audit log that is not intact. {problem}", subject=ANCHOR)
+            raise InvalidInput(f"The audit log is damaged, so nothing of it is sealed. {problem}", subject=ANCHOR)
         path = await self._executor.read(lambda: sealing.write(self._old, entries, self._signing))
         log.info("audit_sealed", path=str(path), entries=len(entries))
         return len(entries)

@@ -33,7 +33,7 @@ DELETE_GRACE_NS: Final = 10 * SECOND
 DELETE_NOT_AFTER_NS: Final = 30 * DAY
 """A delete is good for as long as its tombstone: a host that comes back late still gets it."""
 START_NOT_AFTER_NS: Final = MINUTE
-"""A member that does not start with its fellows is no member: they wait for it."""
+"""A start command is good for this long: members start together, and the others wait for a late one."""
 AGAIN_NS: Final = MINUTE
 _NOT_DONE: Final = (CommandState.FAILED, CommandState.TIMED_OUT, CommandState.CANCELLED)
 CREATE_KIND: Final = "cluster.create"

@@ -51,7 +51,7 @@ def check(request: ClusterRequest) -> None:
     in_bounds = lease is None or CLIENT_LEASE_MIN_NS <= lease <= CLIENT_LEASE_MAX_NS
     _check("client_lease_s", in_bounds, "from 10 to 86400, or null")
     ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
-    _check("idle_seconds", idle is None or not ends_itself, "left out where a command runs: its end is the cluster's")
+    _check("idle_seconds", idle is None or not ends_itself, "left out with a command: the cluster ends with it")
 
 
 def check_waited(clusters: Iterable[Cluster], now_ns: int) -> None:
@@ -92,7 +92,7 @@ def reached(cluster: Cluster, spent: Spent, idle_ns: int, now_ns: int) -> str:
     if asked.budget is not None and owed_soon(cluster.price_per_hour, spent) > asked.budget:
         return used_up(asked.budget)
     if asked.idle_ns is not None and idle_ns >= asked.idle_ns:
-        return f"nobody was in it for {asked.idle_ns // SECOND} s"
+        return f"unused for {asked.idle_ns // SECOND} s"
     return ""
 
 

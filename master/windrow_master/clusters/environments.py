@@ -27,7 +27,7 @@ def opened(key: SealKey, kept: bytes, owner: str) -> dict[str, str]:
         return key.open_values(kept, sealed_for(owner)) if kept else {}
     except BadProof:
         words = "This Master's key is not the one that its environment was sealed to"
-        raise InvalidInput(f"{words}; ask for it again, with the values.", subject=owner) from None
+        raise InvalidInput(f"{words}; create it again, with the values.", subject=owner) from None
 
 
 def closed(key: SealKey, cluster: Cluster) -> Cluster:

@@ -62,7 +62,9 @@ class Launcher:
         taken = {port for place in places for port in self._blocks_on(uow, place.host_id)}
         first = engines.free_block(crc32(cluster.cluster_id.encode()) + cluster.restarts, taken)
         if first is None:
-            raise NoCapacity("All blocks of ports for clusters are taken on one of the hosts.")
+            raise NoCapacity(
+                "On one of the hosts all ports for clusters are in use. Try again later, or name another host."
+            )
         return replace(cluster, first_port=first)
 
     def _blocks_on(self, uow: UnitOfWork, host_id: HostId) -> set[int]:

@@ -76,7 +76,7 @@ class Mender:
         members = multi_host.members_of(workloads)
         found = self._found(uow, cluster, workloads, len(ranks))
         if isinstance(found, Refusal):
-            return found.proofs_on  # asked again with the next tick, until fellows.FILL_NS is over
+            return found.proofs_on  # asked again with the next tick, until FILL_NS is over
         try:
             is_new = cluster.kind is ClusterKind.GANG
             cluster = self._launcher.networked(uow, cluster, found.members) if is_new else cluster

@@ -44,16 +44,18 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("gpus", 0 <= request.gpus <= GPUS_MAX, f"between 0 and {GPUS_MAX}")
     _check("cpus", 1 <= request.cpus <= CPUS_MAX, f"between 1 and {CPUS_MAX}")
     _check("memory_bytes", request.memory_bytes is None or 0 < request.memory_bytes < 1 << 50, "a size above 0")
-    _check("gpu_memory_bytes", request.gpus > 0 or request.gpu_memory_bytes is None, "only said with gpus above 0")
-    _check("gpu_model", request.gpus > 0 or request.gpu_model is None, "only said with gpus above 0")
-    _check("slice", request.gpus > 0 or request.slice is None, "only said with gpus above 0")
+    _check("gpu_memory_bytes", request.gpus > 0 or request.gpu_memory_bytes is None, "left out unless gpus is above 0")
+    _check("gpu_model", request.gpus > 0 or request.gpu_model is None, "left out unless gpus is above 0")
+    _check("slice", request.gpus > 0 or request.slice is None, "left out unless gpus is above 0")
     _check("argv", len(request.argv) <= ARGV_MAX, f"at most {ARGV_MAX} words")
     _check("argv", all(_is_text(word) for word in request.argv), f"words of at most {TEXT_MAX} characters, without NUL")
     _check("env", len(request.env) <= ENV_MAX, f"at most {ENV_MAX} variables")
     _check("env", all(_ENV_NAME.fullmatch(name) for name in request.env), "named with letters, digits and _")
     _check("env", all(_is_text(value) for value in request.env.values()), f"values of at most {TEXT_MAX} characters")
     _check(
-        "argv", size(request) <= REQUEST_CHARS_MAX, f"at most {REQUEST_CHARS_MAX} characters with all else asked for"
+        "argv",
+        size(request) <= REQUEST_CHARS_MAX,
+        f"at most {REQUEST_CHARS_MAX} characters together with the rest of the request",
     )
     _check("ports", len(request.ports) <= PORTS_MAX, f"at most {PORTS_MAX} ports")
     _check("ports", all(0 < port < 65_536 for port in request.ports), "between 1 and 65535")
@@ -65,11 +67,11 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     _check("hosts", 1 <= request.hosts <= HOSTS_MAX, f"between 1 and {HOSTS_MAX}")
     over_hosts = ", ".join(sorted(kind.value for kind in OVER_HOSTS))
     is_over_hosts = request.kind in OVER_HOSTS
-    _check("hosts", is_over_hosts or request.hosts == 1, f"1, but for a cluster of the kinds {over_hosts}")
-    _check("host_id", request.host_id is None or request.hosts == 1, "only said with hosts 1")
+    _check("hosts", is_over_hosts or request.hosts == 1, f"1, except for a cluster of the kinds {over_hosts}")
+    _check("host_id", request.host_id is None or request.hosts == 1, "left out with more than one host")
     is_gang = request.kind is ClusterKind.GANG
-    _check("restart_members", is_gang or not request.restart_members, "only said of a gang")
-    _check("argv", not is_gang or bool(request.argv), "said for a gang: it is what every member runs")
+    _check("restart_members", is_gang or not request.restart_members, "left out unless the kind is gang")
+    _check("argv", not is_gang or bool(request.argv), "given for a gang: every member runs it")
     box.check(request)
     check_volumes(request)
     end_limits.check(request)

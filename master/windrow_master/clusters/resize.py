@@ -54,7 +54,7 @@ class Resizer:
         if not 1 <= hosts <= HOSTS_MAX:
             raise InvalidInput(f"hosts must be between 1 and {HOSTS_MAX}.", subject="hosts")
         if cluster.phase is not ClusterPhase.RUNNING:
-            raise Conflict(f"Only what runs is resized: it is {cluster.phase}. Ask again later.")
+            raise Conflict(f"Only a running cluster can be resized, and this one is {cluster.phase}. Try again later.")
         members = multi_host.members_of(uow[WorkloadRepository].of_cluster(cluster.cluster_id))
         if hosts > len(members):
             return self._grown(uow, cluster, members, hosts, actor, most, login)

@@ -182,7 +182,7 @@ class ClusterService:
                 return await ask()
             except Unsighted as unseen:
                 await self._sight.look(unseen.hosts)
-        raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
+        raise Unavailable("The set of fitting hosts kept changing; nothing was created. Try again.")
 
     async def resize(
         self,
@@ -256,7 +256,7 @@ class ClusterService:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             stopping.check_stop(cluster)
             if uow.ask(IsOfJob(cluster_id)):
-                raise Conflict("It is a job's, which ends with it: cancel the job instead.", subject=cluster_id)
+                raise Conflict("This cluster belongs to a job: cancel the job instead.", subject=cluster_id)
             operation = self._asked(uow, principal, cluster_id, STOP_KIND)
             after = self.life.stop(uow, cluster, principal.actor)
             after = self.life.judge(uow, after, principal.actor)
@@ -363,7 +363,9 @@ class ClusterService:
         """The record of why it runs where it runs."""
         view = await self.get(principal, cluster_id)
         if not view.cluster.decision:
-            raise NotFound("Why it ran where it ran is not kept any more: it ended long ago.", subject=cluster_id)
+            raise NotFound(
+                "The reasons for its host are no longer kept: this cluster ended long ago.", subject=cluster_id
+            )
         return parse_record(view.cluster.decision)
 
     async def offers(self) -> tuple[Offer, ...]:
@@ -525,7 +527,9 @@ class ClusterService:
         """A cluster of one's own, or of anybody with one of these roles."""
         cluster = uow[ClusterRepository].get(cluster_id)
         if cluster is None or not (cluster.account_id == principal.account_id or principal.roles & others):
-            raise NotFound("There is no such cluster, or it is not yours.", subject=cluster_id)
+            raise NotFound(
+                "There is no such cluster, or it is not yours. List yours: windrow cluster ls", subject=cluster_id
+            )
         return cluster
 
     def _opened(self, view: ClusterView) -> ClusterView:

@@ -14,18 +14,19 @@ def check_stop(cluster: Cluster) -> None:
     """Raises Conflict where stopping means nothing."""
     if cluster.phase in HOLDING or cluster.phase in RESTS:
         return
-    way = "Delete it if it is not wanted." if cluster.phase in WAITING else "Create another where it is wanted again."
+    way = "Delete it if you do not need it." if cluster.phase in WAITING else "Create another one if you need it."
     raise Conflict(
-        f"Only what runs or is being made is stopped: it is {cluster.phase}. {way}", subject=cluster.cluster_id
+        f"Only a cluster that runs or starts can be stopped, and this one is {cluster.phase}. {way}",
+        subject=cluster.cluster_id,
     )
 
 
 def check_start(cluster: Cluster, login: RegistryLogin | None) -> None:
     """Raises Conflict where there is nothing to start, InvalidInput where what was not kept has to be said again."""
     if cluster.phase is ClusterPhase.STOPPING:
-        raise Conflict("It is still stopping. Start it once it is Stopped.", subject=cluster.cluster_id)
+        raise Conflict("The cluster is still stopping. Start it when it is Stopped.", subject=cluster.cluster_id)
     if cluster.phase is not ClusterPhase.STOPPED:
-        words = f"Only what was stopped is started: it is {cluster.phase}. Create another."
+        words = f"Only a stopped cluster can be started, and this one is {cluster.phase}. Create another."
         raise Conflict(words, subject=cluster.cluster_id)
     check_login(cluster, login, "start it")
 

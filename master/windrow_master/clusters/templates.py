@@ -63,7 +63,7 @@ class TemplateService:
         """One of the account. Raises NotFound."""
         kept = await self.store.read(lambda uow: uow[TemplateRepository].get(principal.account_id, name))
         if kept is None:
-            raise NotFound("There is no such template.", subject=name)
+            raise NotFound("There is no such template. List yours: windrow template ls", subject=name)
         return self._whole(kept)
 
     def _whole(self, kept: Template) -> Template:
@@ -78,7 +78,7 @@ class TemplateService:
 
         def change(uow: UnitOfWork) -> None:
             if not uow[TemplateRepository].delete(principal.account_id, name):
-                raise NotFound("There is no such template.", subject=name)
+                raise NotFound("There is no such template. List yours: windrow template ls", subject=name)
             uow.audit(principal.actor, "template.delete", name, "asked for", {})
 
         await self.store.write(change, name="template.delete")

@@ -54,7 +54,7 @@ MISUSE_EVERY_NS: Final = 10 * MINUTE
 _REASONS: Final = {
     LinkEvent.HEARD: "its heartbeats arrive",
     LinkEvent.SILENT: "its heartbeats stopped",
-    LinkEvent.SILENT_LONG: "nothing was heard of it for too long",
+    LinkEvent.SILENT_LONG: "it did not report for too long",
 }
 _ADMIN_TEXTS: Final = {
     AdminState.ACTIVE: "{name} is active",
@@ -89,7 +89,7 @@ class HostDesk:
         """One host, or NotFound."""
         host = uow[HostRepository].get(host_id)
         if host is None:
-            raise NotFound("There is no such host.", subject=host_id)
+            raise NotFound("There is no such host. List hosts: windrow host ls", subject=host_id)
         return host
 
     def save(self, uow: UnitOfWork, host: Host) -> Host:
@@ -202,7 +202,7 @@ class HostDesk:
         """Choose the image that runs where a request names none; None: none. Raises InvalidInput."""
         host = self.load(uow, host_id)
         if image is not None and (not image_names.is_name(image) or image_names.is_id(image)):
-            raise InvalidInput(f"{image!r} is no image's name.", subject=host_id)
+            raise InvalidInput(f"{image!r} is not the name of an image.", subject=host_id)
         if image == host.default_image:
             return host
         after = self.save(uow, replace(host, default_image=image))
@@ -215,7 +215,9 @@ class HostDesk:
     def _refuse_while_held(self, uow: UnitOfWork, host: Host) -> None:
         held = [slot.slot_id for slot in uow[SlotRepository].of_host(host.host_id) if slot.state in SLOT_HELD]
         if held:
-            raise Conflict(f"{len(held)} slots are still in use: wait until it has drained.", subject=host.host_id)
+            raise Conflict(
+                f"{len(held)} slots are still in use: wait until the host has drained.", subject=host.host_id
+            )
 
     # --- what the link says --------------------------------------------------------------------------------------
 

@@ -158,7 +158,7 @@ def headline(
     if admin is AdminState.RETIRED or admin is AdminState.QUARANTINED:
         return Headline(str(admin), admin_reason or f"an operator set it {admin}")
     if link is LinkState.LOST:
-        return Headline("lost", "nothing was heard of it for two minutes or more")
+        return Headline("lost", "it has not reported for two minutes or more")
     if link is LinkState.SUSPECT:
         return Headline("suspect", "its heartbeats stopped; it may be on its way to another Access")
     if link is LinkState.UNKNOWN:

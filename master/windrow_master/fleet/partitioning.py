@@ -34,7 +34,7 @@ class CutDesk:
         if refused is not None:
             raise refused
         if gpu is None:
-            raise NotFound("There is no such GPU.", subject=gpu_uuid[:64])
+            raise NotFound("There is no such GPU. List GPUs: windrow gpu ls", subject=gpu_uuid[:64])
         spec = PartitionSpec(gpu.uuid, () if is_whole else gpu.layout)
         command = Command(CommandId(""), CommandKind.PARTITION, partition=spec)
         not_after_ns = uow.now_wall_ns + CUT_LIFE_NS

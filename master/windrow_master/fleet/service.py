@@ -196,7 +196,7 @@ class FleetService:
         """One host as last read, or NotFound."""
         entry = self.view.get(host_id)
         if entry is None:
-            raise NotFound("There is no such host.", subject=host_id)
+            raise NotFound("There is no such host. List hosts: windrow host ls", subject=host_id)
         return entry
 
     def is_connected(self, host_id: HostId) -> bool:

@@ -105,5 +105,7 @@ def cut_refusal(host: Host, slots: Collection[Slot], gpu: GpuFacts | None) -> Wi
         return Conflict("Drain the host first: a GPU is cut only where nothing new can start.", subject=host.host_id)
     held = [slot.slot_id for slot in slots if slot.card == gpu.uuid and (slot.state in SLOT_HELD or slot.holder)]
     if held:
-        return Conflict(f"It is still in use ({', '.join(held)}): wait until it has drained.", subject=gpu.uuid)
+        return Conflict(
+            f"The GPU is still in use ({', '.join(held)}): wait until the host has drained.", subject=gpu.uuid
+        )
     return None

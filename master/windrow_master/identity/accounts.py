@@ -55,7 +55,7 @@ class AccountDesk:
     def make(self, uow: UnitOfWork, name: str, roles: frozenset[Role], actor: str) -> Account:
         """A new account. Raises Conflict where the name is taken."""
         if uow[AccountRepository].by_name(name) is not None:
-            said = f"There is an account {name} already. Take another name, or make a new link for this one."
+            said = f"There already is an account {name}. Take another name, or make a new link for this one."
             raise Conflict(said, subject=name)
         account = Account(AccountId(uow.mint("account")), name, roles, uow.now_wall_ns)
         uow[AccountRepository].add(account)

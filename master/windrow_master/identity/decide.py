@@ -190,13 +190,18 @@ def check_opens(principal: Principal, account: Account, *, is_first: bool) -> No
     """Raises Forbidden for a sign-in link that would open more than its maker has, or outlive the token it was made
     with. is_first: the account owns this Master, whose own command line lets it in."""
     if account.id == principal.account_id:
-        raise Forbidden("You are in this account already. For another device: windrow token add", subject=account.id)
+        raise Forbidden(
+            "You are signed in to this account already. For another device: windrow token add", subject=account.id
+        )
     if is_first:
         raise Forbidden(
-            "This account owns the Master; whoever runs that signs in with its cli.json.", subject=account.id
+            "This account owns the Master: sign in with the cli.json of its data directory.", subject=account.id
         )
     if Role.OPERATOR in account.roles and not account.roles <= principal.roles:
-        raise Forbidden("The account of an operator is opened by whoever has all of its roles.", subject=account.id)
+        raise Forbidden(
+            "A sign-in link for an operator can be made only by somebody with all roles of that account.",
+            subject=account.id,
+        )
 
 
 class Permission(StrEnum):

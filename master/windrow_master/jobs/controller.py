@@ -255,7 +255,7 @@ class JobCourse:
             if job is None:
                 self._turns.drop(job_id)
                 continue
-            refused: WindrowError | None = WindrowError("This Master met a bug with it; it tries again.")
+            refused: WindrowError | None = WindrowError("The Master met a bug with this job; it tries again.")
             with self._retried(job_id, "place"):
                 refused = await self._place(job)
             if refused is None:

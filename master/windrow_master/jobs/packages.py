@@ -19,7 +19,7 @@ WORD_MAX: Final = 8_000
 SCRIPT: Final = f"""
 set -e
 python=$(command -v python3 || command -v python) ||
-  {{ echo 'There is no Python here for its packages.' >&2; exit 127; }}
+  {{ echo 'This host has no Python to install the packages with.' >&2; exit 127; }}
 env=$PWD/{ENVIRONMENT}; lists=$1; shift
 rm -rf "$env"; mkdir "$env"; mkdir "$env/tmp"
 while [ "$lists" -gt 0 ]; do printf '%s\\n' "$1" >> "$env/packages"; shift; lists=$((lists - 1)); done
@@ -43,7 +43,7 @@ def check(packages: Sequence[str]) -> None:
         raise InvalidInput(f"packages must be at most {PACKAGES_MAX}.", subject="packages")
     for one in packages:
         if not 0 < len(one) <= PACKAGE_MAX or one.startswith("-") or not one.isprintable() or one != one.strip():
-            words = f"packages must be requirements such as numpy or numpy==2.4; {one[:80]!r} is none."
+            words = f"packages must be requirements such as numpy or numpy==2.4; {one[:80]!r} is not one."
             raise InvalidInput(words, subject="packages")
 
 

@@ -180,7 +180,7 @@ class JobService:
 
     def _check_waits(self, job: Job) -> None:
         if job.state is not JobState.SUBMITTED or not job.request.await_files or job.folder_bytes is not None:
-            raise Conflict(f"This job waits for no folder: it is {job.state.value}.", subject=job.job_id)
+            raise Conflict(f"This job does not wait for its files: it is {job.state.value}.", subject=job.job_id)
 
     async def get(self, principal: Principal, job_id: JobId) -> JobView:
         """One job, with the values of its environment for its renter; NotFound where there is none or it is somebody
@@ -252,13 +252,20 @@ class JobService:
                 return _view(uow, known[0][0])
             job = self._load(uow, principal, job_id, frozenset())
             if job.state not in FINAL:
-                raise Conflict(f"It has not ended: it is {job.state.value}.", subject=job_id)
+                raise Conflict(
+                    f"The job has not ended: it is {job.state.value}. Wait until it has, or cancel it.", subject=job_id
+                )
             if job.request.await_files and job.folder_bytes is None:
-                raise Conflict("Its folder was never sent; submit it again.", subject=job_id)
+                raise Conflict("The folder of this job was never sent; submit the job again.", subject=job_id)
             if job.request.await_files and self._is_past(job):
-                raise Conflict(f"Its folder was kept for {KEPT_DAYS} days; submit it again.", subject=job_id)
+                raise Conflict(
+                    f"The folder of this job was kept for {KEPT_DAYS} days; submit the job again.", subject=job_id
+                )
             if job.login is not None:
-                raise Conflict("Its registry login went with its end; submit it again with it.", subject=job_id)
+                raise Conflict(
+                    "The registry login was deleted when the job ended; submit the job again with the login.",
+                    subject=job_id,
+                )
             _check_env(job, env)
             checked(replace(job.request, env=dict(env), deadline_ns=None), job.job_id, uow.now_wall_ns)
             self._store.admit()
@@ -288,7 +295,7 @@ class JobService:
         """One's own, whose log and files are still kept. Raises NotFound."""
         job = (await self.get_own(principal, job_id)).job
         if self._is_past(job):
-            said = f"What a job printed and left is kept for {KEPT_DAYS} days; it ended before that."
+            said = f"The log and files of a job are kept for {KEPT_DAYS} days; it ended before that."
             raise NotFound(said, subject=job_id)
         return job
 
@@ -343,7 +350,9 @@ class JobService:
         job = await self._kept(principal, job_id)
         number = _attempt_of(job, attempt)
         if not number or job.attempts[number - 1].files_bytes is None:
-            raise Conflict("No files of it are kept: it has not ended, or they could not be had.", subject=job_id)
+            raise Conflict(
+                "No files of this job are kept: it has not ended, or its host did not hand them over.", subject=job_id
+            )
         return await self._files.files(job_id, number, offset), job.attempts[number - 1]
 
     async def placed(
@@ -368,7 +377,7 @@ class JobService:
         """A job of one's own, or of anybody with one of these roles."""
         job = uow[JobRepository].get(job_id)
         if job is None or not (job.account_id == principal.account_id or principal.roles & others):
-            raise NotFound("There is no such job, or it is not yours.", subject=job_id)
+            raise NotFound("There is no such job, or it is not yours. List yours: windrow job ls", subject=job_id)
         return job
 
 
@@ -376,7 +385,9 @@ def _check_env(job: Job, env: Mapping[str, str]) -> None:
     missing, more = job.request.env.keys() - env.keys(), env.keys() - job.request.env.keys()
     if missing:
         again = f"windrow job rerun {job.job_id} " + " ".join(f"--env {name}" for name in sorted(missing))
-        raise InvalidInput(f"The values of its environment went with its end. Give them again: {again}", subject="env")
+        raise InvalidInput(
+            f"The values of its variables were deleted when it ended. Give them again: {again}", subject="env"
+        )
     if more:
         raise InvalidInput(f"env must be what the job had; it had no {', '.join(sorted(more))}.", subject="env")
 
@@ -399,7 +410,7 @@ def _view(uow: UnitOfWork, job: Job) -> JobView:
 def _attempt_of(job: Job, attempt: int | None) -> int:
     """Its number from 1, or 0 where there is none yet; raises NotFound."""
     if attempt is not None and not 1 <= attempt <= len(job.attempts):
-        raise NotFound(f"It has {len(job.attempts)} attempts.", subject=job.job_id)
+        raise NotFound(f"This job has {len(job.attempts)} attempts.", subject=job.job_id)
     return len(job.attempts) if attempt is None else attempt
 
 

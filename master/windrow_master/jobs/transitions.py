@@ -38,7 +38,7 @@ class JobDesk:
         if move.state is job.state:
             return job
         if JobEffect.LET_GO in move.effects:
-            why, key = "its job let it go", attempt_key(job)
+            why, key = "its job has ended", attempt_key(job)
             self._clusters.life.end_request(uow, job.account_id, key, why, actor, at_once=True)
         after = moving.moved(job, move, found, uow.now_wall_ns)
         after = self.keep(uow, after)

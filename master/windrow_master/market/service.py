@@ -149,7 +149,7 @@ class MarketService:
             if account_id is not None and uow[AskRepository].count_others(account_id, tier) >= ASKS_MAX:
                 raise TooMany(f"This account has set {ASKS_MAX:,} prices. Change one of those.", subject=tier)
             uow[AskRepository].put(Ask(account_id, tier, price, uow.now_wall_ns, actor))
-            text = f"{tier} is asked for at {money_text(price)} an hour"
+            text = f"{tier} costs {money_text(price)} an hour from now on"
             uow.audit(actor, "ask.set", tier, text, {"account": account_id or "all", "price": money_text(price)})
             uow.event("offer.priced", (f"tier/{tier}", *((account_id,) if account_id else ())), text, actor=actor)
 

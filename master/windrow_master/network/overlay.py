@@ -229,13 +229,15 @@ class CordService:
         async with asyncio.timeout(KEY_S):
             keys = await _told(low, pair.low), await _told(high, pair.high)
             if not all(0 < len(key) <= PEM_MAX for key in keys):
-                raise Conflict("A host has no key for a cord: its agent is of another release.")
+                raise Conflict(
+                    "A host cannot encrypt the private network: its agent is of another release. Update the agent."
+                )
             await low.send(keys[1])
             await high.send(keys[0])
         async with asyncio.timeout(UP_S):
             for channel, member in ((low, pair.low), (high, pair.high)):
                 if await _told(channel, member) != UP:
-                    raise Conflict(f"{member.host_name} says something else than that its cord is up.")
+                    raise Conflict(f"{member.host_name} did not confirm its link of the private network.")
         log.info("cord_up", cluster=pair.cluster_id, hosts=[pair.low.host_id, pair.high.host_id])
         self._set(pair, is_up=True, problem="")
         self._tally.add(pair.cluster_id, Traffic(connections=1))
@@ -272,7 +274,7 @@ async def _until_over(pair: Pair, low: ChannelStream, high: ChannelStream, count
             if isinstance(step, ChannelClose):
                 if channel is low:
                     count.take(step.bytes_in, step.bytes_out)
-                raise LinkClosed(f"{member.host_name}: {step.detail or 'it has ended the cord'}")
+                raise LinkClosed(f"{member.host_name}: {step.detail or 'it closed its link of the private network'}")
             if channel is low:
                 count.take(*_counts(step.data))
 
@@ -297,7 +299,7 @@ async def _told(channel: ChannelStream, member: Workload) -> bytes:
     step = await channel.receive()
     if isinstance(step, ChannelData):
         return step.data
-    said = f"{member.host_name}: {step.detail or 'it has ended the cord at once'}"
+    said = f"{member.host_name}: {step.detail or 'it closed its link of the private network at once'}"
     raise from_code(step.error_code or "unavailable", said, member.host_id)
 
 

@@ -31,7 +31,7 @@ def judge(cluster: Cluster | None, workloads: Iterable[Workload], port: int) -> 
     for workload in workloads:
         if cluster.phase in LIVING and is_running(workload):
             return cluster, workload
-    raise Conflict("This service does not run now.", subject=cluster.cluster_id)
+    raise Conflict("This service is not running.", subject=cluster.cluster_id)
 
 
 class Unknown:

@@ -225,7 +225,9 @@ class TunnelService:
         try:
             self._check(asked, self.public, self.host_public, is_trusted=False)
         except TooMany:
-            raise TooMany("This service has as many visitors as it may have.", retry_after_ns=5 * SECOND) from None
+            raise TooMany(
+                "This service has reached its limit of visitors. Try again later.", retry_after_ns=5 * SECOND
+            ) from None
         ticket = await self._admit(asked, NO_WISH)
         self._tally.add(cluster_id, Traffic(connections=1))
         return ticket
@@ -317,7 +319,7 @@ class TunnelService:
             if is_running(workload) and view.cluster.phase in LIVING:
                 return workload
         phase = view.cluster.phase.value
-        raise Conflict(f"Nothing runs in it that could be reached: it is {phase}.", subject=cluster_id)
+        raise Conflict(f"There is nothing to connect to: the cluster is {phase}.", subject=cluster_id)
 
     async def _keep_traffic(self) -> None:
         await write_down(self._tally, self._store, "tunnel.traffic")
@@ -409,11 +411,13 @@ async def _until_ready(channel: ChannelStream, workload: Workload) -> str:
         raise DeadlineExceeded(f"{workload.host_name} did not open the tunnel within {OPEN_S:.0f} s.") from None
     if isinstance(step, ChannelData):
         if not 0 < len(step.data) <= HOST_PEM_MAX or not step.data.isascii():
-            raise Conflict(f"{workload.host_name} has no key for the tunnel: its agent is of another release.")
+            raise Conflict(
+                f"{workload.host_name} cannot encrypt the tunnel: its agent is of another release. Update the agent."
+            )
         return step.data.decode()
     if step.error_code:
         raise from_code(step.error_code, step.detail, workload.cluster_id)
-    raise Conflict("The host has ended the tunnel at once.", subject=workload.cluster_id)
+    raise Conflict("The host closed the tunnel at once. Try again.", subject=workload.cluster_id)
 
 
 def _note_open(uow: UnitOfWork, live: _Live) -> None:

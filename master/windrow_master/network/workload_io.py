@@ -115,7 +115,7 @@ class WorkAccess:
             raise InvalidInput("argv names no command.", subject="argv")
         workload = await self._inside(principal, cluster_id, rank)
         if workload.phase is not WorkPhase.RUNNING:
-            raise Conflict(f"Nothing runs there to run a command beside: it is {workload.phase}.", subject=cluster_id)
+            raise Conflict(f"A command needs a running cluster, and this one is {workload.phase}.", subject=cluster_id)
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.EXEC, argv=argv)
 
         async def pieces() -> AsyncGenerator[ChannelData | ChannelClose]:
@@ -148,7 +148,7 @@ class WorkAccess:
                         await channel.close(ChannelClose("too_large", "more than the cap of a folder"))
                     limit = FILES_CAP_BYTES // MIB
                     raise TooLarge(
-                        f"A folder may have {limit} MiB. Nothing of it is used; send less.", subject=cluster_id
+                        f"A folder may have {limit} MiB. Nothing of it was kept; send less.", subject=cluster_id
                     )
                 for channel in channels:
                     await self._send(channel, piece, cluster_id)
@@ -157,7 +157,9 @@ class WorkAccess:
                 await channel.close(ChannelClose(commit=commit))
             taken = [await _taken(channel, cluster_id) for channel in channels]
         if commit and not any(taken):
-            raise Conflict("It waits for no files; send them without commit to add them.", subject=cluster_id)
+            raise Conflict(
+                "This cluster does not wait for files; to add some, send them without commit.", subject=cluster_id
+            )
         return Sent(counter.bytes, counter.files)
 
     async def _send(self, channel: ChannelStream, piece: bytes, cluster_id: ClusterId) -> None:
@@ -202,7 +204,7 @@ class WorkAccess:
         for workload in await self._members(principal, cluster_id):
             if workload.rank == rank:
                 return workload
-        raise NotFound(f"It has no member of rank {rank} now.", subject=cluster_id)
+        raise NotFound(f"This cluster has no member of rank {rank} now.", subject=cluster_id)
 
     async def _members(self, principal: Principal, cluster_id: ClusterId) -> list[Workload]:
         """All that is there of it, one of each rank."""
@@ -210,7 +212,7 @@ class WorkAccess:
         ended = (WorkPhase.GONE, WorkPhase.STOPPING)
         found = [one for one in view.workloads if one.phase not in ended and one.delete_command is None]
         if not found:
-            raise Conflict("Its work is gone from the host, and its log and files with it.", subject=cluster_id)
+            raise Conflict("The work was deleted from its host, with its log and files.", subject=cluster_id)
         return found
 
     @asynccontextmanager

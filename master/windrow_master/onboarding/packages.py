@@ -298,7 +298,9 @@ async def _make_alone(into: Path) -> None:
 def main() -> int:
     """Make them; exit status 1 with a sentence when that fails."""
     parser = argparse.ArgumentParser(description="Make the agent's packages.")
-    parser.add_argument("--wheels", type=json.loads, help="made of these, a JSON list; else they are fetched")
+    parser.add_argument(
+        "--wheels", type=json.loads, help="wheels to build from, as a JSON list; default: pip downloads them"
+    )
     parser.add_argument("into", type=Path)
     found = parser.parse_args()
     os.nice(NICE)

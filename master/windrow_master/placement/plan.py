@@ -213,7 +213,7 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> s
     if request.host_id is not None and request.host_id != host.host_id:
         return "it is not the host you named"
     if host.simulated and not request.wants_simulated and request.host_id is None:
-        return "it is simulated: it serves only requests that ask for simulated hosts or name it"
+        return "it is simulated: ask for simulated hosts (--runtime simulated), or name it"
     if request.wants_simulated and not host.simulated:
         return "it is a real host and you ask for simulated ones"
     if host.admin_state != "active":

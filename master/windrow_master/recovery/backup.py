@@ -30,7 +30,7 @@ def make(data_dir: Path, database: str, target: Path, now_ns: int) -> tuple[Path
         stamp = time_text(now_ns)[:19].replace(":", "").replace("-", "")
         target = target / f"windrow-{stamp}Z.tar"
     if target.exists():
-        raise Conflict(f"{target} is there already; a backup replaces none. Choose another name.", subject=str(target))
+        raise Conflict(f"{target} exists; a backup does not replace a file. Choose another name.", subject=str(target))
     try:
         with tempfile.TemporaryDirectory(prefix=".windrow-backup-", dir=target.parent) as folder:
             listed, sources = _collect(data_dir, database, Path(folder), now_ns)

@@ -25,7 +25,9 @@ def main(arguments: Sequence[str]) -> int:
     for name, run, target, text in _VERBS:
         verb = verbs.add_parser(name, help=text, description=text)
         target(verb)
-        verb.add_argument("--data-dir", type=Path, help="else WINDROW_DATA_DIR, or .windrow here or above")
+        verb.add_argument(
+            "--data-dir", type=Path, help="data directory; default: WINDROW_DATA_DIR, or .windrow here or above"
+        )
         verb.set_defaults(run=run)
     read = parser.parse_args(list(arguments))
     os.umask(0o077)
@@ -101,7 +103,7 @@ def _given(verb: argparse.ArgumentParser) -> None:
 
 
 def _perhaps(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("backup", type=Path, metavar="BACKUP", nargs="?", help="look at this backup instead of a market")
+    verb.add_argument("backup", type=Path, metavar="BACKUP", nargs="?", help="check this backup instead of a market")
 
 
 Verb = Callable[[argparse.Namespace, Path, str], int]

@@ -78,7 +78,7 @@ class ArtefactService:
 
         async def of_account(principal: Principal, owner_id: str) -> AccountId:
             if owner_id != principal.account_id:
-                raise NotFound("An account's artefacts are its own.", subject=owner_id)
+                raise NotFound("Artefacts of another account are not shown.", subject=owner_id)
             return principal.account_id
 
         self._owners: dict[str, Owns] = {"cluster": of_cluster, "account": of_account}
@@ -133,7 +133,7 @@ class ArtefactService:
         await self._owner(principal, owner)
         artefact = await self._store.read(lambda uow: uow[ArtefactRepository].get(*owner, name))
         if artefact is None:
-            raise NotFound("There is no such artefact. See what there is: windrow artefact ls", subject=name[:64])
+            raise NotFound("There is no such artefact. List yours: windrow artefact ls", subject=name[:64])
         key = self._of(artefact.account_id).unwrap(artefact.wrapped_key, artefact.object_key)
         blocks = await self.objects.get(artefact.object_key)
         return artefact, opened(key, artefact.object_key, blocks)
@@ -160,7 +160,7 @@ class ArtefactService:
         def remove(uow: UnitOfWork) -> Artefact:
             found = uow[ArtefactRepository].get(*owner, name)
             if found is None:
-                raise NotFound("There is no such artefact.", subject=name[:64])
+                raise NotFound("There is no such artefact. List yours: windrow artefact ls", subject=name[:64])
             uow[ArtefactRepository].remove(found.artefact_id)
             uow.audit(principal.actor, "artefact.delete", found.artefact_id, "asked for", _fields(found))
             return found
@@ -268,7 +268,9 @@ class ArtefactService:
     async def _owner(self, principal: Principal, owner: tuple[str, str]) -> AccountId:
         owns = self._owners.get(owner[0])
         if owns is None:
-            raise InvalidInput(f"Artefacts are of {', '.join(sorted(self._owners))}.", subject=owner[0][:64])
+            raise InvalidInput(
+                f"The owner of an artefact is one of: {', '.join(sorted(self._owners))}.", subject=owner[0][:64]
+            )
         return await owns(principal, owner[1])
 
     def _room_for(self, used: tuple[int, int], size_bytes: int) -> int:

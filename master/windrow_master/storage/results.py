@@ -170,7 +170,7 @@ class ResultService:
         try:
             _, pieces = await self._artefacts.get(principal, ("cluster", workload.cluster_id), _name(workload, what))
         except NotFound:
-            said = f"What work printed and left is kept for {KEPT_DAYS} days, or until it is deleted."
+            said = f"The log and files of ended work are kept for {KEPT_DAYS} days, or until it is deleted."
             raise NotFound(said, subject=workload.cluster_id) from None
         return pieces
 

@@ -293,7 +293,7 @@ class CheckpointService:
         for workload in view.workloads:
             if workload.phase not in (WorkPhase.GONE, WorkPhase.STOPPING) and workload.delete_command is None:
                 return view.cluster.account_id, workload
-        raise Conflict("Its work is gone from the host, and its folder with it.", subject=cluster_id)
+        raise Conflict("The work was deleted from its host, with its folder.", subject=cluster_id)
 
     @asynccontextmanager
     async def _talk(self, account_id: AccountId, workload: Workload) -> AsyncGenerator["_Talk"]:

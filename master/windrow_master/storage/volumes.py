@@ -54,7 +54,7 @@ class VolumeService:
             self._store.admit()
             known = uow[VolumeRepository].of_account(principal.account_id)
             if any(one.name == name for one in known):
-                raise Conflict(f"There is a volume {name} already.", subject=name)
+                raise Conflict(f"There already is a volume {name}. Choose another name.", subject=name)
             if len(known) >= volume_rules.VOLUMES_MAX:
                 raise TooMany(f"This account has {volume_rules.VOLUMES_MAX} volumes. Delete some: windrow volume rm")
             made = Volume(uow.mint(KIND), principal.account_id, name, max_bytes, uow.now_wall_ns)
@@ -102,7 +102,7 @@ class VolumeService:
 def _load(uow: UnitOfWork, principal: Principal, name: str) -> Volume:
     found = uow[VolumeRepository].get(principal.account_id, name)
     if found is None:
-        raise NotFound("There is no such volume, or it is not yours. See what is: windrow volume ls", subject=name[:64])
+        raise NotFound("There is no such volume, or it is not yours. List yours: windrow volume ls", subject=name[:64])
     return found
 
 

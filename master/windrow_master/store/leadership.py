@@ -111,7 +111,7 @@ class Leadership:
         """Raises Fenced while the last beat is so old that another may lead: at once in a process that was stopped and
         wakes. For what is written beside the database; in any thread."""
         if self._is_over or not is_sure(self._beat_ns, self._clock.monotonic_ns()):
-            raise Fenced("No beat of this Master could be written for too long: another may lead.")
+            raise Fenced("This Master could not renew its leadership in time: another may lead.")
 
     def look(self) -> tuple[Seat, bool]:
         """The seat, and whether it may be taken now; blocking. Raises SQLAlchemyError when nobody can be asked."""

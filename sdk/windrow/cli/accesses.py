@@ -14,7 +14,7 @@ access_app = typer.Typer(help="Accesses: the relays that hosts dial.", no_args_i
 STOP_LOOK_S = 0.5
 """Between two looks at how a test goes."""
 
-Reason = Annotated[str, typer.Option(help="Goes into the audit.")]
+Reason = Annotated[str, typer.Option(help="Reason; kept in the audit log.")]
 
 
 @access_app.command("ls")
@@ -38,7 +38,7 @@ def access_ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 @access_app.command("show")
 def access_show(context: typer.Context, access: str, as_json: AsJson = False) -> None:
-    """Everything about one Access."""
+    """Show everything about one Access."""
     item = client(context).get(f"/accesses/{access}")
     if as_json:
         print_json(item)
@@ -63,7 +63,7 @@ def access_show(context: typer.Context, access: str, as_json: AsJson = False) ->
 
 @access_app.command("drain")
 def access_drain(context: typer.Context, access: str, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Take it out of service: nobody new comes, its agents go to other Accesses within seconds."""
+    """Take an Access out of service: its agents move to other Accesses within seconds."""
     item = client(context).request("POST", f"/accesses/{access}/drain", body={"reason": reason})
     if as_json:
         print_json(item)
@@ -73,7 +73,7 @@ def access_drain(context: typer.Context, access: str, reason: Reason = "", as_js
 
 @access_app.command("resume")
 def access_resume(context: typer.Context, access: str, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Let it take agents again."""
+    """Put a drained Access back into service."""
     item = client(context).request("POST", f"/accesses/{access}/resume", body={"reason": reason})
     if as_json:
         print_json(item)
@@ -85,9 +85,9 @@ def access_resume(context: typer.Context, access: str, reason: Reason = "", as_j
 def access_stop(
     context: typer.Context, access: str, reason: Reason = "", yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Kill it as a test and count what is lost (only where `windrow up` started the market).
+    """Kill an Access as a test and count what is lost (only in a market that `windrow up` started).
 
-    It starts again by itself. Exits 1 if anything acknowledged was lost, or not every agent came back in time.
+    The Access restarts by itself. Exits with 1 if acknowledged data was lost or an agent did not return in time.
     """
     api = client(context)
     name = api.get(f"/accesses/{access}")["stop_name"] or access

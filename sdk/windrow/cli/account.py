@@ -17,16 +17,16 @@ from windrow.errors import WindrowClientError
 from windrow.transport import fetch_authority
 
 token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
-receipt_app = typer.Typer(help="Receipts of what ran.", no_args_is_help=True)
+receipt_app = typer.Typer(help="Receipts: what ran, for how long, at what cost.", no_args_is_help=True)
 ledger_app = typer.Typer(help="Balances and transfers.", no_args_is_help=True)
 
 
 def login(
     url: Annotated[str, typer.Argument(help="The Master, as https://market.example:8443, or a sign-in link.")],
-    token_file: Annotated[Path | None, typer.Option(help="File that holds the token; else it is asked for.")] = None,
-    ca_file: Annotated[Path | None, typer.Option(help="PEM of the Master's own authority.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token; without it you are asked.")] = None,
+    ca_file: Annotated[Path | None, typer.Option(help="PEM file of the Master's own certificate authority.")] = None,
     insecure_http: Annotated[
-        bool, typer.Option("--insecure-http", help="Let the token go in clear to another machine.")
+        bool, typer.Option("--insecure-http", help="Allow plain HTTP to another machine; the token is sent in clear.")
     ] = False,
 ) -> None:
     """Remember a Master and a token for this user; the token is tried first. A sign-in link brings its own token."""
@@ -89,13 +89,13 @@ def token_ls(context: typer.Context, as_json: AsJson = False) -> None:
 @token_app.command("add")
 def token_add(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What it is for.")] = "",
-    join: Annotated[bool, typer.Option("--join", help="A single-use token: one host joins by it.")] = False,
+    name: Annotated[str, typer.Argument(help="Name of the token, for example its purpose.")] = "",
+    join: Annotated[bool, typer.Option("--join", help="Create a single-use token with which one host joins.")] = False,
     role: Annotated[list[str] | None, typer.Option(help="Roles of the token; with --join: host or access.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=90, help="How long an API token lives.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=90, help="Lifetime of an API token, in days.")] = 30,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token; its secret is shown this once."""
+    """Create a token; its secret is shown only now."""
     api = client(context)
     if join:
         made: dict[str, Any] = api.request("POST", "/join-tokens", body={"role": (role or ["host"])[0]})
@@ -140,7 +140,7 @@ def receipt_ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 @receipt_app.command("show")
 def receipt_show(context: typer.Context, receipt: str, as_json: AsJson = False) -> None:
-    """One receipt with the signed seconds behind it."""
+    """Show one receipt and the signed running time behind it."""
     item = client(context).get(f"/receipts/{receipt}")
     if as_json:
         print_json(item)
@@ -186,7 +186,7 @@ def ledger_ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 @ledger_app.command("balances")
 def ledger_balances(context: typer.Context, as_json: AsJson = False) -> None:
-    """Balances you may see."""
+    """List the balances that you may see."""
     answer = client(context).get("/ledger/balances")
     columns = [
         ("ACCOUNT", lambda b: b["account"]),

@@ -12,12 +12,14 @@ from windrow.cli.output import print_json, print_list, say, size_text
 from windrow.client import Client
 from windrow.errors import WindrowClientError
 
-artefact_app = typer.Typer(help="Artefacts: files that outlive what made them.", no_args_is_help=True)
+artefact_app = typer.Typer(
+    help="Artefacts: files that stay after their cluster or job has ended.", no_args_is_help=True
+)
 
 Owner = Annotated[
-    str | None, typer.Option("--of", help="Whose: a cluster's name or id, KIND/ID, else your account's own.")
+    str | None, typer.Option("--of", help="Owner: a cluster's name or id, or KIND/ID; default: your account.")
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its path among the owner's artefacts.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Path of the artefact, as `windrow artefact ls` shows it.")]
 
 
 def owner_of(api: Client, text: str | None) -> tuple[str, str]:
@@ -52,12 +54,12 @@ def artefact_ls(context: typer.Context, of: Owner = None, as_json: AsJson = Fals
 def artefact_put(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="File to upload.", exists=True, dir_okay=False)],
-    name: Annotated[str | None, typer.Argument(help="Its name there; the file's own by default.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the artefact; default: the file's name.")] = None,
     of: Owner = None,
-    keep_days: Annotated[int | None, typer.Option(min=0, help="How long; 0: until it is deleted.")] = None,
+    keep_days: Annotated[int | None, typer.Option(min=0, help="Days to keep it; 0: until you delete it.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Upload a file, in place of an older one of this name."""
+    """Upload a file; replaces an artefact of the same name."""
     api = client(context)
     kind, owner = owner_of(api, of)
     with file.open("rb") as content:
@@ -76,7 +78,7 @@ def artefact_get(
     of: Owner = None,
     as_json: AsJson = False,
 ) -> None:
-    """Download an artefact; the file appears whole or not at all."""
+    """Download an artefact; an interrupted download leaves no file."""
     api = client(context)
     kind, owner = owner_of(api, of)
     if into is not None and str(into) == "-":
@@ -116,12 +118,12 @@ def artefact_rm(
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
 checkpoint_app = typer.Typer(help="Checkpoints of running work.", no_args_is_help=True)
-Cluster = Annotated[str, typer.Argument(metavar="NAME|ID", help="A cluster's name or id; it may have ended.")]
+Cluster = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of a cluster, running or ended.")]
 
 
 @checkpoint_app.command("ls")
 def checkpoint_ls(context: typer.Context, cluster: Cluster, as_json: AsJson = False) -> None:
-    """List the checkpoints that exist, the newest first."""
+    """List checkpoints, newest first."""
     api = client(context)
     columns = [
         ("STEP", lambda c: c["step"]),
@@ -136,13 +138,13 @@ def checkpoint_ls(context: typer.Context, cluster: Cluster, as_json: AsJson = Fa
 
 @checkpoint_app.command("save")
 def checkpoint_save(context: typer.Context, cluster: Cluster, as_json: AsJson = False) -> None:
-    """Save the newest whole checkpoint of running work."""
+    """Save the newest complete checkpoint of a running cluster."""
     api = client(context)
     answer = api.save_checkpoint(cluster_id(api, cluster))
     if as_json:
         print_json(answer)
     elif answer["checkpoint"] is None:
-        say("Nothing new that is whole.")
+        say("There is no newer complete checkpoint.")
     else:
         say(f"Step {answer['checkpoint']['step']} is saved, {size_text(answer['checkpoint']['size_bytes'])}.")
 
@@ -151,15 +153,19 @@ def checkpoint_save(context: typer.Context, cluster: Cluster, as_json: AsJson = 
 def checkpoint_restore(
     context: typer.Context,
     cluster: Cluster,
-    source: Annotated[str, typer.Option("--from", help="The cluster whose checkpoint it is; it may have ended.")],
+    source: Annotated[str, typer.Option("--from", help="Cluster that the checkpoint comes from, running or ended.")],
     as_json: AsJson = False,
 ) -> None:
-    """Put the newest whole checkpoint of another cluster into this one's CKPT_DIR."""
+    """Copy the newest complete checkpoint of another cluster into this cluster's CKPT_DIR."""
     api = client(context)
     answer = api.restore_checkpoint(cluster_id(api, cluster), cluster_id(api, source, ended=True))
     if as_json:
         print_json(answer)
         return
     for one in answer["passed"]:
-        say(f"Step {one['step']} was passed over: {one['reason']}")
-    say("There is none that is whole." if answer["step"] is None else f"Step {answer['step']} is in place.")
+        say(f"Step {one['step']} was skipped: {one['reason']}")
+    say(
+        "There is no complete checkpoint to restore."
+        if answer["step"] is None
+        else f"Step {answer['step']} is in place."
+    )

@@ -19,8 +19,12 @@ audit_app = typer.Typer(help="The audit log.", no_args_is_help=True)
 def audit_ls(
     context: typer.Context,
     subject: Annotated[str | None, typer.Option(help="Only about this host, cluster or token.")] = None,
-    actor: Annotated[str | None, typer.Option(help="Only what this one did, for example account/account_1.")] = None,
-    action: Annotated[str | None, typer.Option(help="Only this action, or all that begin so: host.")] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="Only entries by this actor, for example account/account_1.")
+    ] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Only this action, or all that begin with this word: host.")
+    ] = None,
     since: Annotated[str | None, typer.Option(help="Only from this time on (RFC 3339).")] = None,
     until: Annotated[str | None, typer.Option(help="Only before this time (RFC 3339).")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most this many.")] = 200,
@@ -46,12 +50,12 @@ def audit_verify(
     head_file: Annotated[
         Path | None,
         typer.Option(
-            "--head", help="A file of yours: the log must still hold the head in it; then the new one is kept."
+            "--head", help="File of yours with the last entry seen; it must still be in the log. Updated afterwards."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute the log's chain and compare it with its anchor; exits 1 and names the first broken entry."""
+    """Verify the hash chain and the anchor of the audit log; exits with 1 and names the first broken entry."""
     kept = _kept(head_file) if head_file is not None else {}
     found: dict[str, Any] = client(context).get("/audit/verify", **kept)
     if as_json:
@@ -77,14 +81,17 @@ def audit_verify(
 @audit_app.command("reanchor")
 def audit_reanchor(
     context: typer.Context,
-    reason: Annotated[str, typer.Option(help="Why the log is taken as it is; it is written into it.")],
+    reason: Annotated[str, typer.Option(help="Why you accept the log; recorded in it.")],
 ) -> None:
-    """Take an audit log that is not intact as it is from now on, once you know why (operators)."""
+    """Accept a damaged audit log as it is from now on, once you know the cause (operators)."""
     found: dict[str, Any] = client(context).request("POST", "/audit/reanchor", body={"reason": reason})
     anchor = found.get("anchor") or {}
-    say(f"The audit log is anchored anew, at entry {anchor.get('number')}; this is in it.")
+    say(
+        f"The audit log is accepted as it is; the new anchor is entry {anchor.get('number')}; this is "
+        "recorded in the log."
+    )
     if not found["intact"]:
-        say(f"What was wrong before stays so, and `windrow audit verify` goes on saying it: {found['problem']}")
+        say(f"The damage before it stays, and `windrow audit verify` still reports it: {found['problem']}")
 
 
 def _kept(path: Path) -> dict[str, Any]:
@@ -94,7 +101,7 @@ def _kept(path: Path) -> dict[str, Any]:
         record = json.loads(path.read_text())
         return {"number": int(record["number"]), "chain": str(record["chain"])}
     except (ValueError, KeyError, TypeError):
-        raise WindrowClientError(f"{path} is not a head that `windrow audit verify --head` kept.") from None
+        raise WindrowClientError(f"{path} was not written by `windrow audit verify --head`.") from None
 
 
 def _keep(path: Path, head: dict[str, Any]) -> None:

@@ -11,11 +11,9 @@ from windrow.client import Client
 from windrow.folder.returning import Report, lines
 from windrow.folder.transfer import bring
 
-AllowExecutables = Annotated[
-    bool, typer.Option("--allow-executables", help="New files that may be executed there may be so here, too.")
-]
+AllowExecutables = Annotated[bool, typer.Option("--allow-executables", help="Keep the executable flag of new files.")]
 IncludeSecrets = Annotated[
-    bool, typer.Option("--include-secrets", help="Also send what looks like a secret: .env, keys.")
+    bool, typer.Option("--include-secrets", help="Also send files that look like secrets: .env, keys.")
 ]
 
 

@@ -38,17 +38,17 @@ def print_plan(plan: dict[str, Any]) -> None:
         if place.get("note"):
             say(f"  {place['host_name']}: {place['note']}.")
     if plan.get("fits") is False:
-        say(f"  it fits on no host now; balance {plan.get('balance')}")
+        say(f"  no host can run this now; balance {plan.get('balance')}")
         return
     price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
-    say(f"  {price}; held now: {plan.get('hold')}; balance {plan.get('balance')}")
+    say(f"  {price}; reserved now: {plan.get('hold')}; balance {plan.get('balance')}")
 
 
 def print_tested(plan: dict[str, Any]) -> None:
     """Which of its hosts have to be waited for: the market's own test rental ends there first."""
     for place in plan.get("placement") or []:
         if place["host_id"] in (plan.get("tested") or ()):
-            say(f"  {place['host_name']} is being tested by the market; this takes its place in a moment.")
+            say(f"  {place['host_name']} is being tested by the market; your work replaces the test in a moment.")
 
 
 def print_addresses(cluster: dict[str, Any], to: Console) -> None:

@@ -26,7 +26,7 @@ from windrow.client import Client
 from windrow.errors import WindrowClientError
 from windrow.soon import SOON_S, patiently
 
-cluster_app = typer.Typer(help="Clusters: what runs on rented slots.", no_args_is_help=True)
+cluster_app = typer.Typer(help="Clusters: work on rented GPUs and processors.", no_args_is_help=True)
 
 LOGIN_MAX = 16_384
 """Characters of a registry's login; more is none."""
@@ -34,46 +34,64 @@ CREATE_TIMEOUT_S = 900.0
 END_TIMEOUT_S = 180.0
 """Pulling a large image takes minutes; the host itself gives up after ten."""
 
-Gpu = Annotated[str | None, typer.Option("--gpu", help="24GB, H100, H100:2 or a number.")]
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu", help="GPUs: a memory size (24GB), a model (H100), either with a number (H100:2), or a number."
+    ),
+]
 Slice = Annotated[str | None, typer.Option("--slice", help="A slice of a GPU by its profile: 1g.10gb (with --gpu).")]
-Cpus = Annotated[int, typer.Option("--cpus", min=1, help="Processors.")]
+Cpus = Annotated[int, typer.Option("--cpus", min=1, help="Number of processors.")]
 Memory = Annotated[str | None, typer.Option("--memory", help="Main memory, for example 8GB.")]
 Image = Annotated[
-    str | None, typer.Option("--image", help="Container image; without one your own host runs a process.")
+    str | None,
+    typer.Option(
+        "--image",
+        help="Container image; default: a plain process on your own host, elsewhere the host's default image.",
+    ),
 ]
 Env = Annotated[
     list[str] | None,
-    typer.Option("--env", "-e", help="NAME, from your own environment, or NAME=value; repeatable."),
+    typer.Option("--env", "-e", help="Variable: NAME=value, or NAME to take it from your environment; repeatable."),
 ]
 Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
 Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
-Runtime = Annotated[str | None, typer.Option("--runtime", help="docker, process or simulated; the Master chooses.")]
-Rank = Annotated[int, typer.Option("--rank", min=0, help="Of which member, where there are several.")]
+Runtime = Annotated[
+    str | None, typer.Option("--runtime", help="docker, process or simulated; default: the Master chooses.")
+]
+Rank = Annotated[int, typer.Option("--rank", min=0, help="Member of the cluster, counted from 0.")]
 SshKey = Annotated[
-    list[Path] | None, typer.Option("--ssh-key", help="A .pub file whose keys may log in to a box, repeatable.")
+    list[Path] | None,
+    typer.Option("--ssh-key", help="File of public keys (.pub) that may log in to a box; repeatable."),
 ]
 RestartMembers = Annotated[
-    bool, typer.Option("--restart-members", help="Start a whole gang again when a member is lost.")
+    bool, typer.Option("--restart-members", help="Restart the whole gang when a member is lost.")
 ]
 Idle = Annotated[
-    str | None, typer.Option("--idle", help="End it after so long without a command, file or tunnel: 30m.")
+    str | None, typer.Option("--idle", help="End it when unused this long (no command, file transfer or tunnel): 30m.")
 ]
 Notebook = Annotated[
     bool | None,
     typer.Option(
-        "--notebook/--no-notebook", help="Start Jupyter in a box; without a command it is.", show_default=False
+        "--notebook/--no-notebook",
+        help="Start Jupyter in a box; default: yes, if no command is given.",
+        show_default=False,
     ),
 ]
-MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Per hour, for all of it.")]
+MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Highest price per hour, for the whole cluster.")]
 Volumes = Annotated[
     list[str] | None,
-    typer.Option("--volume", metavar="NAME:/path[:ro]", help="A volume, and where it is found, repeatable."),
+    typer.Option(
+        "--volume", metavar="NAME:/path[:ro]", help="Volume and its path, as NAME:/path (:ro = read-only); repeatable."
+    ),
 ]
 Login = Annotated[
     typer.FileText | None,
-    typer.Option("--registry-login", help="A file (- for standard input) of NAME:PASSWORD for the image's registry."),
+    typer.Option(
+        "--registry-login", help="File with NAME:PASSWORD for the registry of the image; - is standard input."
+    ),
 ]
-Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Its name or id.")]
+Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the cluster.")]
 
 
 def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, Any]:
@@ -88,7 +106,7 @@ def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, A
     if len(found) == 1:
         return found[0]
     if not found:
-        raise WindrowClientError(f"No cluster {name!r} is there. See what is: windrow cluster ls")
+        raise WindrowClientError(f"There is no cluster {name!r}. List yours: windrow cluster ls")
     raise WindrowClientError(
         f"{len(found)} clusters are called {name!r}; use an id: {', '.join(c['id'] for c in found)}"
     )
@@ -129,33 +147,39 @@ def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = F
 @cluster_app.command("create")
 def cluster_create(
     context: typer.Context,
-    argv: Annotated[list[str] | None, typer.Argument(help="Command to run; none: stay up until deleted.")] = None,
+    argv: Annotated[
+        list[str] | None, typer.Argument(help="Command to run; without one the machine stays on until you delete it.")
+    ] = None,
     kind: Annotated[str, typer.Option(help="box, service, gang, ray or dask.")] = "box",
-    hosts: Annotated[int, typer.Option("--hosts", min=1, help="Of a gang, ray or dask: each gives all of this.")] = 1,
+    hosts: Annotated[
+        int, typer.Option("--hosts", min=1, help="Number of hosts (gang, ray, dask); each provides these resources.")
+    ] = 1,
     restart_members: RestartMembers = False,
-    name: Annotated[str | None, typer.Option(help="What you call it.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the cluster; default: generated.")] = None,
     gpu: Gpu = None,
     part: Slice = None,
     cpus: Cpus = 1,
     memory: Memory = None,
     image: Image = None,
     env: Env = None,
-    port: Annotated[list[int] | None, typer.Option("--port", help="Port it serves, repeatable.")] = None,
+    port: Annotated[list[int] | None, typer.Option("--port", help="Port of the service; repeatable.")] = None,
     host: Host = None,
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
-    template: Annotated[str | None, typer.Option("--template", help="Begin with what is kept by this name.")] = None,
-    max_duration: Annotated[str | None, typer.Option("--max-duration", help="End it then: 90s, 30m, 8h, 2d.")] = None,
-    budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more.")] = None,
+    template: Annotated[str | None, typer.Option("--template", help="Start from this template.")] = None,
+    max_duration: Annotated[
+        str | None, typer.Option("--max-duration", help="Longest running time: 90s, 30m, 8h, 2d.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more than this.")] = None,
     idle: Idle = None,
     volume: Volumes = None,
     login: Login = None,
     ssh_key: SshKey = None,
-    ssh: Annotated[bool, typer.Option(help="Let your keys of ~/.ssh into a box without a command.")] = True,
+    ssh: Annotated[bool, typer.Option(help="Allow SSH with your keys from ~/.ssh, in a box without a command.")] = True,
     notebook: Notebook = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
-    wait: Annotated[bool, typer.Option(help="Wait until it runs.")] = True,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
+    wait: Annotated[bool, typer.Option(help="Wait until the cluster runs.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Create a cluster."""
@@ -204,13 +228,13 @@ def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> 
 def cluster_resize(
     context: typer.Context,
     cluster: Which,
-    hosts: Annotated[int, typer.Argument(min=1, help="How many it is to have.")],
+    hosts: Annotated[int, typer.Argument(min=1, help="New number of hosts.")],
     max_price: MaxPrice = None,
     login: Login = None,
-    wait: Annotated[bool, typer.Option(help="Wait until all of them run.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until all hosts run.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """More or fewer hosts of a Ray or Dask cluster that runs."""
+    """Change the number of hosts of a running Ray or Dask cluster."""
     api = client(context)
     body: dict[str, Any] = {"hosts": hosts}
     body |= {"max_price_per_hour": max_price} if max_price else {}
@@ -247,7 +271,7 @@ def show_plan(answer: dict[str, Any], as_json: bool) -> None:
 
 @cluster_app.command("show")
 def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
-    """Everything about one cluster."""
+    """Show everything about one cluster."""
     api = client(context)
     item = api.cluster(cluster_id(api, cluster, ended=True))
     if as_json:
@@ -295,7 +319,7 @@ def cluster_logs(
     follow: Annotated[bool, typer.Option("--follow", "-f")] = False,
     rank: Rank = 0,
 ) -> None:
-    """Print its log, or what is kept of it."""
+    """Print the log of a cluster, or the kept log of one that has ended."""
     api = client(context)
     found, printed = cluster_id(api, cluster, ended=True), 0
     for is_followed in (True, False) if follow else (False,):  # one that was followed may have been cut
@@ -307,7 +331,7 @@ def cluster_logs(
 
 @cluster_app.command("exec")
 def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: Rank = 0) -> None:
-    """Run one more command inside it; exits with its exit code."""
+    """Run a command inside a cluster; exits with the command's exit code."""
     api = client(context)
     raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv, rank))
 
@@ -326,7 +350,7 @@ def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int
 
 @cluster_app.command("explain")
 def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
-    """Why it runs where it runs."""
+    """Explain why a cluster runs on its hosts."""
     api = client(context)
     answer = api.get(f"/clusters/{cluster_id(api, cluster, ended=True)}/explain")
     if as_json:
@@ -342,11 +366,11 @@ def cluster_files(
     context: typer.Context,
     cluster: Which,
     into: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
-    changed: Annotated[bool, typer.Option(help="Only what changed.")] = False,
+    changed: Annotated[bool, typer.Option(help="Only changed files.")] = False,
     rank: Rank = 0,
     allow_executables: AllowExecutables = False,
 ) -> None:
-    """Fetch its working folder; of a command that has ended the files that it changed are kept for 30 days."""
+    """Fetch the working folder of a cluster; after its command has ended, the changed files (kept 30 days)."""
     api = client(context)
     found = cluster_id(api, cluster, ended=True)
     report = bring_cluster(api, found, into, changed=changed, rank=rank, allow_executables=allow_executables)
@@ -359,12 +383,12 @@ def cluster_delete(
     context: typer.Context,
     cluster: Which,
     keep_results: Annotated[
-        bool, typer.Option("--keep-results", help="Keep its log and what it changed, as if it had ended by itself.")
+        bool, typer.Option("--keep-results", help="Keep its log and changed files, as after a normal end.")
     ] = False,
     yes: Yes = False,
     wait: bool = True,
 ) -> None:
-    """End it. What is not fetched is gone, but with --keep-results."""
+    """Delete a cluster. Files not fetched are lost, except with --keep-results."""
     api = client(context)
     found = cluster_id(api, cluster)
     if not yes and sys.stdin.isatty():

@@ -9,8 +9,8 @@ from windrow.client import Client
 from windrow.config import find
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-Watch = Annotated[bool, typer.Option("--watch", help="Go on with what changes; with --json one object a line.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Keep watching for changes; with --json one object per line.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @dataclass(slots=True)

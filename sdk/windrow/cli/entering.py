@@ -69,7 +69,7 @@ def user_inside(api: Client, cluster_id: str) -> str:
         if part == 0 and _USER.fullmatch(name):
             return name
     raise WindrowClientError(
-        f"{cluster_id} does not say as whom it runs. Name the user: windrow cluster ssh --user NAME"
+        f"{cluster_id} does not tell which user it runs as. Name the user: windrow cluster ssh --user NAME"
     )
 
 

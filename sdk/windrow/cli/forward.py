@@ -34,9 +34,13 @@ def ports_of(text: str) -> tuple[int, int | None]:
 def cluster_forward(
     context: typer.Context,
     cluster: Which,
-    port: Annotated[str, typer.Argument(metavar="PORT[:LOCAL]", help="Where it listens, and where here.")],
-    local: Annotated[int | None, typer.Option(min=1, max=65_535, help="Port of this machine.")] = None,
-    stdio: Annotated[bool, typer.Option("--stdio", help="One connection, by standard input and output.")] = False,
+    port: Annotated[
+        str, typer.Argument(metavar="PORT[:LOCAL]", help="Port in the cluster, or PORT:LOCAL for another port here.")
+    ],
+    local: Annotated[int | None, typer.Option(min=1, max=65_535, help="Port on this machine.")] = None,
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Carry one connection over standard input and output.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Reach a TCP port of a cluster at a port of this machine, until Ctrl-C."""
@@ -64,7 +68,7 @@ def cluster_forward(
             print_json({"cluster": found["id"], "port": remote, "local_address": at, "url": url})
             return
         if port != nearest:
-            say(f"Port {nearest} of this machine is taken; this is another.")
+            say(f"Port {nearest} of this machine is taken; using another one.")
         say(f"{LOCALHOST}:{port} is port {remote} of {found['name']}. Ctrl-C ends it.")
         print_whole(f"{'Jupyter' if is_notebook else 'In a browser'}: {url}", err)
 
@@ -87,17 +91,17 @@ def cluster_forward(
 def cluster_ssh(
     context: typer.Context,
     cluster: Which,
-    words: Annotated[list[str] | None, typer.Argument(help="For ssh, after --: options and a command.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(help="Options and a command for ssh, after --.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65_535, help="Where its SSH server listens; a box knows, else 22.")
+        int | None, typer.Option(min=1, max=65_535, help="Port of the SSH server; default: the box's own, else 22.")
     ] = None,
-    user: Annotated[str | None, typer.Option(help="Who to be there; as whom a box runs, else root.")] = None,
+    user: Annotated[str | None, typer.Option(help="User to log in as; default: the box's user, else root.")] = None,
 ) -> None:
     """Log in by OpenSSH, where an SSH server runs in the cluster."""
     ssh = shutil.which("ssh")
     if ssh is None:
         raise WindrowClientError(
-            "There is no ssh here: install OpenSSH's client (on Debian: apt-get install openssh-client). "
+            "This machine has no ssh: install OpenSSH's client (on Debian: apt-get install openssh-client). "
             "Without it: windrow cluster exec"
         )
     api = client(context)

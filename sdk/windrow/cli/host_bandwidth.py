@@ -19,7 +19,7 @@ COLUMNS = [
 def host_bandwidth(
     context: typer.Context,
     host: str,
-    limit: Annotated[int, typer.Option(min=1, max=1024, help="How many rounds at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1024, help="Most rounds to show.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """What Accesses measured of its line, the newest round first, a row for each of their regions."""

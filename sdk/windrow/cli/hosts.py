@@ -23,11 +23,11 @@ from windrow.cli.output import (
 from windrow.client import Client
 from windrow.errors import ApiProblem
 
-host_app = typer.Typer(help="Hosts: list, look, drain, measure, verify, prove.", no_args_is_help=True)
+host_app = typer.Typer(help="Hosts: list, show, drain, measure, verify, prove.", no_args_is_help=True)
 gpu_app = typer.Typer(help="GPUs of all hosts.", no_args_is_help=True)
-offer_app = typer.Typer(help="What is on offer, and at what price.", no_args_is_help=True)
-command_app = typer.Typer(help="Commands sent to hosts, and what became of them.", no_args_is_help=True)
-event_app = typer.Typer(help="What happened.", no_args_is_help=True)
+offer_app = typer.Typer(help="GPUs that you can rent, with prices.", no_args_is_help=True)
+command_app = typer.Typer(help="Commands sent to hosts, with their results.", no_args_is_help=True)
+event_app = typer.Typer(help="Event history.", no_args_is_help=True)
 
 NO_HOSTS = "No hosts yet. Make a join token (`windrow token add --join`) and run the line it prints on a GPU host."
 USERS = {"own": "their own", "host": "the host's"}
@@ -84,13 +84,13 @@ def host_export(
     context: typer.Context,
     host: str,
     metric: Annotated[list[str], typer.Option(help="A metric's name; repeat it for more.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The file to write; without it, standard output.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: standard output.")] = None,
     file_format: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
     gpu: Annotated[str | None, typer.Option(help="Only this GPU.")] = None,
-    start: Annotated[str | None, typer.Option("--from", help="As 2027-01-15T08:00:00Z; an hour ago if absent.")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Now if absent.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Start, as 2027-01-15T08:00:00Z; default: an hour ago.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="End; default: now.")] = None,
     step: Annotated[int | None, typer.Option(help="Seconds between points.")] = None,
 ) -> None:
     """Write the history of a host as CSV or Parquet."""
@@ -111,7 +111,7 @@ def host_export(
 
 @host_app.command("show")
 def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> None:
-    """Everything about one host."""
+    """Show everything about one host."""
     api = client(context)
     item = api.get(f"/hosts/{host}")
     if as_json:
@@ -151,14 +151,14 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
 
 @host_app.command("why")
 def host_why(context: typer.Context, host: str, as_json: AsJson = False) -> None:
-    """Why nobody rents what it offers."""
+    """Explain why a host is not rented."""
     api = client(context)
     standing = api.get(f"/hosts/{host}/standing")
     if as_json:
         print_json(standing)
         return
     if not standing["unrented"]:
-        say("All that it offers is rented.")
+        say("All GPUs and processors of this host are rented.")
     for slot in standing["unrented"]:
         print_whole(f"{slot['slot_id']} ({slot['tier'] or 'no tier yet'})")
         for reason in slot["reasons"]:
@@ -250,7 +250,9 @@ def _seconds(ms: int | None) -> str:
 
 def _action(name: str, help_text: str) -> None:
     def run(
-        context: typer.Context, host: str, reason: Annotated[str, typer.Option(help="Goes into the audit.")] = ""
+        context: typer.Context,
+        host: str,
+        reason: Annotated[str, typer.Option(help="Reason; kept in the audit log.")] = "",
     ) -> None:
         client(context).request("POST", f"/hosts/{host}/{name}", body={"reason": reason})
         say(f"{host}: {name} done.")
@@ -274,36 +276,36 @@ def host_set(
     context: typer.Context,
     host: str,
     default_image: Annotated[
-        str | None, typer.Option(help="Runs where a request names no image: you offer it to everybody.")
+        str | None, typer.Option(help="Image for requests that name none; all renters of this host can use it.")
     ] = None,
-    no_default_image: Annotated[bool, typer.Option("--no-default-image", help="Have none.")] = False,
+    no_default_image: Annotated[bool, typer.Option("--no-default-image", help="Remove the default image.")] = False,
 ) -> None:
-    """Choose what runs on it where a request names no image."""
+    """Set the default image of a host, for requests that name none."""
     if (default_image is None) is not no_default_image:
-        raise typer.BadParameter("Say either --default-image IMAGE or --no-default-image.")
+        raise typer.BadParameter("Give either --default-image IMAGE or --no-default-image.")
     item = client(context).request("PUT", f"/hosts/{host}/default-image", body={"image": default_image})
     say(f"{item['name']}: default image {item['default_image'] or 'none'}.")
 
 
 @host_app.command("measure")
 def host_measure(context: typer.Context, host: str) -> None:
-    """Measure its bandwidth through its Access now."""
+    """Measure the bandwidth of a host through its Access now."""
     answer = client(context).request("POST", f"/hosts/{host}/measure")
     say(f"Measuring; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
 
 
 @host_app.command("verify")
 def host_verify(context: typer.Context, host: str) -> None:
-    """Challenge every free GPU of it now."""
+    """Verify all free GPUs of a host now."""
     answer = client(context).request("POST", f"/hosts/{host}/verify")
-    say(f"Challenging its free GPUs; see `windrow host show {host}` (operation {answer['operation']['id']}).")
+    say(f"Verifying the host's free GPUs; see `windrow host show {host}` (operation {answer['operation']['id']}).")
 
 
 @host_app.command("prove")
 def host_prove(context: typer.Context, host: str) -> None:
-    """Rent it for a moment now, as a renter would, to see what one sees."""
+    """Prove a host: rent it for a moment now, as a renter would."""
     answer = client(context).request("POST", f"/hosts/{host}/prove")
-    say(f"Renting it for a moment; see `windrow host show {host}` (operation {answer['operation']['id']}).")
+    say(f"Renting the host for a moment; see `windrow host show {host}` (operation {answer['operation']['id']}).")
 
 
 @gpu_app.command("ls")
@@ -330,7 +332,7 @@ def gpu_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False
 
 @gpu_app.command("show")
 def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
-    """One GPU: every field that a card can tell, why it is in its tier, what was found of it."""
+    """Show one GPU: all its fields, the reasons for its tier, and findings."""
     api = client(context)
     item = api.get(f"/gpus/{gpu}")
     if as_json:
@@ -372,16 +374,16 @@ def gpu_cut(
     context: typer.Context,
     host: str,
     gpu: str,
-    whole: Annotated[bool, typer.Option("--whole", help="Make it whole again.")] = False,
+    whole: Annotated[bool, typer.Option("--whole", help="Make the GPU whole again.")] = False,
 ) -> None:
     """Cut an idle GPU of a drained host into the slices that its owner allows (`windrow-agent run --mig`)."""
     answer = client(context).request("POST", f"/hosts/{host}/gpus/{gpu}/partition", body={"whole": whole})
-    say(f"Asked; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
+    say(f"The host was asked; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
 
 
 @offer_app.command("ls")
 def offer_ls(context: typer.Context, as_json: AsJson = False) -> None:
-    """List what can be rented by tier."""
+    """List what can be rented, by tier."""
     columns = [
         ("TIER", lambda o: o["tier"]),
         ("FREE GPUS", lambda o: o.get("gpus_free")),
@@ -398,7 +400,7 @@ def offer_ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 @offer_app.command("set")
 def offer_set(context: typer.Context, tier: str, price_per_hour: str) -> None:
-    """Ask this price per hour for a tier from the next rental on."""
+    """Set the hourly price of a tier (new rentals only)."""
     client(context).request("PUT", f"/offers/{tier}", body={"price_per_hour": price_per_hour})
     say(f"{tier}: {price_per_hour} per hour from the next rental on.")
 
@@ -406,7 +408,7 @@ def offer_set(context: typer.Context, tier: str, price_per_hour: str) -> None:
 @command_app.command("ls")
 def command_ls(
     context: typer.Context,
-    host: Annotated[str | None, typer.Option(help="Only this host's.")] = None,
+    host: Annotated[str | None, typer.Option(help="Only commands of this host.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List commands, newest first."""
@@ -427,7 +429,7 @@ def command_ls(
 
 @command_app.command("show")
 def command_show(context: typer.Context, command: str, as_json: AsJson = False) -> None:
-    """One command, how far it came, and what came back."""
+    """Show one command: its state and result."""
     item = client(context).get(f"/commands/{command}")
     if as_json:
         print_json(item)

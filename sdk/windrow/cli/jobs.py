@@ -35,28 +35,34 @@ from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
 
-job_app = typer.Typer(help="Jobs: commands that run without you, and leave their log and files.", no_args_is_help=True)
+job_app = typer.Typer(
+    help="Jobs: commands that wait for a GPU, run to the end, and keep their log and files.", no_args_is_help=True
+)
 
-Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Its name or id.")]
+Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the job.")]
 Argv = Annotated[list[str] | None, typer.Argument(help="The command, after --.")]
-Attempt = Annotated[int | None, typer.Option("--attempt", min=1, help="Which attempt; by default the last one.")]
-Name = Annotated[str | None, typer.Option("--name", help="What you call it.")]
-Retries = Annotated[int, typer.Option("--retries", min=0, help="Begin again so often after its host was lost.")]
-OnExit = Annotated[bool, typer.Option("--retry-on-exit", help="Also after an exit code other than 0.")]
-MaxDuration = Annotated[str | None, typer.Option("--max-duration", help="Of one attempt: 90s, 30m, 8h, 2d.")]
-Deadline = Annotated[str | None, typer.Option("--deadline", help="All of it, an RFC 3339 time: 2030-01-31T18:00:00Z.")]
-Budget = Annotated[str | None, typer.Option("--budget", help="It is ended before it costs more.")]
-Priority = Annotated[int, typer.Option("--priority", min=-100, max=100, help="The higher goes first.")]
-After = Annotated[list[str] | None, typer.Option("--after", help="A job that has to succeed first, repeatable.")]
-Array = Annotated[int, typer.Option("--array", min=0, help="So many, each with WINDROW_ARRAY_INDEX from 0.")]
-Every = Annotated[str, typer.Option("--checkpoint-every", help="Look so often for a newer checkpoint; 0: never.")]
-Script = Annotated[Path | None, typer.Option("--script", help="A Python or shell script to run, sent alone.")]
-Folder = Annotated[Path | None, typer.Option("--folder", help="The folder to send; by default this one.")]
+Attempt = Annotated[int | None, typer.Option("--attempt", min=1, help="Number of the attempt; default: the last one.")]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the job; default: generated.")]
+Retries = Annotated[int, typer.Option("--retries", min=0, help="Retries when the host fails.")]
+OnExit = Annotated[bool, typer.Option("--retry-on-exit", help="Retry also after an exit code other than 0.")]
+MaxDuration = Annotated[
+    str | None, typer.Option("--max-duration", help="Longest running time of one attempt: 90s, 30m, 8h, 2d.")
+]
+Deadline = Annotated[
+    str | None, typer.Option("--deadline", help="Latest end of the job, an RFC 3339 time: 2030-01-31T18:00:00Z.")
+]
+Budget = Annotated[str | None, typer.Option("--budget", help="End the job before it costs more than this.")]
+Priority = Annotated[int, typer.Option("--priority", min=-100, max=100, help="Priority; a higher number starts first.")]
+After = Annotated[list[str] | None, typer.Option("--after", help="Job that must succeed first; repeatable.")]
+Array = Annotated[int, typer.Option("--array", min=0, help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0.")]
+Every = Annotated[str, typer.Option("--checkpoint-every", help="Checkpoint interval (60s, 10m); 0: off.")]
+Script = Annotated[Path | None, typer.Option("--script", help="Python or shell script to run; only this file is sent.")]
+Folder = Annotated[Path | None, typer.Option("--folder", help="Folder to send; default: the current one.")]
 Files = Annotated[bool, typer.Option(help="Send the folder.")]
 Requirements = Annotated[
-    Path | None, typer.Option("--requirements", help="A file of Python packages, installed before the command.")
+    Path | None, typer.Option("--requirements", help="File that lists Python packages to install before the command.")
 ]
-With = Annotated[list[str] | None, typer.Option("--with", help="A Python package, as numpy==2.4; repeatable.")]
+With = Annotated[list[str] | None, typer.Option("--with", help="Python package to install, as numpy==2.4; repeatable.")]
 
 WAIT_S = 7 * 86_400.0
 
@@ -68,7 +74,7 @@ def job_id(api: Client, name: str) -> str:
     for job in api.items("/jobs"):
         if job["name"] == name:
             return str(job["id"])
-    raise WindrowClientError(f"No job {name!r} is there. See what is: windrow job ls")
+    raise WindrowClientError(f"There is no job {name!r}. List yours: windrow job ls")
 
 
 def script_command(script: Path) -> list[str]:
@@ -82,7 +88,7 @@ def script_command(script: Path) -> list[str]:
 def _command(script: Path | None, argv: list[str] | None) -> list[str]:
     found = [*(script_command(script) if script else []), *(argv or [])]
     if not found:
-        raise WindrowClientError("Say what to run: windrow job submit -- python train.py")
+        raise WindrowClientError("Give a command: windrow job submit -- python train.py")
     return found
 
 
@@ -123,11 +129,11 @@ def job_submit(
     array: Array = 0,
     every: Every = "60s",
     volume: Volumes = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay, and print its log.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and print the log.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Submit a job: this folder is sent, and then you may go."""
+    """Submit a batch job; uploads this folder and returns at once."""
     api = client(context)
     command = _command(script, argv)
     parcel = _parcel(script, root, files, include_secrets)
@@ -175,7 +181,7 @@ def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
     for refusal in answer.get("refusals") or []:
         say(f"  not {refusal.get('host_name') or refusal['host_id']}: {refusal['reason']}")
     if not answer["fits"]:
-        say("It would wait in the queue until one of them can take it.")
+        say("The job would wait in the queue until one of these hosts can run it.")
 
 
 def _send(api: Client, jobs: list[str], parcel: Parcel) -> None:
@@ -232,7 +238,7 @@ def job_ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 @job_app.command("show")
 def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """Everything about one job."""
+    """Show everything about one job."""
     api = client(context)
     item = api.job(job_id(api, job))
     if as_json:
@@ -293,10 +299,10 @@ def _attempt(one: dict[str, Any]) -> str:
 def job_logs(
     context: typer.Context,
     job: Which,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until it ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the job ends.")] = False,
     attempt: Attempt = None,
 ) -> None:
-    """Print its log, also after it has ended."""
+    """Print the log of a job, also after it has ended."""
     api = client(context)
     _print_log(api, job_id(api, job), follow=follow, attempt=attempt)
 
@@ -305,10 +311,10 @@ def job_logs(
 def job_wait(
     context: typer.Context,
     job: Which,
-    timeout: Annotated[str | None, typer.Option("--timeout", help="At most so long: 30m.")] = None,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Wait at most this long: 30m.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Wait for its end; exits with its exit code."""
+    """Wait until a job has ended; exits with the job's exit code."""
     api = client(context)
     item = api.wait_job(job_id(api, job), parse_span(timeout) if timeout else WAIT_S)
     if as_json:
@@ -320,7 +326,7 @@ def job_wait(
 
 @job_app.command("cancel")
 def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """End it; what it wrote so far is kept."""
+    """Cancel a job; its log and files so far are kept."""
     api = client(context)
     item = api.request("POST", f"/jobs/{job_id(api, job)}/cancel")
     print_json(item) if as_json else say(f"{item['name']} is {item['state']}. {item['reason'] or ''}".rstrip())
@@ -328,7 +334,7 @@ def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> N
 
 @job_app.command("rerun")
 def job_rerun(context: typer.Context, job: Which, env: Env = None, as_json: AsJson = False) -> None:
-    """Run it once more, with the folder that was sent then. The values of its variables went with its end."""
+    """Run a job again with the same folder. Give its variables again: their values were deleted when it ended."""
     api = client(context)
     body = {"env": parse_env(given([], env))} if env else None
     item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun", body=body)
@@ -343,7 +349,7 @@ def job_artefacts(
     attempt: Attempt = None,
     allow_executables: AllowExecutables = False,
 ) -> None:
-    """Fetch the files that it changed."""
+    """Fetch the files that a job changed."""
     api = client(context)
     found = job_id(api, job)
     report = bring(api.job_files(found, attempt), found, into, allow_executables=allow_executables)

@@ -46,7 +46,7 @@ def template_named(api: Client, name: str) -> Json:
     except ApiProblem as problem:
         if problem.status != 404:
             raise
-        raise WindrowClientError(f"No template {name!r} is there. See what is: windrow template ls") from None
+        raise WindrowClientError(f"There is no template {name!r}. List yours: windrow template ls") from None
     return found
 
 

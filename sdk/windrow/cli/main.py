@@ -36,7 +36,7 @@ GROUP = "windrow.commands"
 
 app = typer.Typer(
     name="windrow",
-    help="Rent GPUs, and look after them.",
+    help="Rent GPUs and look after hosts.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
@@ -77,10 +77,11 @@ app.command("doctor")(doctor.doctor)
 def options(
     context: typer.Context,
     url: Annotated[
-        str | None, typer.Option(help="The Master. Else WINDROW_URL, .windrow/ here or above, or your login.")
+        str | None,
+        typer.Option(help="Address of the Master; default: WINDROW_URL, .windrow/ here or above, or your login."),
     ] = None,
 ) -> None:
-    """Rent GPUs, and look after them."""
+    """Rent GPUs and look after hosts."""
     context.obj = Options(url=url)
 
 

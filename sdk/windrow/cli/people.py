@@ -19,17 +19,17 @@ def account_add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and .@_-")],
     role: Annotated[list[str], typer.Option(help="renter, provider, auditor or operator; may be repeated.")],
-    credit: Annotated[str, typer.Option(help="Test credits to begin with.")] = "0",
+    credit: Annotated[str, typer.Option(help="Test credits at the start.")] = "0",
     as_json: AsJson = False,
 ) -> None:
-    """Add an account and print its sign-in link, which is shown this once and works once."""
+    """Add an account and print its sign-in link, shown only now and valid once."""
     made = client(context).request("POST", "/accounts", body={"name": name, "roles": role, "credit": credit})
     _print_link(made, as_json)
 
 
 @people_app.command("link")
 def account_link(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
-    """Make a new sign-in link for an account; older ones open nothing any more."""
+    """Create a new sign-in link for an account; older links stop working."""
     _print_link(client(context).request("POST", f"/accounts/{name}/link"), as_json)
 
 
@@ -50,7 +50,7 @@ def account_ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 @people_app.command("show")
 def account_show(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
-    """One account."""
+    """Show one account."""
     _print(client(context).get(f"/accounts/{name}"), as_json)
 
 
@@ -58,14 +58,14 @@ def account_show(context: typer.Context, name: Name, as_json: AsJson = False) ->
 def account_suspend(
     context: typer.Context,
     name: Name,
-    reason: Annotated[str, typer.Option(help="Goes into the audit.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason; kept in the audit log.")] = "",
     yes: Yes = False,
 ) -> None:
-    """Stop an account: its tokens stop, its clusters and jobs end, its hosts take nothing new."""
+    """Suspend an account: its tokens stop working, its clusters and jobs end, its hosts take no new work."""
     if not yes:
         typer.confirm(f"End all that {name} runs, and let nobody sign in to it?", abort=True)
     client(context).request("POST", f"/accounts/{name}/suspend", body={"reason": reason})
-    say(f"{name} is suspended. To lift that: windrow account resume {name}")
+    say(f"{name} is suspended. To undo this: windrow account resume {name}")
 
 
 @people_app.command("resume")
@@ -117,4 +117,4 @@ def _print_link(made: dict[str, Any], as_json: bool) -> None:
     sys.stdout.write(made["link"] + "\n")
     account, until = made["account"], made["link_expires_at"]
     say(f"Give this link to {account['name']}: it works once, until {until}, and is not shown again.")
-    say("It is opened in a browser, or by: windrow login 'LINK'")
+    say("Open the link in a browser, or run: windrow login 'LINK'")

@@ -65,7 +65,9 @@ def read_requirements(path: Path) -> list[str]:
     found = [line for raw in lines if (line := re.sub(r"(^|\s)#.*$", "", raw).strip())]
     for line in found:
         if line.startswith("-") or line.endswith("\\"):
-            raise WindrowClientError(f"{path}: {line[:80]!r} is no package. Write one a line, as numpy or numpy==2.4.")
+            raise WindrowClientError(
+                f"{path}: {line[:80]!r} is not a package. Write one per line, as numpy or numpy==2.4."
+            )
     return found
 
 

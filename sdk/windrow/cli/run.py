@@ -84,16 +84,16 @@ def run(
     tier: Tier = None,
     runtime: Runtime = None,
     max_price: MaxPrice = None,
-    files: Annotated[bool, typer.Option(help="Send this folder, and bring back what changed.")] = True,
+    files: Annotated[bool, typer.Option(help="Send this folder, and fetch changed files.")] = True,
     include_secrets: IncludeSecrets = False,
     allow_executables: AllowExecutables = False,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Start it and leave; it goes on without this program.")
+        bool, typer.Option("--detach", help="Return at once; the work goes on without this program.")
     ] = False,
     lease: Annotated[
         int,
         typer.Option(
-            "--lease", min=10, max=86_400, help="End it when this machine is not heard of for so many seconds."
+            "--lease", min=10, max=86_400, help="End the work when this machine is silent for this many seconds."
         ),
     ] = CLIENT_LEASE_S,
     as_json: AsJson = False,
@@ -141,7 +141,7 @@ def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) ->
                     _send(api, cluster_id, parcel, wishes.files)
                     _say_detached(cluster_id, wishes.as_json)
                     return
-                say(f"  it ends when this machine is not heard of for {span(wishes.lease_s)} (--detach: never)")
+                say(f"  the work ends when this machine is silent for {span(wishes.lease_s)} (--detach: never)")
                 code, report = _work(api, cluster_id, parcel, wishes)
                 if report.is_whole:
                     api.delete_cluster(cluster_id)
@@ -155,7 +155,10 @@ def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) ->
 def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bool) -> None:
     """Show its receipt; where files are missing here, it was kept to be fetched from."""
     if not report.is_whole:
-        say(f"  {cluster_id} is kept, to be fetched from. End it afterwards: windrow cluster delete {cluster_id}")
+        say(
+            f"  {cluster_id} is kept so that you can fetch its files. Delete it afterwards: windrow cluster "
+            f"delete {cluster_id}"
+        )
         if as_json:
             print_json({"exit_code": code, "receipt": None, "missing": [name for name, _ in report.missing]})
         raise typer.Exit(code or EXIT_FAILURE)
@@ -208,10 +211,12 @@ def _say_detached(cluster_id: str, as_json: bool) -> None:
 def fetch(
     context: typer.Context,
     cluster: Which,
-    into: Annotated[Path | None, typer.Option("--into", help="Folder to write to; else the one that was sent.")] = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Folder to write to; default: the one that was sent.")
+    ] = None,
     allow_executables: AllowExecutables = False,
 ) -> None:
-    """Bring back what a run changed: the rest, or all of it once more. Safe to repeat, and to break off."""
+    """Fetch the files that a run changed. Safe to interrupt and to repeat."""
     api = client(context)
     found = id_of(api, cluster, ended=True)
     place = into or record.origin(found)
@@ -225,7 +230,7 @@ def fetch(
 def _fitting(api: Client, request: dict[str, Any]) -> dict[str, Any]:
     plan: dict[str, Any] = api.plan(request)
     if not plan["fits"]:
-        said = {"code": "no_capacity", "detail": "No host fits this request now.", "reasons": plan["refusals"]}
+        said = {"code": "no_capacity", "detail": "No host can run this now.", "reasons": plan["refusals"]}
         raise ApiProblem(409, said, PAUSE_S if plan.get("fits_soon") else 0)
     return plan
 
@@ -238,7 +243,7 @@ def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple
         raise WindrowClientError(f"{cluster_id} failed: {ended.get('reason') or 'no reason was given'}")
     code = _exit_code(ended)
     if ended["phase"] not in ("Finished", "Failed"):
-        say(f"  {cluster_id} was ended before its command had: {ended.get('reason') or 'somebody deleted it'}")
+        say(f"  {cluster_id} was ended before its command finished: {ended.get('reason') or 'somebody deleted it'}")
         code = code or EXIT_FAILURE
     if not wishes.files:
         return code, Report()

@@ -18,7 +18,7 @@ def cluster_stop(
     context: typer.Context,
     cluster: Which,
     yes: Yes = False,
-    wait: Annotated[bool, typer.Option(help="Wait until it is stopped.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until the cluster is stopped.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """End what it runs, at no cost from then on, and keep it to be started again."""
@@ -41,9 +41,9 @@ def cluster_start(
     cluster: Which,
     max_price: MaxPrice = None,
     login: Login = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run and its price.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
     yes: Yes = False,
-    wait: Annotated[bool, typer.Option(help="Wait until it runs.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until the cluster runs.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Rent and start anew what was stopped."""
@@ -65,7 +65,7 @@ def cluster_start(
     body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
     item = api.start_cluster(found, body, tell=say)
     if item["request"].get("await_files"):
-        say("It waits for its files: they are sent as after its creation.")
+        say("The cluster waits for its files; send them as after creating it.")
         wait = False
     started(api, item, wait, as_json)
 

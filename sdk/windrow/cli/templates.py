@@ -10,26 +10,26 @@ from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.kept import template_named
 from windrow.cli.output import facts, print_json, print_list, say
 
-template_app = typer.Typer(help="Templates: requests for clusters, kept by name.", no_args_is_help=True)
+template_app = typer.Typer(help="Templates: saved cluster requests.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the template.")]
 
 
 @template_app.command("save")
 def template_save(
     context: typer.Context,
     name: Name,
-    of: Annotated[str, typer.Option("--of", metavar="CLUSTER", help="A cluster, by name or id: what it was asked.")],
+    of: Annotated[str, typer.Option("--of", metavar="CLUSTER", help="Cluster whose request is saved, by name or id.")],
     as_json: AsJson = False,
 ) -> None:
-    """Keep what a cluster was asked for, in place of what had this name."""
+    """Save a cluster's request as a template; replaces one of the same name."""
     api = client(context)
     cluster = cluster_named(api, of, ended=True)
     kept = api.request("PUT", f"/templates/{name}", body=cluster["request"])
     if as_json:
         print_json(kept)
     else:
-        say(f"{name} is kept. Ask for it: windrow cluster create --template {name}")
+        say(f"{name} is saved. Use it: windrow cluster create --template {name}")
 
 
 @template_app.command("ls")
@@ -49,7 +49,7 @@ def template_ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 @template_app.command("show")
 def template_show(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
-    """What it asks for."""
+    """Show the request in a template."""
     one = template_named(client(context), name)
     if as_json:
         print_json(one)
@@ -60,8 +60,8 @@ def template_show(context: typer.Context, name: Name, as_json: AsJson = False) -
 
 @template_app.command("delete")
 def template_delete(context: typer.Context, name: Name, yes: Yes = False) -> None:
-    """Forget it; clusters that were made from it stay."""
+    """Delete a template; clusters made from it stay."""
     if not yes and sys.stdin.isatty():
         typer.confirm(f"Forget the template {name}?", abort=True, err=True)
     client(context).request("DELETE", f"/templates/{name}")
-    say(f"{name} is forgotten.")
+    say(f"{name} is deleted.")

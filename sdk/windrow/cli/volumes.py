@@ -10,9 +10,9 @@ from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.output import facts, print_json, print_list, say, size_text
 from windrow.cli.request import parse_size
 
-volume_app = typer.Typer(help="Volumes: folders that go wherever your work runs.", no_args_is_help=True)
+volume_app = typer.Typer(help="Volumes: folders that follow your work from host to host.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the volume.")]
 
 
 def _users(volume: dict[str, Any]) -> str:
@@ -23,15 +23,15 @@ def _users(volume: dict[str, Any]) -> str:
 def volume_create(
     context: typer.Context,
     name: Name,
-    max_size: Annotated[str | None, typer.Option("--max-size", help="The most it may hold: 20GB.")] = None,
+    max_size: Annotated[str | None, typer.Option("--max-size", help="Size limit, for example 20GB.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make an empty volume."""
+    """Create an empty volume."""
     made = client(context).create_volume(name, parse_size(max_size) if max_size else None)
     if as_json:
         print_json(made)
     else:
-        say(f"{name} is there. Use it: windrow cluster create --volume {name}:/data")
+        say(f"{name} is created. Use it: windrow cluster create --volume {name}:/data")
 
 
 @volume_app.command("ls")
@@ -51,7 +51,7 @@ def volume_ls(context: typer.Context, as_json: AsJson = False) -> None:
 
 @volume_app.command("show")
 def volume_show(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
-    """What it holds, when it was saved, and who has it."""
+    """Show a volume: its size, its last save and who uses it."""
     one = client(context).volume(name)
     if as_json:
         print_json(one)
@@ -71,10 +71,10 @@ def volume_show(context: typer.Context, name: Name, as_json: AsJson = False) -> 
 @volume_app.command("save")
 def volume_save(
     context: typer.Context,
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="The cluster that writes them, by name or id.")],
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Cluster that writes the volumes, by name or id.")],
     as_json: AsJson = False,
 ) -> None:
-    """Save now what has changed in the volumes that a cluster writes."""
+    """Save the changes in a cluster's volumes now."""
     api = client(context)
     answer = api.save_volumes(cluster_id(api, cluster))
     if as_json:

@@ -132,9 +132,9 @@ class Resuming:
             if self._source.is_cut:
                 raise ArchiveCut("there was more than the market keeps")
             if empty >= EMPTY_MAX:
-                raise BrokenArchive("The files have changed while they were fetched, or there are no more of them.")
+                raise BrokenArchive("The files changed during the transfer, or were deleted.")
             if time.monotonic() - began + pause_s > self._absent_s:
-                raise ArchiveCut(f"No more of the files can be had now. {why or 'The stream ends early.'}")
+                raise ArchiveCut(f"The rest of the files cannot be fetched now. {why or 'The stream ends early.'}")
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
@@ -198,7 +198,7 @@ def members(line: Line) -> Iterator[tuple[Member, Content]]:
             block = _exactly(line, BLOCK)
             if not block.strip(b"\0"):
                 if _exactly(line, BLOCK).strip(b"\0"):
-                    raise BrokenArchive("What came is no whole archive.")
+                    raise BrokenArchive("The archive is incomplete.")
                 return
             info = _parsed(block)
             if info.type not in (b"x", b"g", b"L", b"K", b"X"):
@@ -217,7 +217,7 @@ def _parsed(block: bytes) -> tarfile.TarInfo:
     try:
         info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except (tarfile.TarError, ValueError) as error:
-        raise BrokenArchive("What came is no archive, or the files have changed while they were fetched.") from error
+        raise BrokenArchive("The data is not an archive, or the files changed during the transfer.") from error
     if not 0 <= info.size <= SIZE_MAX:
         raise BrokenArchive("An entry claims an impossible size.")
     return info

@@ -107,7 +107,7 @@ def _read(path: Path, base: str, above: str = "") -> _Rules | None:
             lines = [line for line, one in zip(lines, spec.patterns, strict=True) if not one.match_file(above)]
             spec = GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
-        raise WindrowClientError(f"{path} holds a line that is no pattern: {error}") from error
+        raise WindrowClientError(f"{path} has a line that is not a pattern: {error}") from error
     return _Rules(base, spec, lines, above, set(range(len(lines))))
 
 

@@ -37,7 +37,7 @@ def open_tunnel(config: Config, cluster_id: str, port: int, wish: dict[str, Any]
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise MasterUnreachable(f"The Master at {config.url} does not answer ({error}). Is it running?") from error
     if not isinstance(document, dict):
-        raise MasterUnreachable(f"What is at {config.url} is no Master.")
+        raise MasterUnreachable(f"The server at {config.url} is not a Master.")
     if answer.status >= 300:
         raise ApiProblem(answer.status, document)
     return document

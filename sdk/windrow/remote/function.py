@@ -116,7 +116,7 @@ class Function(Generic[P, R]):
                 raise FunctionError('.distribute("pool", n) needs a number of processes from 1 to 256.')
             return self._with(pool=n)
         if kind not in KINDS:
-            raise FunctionError(f"There is no way to distribute called {kind!r}; there are pool, {', '.join(KINDS)}.")
+            raise FunctionError(f"Unknown way to distribute: {kind!r}; there are pool, {', '.join(KINDS)}.")
         return self._with(kind=kind)
 
     def options(self, *, timeout_s: float | None = None, on_output: OnOutput | None = None) -> "Function[P, R]":
@@ -245,7 +245,7 @@ def attach(run_id: str, *, trusts_host: bool = False, client: "Client | None" = 
     """A run from before, of this program or another: its whole output comes again, then its result."""
     match = _RUN_ID.fullmatch(run_id)
     if match is None:
-        raise FunctionError(f"{run_id!r:.120} is no id of a run; `.remote(...)` gives it as `.id`.")
+        raise FunctionError(f"{run_id!r:.120} is not the id of a run; `.remote(...)` gives it as `.id`.")
     session = session_of(client or connect(), match[2])
     ended = loop.start(session.attach(match[1], _print))
     here = Path.cwd()

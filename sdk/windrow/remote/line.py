@@ -198,13 +198,15 @@ class Line:
         own = secrets.token_hex(frames.NONCE_BYTES)
         self._writer.write(frames.encode_record(Kind.HELLO, 0, {"nonce": own}))
         if await reader.readexactly(len(frames.GREETING)) != frames.GREETING:
-            raise WrongSecret("What listens there is no worker of this version; delete the cluster and begin anew.")
+            raise WrongSecret(
+                "The program there is not a worker of this version; delete the cluster and create it again."
+            )
         nonce = await reader.readexactly(frames.NONCE_BYTES)
         answer = await frames.read_frame(reader)
         if answer.kind is not Kind.WELCOME or not frames.is_proof(
             answer.record().get("proof"), self._secret, b"worker", own.encode()
         ):
-            raise WrongSecret("What listens there does not know this worker's secret; nothing was sent to it.")
+            raise WrongSecret("The program there does not know this worker's secret; nothing was sent to it.")
         self._writer.write(frames.encode_record(Kind.PROOF, 0, {"proof": frames.proof(self._secret, b"client", nonce)}))
 
     async def _serve(self, reader: asyncio.StreamReader) -> None:

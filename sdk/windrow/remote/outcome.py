@@ -52,7 +52,8 @@ def _loaded(ended: Ended, reader: Reader) -> Any:
         raise
     except Exception as error:
         raise ResultLost(
-            f"The result cannot be made here: {type(error).__name__}: {error}. Is a module of it only on the host?"
+            f"The result cannot be unpickled here: {type(error).__name__}: {error}. Is a module that it needs "
+            "only on the host?"
         ) from error
 
 

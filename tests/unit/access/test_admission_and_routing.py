@@ -74,17 +74,17 @@ def test_streams_wait_for_their_masters_first_word_until_it_comes_or_nobody_expe
     assert greetings.waiting(14 * SECOND) == 0
 
 
-def test_one_address_cannot_use_up_the_door() -> None:
-    door = Admission(Limits(per_peer_burst=2, per_peer_per_s=1), now_ns=0)
-    answers = [door.ask("10.0.0.1", 0, 0) for _ in range(3)]
+def test_one_address_cannot_use_up_admission() -> None:
+    admission = Admission(Limits(per_peer_burst=2, per_peer_per_s=1), now_ns=0)
+    answers = [admission.ask("10.0.0.1", 0, 0) for _ in range(3)]
     assert isinstance(answers[2], Wait)
     assert answers[2].retry_after_ns == SECOND
-    assert door.ask("10.0.0.2", 0, 0) == Admitted()
+    assert admission.ask("10.0.0.2", 0, 0) == Admitted()
 
 
 def test_a_full_process_says_when_to_come_back() -> None:
-    door = Admission(Limits(routes_max=1), now_ns=0)
-    assert door.ask("10.0.0.1", 1, 0) == Wait("too_many", 5 * SECOND)
+    admission = Admission(Limits(routes_max=1), now_ns=0)
+    assert admission.ask("10.0.0.1", 1, 0) == Wait("too_many", 5 * SECOND)
 
 
 def test_a_newer_stream_replaces_the_older_one_of_the_same_host() -> None:

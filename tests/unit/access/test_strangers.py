@@ -85,13 +85,13 @@ CROWD = StrangerLimits(
         ([], 49, False),
     ],
 )
-def test_the_door_is_shut_for_many_newcomers_unread_words_and_a_late_loop(
+def test_new_connections_are_dropped_for_many_newcomers_unread_words_and_a_late_loop(
     strangers: list[Stranger], late_ns: int, crowded: bool
 ) -> None:
     assert is_crowded(strangers, CROWD, now_ns=1_000, late_ns=late_ns) is crowded
 
 
-def test_a_shut_door_keeps_newcomers_waiting_and_nobody_else() -> None:
+def test_the_accept_filter_keeps_newcomers_waiting_and_nobody_else() -> None:
     with ExitStack() as sockets:
         listener = sockets.enter_context(socket.create_server(("127.0.0.1", 0)))
         place = listener.getsockname()
@@ -129,7 +129,7 @@ def test_a_narrow_listener_holds_few_that_nobody_has_accepted(monkeypatch: pytes
             listener.accept()
 
 
-def test_a_door_finds_the_listener_that_came_instead_of_another() -> None:
+def test_the_accept_filter_finds_the_listener_that_came_instead_of_another() -> None:
     door = Door()
     for _ in range(2):
         with ExitStack() as sockets:

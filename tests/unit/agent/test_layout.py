@@ -19,7 +19,7 @@ LAYOUTS = parse_layouts(["0=3g.40gb,2g.20gb,2g.20gb"])
     "text", ["0", "=1g.10gb", "0=", "0=1g.10gb,", "0=8gb", "0=0g.10gb", "0=" + ",".join(["1g.10gb"] * 8), "0=1g.10gb;x"]
 )
 def test_a_layout_that_is_none_is_refused(text):
-    with pytest.raises(InvalidInput, match="is no layout"):
+    with pytest.raises(InvalidInput, match="is not a layout"):
         parse_layouts([text])
 
 

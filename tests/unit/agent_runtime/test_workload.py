@@ -147,7 +147,7 @@ def test_files_are_waited_for_before_the_start():
     assert effects == (w.Start(), w.SendObserved())
 
 
-def test_a_member_waits_for_its_files_and_then_for_its_fellows():
+def test_a_member_waits_for_its_files_and_then_for_the_other_members():
     state, _ = w.step(w.begin(replace(SPEC, await_files=True, await_members=True)), w.Prepared())
     state, effects = w.step(state, w.FilesCame())
     assert (state.phase, effects) == (WorkloadPhase.WAITING_MEMBERS, (w.SendObserved(),))

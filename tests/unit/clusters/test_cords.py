@@ -84,7 +84,7 @@ async def view(m):
     return await gang(m)
 
 
-async def test_a_bug_in_writing_down_what_cords_carried_ends_no_master(m, monkeypatch):
+async def test_a_bug_in_writing_down_what_peer_links_carried_ends_no_master(m, monkeypatch):
     is_written, bugs = asyncio.Event(), [ZeroDivisionError("of one row")]
 
     async def write_down(tally, store, name):
@@ -123,7 +123,7 @@ async def test_the_end_of_another_access_comes_from_outside(m, view):
     assert [end.opening.tunnel_address for end in broker.ends] == ["in:2", "out:1"]
 
 
-async def test_a_cord_that_breaks_is_made_again_and_what_it_carried_is_counted(m, view):
+async def test_a_peer_link_that_breaks_is_made_again_and_what_it_carried_is_counted(m, view):
     async with joining(m) as (service, broker, _):
         await poll_async(lambda: service.count == 1)
         broker.ends[0].said.put_nowait(ChannelData(b"50 5"))
@@ -145,7 +145,7 @@ async def test_a_host_that_is_away_is_the_problem_that_is_shown(m, view):
         assert all(end.closed for end in broker.ends), "nobody waits at its other end"
 
 
-async def test_deleting_the_cluster_ends_its_cords(m, view):
+async def test_deleting_the_cluster_ends_its_peer_links(m, view):
     async with joining(m) as (service, broker, _):
         await poll_async(lambda: service.count == 1)
         prepared(m, view)

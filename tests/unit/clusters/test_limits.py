@@ -105,7 +105,7 @@ async def test_nobody_in_it_for_so_long_ends_it(m):
     await later(m, 10 * MINUTE - SECOND)
     assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
     await later(m, SECOND)
-    assert await phase(m, cluster_id) == (ClusterPhase.DELETING, "nobody was in it for 600 s")
+    assert await phase(m, cluster_id) == (ClusterPhase.DELETING, "unused for 600 s")
 
 
 async def test_whoever_is_in_it_keeps_it_and_its_idle_time_begins_when_the_last_has_left(m):

@@ -147,7 +147,7 @@ class Said:
         self.looks += 1
 
 
-async def test_members_in_a_private_network_are_told_its_addresses_and_their_fellows(m):
+async def test_members_in_a_private_network_are_told_all_addresses_in_it(m):
     m.eyes.sight = Said(TUNNELS)
     view = await gang(m, argv=("train",))
     specs = [m.spec(member.host_id) for _, member in sorted(by_rank(view).items())]
@@ -159,7 +159,7 @@ async def test_members_in_a_private_network_are_told_its_addresses_and_their_fel
     assert (view.cluster.network, view.cluster.network_reason) == (NetworkMode.TUNNELS, TUNNELS.reason)
 
 
-async def test_members_that_meet_directly_have_no_fellows_of_a_private_network(m):
+async def test_members_that_meet_directly_have_no_private_network(m):
     m.eyes.sight = Said(Network(NetworkMode.DIRECT, "every host sees every other"))
     view = await gang(m)
     specs = [m.spec(member.host_id) for member in by_rank(view).values()]
@@ -188,7 +188,7 @@ async def test_hosts_behind_different_translators_are_put_together_where_they_we
 
 async def test_hosts_that_change_with_every_look_are_given_up(m):
     m.eyes.sight = Said(None)
-    with pytest.raises(Unavailable, match="nothing was made"):
+    with pytest.raises(Unavailable, match="nothing was created"):
         await gang(m)
     assert all(set(m.slots(host).values()) == {"free"} for host in ADDRESSES)
 

@@ -134,7 +134,7 @@ async def test_a_number_of_hosts_that_is_none_is_refused(m, hosts):
 
 async def test_only_what_runs_is_resized(m):
     view = await m.create(kind=ClusterKind.DASK, hosts=2, argv=())
-    with pytest.raises(Conflict, match="Only what runs is resized: it is Creating"):
+    with pytest.raises(Conflict, match="Only a running cluster can be resized, and this one is Creating"):
         await resize(m, view, 3)
 
 

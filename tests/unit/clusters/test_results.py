@@ -140,7 +140,7 @@ async def test_results_are_gone_after_their_time(site):
     site.clock.advance(DAY + HOUR)
     assert (await site.rooms.services.artefacts.sweep())[0] == 2
     answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/logs")
-    assert answer.status_code == 404 and "is kept for 30 days" in answer.json()["detail"]
+    assert answer.status_code == 404 and "are kept for 30 days" in answer.json()["detail"]
 
 
 async def test_a_host_that_fails_for_a_moment_is_asked_again_and_one_that_says_no_is_quoted(site):

@@ -319,7 +319,7 @@ async def test_what_was_stopped_is_deleted_at_once_and_then_started_no_more(m):
     operation, view = await m.clusters.delete(principal(), cluster_id)
     assert (view.cluster.phase, operation.state) == (ClusterPhase.DELETED, OperationState.SUCCEEDED)
     for ask in (stop, start):
-        with pytest.raises(Conflict, match=r"it is Deleted\. Create another"):
+        with pytest.raises(Conflict, match=r"this one is Deleted\. Create another"):
             await ask(m, cluster_id)
 
 
@@ -335,7 +335,7 @@ async def test_a_delete_while_it_is_stopping_ends_the_stop(m):
 async def test_what_has_failed_is_not_stopped(m):
     view = await m.create()
     m.status(CommandKind.CREATE, CommandPhase.FAILED, error_code="image_unavailable", error_detail="no such image")
-    with pytest.raises(Conflict, match="it is Failed"):
+    with pytest.raises(Conflict, match="this one is Failed"):
         await stop(m, view.cluster.cluster_id)
 
 

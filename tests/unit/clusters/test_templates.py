@@ -81,10 +81,12 @@ async def test_an_account_has_so_many_and_no_more(site, monkeypatch):
 
 
 def test_a_template_that_is_not_there_is_said_by_its_name():
-    answer = httpx2.Response(404, json={"code": "not_found", "detail": "There is no such template."})
+    answer = httpx2.Response(
+        404, json={"code": "not_found", "detail": "There is no such template. List yours: windrow template ls"}
+    )
     with (
         Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(lambda _: answer)) as api,
-        pytest.raises(WindrowClientError, match="No template 'bi g' is there"),
+        pytest.raises(WindrowClientError, match="There is no template 'bi g'"),
     ):
         kept.template_named(api, "bi g")
 

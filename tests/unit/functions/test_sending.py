@@ -262,7 +262,7 @@ def test_what_no_cluster_is_of_cannot_be_distributed_over(monkeypatch: pytest.Mo
     for kind in ("pytorch", "dask"):
         with pytest.raises(FunctionError, match=rf'\.distribute\("{kind}"\) needs a cluster of kind'):
             windrow.function(os.path.join).to(box).distribute(kind)("a")
-    with pytest.raises(FunctionError, match="no way to distribute called 'spark'"):
+    with pytest.raises(FunctionError, match="Unknown way to distribute: 'spark'"):
         windrow.function(os.path.join).distribute("spark")
     with pytest.raises(FunctionError, match="number of processes"):
         windrow.function(os.path.join).distribute("pool")

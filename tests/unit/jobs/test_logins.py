@@ -71,7 +71,7 @@ async def test_however_a_job_ends_its_login_goes_and_running_it_again_names_the_
         await it.tick(2)
 
         assert ((await it.get(job)).state, (await it.get(job)).login) == (S.CANCELLED, b"")
-        with pytest.raises(Conflict, match="submit it again"):
+        with pytest.raises(Conflict, match="submit the job again"):
             await it.jobs.rerun(principal(), job.job_id)
         plain = await it.submit(image=TAG)
         await it.jobs.cancel(principal(), plain.job_id)

@@ -52,7 +52,7 @@ def test_where_there_is_no_python_it_says_so(tmp_path):
     words = packages.command(["numpy"], ("true",))
     done = subprocess.run(words, executable="/bin/sh", cwd=tmp_path, capture_output=True, text=True, timeout=60,
                           env={"PATH": str(tmp_path / "bin")})  # fmt: skip
-    assert (done.returncode, done.stderr) == (127, "There is no Python here for its packages.\n")
+    assert (done.returncode, done.stderr) == (127, "This host has no Python to install the packages with.\n")
 
 
 def test_many_packages_are_few_words():

@@ -63,7 +63,7 @@ async def test_a_registry_login_is_taken_and_stands_in_no_answer_row_or_digest(s
     planned = await site.client.post("/api/v1/jobs/plan", json=asked)
     cancelled = await site.client.post(f"{path}/cancel")
     again = await site.client.post(f"{path}/rerun")
-    assert (again.status_code, "submit it again" in again.json()["detail"]) == (409, True)
+    assert (again.status_code, "submit the job again" in again.json()["detail"]) == (409, True)
 
     listed = [await site.client.get(one) for one in (path, "/api/v1/jobs", "/api/v1/events", "/api/v1/audit")]
     assert [one.status_code for one in listed] == [200] * len(listed)

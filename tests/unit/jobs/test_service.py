@@ -235,7 +235,7 @@ async def test_files_that_cannot_be_had_are_said_and_hold_nothing_up(tmp_path) -
         await it.tick(2)
         found = await it.get(job)
         assert found.state is S.SUCCEEDED
-        assert "its files could not be had: Its work is gone" in found.reason
+        assert "its files could not be had: The work was deleted" in found.reason
         assert found.attempts[0].files_bytes is None
         with pytest.raises(Conflict):
             await it.jobs.artefacts(principal(), job.job_id)
@@ -303,7 +303,7 @@ async def test_what_a_job_left_is_had_for_thirty_days(tmp_path) -> None:
         for asked in (it.jobs.log, it.jobs.follow, it.jobs.artefacts):
             with pytest.raises(NotFound, match="30 days"):
                 await asked(principal(), job.job_id)
-        with pytest.raises(Conflict, match="submit it again"):
+        with pytest.raises(Conflict, match="submit the job again"):
             await it.jobs.rerun(principal(), job.job_id)
         assert (await it.get(job)).state is S.SUCCEEDED
 

@@ -47,7 +47,7 @@ async def once(data: bytes) -> AsyncGenerator[bytes]:
     yield data
 
 
-GONE = Conflict("Its work is gone from the host, and its log and files with it.")
+GONE = Conflict("The work was deleted from its host, with its log and files.")
 
 
 class Mover:

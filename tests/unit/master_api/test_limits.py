@@ -17,7 +17,7 @@ TIGHT = Limits(
 )
 
 
-class Door:
+class Caller:
     """One application with limits, and clients that come to it from anywhere."""
 
     def __init__(self, api: Api, limits: Limits = TIGHT, exchange: Exchange | None = None) -> None:
@@ -37,11 +37,11 @@ class Door:
 
 
 async def test_a_token_that_asks_too_often_is_told_when_to_come_again_and_what_its_limit_is(api: Api) -> None:
-    door = Door(api)
+    caller = Caller(api)
     for _ in range(6):
-        assert (await door.ask()).status_code == 200  # the first proved the token, and was counted by address
+        assert (await caller.ask()).status_code == 200  # the first proved the token, and was counted by address
 
-    refused = await door.ask()
+    refused = await caller.ask()
 
     assert refused.status_code == 429
     assert refused.headers["content-type"] == "application/problem+json"
@@ -50,119 +50,119 @@ async def test_a_token_that_asks_too_often_is_told_when_to_come_again_and_what_i
     assert refused.headers["ratelimit-policy"] == '"token";q=5;w=50'
     assert refused.headers["ratelimit"].startswith('"token";r=0;t=')
     api.clock.advance(int(refused.headers["retry-after"]) * SECOND)
-    assert (await door.ask()).status_code == 200
+    assert (await caller.ask()).status_code == 200
 
 
 async def test_an_answer_says_what_is_left(api: Api) -> None:
-    door = Door(api)
-    await door.ask()
+    caller = Caller(api)
+    await caller.ask()
 
-    left = [(await door.ask()).headers["ratelimit"].split(";")[1] for _ in range(3)]
+    left = [(await caller.ask()).headers["ratelimit"].split(";")[1] for _ in range(3)]
 
     assert left == ["r=4", "r=3", "r=2"]
 
 
 async def test_one_token_at_its_limit_does_not_stop_another_nor_somebody_without(api: Api) -> None:
-    door = Door(api)
+    caller = Caller(api)
     other = (await api.client.post("/api/v1/tokens", json={"name": "other", "roles": ["operator"]})).json()["token"]
     for _ in range(7):
-        last = await door.ask()
+        last = await caller.ask()
 
     assert last.status_code == 429
-    assert (await door.ask(token=other)).status_code == 200
-    assert (await door.ask("/api/v1/openapi.json", token=None)).status_code == 200
+    assert (await caller.ask(token=other)).status_code == 200
+    assert (await caller.ask("/api/v1/openapi.json", token=None)).status_code == 200
 
 
 async def test_somebody_without_a_token_is_counted_by_address_and_a_subscriber_of_ipv6_by_network(api: Api) -> None:
-    door = Door(api)
+    caller = Caller(api)
 
-    same = [await door.ask("/api/v1/ca", None, f"2001:db8::{n}") for n in range(1, 10)]
-    mapped = [await door.ask("/api/v1/ca", None, "::ffff:192.0.2.7") for _ in range(8)]
+    same = [await caller.ask("/api/v1/ca", None, f"2001:db8::{n}") for n in range(1, 10)]
+    mapped = [await caller.ask("/api/v1/ca", None, "::ffff:192.0.2.7") for _ in range(8)]
 
     assert [answer.status_code for answer in same] == [200] * 8 + [429]
-    assert (await door.ask("/api/v1/ca", None, "2001:db8:0:1::1")).status_code == 200
+    assert (await caller.ask("/api/v1/ca", None, "2001:db8:0:1::1")).status_code == 200
     assert [answer.status_code for answer in mapped] == [200] * 8
-    assert (await door.ask("/api/v1/ca", None, "192.0.2.7")).status_code == 429
+    assert (await caller.ask("/api/v1/ca", None, "192.0.2.7")).status_code == 429
 
 
 @pytest.mark.parametrize("way", ["bearer", "session"])
 async def test_refused_tokens_are_few_per_address_and_a_token_known_to_be_real_goes_on(api: Api, way: str) -> None:
-    door = Door(api)
-    await door.ask()
+    caller = Caller(api)
+    await caller.ask()
 
     async def attempt() -> int:
         if way == "session":
-            return (await door.ask("/api/v1/session", None, method="POST")).status_code
-        return (await door.ask(token="wr_guess")).status_code
+            return (await caller.ask("/api/v1/session", None, method="POST")).status_code
+        return (await caller.ask(token="wr_guess")).status_code
 
     tries = [await attempt() for _ in range(4)]
 
     assert tries == [401, 401, 401, 429]
-    assert (await door.ask()).status_code == 200
-    assert (await door.ask("/api/v1/ca", None)).status_code == 200
+    assert (await caller.ask()).status_code == 200
+    assert (await caller.ask("/api/v1/ca", None)).status_code == 200
     api.clock.advance(SECOND)
     assert await attempt() == 401
 
 
 async def test_many_requests_with_a_real_token_at_once_after_a_start_are_no_attempts(api: Api) -> None:
-    door = Door(api, Limits(sign_in=Limit("sign_in", 2, 3600 * SECOND)))
+    caller = Caller(api, Limits(sign_in=Limit("sign_in", 2, 3600 * SECOND)))
 
-    answers = await asyncio.gather(*[door.ask() for _ in range(20)])
+    answers = await asyncio.gather(*[caller.ask() for _ in range(20)])
 
     assert {answer.status_code for answer in answers} == {200}
 
 
 async def test_a_revoked_token_is_an_attempt_again(api: Api) -> None:
-    door = Door(api)
+    caller = Caller(api)
     made = (await api.client.post("/api/v1/tokens", json={"name": "short", "roles": ["operator"]})).json()
-    assert (await door.ask(token=made["token"])).status_code == 200
+    assert (await caller.ask(token=made["token"])).status_code == 200
     await api.client.delete(f"/api/v1/tokens/{made['id']}")
 
-    answers = [(await door.ask(token=made["token"])).status_code for _ in range(5)]
+    answers = [(await caller.ask(token=made["token"])).status_code for _ in range(5)]
 
     assert answers == [401, 401, 401, 429, 429]
 
 
 async def test_a_guess_that_was_sent_to_an_open_page_first_is_still_an_attempt(api: Api) -> None:
-    door = Door(api, Limits(sign_in=Limit("sign_in", 3, 3600 * SECOND)))
+    caller = Caller(api, Limits(sign_in=Limit("sign_in", 3, 3600 * SECOND)))
     answers = []
     for number in range(5):
-        assert (await door.ask("/api/v1/ca", token=f"wr_{number:08}")).status_code == 200
-        answers.append((await door.ask(token=f"wr_{number:08}")).status_code)
+        assert (await caller.ask("/api/v1/ca", token=f"wr_{number:08}")).status_code == 200
+        answers.append((await caller.ask(token=f"wr_{number:08}")).status_code)
 
     assert answers == [401, 401, 401, 429, 429]
 
 
 async def test_whoever_has_a_real_token_guesses_no_more_sign_in_links_than_others(api: Api) -> None:
-    door = Door(api, Limits(sign_in=Limit("sign_in", 3, 3600 * SECOND)))
+    caller = Caller(api, Limits(sign_in=Limit("sign_in", 3, 3600 * SECOND)))
     answers = []
     for _ in range(5):
-        assert (await door.ask()).status_code == 200
-        answers.append((await door.ask("/api/v1/session", method="POST")).status_code)
+        assert (await caller.ask()).status_code == 200
+        answers.append((await caller.ask("/api/v1/session", method="POST")).status_code)
 
     assert answers == [401, 401, 401, 429, 429]
-    assert (await door.ask()).status_code == 200
+    assert (await caller.ask()).status_code == 200
 
 
 async def test_limits_are_shared_by_the_processes_of_a_market(api: Api) -> None:
     exchange = Exchange()
-    one, two = Door(api, exchange=exchange), Door(api, exchange=exchange)
+    one, two = Caller(api, exchange=exchange), Caller(api, exchange=exchange)
 
-    answers = [(await door.ask("/api/v1/ca", None)).status_code for door in (one, two) * 5]
+    answers = [(await caller.ask("/api/v1/ca", None)).status_code for caller in (one, two) * 5]
 
     assert answers == [200] * 8 + [429] * 2
 
 
 async def test_who_asks_whether_the_master_lives_is_always_answered(api: Api) -> None:
-    door = Door(api)
+    caller = Caller(api)
 
-    answers = [(await door.ask("/healthz", None)).status_code for _ in range(20)]
+    answers = [(await caller.ask("/healthz", None)).status_code for _ in range(20)]
 
     assert answers == [200] * 20
 
 
 async def test_the_token_itself_never_reaches_the_bus(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    door = Door(api)
+    caller = Caller(api)
     keys: list[str] = []
     real = api.services.bus.take
 
@@ -172,15 +172,15 @@ async def test_the_token_itself_never_reaches_the_bus(api: Api, monkeypatch: pyt
 
     monkeypatch.setattr(api.services.bus, "take", spy)
     for _ in range(3):
-        await door.ask()
+        await caller.ask()
 
     assert keys and not any(api.token in key or key in api.token for key in keys)
 
 
 async def test_refusals_are_counted_for_the_metrics(api: Api, tmp_path: Path) -> None:
-    door = Door(api)
+    caller = Caller(api)
     for _ in range(9):
-        await door.ask("/api/v1/ca", None)
+        await caller.ask("/api/v1/ca", None)
 
     figures = [figure for source in api.services.health.figures for figure in source()]
 

@@ -49,7 +49,7 @@ def test_what_is_only_read_may_have_ended_and_is_then_the_newest() -> None:
         assert cluster_id(api, "lab", ended=True) == "cluster_2"
         assert cluster_id(api, "past", ended=True) == "cluster_6"
         assert cluster_id(api, "cluster_9") == "cluster_9"
-        with pytest.raises(WindrowClientError, match="No cluster 'past'"):
+        with pytest.raises(WindrowClientError, match="no cluster 'past'"):
             cluster_id(api, "past")
 
 

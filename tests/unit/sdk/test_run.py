@@ -14,7 +14,7 @@ from windrow.errors import ApiProblem
 
 HOSTS = (("h1", "box"), ("h2", "rig"))
 PLACES = [{"host_id": host_id, "host_name": name, "slots": ["slot"]} for host_id, name in HOSTS]
-WAITS = "box is being tested by the market; this takes its place in a moment."
+WAITS = "box is being tested by the market; your work replaces the test in a moment."
 
 
 @pytest.fixture

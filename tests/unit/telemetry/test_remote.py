@@ -145,7 +145,7 @@ async def test_a_busy_store_is_asked_again_after_as_long_as_it_wants_and_gets_ev
     assert world.view.figures.dropped_samples == 0
 
 
-async def test_a_door_that_is_locked_costs_no_sample(world, receiver):
+async def test_a_store_that_refuses_the_login_costs_no_sample(world, receiver):
     receiver.answer = lambda body: (401, {})
     await world.send({("", 101): 5})
     assert await world.view.step() > 0

@@ -15,7 +15,7 @@ from windrow_up.client import MasterHttp
 
 HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 HOST = b'{"id": "host_1"}'
-PROBLEM = b'{"code": "not_found", "detail": "There is no such host."}'
+PROBLEM = b'{"code": "not_found", "detail": "There is no such host. List hosts: windrow host ls"}'
 
 
 @contextlib.contextmanager

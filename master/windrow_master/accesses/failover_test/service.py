@@ -168,7 +168,7 @@ class TrialService:
             )
         )
 
-    # --- the course of a trial --------------------------------------------------------------------------------------
+    # --- the steps of a test ----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Carry out what was asked for, one after the other, until cancelled."""

@@ -53,7 +53,7 @@ def check(request: ClusterRequest) -> None:
     """Raise InvalidInput where keys or a notebook are asked for that a box cannot have."""
     is_box = request.kind is ClusterKind.BOX
     if (request.ssh_keys or request.notebook) and not is_box:
-        raise InvalidInput("ssh_keys and notebook are only said of a box.", subject="ssh_keys")
+        raise InvalidInput("ssh_keys and notebook are for boxes only.", subject="ssh_keys")
     if len(request.ssh_keys) > KEYS_MAX:
         raise InvalidInput(f"ssh_keys must be at most {KEYS_MAX} keys.", subject="ssh_keys")
     for key in request.ssh_keys:

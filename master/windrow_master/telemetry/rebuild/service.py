@@ -38,9 +38,7 @@ def main(arguments: Sequence[str], default: Path) -> int:
     text = "Make the history of charts again from the telemetry log, while no Master runs."
     parser = argparse.ArgumentParser(prog="windrow-master rebuild-history", description=text)
     parser.add_argument("--data-dir", type=Path, default=default)
-    parser.add_argument(
-        "--remote", action="store_true", help="have the metrics store be sent the whole log again, instead"
-    )
+    parser.add_argument("--remote", action="store_true", help="instead, send the whole log to the metrics store again")
     read = parser.parse_args(list(arguments))
     os.umask(0o077)
     try:
