@@ -9,7 +9,7 @@ from windrow_master.clusters.launch import meeting_of
 from windrow_master.clusters.model import Cluster, Network, NetworkMode, Workload
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.topology import Sight, Unsighted
-from windrow_master.fleet.repository import HostRepository
+from windrow_master.fleet.service import FleetService
 from windrow_master.placement.model import Placement, Refusal, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NoCapacity
@@ -20,13 +20,13 @@ from windrow_proto.units import Microcents
 class Meeter:
     """sight: which hosts reach each other."""
 
-    def __init__(self, placer: Placer, sight: Sight) -> None:
-        self._placer, self._sight = placer, sight
+    def __init__(self, fleet: FleetService, placer: Placer, sight: Sight) -> None:
+        self._fleet, self._placer, self._sight = fleet, placer, sight
 
     def network(self, uow: UnitOfWork, runtimes: Mapping[HostId, Runtime]) -> Network:
         """Return how members on these hosts meet. Raises NoCapacity where they cannot, Unsighted where the hosts
         have to look."""
-        hosts = [host for host_id in runtimes if (host := uow[HostRepository].get(host_id)) is not None]
+        hosts = [self._fleet.hosts.load(uow, host_id) for host_id in runtimes]
         if len(runtimes) == 1 or any(host.simulated for host in hosts):
             return Network()
         meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in hosts)

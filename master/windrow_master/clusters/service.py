@@ -36,13 +36,11 @@ from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import FINAL, HOLDING
 from windrow_master.clusters.topology import Cord, Sight, Unsighted
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
-from windrow_master.fleet.model import DesiredWorkload, LinkState
-from windrow_master.fleet.repository import HostRepository
+from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market.model import Offer
-from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
@@ -98,14 +96,14 @@ class ClusterService:
         self._store, self._clock, self._fleet, self._market = store, clock, fleet, market
         self._seal_key = seal_key
         self._proofs, self._sight, self._cords, self._service_place = proofs, sight, cords, service_place
-        self._placer = Placer(market)
+        self._placer = Placer(fleet, market)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
         self._queue = WorkQueue[ClusterId](clock)
         self._is_listed = False
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key)
-        self._meeter = Meeter(self._placer, sight)
+        self._meeter = Meeter(fleet, self._placer, sight)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.life = LifeDesk(fleet, market, self._changed, self.touch)
         self._mender = Mender(market, self._meeter, self._launcher, self.life)
@@ -401,9 +399,7 @@ class ClusterService:
         return await self._store.write(renew, name="cluster.renew")
 
     def _renewed(self, uow: UnitOfWork, workload: Workload) -> LeaseRenewal | None:
-        host = uow[HostRepository].get(workload.host_id)
-        is_online = host is not None and host.link_state is LinkState.ONLINE
-        if workload.delete_command is not None or not is_online:
+        if workload.delete_command is not None or not self._fleet.hosts.is_online(uow, workload.host_id):
             return None
         renewal = None
         if workload.phase in _RENEWED:
@@ -418,7 +414,7 @@ class ClusterService:
         """Do what is due by time alone: give up lost hosts, apply limits, clear away ended work. Every 5 s, for the
         clusters of which something is due."""
         if not self._is_listed:
-            for cluster_id in await self._store.read(_open_ids):
+            for cluster_id in await self._store.read(self._open_ids):
                 self._queue.add(cluster_id)
             self._is_listed = True
         due = self._queue.take()
@@ -466,7 +462,7 @@ class ClusterService:
                     continue  # almost all of them: nothing of it is to end
                 with self._faults.around(cluster_id, "order_again"), uow.attempt():
                     self.life.order_again(uow, workload)
-            for rental in uow[RentalRepository].live_of_cluster(cluster_id):
+            for rental in self._market.live_rentals(uow, cluster_id):
                 with self._faults.around(cluster_id, "rental"), uow.attempt():
                     self._market.judge(uow, rental)
             with self._faults.around(cluster_id, "rest"):
@@ -475,20 +471,24 @@ class ClusterService:
 
     def _rest_ns(self, uow: UnitOfWork, cluster_id: ClusterId) -> int | None:
         """Return how soon something may be due of a cluster to which nothing happens; None: nothing ever is again."""
-        held, rentals = (
-            uow[WorkloadRepository].held_of_cluster(cluster_id),
-            uow[RentalRepository].live_of_cluster(cluster_id),
-        )
+        held, rentals = uow[WorkloadRepository].held_of_cluster(cluster_id), self._market.live_rentals(uow, cluster_id)
         (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
         is_over = cluster is None or cluster.phase in (*FINAL, ClusterPhase.STOPPED)
         if is_over and not held and not rentals:
             return None
         if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
             return 0
-        spent = end_limits.spent_of(rentals[0], uow[RentalRepository].lines([cluster.rental_id]), uow.now_wall_ns)
-        return end_limits.rest_ns(cluster, spent, uow.now_wall_ns)
+        return end_limits.rest_ns(cluster, self._market.spent(uow, cluster.rental_id), uow.now_wall_ns)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _open_ids(self, uow: UnitOfWork) -> set[ClusterId]:
+        """Of every cluster of which something is left to do."""
+        return {
+            *uow[ClusterRepository].living_ids(),
+            *uow[WorkloadRepository].holding_clusters(),
+            *self._market.live_clusters(uow),
+        }
 
     def _again(
         self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, known: tuple[Cluster, bytes]
@@ -537,14 +537,11 @@ class ClusterService:
             return view  # it was sealed to another key: its names are all that can be shown
 
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
-        rentals, now_ns = uow[RentalRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
-        workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
-        view = ClusterView(cluster, workloads, Microcents(sum(rental.charged for rental in rentals)))
+        workloads, now_ns = uow[WorkloadRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
+        view = ClusterView(cluster, workloads, self._market.charged(uow, cluster.cluster_id))
         view = replace(view, client_lease_ends_at_ns=self.life.clients.lease_ends_at_ns(cluster, now_ns))
         if end_limits.are_any(cluster.request):
-            spent = end_limits.spent_of(
-                rentals[-1] if rentals else None, uow[RentalRepository].lines([cluster.rental_id]), now_ns
-            )
+            spent = self._market.spent(uow, cluster.rental_id)
             view = replace(view, ends_at_ns=end_limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
             cords = self._cords(cluster.cluster_id)
@@ -564,15 +561,6 @@ class ClusterService:
         for step_listener in self._step_listeners:
             step_listener(cluster_id)
         self.touch(cluster_id)
-
-
-def _open_ids(uow: UnitOfWork) -> set[ClusterId]:
-    """Of every cluster of which something is left to do."""
-    return {
-        *uow[ClusterRepository].living_ids(),
-        *uow[WorkloadRepository].holding_clusters(),
-        *uow[RentalRepository].live_clusters(),
-    }
 
 
 def _refused(refusal: Refusal) -> NoCapacity | ProofsInTheWay:

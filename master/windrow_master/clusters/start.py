@@ -14,7 +14,6 @@ from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest,
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.states import ClusterEvent, answer, noted
-from windrow_master.fleet.repository import HostRepository
 from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Chosen, Placement, Refusal
@@ -93,7 +92,6 @@ class Starter:
     ) -> None:
         """Lease all slots, put the commands into the outbox, and set the money aside for all of them together."""
         launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), actor, login=login)
-        host = uow[HostRepository].get(members[0].host_id)
         rental = Rental(
             cluster.rental_id,
             cluster.cluster_id,
@@ -102,7 +100,7 @@ class Starter:
             cluster.tier,
             cluster.price_per_hour,
             0,
-            host is not None and host.simulated,
+            launched.is_simulated,
             RentalState.OPEN,
             uow.now_wall_ns,
         )
