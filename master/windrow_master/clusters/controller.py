@@ -19,7 +19,6 @@ from windrow_master.clusters.states import HOLDING, ClusterEvent, Effect, noted,
 from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
 from windrow_master.fleet.service import FleetService
-from windrow_master.market import lookup as market_lookup
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, WorkloadId
@@ -208,8 +207,7 @@ class LifeDesk:
             return self.end(uow, cluster, said, "master", keeps_results=True)
         if not end_limits.are_any(cluster.request):
             return cluster
-        rental = market_lookup.find_rental(uow, cluster.rental_id)
-        spent = end_limits.spent_of(rental, market_lookup.lines_of(uow, cluster.rental_id), uow.now_wall_ns)
+        spent = self._market.spent(uow, cluster.rental_id)
         idle_ns = self.uses.idle_ns(cluster.cluster_id, uow.now_wall_ns)
         reason = end_limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
         return self.end(uow, cluster, reason, "master", keeps_results=True) if reason else cluster
@@ -222,17 +220,11 @@ class LifeDesk:
             if cluster is not None and reports.is_end_overdue(cluster, workload, uow.now_wall_ns):
                 self._order_end(uow, workload, "master")
             return
-        row = fleet_lookup.find_command(uow, workload.delete_command)
-        if row is None or not row.is_done or row.state is CommandState.SUCCEEDED:
-            return
-        if uow.now_wall_ns - (row.done_at_ns or 0) >= AGAIN_NS and self._is_online(uow, workload.host_id):
+        has_failed = self._fleet.commands.has_failed_for(uow, workload.delete_command, AGAIN_NS)
+        if has_failed and self._fleet.hosts.is_online(uow, workload.host_id):
             self._order_end(uow, replace(workload, delete_command=None), "master")
 
     # --- inside ------------------------------------------------------------------------------------------------------
-
-    def _is_online(self, uow: UnitOfWork, host_id: HostId) -> bool:
-        host = fleet_lookup.find_host(uow, host_id)
-        return host is not None and host.link_state is LinkState.ONLINE
 
     def _on_create(self, uow: UnitOfWork, workload: Workload, row: CommandRow) -> None:
         if row.state in _NOT_DONE:
@@ -394,7 +386,7 @@ class LifeDesk:
 
     def _order_rest(self, uow: UnitOfWork, workload: Workload, actor: str) -> None:
         """Order the end of what runs of a workload, whose log and files are brought in before the rest is cleared."""
-        is_asked = workload.phase is WorkPhase.RUNNING and self._is_online(uow, workload.host_id)
+        is_asked = workload.phase is WorkPhase.RUNNING and self._fleet.hosts.is_online(uow, workload.host_id)
         if is_asked and not uow.ask(IsOfJob(workload.cluster_id)):  # a job brings in what it leaves
             if workload.delete_command is None:
                 spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)

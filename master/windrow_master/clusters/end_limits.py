@@ -4,13 +4,12 @@ for `Uses`, which knows who is in one now, and `Clients`, which knows when each 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest, Workload, WorkPhase
 from windrow_master.clusters.reports import FILES_WAIT_NS
 from windrow_master.clusters.states import HOLDING
-from windrow_master.market.model import Rental, RentalLine
+from windrow_master.market.metering import Spent
 from windrow_proto.errors import InvalidInput, TooMany
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, money_text
@@ -30,15 +29,6 @@ since receipts may charge a little more than the clock says."""
 LATELY_MAX: Final = 200
 """Of an account's clusters, the latest of which are looked at for that."""
 _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """The cost of a cluster so far, microcents: by its receipts, and by our own clock. began_ns: since when."""
-
-    charged: int
-    by_clock: int
-    began_ns: int | None = None
 
 
 def check(request: ClusterRequest) -> None:
@@ -131,20 +121,6 @@ def unheard(lease_ns: int) -> str:
     minutes, rest = divmod(lease_ns, MINUTE)
     span = f"{lease_ns // SECOND} s" if rest else f"{minutes} minute{'' if minutes == 1 else 's'}"
     return f"Its client has not been heard from for {span}"
-
-
-def spent_of(rental: Rental | None, lines: Sequence[RentalLine], now_ns: int) -> Spent:
-    """Return the cost of a rental so far. Receipts come every 10 s and later where a link is down, so each line's
-    running time by our own clock is told, too: never by what its host says of clocks."""
-    clock, began = 0, list[int]()
-    for line in lines:
-        if line.runs_from_ns is None:
-            continue
-        began.append(line.runs_from_ns)
-        until_ns = min(now_ns, line.lease_until_ns, now_ns if line.cut_at_ns is None else line.cut_at_ns)
-        passed_ns = max(0, until_ns - line.runs_from_ns)
-        clock += -(-line.price_per_hour * (min(line.signed_ns, passed_ns) if line.is_final else passed_ns) // HOUR)
-    return Spent(Microcents(0) if rental is None else rental.charged, clock, min(began, default=None))
 
 
 def owed_soon(price_per_hour: int, spent: Spent) -> int:

@@ -37,10 +37,11 @@ SECRET_BYTES: Final = 32
 @dataclass(frozen=True, slots=True)
 class Launched:
     """The orders that were issued: a workload for each place, and its line of the rental, in the order of their
-    ranks."""
+    ranks. is_simulated: its hosts are, which are all or none."""
 
     workloads: tuple[Workload, ...]
     lines: tuple[RentalLine, ...]
+    is_simulated: bool
 
 
 class Launcher:
@@ -85,7 +86,7 @@ class Launcher:
 
         addresses: of all members by rank, where only some of them are launched. login: for the registry of their image.
         """
-        hosts = {rank: self._host(uow, place) for rank, place in places.items()}
+        hosts = {rank: self._fleet.hosts.load(uow, place.host_id) for rank, place in places.items()}
         known = dict(enumerate(addresses)) | {rank: _meets_at(cluster, rank, host) for rank, host in hosts.items()}
         told = [known[rank] for rank in sorted(known)]
         cluster = environments.whole(self._key, cluster)
@@ -94,12 +95,7 @@ class Launcher:
             workload, line = self._lease(uow, cluster, rank, place, hosts[rank], told, actor)
             workloads.append(self._order(uow, cluster, workload, hosts[rank], told, actor, login))
             lines.append(line)
-        return Launched(tuple(workloads), tuple(lines))
-
-    def _host(self, uow: UnitOfWork, place: Chosen) -> Host:
-        host = fleet_lookup.find_host(uow, place.host_id)
-        assert host is not None, "placement read it in this very unit of work"
-        return host
+        return Launched(tuple(workloads), tuple(lines), any(host.simulated for host in hosts.values()))
 
     def _lease(
         self,

@@ -7,9 +7,10 @@ from dataclasses import replace
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import meeting_of
 from windrow_master.clusters.model import Cluster, Network, NetworkMode, Workload
+from windrow_master.clusters.needs import Look
 from windrow_master.clusters.snapshot import Placer
-from windrow_master.clusters.topology import Sight, Unsighted
-from windrow_master.fleet import lookup as fleet_lookup
+from windrow_master.clusters.topology import Sight
+from windrow_master.fleet.service import FleetService
 from windrow_master.placement.model import Placement, Refusal, Runtime
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import NoCapacity
@@ -20,20 +21,17 @@ from windrow_proto.units import Microcents
 class Meeter:
     """sight: which hosts reach each other."""
 
-    def __init__(self, placer: Placer, sight: Sight) -> None:
-        self._placer, self._sight = placer, sight
+    def __init__(self, fleet: FleetService, placer: Placer, sight: Sight) -> None:
+        self._fleet, self._placer, self._sight = fleet, placer, sight
 
-    def network(self, uow: UnitOfWork, runtimes: Mapping[HostId, Runtime]) -> Network:
-        """Return how members on these hosts meet. Raises NoCapacity where they cannot, Unsighted where the hosts
-        have to look."""
-        hosts = [host for host_id in runtimes if (host := fleet_lookup.find_host(uow, host_id)) is not None]
+    def network(self, uow: UnitOfWork, runtimes: Mapping[HostId, Runtime]) -> Network | Look:
+        """Return how members on these hosts meet, or that the hosts have to look first. Raises NoCapacity where they
+        cannot."""
+        hosts = [self._fleet.hosts.load(uow, host_id) for host_id in runtimes]
         if len(runtimes) == 1 or any(host.simulated for host in hosts):
             return Network()
         meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in hosts)
-        network = self._sight.decide(meetings)
-        if network is None:
-            raise Unsighted(meetings)
-        return network
+        return self._sight.decide(meetings) or Look(meetings)
 
     def beside(
         self,
@@ -55,11 +53,13 @@ class Meeter:
         is_private = cluster.network is NetworkMode.TUNNELS
         return self._placer.place(uow, asked, cluster.account_id, but=taken, is_private=is_private)
 
-    def met(self, uow: UnitOfWork, cluster: Cluster, members: Sequence[Workload], found: Placement) -> Cluster:
-        """The cluster as its members and these new ones will meet, which for those that are there stays as it is.
-        Raises NoCapacity where they would not, Unsighted where the hosts have to look."""
+    def met(self, uow: UnitOfWork, cluster: Cluster, members: Sequence[Workload], found: Placement) -> Cluster | Look:
+        """The cluster as its members and these new ones will meet, which for those that are there stays as it is; or
+        that the hosts have to look first. Raises NoCapacity where they would not meet."""
         runtimes = {member.host_id: Runtime(member.runtime) for member in members}
         network = self.network(uow, runtimes | {member.host_id: member.runtime for member in found.members})
+        if isinstance(network, Look):
+            return network
         if network.mode is NetworkMode.TUNNELS and cluster.network is not NetworkMode.TUNNELS:
             way = "Its members meet at their hosts' addresses; create a cluster over more hosts from the start."
             raise NoCapacity(f"{network.reason}. {way}")

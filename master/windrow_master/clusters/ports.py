@@ -1,11 +1,8 @@
-"""The interface by which the Master's own test rentals make way for renters: which test to ask, and that a request
-waits for it. Values. Pure.
-"""
+"""The interface by which the Master's own test rentals make way for renters. Pure."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from windrow_proto.errors import NoCapacity
 from windrow_proto.ids import HostId
 
 
@@ -17,11 +14,3 @@ class Proofs(Protocol):
 
     async def give_way(self, hosts: Sequence[HostId]) -> bool:
         """The same, and wait until they hold nothing there any more; whether that came in time."""
-
-
-class ProofsInTheWay(Exception):
-    """A request fits once the proofs on these hosts have ended. refused: what is said to the renter until then."""
-
-    def __init__(self, hosts: Sequence[HostId], refused: NoCapacity) -> None:
-        super().__init__()
-        self.hosts, self.refused = hosts, refused

@@ -5,7 +5,7 @@ All of it in the caller's unit of work, at every tick of a Degraded cluster, so 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.kinds import multi_host
@@ -18,9 +18,9 @@ from windrow_master.clusters.model import (
     Step,
     Workload,
 )
+from windrow_master.clusters.needs import Look, Needs, eviction
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.states import noted
-from windrow_master.clusters.topology import Meeting, Unsighted
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Placement, Refusal
 from windrow_master.store.unit import UnitOfWork
@@ -29,36 +29,24 @@ from windrow_proto.ids import HostId
 from windrow_proto.units import Microcents
 
 
-@dataclass(frozen=True, slots=True)
-class Lacking:
-    """The steps that have to come before a cluster can be repaired. unseen: hosts that have to look for each other
-    first; proofs_on: hosts of which a test rental holds what it needs."""
-
-    unseen: Sequence[Meeting] = ()
-    proofs_on: Sequence[HostId] = ()
-
-
 class Mender:
     """Makes clusters whole again."""
 
     def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, life: LifeDesk) -> None:
         self._market, self._meeter, self._launcher, self._life = market, meeter, launcher, life
 
-    def mend(self, uow: UnitOfWork, cluster: Cluster) -> Lacking:
+    def mend(self, uow: UnitOfWork, cluster: Cluster) -> Needs | None:
         """Do the next thing that leads to a whole cluster; nothing where it is whole or cannot be. Returns what has to
-        happen first."""
+        happen first, if anything."""
         if cluster.kind not in OVER_HOSTS:
-            return Lacking()
+            return None
         workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
         found = multi_host.mending(cluster, workloads)
         if found.leaving:
             self._let_go(uow, cluster, found.leaving)
         elif found.ranks:
-            try:
-                return Lacking(proofs_on=self._fill(uow, cluster, workloads, found.ranks))
-            except Unsighted as unseen:
-                return Lacking(unseen=unseen.hosts)
-        return Lacking()
+            return self._fill(uow, cluster, workloads, found.ranks)
+        return None
 
     def _let_go(self, uow: UnitOfWork, cluster: Cluster, leaving: Sequence[Workload]) -> None:
         for member in leaving:
@@ -71,17 +59,19 @@ class Mender:
 
     def _fill(
         self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], ranks: Sequence[int]
-    ) -> Sequence[HostId]:
-        """Order members for these ranks; returns the hosts whose test rentals have to end first."""
+    ) -> Needs | None:
+        """Order members for these ranks, or return what has to happen first."""
         members = multi_host.members_of(workloads)
         found = self._found(uow, cluster, workloads, len(ranks))
-        if isinstance(found, Refusal):
-            return found.proofs_on  # asked again with the next tick, until FILL_NS is over
+        if isinstance(found, Look):
+            return found
+        if isinstance(found, Refusal):  # tried again with the next tick, until multi_host.FILL_NS is over
+            return None if found.without_proofs is None else eviction(found)
         try:
             is_new = cluster.kind is ClusterKind.GANG
             cluster = self._launcher.networked(uow, cluster, found.members) if is_new else cluster
         except NoCapacity:
-            return ()
+            return None
         places = dict(zip(ranks, found.members, strict=True))
         addresses = [member.address or "" for member in members]
         for rank in ranks:
@@ -92,13 +82,13 @@ class Mender:
         self._market.add_lines(uow, launched.lines)
         said = ", ".join(f"rank {rank} on {place.host_name}" for rank, place in places.items())
         self._life.keep(uow, noted(cluster, Step(uow.now_wall_ns, "placed", None, said)))
-        return ()
+        return None
 
     def _found(
         self, uow: UnitOfWork, cluster: Cluster, workloads: Sequence[Workload], missing: int
-    ) -> Placement | Refusal:
+    ) -> Placement | Refusal | Look:
         """Hosts that meet those of the members as these meet each other; those that do not are left out, and others are
-        looked for."""
+        tried."""
         members = multi_host.members_of(workloads)
         spent = sum(self._market.line_price(uow, member.workload_id) for member in members)
         # What was agreed on at the start is never exceeded: the price is frozen for as long as the cluster is rented.
@@ -106,9 +96,9 @@ class Mender:
         unmet: frozenset[HostId] = frozenset()
         while not isinstance(found := self._meeter.beside(uow, cluster, workloads, missing, left, unmet), Refusal):
             try:
-                self._meeter.met(uow, cluster, members, found)
+                met = self._meeter.met(uow, cluster, members, found)
             except NoCapacity:
                 unmet |= {member.host_id for member in found.members}
             else:
-                return found
+                return met if isinstance(met, Look) else found
         return found

@@ -14,6 +14,7 @@ from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Step, Workload
+from windrow_master.clusters.needs import Look, Needs, eviction
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.clusters.states import noted
@@ -41,12 +42,11 @@ class Resizer:
         actor: str,
         most: Microcents | None = None,
         login: RegistryLogin | None = None,
-    ) -> Cluster | Refusal:
-        """The cluster with so many hosts, or why no more fit. most: what all of it may cost per hour; None: as was
-        asked. login: for the registry of its image, on the new hosts; wanted where those before took one.
+    ) -> Cluster | Needs:
+        """The cluster with so many hosts, or what has to happen first. most: what all of it may cost per hour; None: as
+        was asked. login: for the registry of its image, on the new hosts; wanted where those before took one.
 
-        Raises InvalidInput, Conflict, InsufficientFunds, NoCapacity, and Unsighted where hosts have to look for each
-        other first; then nothing is changed.
+        Raises InvalidInput, Conflict, InsufficientFunds, NoCapacity.
         """
         if cluster.kind not in RESIZED:
             words = f"hosts of a cluster of kind {cluster.kind} cannot be changed: its members know how many they are."
@@ -79,14 +79,17 @@ class Resizer:
         actor: str,
         most: Microcents | None,
         login: RegistryLogin | None,
-    ) -> Cluster | Refusal:
+    ) -> Cluster | Needs:
         stopping.check_login(cluster, login, "add hosts")
         most = cluster.request.max_price_per_hour if most is None else most
         left = None if most is None else Microcents(max(0, most - cluster.price_per_hour))
         found = self._meeter.beside(uow, cluster, members, hosts - len(members), left)
         if isinstance(found, Refusal):
-            return found
-        cluster = self._meeter.met(uow, cluster, members, found)
+            return eviction(found)
+        met = self._meeter.met(uow, cluster, members, found)
+        if isinstance(met, Look):
+            return met
+        cluster = met
         places = dict(enumerate(found.members, len(members)))
         price = Microcents(cluster.price_per_hour + found.price_per_hour)
         needs_login = cluster.needs_login or login is not None

@@ -25,8 +25,9 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.clusters.ports import Proofs, ProofsInTheWay
-from windrow_master.clusters.repair import Lacking, Mender
+from windrow_master.clusters.needs import Evict, Look, Needs, Ready
+from windrow_master.clusters.ports import Proofs
+from windrow_master.clusters.repair import Mender
 from windrow_master.clusters.reports import has_results
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.request import checked, digest
@@ -34,33 +35,29 @@ from windrow_master.clusters.resize import Resizer
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import FINAL, HOLDING
-from windrow_master.clusters.topology import Cord, Sight, Unsighted
+from windrow_master.clusters.topology import Cord, Sight
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
-from windrow_master.fleet import lookup as fleet_lookup
-from windrow_master.fleet.model import DesiredWorkload, LinkState
+from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market import lookup as market_lookup
 from windrow_master.market.model import Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
-from windrow_master.placement.model import Chosen, Decision, Placement, Refusal
+from windrow_master.placement.model import Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NoCapacity, NotFound, Unavailable
+from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NotFound, Unavailable
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.service_names import service_url
-from windrow_proto.units import SECOND, Microcents
+from windrow_proto.units import Microcents
 
-REASONS_MAX: Final = 200
-SOON_NS: Final = 2 * SECOND
-"""When to ask again for a card that is being challenged, or is cleared up after a proof: a matter of seconds."""
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
 _Login = RegistryLogin | None
@@ -98,14 +95,14 @@ class ClusterService:
         self._store, self._clock, self._fleet, self._market = store, clock, fleet, market
         self._seal_key = seal_key
         self._proofs, self._sight, self._cords, self._service_place = proofs, sight, cords, service_place
-        self._placer = Placer(market)
+        self._placer = Placer(fleet, market)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
         self._queue = WorkQueue[ClusterId](clock)
         self._is_listed = False
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key)
-        self._meeter = Meeter(self._placer, sight)
+        self._meeter = Meeter(fleet, self._placer, sight)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.life = LifeDesk(fleet, market, self._changed, self.touch)
         self._mender = Mender(market, self._meeter, self._launcher, self.life)
@@ -161,28 +158,23 @@ class ClusterService:
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
         """
-        return await self._making_way(lambda: self._order(principal, request, key, is_proof, login))
+        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login))
 
-    async def _making_way(self, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """Ask, and once more when the proofs that stand in the way hold nothing any more."""
-        try:
-            return await self._seeing(ask)
-        except ProofsInTheWay as first:
-            if not await self._proofs.give_way(first.hosts):
-                raise first.refused from None
-        try:
-            return await self._seeing(ask)
-        except ProofsInTheWay as second:
-            raise second.refused from None
-
-    async def _seeing(self, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """Ask, and again once hosts have looked for each other."""
-        for _ in range(LOOKS_MAX):
-            try:
-                return await ask()
-            except Unsighted as unseen:
-                await self._sight.look(unseen.hosts)
-        raise Unavailable("The set of fitting hosts kept changing; nothing was created. Try again.")
+    async def _meeting_needs(self, ask: Callable[[], Awaitable[_T | Needs]]) -> _T:
+        """Ask, and again once hosts have looked for each other, and once more when test rentals have made way."""
+        looks, may_evict = 0, True
+        while looks < LOOKS_MAX:
+            answer = await ask()
+            if isinstance(answer, Look):
+                await self._sight.look(answer.hosts)
+                looks += 1
+            elif isinstance(answer, Evict):
+                if not (may_evict and await self._proofs.give_way(answer.hosts)):
+                    raise answer.refused
+                looks, may_evict = 0, False
+            else:
+                return answer
+        raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
 
     async def resize(
         self,
@@ -194,21 +186,19 @@ class ClusterService:
     ) -> ClusterView:
         """Give it so many hosts; asked again it answers again. More in resize.py."""
 
-        def change(uow: UnitOfWork) -> ClusterView:
+        def change(uow: UnitOfWork) -> ClusterView | Needs:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             self._store.admit()
             found = self._resizer.resize(uow, cluster, hosts, principal.actor, most, login)
-            if isinstance(found, Refusal):
-                raise _refused(found)
-            return self._view(uow, found)
+            return self._view(uow, found) if isinstance(found, Cluster) else found
 
-        return await self._making_way(lambda: self._store.write(change, name="cluster.resize"))
+        return await self._meeting_needs(lambda: self._store.write(change, name="cluster.resize"))
 
     async def _order(
         self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool, login: _Login
-    ) -> tuple[Operation, ClusterView]:
+    ) -> tuple[Operation, ClusterView] | Needs:
 
-        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
+        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView] | Needs:
             known = uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return self._again(uow, principal, request, known)
@@ -216,16 +206,15 @@ class ClusterService:
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
             self._check_waited(uow, principal, asked)
+            uow.publish(VolumesAsked(principal.account_id, asked.volumes))
+            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof)
+            if not isinstance(ready, Ready):
+                return ready
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
-            found = self._starter.placed(uow, principal.account_id, asked, is_proof)
-            if isinstance(found, Refusal):
-                raise _refused(found)
-            if is_proof:
-                found = replace(found, members=tuple(self._fair(member) for member in found.members))
-            cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, found, login is not None)
+            cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
             uow[ClusterRepository].add(cluster, key, self._digest(request))
-            self._starter.rent(uow, cluster, found.members, principal.actor, login)
-            return self._starts(uow, principal, cluster, found, CREATE_KIND)
+            self._starter.rent(uow, cluster, ready.found.members, principal.actor, login)
+            return self._starts(uow, principal, cluster, ready.found, CREATE_KIND)
 
         return await self._store.write(change, name="cluster.create")
 
@@ -277,7 +266,7 @@ class ClusterService:
         Raises Conflict while it is still stopping, and where it is no stopped cluster at all.
         """
 
-        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
+        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView] | Needs:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             if cluster.phase in HOLDING:
                 return self._answered(uow, principal, cluster, START_KIND)
@@ -285,16 +274,17 @@ class ClusterService:
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
             self._check_waited(uow, principal, asked)
+            uow.publish(VolumesAsked(cluster.account_id, asked.volumes))
+            ready = self._starter.prepare(uow, cluster.account_id, asked)
+            if not isinstance(ready, Ready):
+                return ready
             uow.publish(VolumesTaken(cluster.account_id, asked.volumes, cluster_id))
-            found = self._starter.placed(uow, cluster.account_id, asked)
-            if isinstance(found, Refusal):
-                raise _refused(found)
             after = replace(cluster, needs_login=cluster.needs_login or login is not None)
-            after = self._starter.again(uow, after, found, principal.actor, login)
+            after = self._starter.again(uow, after, ready, principal.actor, login)
             uow[ClusterRepository].save(after)
-            return self._starts(uow, principal, after, found, START_KIND)
+            return self._starts(uow, principal, after, ready.found, START_KIND)
 
-        return await self._making_way(lambda: self._store.write(change, name="cluster.start"))
+        return await self._meeting_needs(lambda: self._store.write(change, name="cluster.start"))
 
     async def delete(
         self, principal: Principal, cluster_id: ClusterId, *, keeps_results: bool = False
@@ -403,9 +393,7 @@ class ClusterService:
         return await self._store.write(renew, name="cluster.renew")
 
     def _renewed(self, uow: UnitOfWork, workload: Workload) -> LeaseRenewal | None:
-        host = fleet_lookup.find_host(uow, workload.host_id)
-        is_online = host is not None and host.link_state is LinkState.ONLINE
-        if workload.delete_command is not None or not is_online:
+        if workload.delete_command is not None or not self._fleet.hosts.is_online(uow, workload.host_id):
             return None
         renewal = None
         if workload.phase in _RENEWED:
@@ -420,14 +408,14 @@ class ClusterService:
         """Do what is due by time alone: give up lost hosts, apply limits, clear away ended work. Every 5 s, for the
         clusters of which something is due."""
         if not self._is_listed:
-            for cluster_id in await self._store.read(_open_ids):
+            for cluster_id in await self._store.read(self._open_ids):
                 self._queue.add(cluster_id)
             self._is_listed = True
         due = self._queue.take()
         if not due:
             return
         try:
-            lacking, rests = await self._store.write(partial(self._judge, cluster_ids=due), name="cluster.tick")
+            needs, rests = await self._store.write(partial(self._judge, cluster_ids=due), name="cluster.tick")
         except BaseException:
             for cluster_id in due:
                 self._queue.add(cluster_id)
@@ -439,15 +427,15 @@ class ClusterService:
                 self._queue.add(cluster_id, now_ns + rest_ns)
             else:
                 self._faults.forget(cluster_id)
-        self._proofs.end_on([host_id for one in lacking for host_id in one.proofs_on])
+        self._proofs.end_on([host_id for one in needs if isinstance(one, Evict) for host_id in one.hosts])
         # Within some ten seconds; the next tick knows what they saw.
-        await asyncio.gather(*(self._sight.look(one.unseen) for one in lacking if one.unseen))
+        await asyncio.gather(*(self._sight.look(one.hosts) for one in needs if isinstance(one, Look)))
 
     def _judge(
         self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]
-    ) -> tuple[Sequence[Lacking], dict[ClusterId, int | None]]:
-        """Do what is due of these; returns what they lack, and for how long each may rest, as `_rest_ns` says."""
-        found, judged, lacking = uow[ClusterRepository].readable(cluster_ids), list[Cluster](), list[Lacking]()
+    ) -> tuple[Sequence[Needs], dict[ClusterId, int | None]]:
+        """Do what is due of these; returns what they need first, and for how long each may rest, as `_rest_ns` says."""
+        found, judged, needs = uow[ClusterRepository].readable(cluster_ids), list[Cluster](), list[Needs]()
         go_on = {cluster.cluster_id for cluster in found if cluster.phase in HOLDING}
         for cluster in found:
             is_spent = self._faults.is_spent(cluster.cluster_id)
@@ -460,7 +448,8 @@ class ClusterService:
                     judged.append(self.life.limit(uow, self.life.judge(uow, cluster)))
         for cluster in judged:
             with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
-                lacking.append(self._mender.mend(uow, cluster))
+                if need := self._mender.mend(uow, cluster):
+                    needs.append(need)
         rests: dict[ClusterId, int | None] = {}
         for cluster_id in cluster_ids:
             for workload in uow[WorkloadRepository].held_of_cluster(cluster_id):
@@ -468,29 +457,33 @@ class ClusterService:
                     continue  # almost all of them: nothing of it is to end
                 with self._faults.around(cluster_id, "order_again"), uow.attempt():
                     self.life.order_again(uow, workload)
-            for rental in market_lookup.live_rentals_of(uow, cluster_id):
+            for rental in self._market.live_rentals(uow, cluster_id):
                 with self._faults.around(cluster_id, "rental"), uow.attempt():
                     self._market.judge(uow, rental)
             with self._faults.around(cluster_id, "rest"):
                 rests[cluster_id] = self._rest_ns(uow, cluster_id)
-        return lacking, rests
+        return needs, rests
 
     def _rest_ns(self, uow: UnitOfWork, cluster_id: ClusterId) -> int | None:
         """Return how soon something may be due of a cluster to which nothing happens; None: nothing ever is again."""
-        held, rentals = (
-            uow[WorkloadRepository].held_of_cluster(cluster_id),
-            market_lookup.live_rentals_of(uow, cluster_id),
-        )
+        held, rentals = uow[WorkloadRepository].held_of_cluster(cluster_id), self._market.live_rentals(uow, cluster_id)
         (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
         is_over = cluster is None or cluster.phase in (*FINAL, ClusterPhase.STOPPED)
         if is_over and not held and not rentals:
             return None
         if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
             return 0
-        spent = end_limits.spent_of(rentals[0], market_lookup.lines_of(uow, cluster.rental_id), uow.now_wall_ns)
-        return end_limits.rest_ns(cluster, spent, uow.now_wall_ns)
+        return end_limits.rest_ns(cluster, self._market.spent(uow, cluster.rental_id), uow.now_wall_ns)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _open_ids(self, uow: UnitOfWork) -> set[ClusterId]:
+        """Of every cluster of which something is left to do."""
+        return {
+            *uow[ClusterRepository].living_ids(),
+            *uow[WorkloadRepository].holding_clusters(),
+            *self._market.live_clusters(uow),
+        }
 
     def _again(
         self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, known: tuple[Cluster, bytes]
@@ -518,11 +511,6 @@ class ClusterService:
         running = uow.operations.running(cluster_id, kind)
         return running[0] if running else uow.operation(kind, cluster_id, principal.account_id)
 
-    def _fair(self, chosen: Chosen) -> Chosen:
-        """The same at no more than is suggested for it: nobody grows rich by being tried."""
-        price = min(chosen.price_per_hour, self._market.suggested(chosen.tier) * len(chosen.slot_ids))
-        return replace(chosen, price_per_hour=Microcents(price))
-
     def _load(self, uow: UnitOfWork, principal: Principal, cluster_id: ClusterId, others: frozenset[Role]) -> Cluster:
         """A cluster of one's own, or of anybody with one of these roles."""
         cluster = uow[ClusterRepository].get(cluster_id)
@@ -541,14 +529,11 @@ class ClusterService:
             return view  # it was sealed to another key: its names are all that can be shown
 
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
-        rentals, now_ns = market_lookup.rentals_of(uow, cluster.cluster_id), uow.now_wall_ns
-        workloads = uow[WorkloadRepository].of_cluster(cluster.cluster_id)
-        view = ClusterView(cluster, workloads, Microcents(sum(rental.charged for rental in rentals)))
+        workloads, now_ns = uow[WorkloadRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
+        view = ClusterView(cluster, workloads, self._market.charged(uow, cluster.cluster_id))
         view = replace(view, client_lease_ends_at_ns=self.life.clients.lease_ends_at_ns(cluster, now_ns))
         if end_limits.are_any(cluster.request):
-            spent = end_limits.spent_of(
-                rentals[-1] if rentals else None, market_lookup.lines_of(uow, cluster.rental_id), now_ns
-            )
+            spent = self._market.spent(uow, cluster.rental_id)
             view = replace(view, ends_at_ns=end_limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
             cords = self._cords(cluster.cluster_id)
@@ -568,29 +553,3 @@ class ClusterService:
         for step_listener in self._step_listeners:
             step_listener(cluster_id)
         self.touch(cluster_id)
-
-
-def _open_ids(uow: UnitOfWork) -> set[ClusterId]:
-    """Of every cluster of which something is left to do."""
-    return {
-        *uow[ClusterRepository].living_ids(),
-        *uow[WorkloadRepository].holding_clusters(),
-        *market_lookup.clusters_with_live_rentals(uow),
-    }
-
-
-def _refused(refusal: Refusal) -> NoCapacity | ProofsInTheWay:
-    said = _no_capacity(refusal)
-    return said if refusal.without_proofs is None else ProofsInTheWay(refusal.proofs_on, said)
-
-
-def _no_capacity(refusal: Refusal) -> NoCapacity:
-    reasons = [
-        {"host_id": verdict.host_id, "host_name": verdict.host_name, "reason": verdict.reason or ""}
-        for verdict in refusal.reasons[:REASONS_MAX]
-    ]
-    if not reasons:
-        return NoCapacity("No host has joined yet. Start one with `windrow up`, or make a join token for one.")
-    again_ns = SOON_NS if refusal.is_soon or refusal.without_proofs is not None else 0
-    only = f"{reasons[0]['host_name']} does not fit: {reasons[0]['reason']}." if len(refusal.reasons) == 1 else None
-    return NoCapacity(only, reasons=reasons, retry_after_ns=again_ns)

@@ -4,7 +4,7 @@ A request that finds no capacity is told where there is some once the Master's o
 (yielding.py).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any, Final
@@ -16,7 +16,7 @@ from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.yielding import retried, vacated
 from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import ABOUT_CONTAINERS, AdminState, Host, LinkState, Slot
-from windrow_master.fleet.service import is_back_soon
+from windrow_master.fleet.service import FleetService, is_back_soon
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
 from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
@@ -35,8 +35,8 @@ KNOWN_MAX: Final = 16_384
 class Placer:
     """Takes snapshots; the decision itself is placement's."""
 
-    def __init__(self, market: MarketService) -> None:
-        self._market = market
+    def __init__(self, fleet: FleetService, market: MarketService) -> None:
+        self._fleet, self._market = fleet, market
         self._last: tuple[PriceBook, _Known] = PriceBook(()), {}  # one value: readers have threads of their own
 
     def place(
@@ -70,12 +70,8 @@ class Placer:
         proofs, book = uow[WorkloadRepository].held_of(PROOF_ACCOUNT), self._market.book(uow)
         ids = frozenset(one.cluster_id for one in proofs)
         found = []
-        for host_id in sorted({one.host_id for one in proofs}):
-            host = fleet_lookup.find_host(uow, host_id)
-            if host is None:
-                continue
-            slots, held = fleet_lookup.slots_of(uow, host_id), uow[WorkloadRepository].held_on(host_id)
-            slots, held = vacated(slots, held, ids, uow.now_wall_ns)
+        for host, present in self._fleet.hosts.with_slots(uow, {one.host_id for one in proofs}):
+            slots, held = vacated(present, uow[WorkloadRepository].held_on(host.host_id), ids, uow.now_wall_ns)
             taken = Committed(sum(one.cpus for one in held), Bytes(sum(one.memory_bytes for one in held)))
             found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns)))
         return tuple(found)
@@ -84,18 +80,17 @@ class Placer:
         """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
         book = self._market.book(uow)
         committed = uow[WorkloadRepository].committed()
-        by_host = _by_host(fleet_lookup.slots(uow))
         last, known = self._last
         if not book.says_the_same(last) or len(known) > KNOWN_MAX:
             known = {}
             self._last = book, known
         found: list[Candidate] = []
-        for host in fleet_lookup.hosts(uow):
+        for host, present in self._fleet.hosts.with_slots(uow):
             if host.admin_state is AdminState.RETIRED:
                 continue
             # Rows that did not change give the values they gave before (store/prepared.py), and so the same candidate.
             is_settled = host.is_settled_once_heard(uow.now_wall_ns)
-            slots, taken = tuple(by_host.get(host.host_id, ())), committed.get(host.host_id, _NOTHING)
+            slots, taken = tuple(present), committed.get(host.host_id, _NOTHING)
             made_of = host, slots, taken, is_settled
             before = known.get((host.host_id, cpus))
             if before is None or not _is_same(before[0], made_of):
@@ -105,9 +100,8 @@ class Placer:
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
         """Return the offers of the whole fleet, by tier."""
-        hosts = {host.host_id: host for host in fleet_lookup.hosts(uow) if host.admin_state is not AdminState.RETIRED}
-        slots = [slot for slot in fleet_lookup.slots(uow) if slot.host_id in hosts]
-        listings = [_listing(hosts[slot.host_id], slot, uow.now_wall_ns) for slot in slots]
+        hosts = [one for one in self._fleet.hosts.with_slots(uow) if one[0].admin_state is not AdminState.RETIRED]
+        listings = [_listing(host, slot, uow.now_wall_ns) for host, slots in hosts for slot in slots]
         return self._market.offers(uow, listings)
 
 
@@ -120,13 +114,6 @@ def _open(snapshot: Snapshot, but: frozenset[HostId], is_private: bool) -> Snaps
         others = tuple(one if one.simulated else replace(one, network="") for one in snapshot.candidates)
         snapshot = replace(snapshot, candidates=others)
     return snapshot
-
-
-def _by_host(slots: Iterable[Slot]) -> dict[HostId, list[Slot]]:
-    found: dict[HostId, list[Slot]] = {}
-    for slot in slots:
-        found.setdefault(slot.host_id, []).append(slot)
-    return found
 
 
 def _is_same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
+from windrow_master.clusters.needs import Look, Needs, Ready, eviction
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.states import ClusterEvent, answer, noted
-from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Chosen, Placement, Refusal
@@ -22,6 +22,7 @@ from windrow_master.placement.service import record_bytes
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.sealed import RegistryLogin
+from windrow_proto.units import Microcents
 
 REASON_MAX = 400
 """Characters of why members meet as they do."""
@@ -45,13 +46,30 @@ class Starter:
         is_better = isinstance(private, Placement) or (found.without_proofs is None and bool(private.without_proofs))
         return private if is_better else found
 
+    def prepare(
+        self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, is_proof: bool = False
+    ) -> Ready | Needs:
+        """Return where it runs and how its members meet, or what has to happen first; raises NoCapacity. It writes
+        nothing. is_proof: at most at the suggested price, so that nobody grows rich by being tried."""
+        found = self.placed(uow, account_id, request, is_proof)
+        if isinstance(found, Refusal):
+            return eviction(found)
+        if is_proof:
+            found = replace(found, members=tuple(self._fair(member) for member in found.members))
+        network = self._meeter.network(uow, {member.host_id: member.runtime for member in found.members})
+        return network if isinstance(network, Look) else Ready(found, network)
+
+    def _fair(self, chosen: Chosen) -> Chosen:
+        price = min(chosen.price_per_hour, self._market.suggested(chosen.tier) * len(chosen.slot_ids))
+        return replace(chosen, price_per_hour=Microcents(price))
+
     def first(
         self,
         uow: UnitOfWork,
         account_id: AccountId,
         request: ClusterRequest,
         cluster_id: ClusterId,
-        found: Placement,
+        ready: Ready,
         needs_login: bool,
     ) -> Cluster:
         """The row of a new cluster as its command goes out: it has passed through its first phases at once."""
@@ -62,23 +80,23 @@ class Starter:
             phase=ClusterPhase.REQUESTED,
             rental_id=RentalId(""),
             tier="",
-            price_per_hour=found.price_per_hour,
+            price_per_hour=ready.found.price_per_hour,
             decision=b"",
             created_at_ns=uow.now_wall_ns,
             needs_login=needs_login,
             version=0,
         )
-        return self._placed_on(uow, new, found)
+        return self._placed_on(uow, new, ready)
 
     def again(
-        self, uow: UnitOfWork, stopped: Cluster, found: Placement, actor: str, login: RegistryLogin | None
+        self, uow: UnitOfWork, stopped: Cluster, ready: Ready, actor: str, login: RegistryLogin | None
     ) -> Cluster:
         """Start what was stopped in these places. Raises what a creation does, and then nothing is changed."""
         past = uow[WorkloadRepository].of_cluster(stopped.cluster_id)
         empty = replace(stopped, reason="", started_at_ns=None, ended_at_ns=None, restarts=0, first_port=None)
-        cluster = self._placed_on(uow, empty, found)
+        cluster = self._placed_on(uow, empty, ready)
         self._audit(uow, stopped, actor)
-        self.rent(uow, cluster, found.members, actor, login)
+        self.rent(uow, cluster, ready.found.members, actor, login)
         for workload in past:
             uow[WorkloadRepository].save(replace(workload, is_past=True))
         return cluster
@@ -93,7 +111,6 @@ class Starter:
     ) -> None:
         """Lease all slots, put the commands into the outbox, and set the money aside for all of them together."""
         launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), actor, login=login)
-        host = fleet_lookup.find_host(uow, members[0].host_id)
         rental = Rental(
             cluster.rental_id,
             cluster.cluster_id,
@@ -102,7 +119,7 @@ class Starter:
             cluster.tier,
             cluster.price_per_hour,
             0,
-            host is not None and host.simulated,
+            launched.is_simulated,
             RentalState.OPEN,
             uow.now_wall_ns,
         )
@@ -117,8 +134,8 @@ class Starter:
             uow.audit(actor, f"cluster.{event}", stopped.cluster_id, "started again", fields)
             before = phase
 
-    def _placed_on(self, uow: UnitOfWork, cluster: Cluster, found: Placement) -> Cluster:
-        network = self._meeter.network(uow, {member.host_id: member.runtime for member in found.members})
+    def _placed_on(self, uow: UnitOfWork, cluster: Cluster, ready: Ready) -> Cluster:
+        found = ready.found
         placed = replace(
             cluster,
             phase=_moves(cluster.phase)[-1][1],
@@ -126,8 +143,8 @@ class Starter:
             tier=found.chosen.tier,
             price_per_hour=found.price_per_hour,
             decision=record_bytes(found.decision),
-            network=network.mode,
-            network_reason=network.reason[:REASON_MAX],
+            network=ready.network.mode,
+            network_reason=ready.network.reason[:REASON_MAX],
         )
         said = f"on {names(found)} in tier {placed.tier}"
         return self._launcher.networked(uow, noted(placed, Step(uow.now_wall_ns, "placed", None, said)), found.members)

@@ -54,14 +54,6 @@ class Cord(Protocol):
         """The reason why they are not."""
 
 
-class Unsighted(Exception):
-    """Of these hosts it is not known whether they see each other."""
-
-    def __init__(self, hosts: Sequence[Meeting]) -> None:
-        super().__init__()
-        self.hosts = hosts
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """The report of one host about another: whether it reaches it, and why not."""

@@ -1,7 +1,6 @@
 """Records facts and decisions about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -40,6 +39,7 @@ from windrow_master.fleet.states import (
     step_verify,
 )
 from windrow_master.fleet.verification_repository import VerificationRepository
+from windrow_master.loops import each_alone
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto import image_names
 from windrow_proto.conditions import ConditionCode, split
@@ -99,6 +99,24 @@ class HostDesk:
             raise Conflict(subject=host.host_id)
         uow.after_commit(lambda: self._touched(host.host_id))
         return after
+
+    def with_slots(
+        self, uow: UnitOfWork, host_ids: Iterable[HostId] | None = None
+    ) -> Sequence[tuple[Host, list[Slot]]]:
+        """These hosts, or all, each with its slots."""
+        hosts, rows = uow[HostRepository], uow[SlotRepository]
+        if host_ids is not None:
+            found = each_alone("host_view", sorted(host_ids), lambda one: (hosts.get(one), list(rows.of_host(one))))
+            return [(host, slots) for host, slots in found if host is not None]
+        by_host: dict[HostId, list[Slot]] = {}
+        for slot in rows.list_all():
+            by_host.setdefault(slot.host_id, []).append(slot)
+        return [(host, by_host.get(host.host_id, [])) for host in hosts.list_all()]
+
+    def is_online(self, uow: UnitOfWork, host_id: HostId) -> bool:
+        """True if its link is up, by its row."""
+        host = uow[HostRepository].get(host_id)
+        return host is not None and host.link_state is LinkState.ONLINE
 
     def tell(
         self,

@@ -39,7 +39,7 @@ from windrow_master.fleet.repository import ClaimRepository, CommandRepository, 
 from windrow_master.fleet.slot_leases import SlotDesk, is_back_soon
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.fleet.view import Entry, FleetView
-from windrow_master.loops import Boundary, again, each_alone, ends_alone
+from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
@@ -254,7 +254,7 @@ class FleetService:
         """Read the fleet, of which nobody was heard yet; call once before `run`, without a loop running in another
         thread."""
         self._store.write_now(_begin_unheard, name="fleet.start")
-        for host, slots in self._store.read_now(_everything):
+        for host, slots in self._store.read_now(self.hosts.with_slots):
             self._put(host, slots)
 
     async def run(self) -> None:
@@ -454,7 +454,7 @@ class FleetService:
         if not self._dirty:
             return
         dirty, self._dirty = self._dirty, set()
-        for host, slots in await self._store.read(lambda uow: _some(uow, dirty)):
+        for host, slots in await self._store.read(lambda uow: self.hosts.with_slots(uow, dirty)):
             with self._faults.around(host.host_id, "view"):
                 self._put(host, slots)
         for listener in self._listeners:
@@ -521,22 +521,6 @@ class FleetService:
             return False
         self._due[what] = now + every_ns
         return True
-
-
-def _everything(uow: UnitOfWork) -> list[tuple[Host, list[Slot]]]:
-    slots: dict[HostId, list[Slot]] = {}
-    for slot in uow[SlotRepository].list_all():
-        slots.setdefault(slot.host_id, []).append(slot)
-    return [(host, slots.get(host.host_id, [])) for host in uow[HostRepository].list_all()]
-
-
-def _some(uow: UnitOfWork, host_ids: Iterable[HostId]) -> list[tuple[Host, list[Slot]]]:
-    found = each_alone(
-        "host_view",
-        sorted(host_ids),
-        lambda host_id: (uow[HostRepository].get(host_id), list(uow[SlotRepository].of_host(host_id))),
-    )
-    return [(host, slots) for host, slots in found if host is not None]
 
 
 def _forget(uow: UnitOfWork) -> None:

@@ -12,6 +12,7 @@ from windrow_master.clusters.model import Cluster, ClusterPhase, Workload, WorkP
 from windrow_master.clusters.stopping import RESTS
 from windrow_master.jobs.model import Job, JobId, JobState, Verdict
 from windrow_master.jobs.states import FINAL, PLACEABLE, JobEvent
+from windrow_master.market import metering
 from windrow_proto.units import HOUR, SECOND, Microcents
 
 NOTHING: Final = Microcents(0)
@@ -183,5 +184,5 @@ def next_limit_ns(job: Job, seen: Seen, now_ns: int) -> int | None:
 def owed_soon(seen: Seen, running_ns: int) -> int:
     """At most what all of its attempts will have cost by the time it can be ended, in microcents."""
     price = 0 if seen.cluster is None else seen.cluster.price_per_hour
-    spent = end_limits.Spent(seen.charged, -(-price * running_ns // HOUR))
+    spent = metering.Spent(seen.charged, -(-price * running_ns // HOUR))
     return seen.earlier + end_limits.owed_soon(price, spent)

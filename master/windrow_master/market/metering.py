@@ -17,7 +17,7 @@ from typing import Final
 from windrow_master.market.model import Rental, RentalLine
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Receipt
-from windrow_proto.units import HOUR, SECOND
+from windrow_proto.units import HOUR, SECOND, Microcents
 
 SILENCE_GRACE_NS: Final = 60 * SECOND
 """The silence of its host that is charged (design.md section 12), once receipts come that cover it."""
@@ -190,3 +190,26 @@ def paid_ns(rental: Rental, lines: Sequence[RentalLine], now_ns: int) -> int | N
 def unreported_ns(line: RentalLine, now_ns: int) -> int:
     """Return how long the work may have run since its last word: what of the hold is already spoken for, at most."""
     return 0 if line.is_final or line.receipts == 0 else max(0, now_ns - line.seen_at_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The cost of a rental so far, microcents: by its receipts, and by our own clock. began_ns: since when."""
+
+    charged: int
+    by_clock: int
+    began_ns: int | None = None
+
+
+def spent_of(rental: Rental | None, lines: Sequence[RentalLine], now_ns: int) -> Spent:
+    """Return the cost of a rental so far. Receipts come every 10 s and later where a link is down, so each line's
+    running time by our own clock is told, too: never by what its host says of clocks."""
+    clock, began = 0, list[int]()
+    for line in lines:
+        if line.runs_from_ns is None:
+            continue
+        began.append(line.runs_from_ns)
+        until_ns = min(now_ns, line.lease_until_ns, now_ns if line.cut_at_ns is None else line.cut_at_ns)
+        passed_ns = max(0, until_ns - line.runs_from_ns)
+        clock += -(-line.price_per_hour * (min(line.signed_ns, passed_ns) if line.is_final else passed_ns) // HOUR)
+    return Spent(Microcents(0) if rental is None else rental.charged, clock, min(began, default=None))

@@ -317,6 +317,23 @@ class MarketService:
         if rental.state is RentalState.ENDING:
             self.close_if_done(uow, rental.rental_id)
 
+    def live_rentals(self, uow: UnitOfWork, cluster_id: ClusterId) -> Sequence[Rental]:
+        """The rentals of a cluster that are not closed, the oldest first."""
+        return uow[RentalRepository].live_of_cluster(cluster_id)
+
+    def live_clusters(self, uow: UnitOfWork) -> Sequence[ClusterId]:
+        """The clusters that have a rental which is not closed."""
+        return uow[RentalRepository].live_clusters()
+
+    def charged(self, uow: UnitOfWork, cluster_id: ClusterId) -> Microcents:
+        """What a cluster has cost so far, all its rentals together."""
+        return Microcents(sum(rental.charged for rental in uow[RentalRepository].of_cluster(cluster_id)))
+
+    def spent(self, uow: UnitOfWork, rental_id: RentalId) -> metering.Spent:
+        """What a rental has cost so far, by its receipts and by our own clock."""
+        rental, lines = uow[RentalRepository].get(rental_id), uow[RentalRepository].lines([rental_id])
+        return metering.spent_of(rental, lines, uow.now_wall_ns)
+
     # --- what people read --------------------------------------------------------------------------------------------
 
     async def statements(

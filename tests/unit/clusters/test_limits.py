@@ -11,13 +11,14 @@ from tests.waiting import poll_async
 from windrow_master.clusters import end_limits
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.clusters.request import checked
+from windrow_master.market import metering
 from windrow_master.market.model import RentalId, RentalLine
 from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.messages import ChannelClose
 from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
 
-NOTHING = end_limits.Spent(0, 0)
+NOTHING = metering.Spent(0, 0)
 CENT = Microcents(MICROCENTS_PER_UNIT // 100)
 
 
@@ -140,7 +141,7 @@ async def test_the_sooner_of_duration_and_budget_is_when_it_ends(m):
     assert end_limits.ends_at_ns(cluster, NOTHING, began) == began + HOUR
     dear = replace(cluster, price_per_hour=Microcents(400 * CENT))
     assert end_limits.ends_at_ns(dear, NOTHING, began) == began + 14 * MINUTE
-    assert end_limits.ends_at_ns(dear, end_limits.Spent(0, 50 * CENT), began) == began + 6 * MINUTE + 30 * SECOND
+    assert end_limits.ends_at_ns(dear, metering.Spent(0, 50 * CENT), began) == began + 6 * MINUTE + 30 * SECOND
     assert end_limits.ends_at_ns(replace(cluster, price_per_hour=Microcents(0)), NOTHING, began) == began + HOUR
 
 
@@ -152,8 +153,8 @@ def test_the_clock_counts_each_line_from_its_own_start_and_a_final_one_as_it_was
     gone = replace(one, workload_id=WorkloadId("w4"), lease_until_ns=2 * HOUR)
     ending = replace(one, workload_id=WorkloadId("w5"), cut_at_ns=2 * HOUR)
     unborn = replace(one, workload_id=WorkloadId("w6"), runs_from_ns=None)
-    spent = end_limits.spent_of(None, [one, late, done, gone, ending, unborn], 3 * HOUR)
-    assert spent == end_limits.Spent(0, 120 + 60 + 30 + 60 + 60, HOUR)
+    spent = metering.spent_of(None, [one, late, done, gone, ending, unborn], 3 * HOUR)
+    assert spent == metering.Spent(0, 120 + 60 + 30 + 60 + 60, HOUR)
 
 
 async def test_a_host_that_bills_and_does_not_say_that_it_runs_is_held_to_the_limits(m):

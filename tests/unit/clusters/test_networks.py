@@ -1,6 +1,8 @@
 """The way in which members of a cluster over hosts meet: decided, remembered, told to them, and kept when one is
 replaced."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -17,17 +19,20 @@ from tests.unit.clusters.test_over_hosts import (
     running,
 )
 from tests.unit.clusters.test_routes import ScriptedStream
-from tests.unit.clusters.world import HOST, OTHER
-from windrow_master.clusters.model import ClusterKind, Network, NetworkMode, WorkPhase
+from tests.unit.clusters.world import HOST, OTHER, OWNER
+from windrow_master.clusters.model import ClusterKind, Network, NetworkMode, Volume, WorkPhase
+from windrow_master.clusters.service import LOOKS_MAX
 from windrow_master.clusters.topology import PRIVATE_HOSTS_MAX, Found, Meeting, Sighted, decide, is_known
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.network.overlay import pairs_of
 from windrow_master.network.reachability import BLIND_KEPT_NS, SightService
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_proto.errors import HostUnreachable, InvalidInput, NoCapacity, Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.messages import ChannelData
 from windrow_proto.model import ChannelPurpose
 from windrow_proto.sight import Eyes, Seen, decode_places, encode_eyes, encode_seen
+from windrow_proto.volumes import Mount
 
 __all__ = ["m"]
 A, B = Meeting(HOST, "a", "10.0.0.1", ""), Meeting(OTHER, "b", "10.0.0.2", "")
@@ -191,6 +196,21 @@ async def test_hosts_that_change_with_every_look_are_given_up(m):
     with pytest.raises(Unavailable, match="nothing was created"):
         await gang(m)
     assert all(set(m.slots(host).values()) == {"free"} for host in ADDRESSES)
+
+
+async def test_a_request_that_needs_something_first_leaves_nothing_behind(m, tmp_path):
+    m.write(lambda uow: uow[VolumeRepository].add(Volume("volume_data", OWNER, "data", 1000, uow.now_wall_ns)))
+    before = rows(tmp_path)
+    m.eyes.sight = Said(None)
+    with pytest.raises(Unavailable):
+        await gang(m, argv=("train",), volumes=(Mount("data", "/data", read_only=True),))
+    assert m.eyes.sight.looks == LOOKS_MAX and rows(tmp_path) == before
+
+
+def rows(directory):
+    """All that the Master has written."""
+    with closing(sqlite3.connect(directory / "master.sqlite3")) as connection:
+        return list(connection.iterdump())
 
 
 async def test_who_takes_the_place_of_a_lost_member_has_its_private_address(m):

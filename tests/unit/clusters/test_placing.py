@@ -13,11 +13,11 @@ from windrow_proto.units import MINUTE, Microcents
 async def test_a_snapshot_after_any_change_is_as_one_that_was_never_made_before(tmp_path: Path):
     with market_world(tmp_path) as world:
         world.join(OTHER, gpus=2, runtimes=("docker",))
-        kept, seen = Placer(world.market), [Snapshot((), False)]
+        kept, seen = Placer(world.fleet, world.market), [Snapshot((), False)]
 
         def look(what: str) -> None:
             for cpus in (1, 2):
-                fresh = world.read(lambda uow, cpus=cpus: Placer(world.market).snapshot(uow, cpus))
+                fresh = world.read(lambda uow, cpus=cpus: Placer(world.fleet, world.market).snapshot(uow, cpus))
                 assert world.read(lambda uow, cpus=cpus: kept.snapshot(uow, cpus)) == fresh, what
             assert fresh != seen[-1], f"{what} shows"
             seen.append(fresh)
@@ -47,7 +47,7 @@ async def test_a_snapshot_after_any_change_is_as_one_that_was_never_made_before(
 def test_what_did_not_change_is_not_made_again(tmp_path: Path):
     with market_world(tmp_path) as world:
         world.join(OTHER)
-        placer = Placer(world.market)
+        placer = Placer(world.fleet, world.market)
         first, second = (world.read(lambda uow: placer.snapshot(uow, 1)).candidates for _ in range(2))
         assert all(one is other for one, other in zip(first, second, strict=True))
         world.decide(AdminEvent.DRAIN, HOST)

@@ -9,7 +9,7 @@ from tests.unit.proofs.world import commanded, ended, host, proved, proving, sta
 from windrow_master.acceptance import schedule
 from windrow_master.acceptance.under_way import GIVE_WAY_NS
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest
-from windrow_master.clusters.service import SOON_NS
+from windrow_master.clusters.needs import SOON_NS
 from windrow_master.clusters.yielding import LEAVING_NS
 from windrow_master.fleet.model import ProofOutcome
 from windrow_proto.errors import Conflict, NoCapacity
