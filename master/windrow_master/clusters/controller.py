@@ -16,7 +16,6 @@ from windrow_master.clusters.messages import IsOfJob
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Results, Step, Workload, WorkPhase
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.states import HOLDING, ClusterEvent, Effect, noted, step
-from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.service import MarketService

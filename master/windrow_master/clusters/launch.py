@@ -15,7 +15,6 @@ from windrow_master.clusters.model import OVER_HOSTS, Cluster, NetworkMode, Work
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.request import Membership, workload_spec
 from windrow_master.clusters.topology import Meeting
-from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import Host
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.model import RentalLine

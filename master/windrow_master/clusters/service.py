@@ -41,7 +41,7 @@ from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
-from windrow_master.market import lookup as market_lookup
+from windrow_master.market.lookup import charged
 from windrow_master.market.model import Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.model import Decision, Placement, Refusal
@@ -530,7 +530,7 @@ class ClusterService:
 
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
         workloads, now_ns = uow[WorkloadRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
-        view = ClusterView(cluster, workloads, self._market.charged(uow, cluster.cluster_id))
+        view = ClusterView(cluster, workloads, charged(uow, cluster.cluster_id))
         view = replace(view, client_lease_ends_at_ns=self.life.clients.lease_ends_at_ns(cluster, now_ns))
         if end_limits.are_any(cluster.request):
             spent = self._market.spent(uow, cluster.rental_id)

@@ -14,7 +14,6 @@ from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.repository import ClusterRepository, Committed, WorkloadRepository
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.yielding import retried, vacated
-from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.model import ABOUT_CONTAINERS, AdminState, Host, LinkState, Slot
 from windrow_master.fleet.service import FleetService, is_back_soon
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer

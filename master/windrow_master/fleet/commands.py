@@ -49,6 +49,10 @@ class CommandDesk:
         self._wake = wake
         self._told = told
 
+    def newest(self, uow: UnitOfWork, host_id: HostId | None, before: str | None, limit: int) -> Sequence[CommandRow]:
+        """The newest commands, of one host or of all, from the one before this id."""
+        return uow[CommandRepository].list(host_id, before, limit)
+
     def has_failed_for(self, uow: UnitOfWork, command_id: CommandId, span_ns: int) -> bool:
         """True if it ended so long ago, and without success."""
         row = uow[CommandRepository].get(command_id)

@@ -1,6 +1,7 @@
 """Records facts and decisions about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Answers other packages that ask for hosts, slots and commands; only this package writes them."""
+"""Answers other packages that ask for hosts, slots and commands and hold no service of the fleet."""
 
 from collections.abc import Sequence
 
@@ -17,16 +17,6 @@ def owner_of(uow: UnitOfWork, host_id: HostId) -> AccountId | None:
     """The account that a host belongs to; None where there is no such host."""
     host = find_host(uow, host_id)
     return host.owner_account if host is not None else None
-
-
-def hosts(uow: UnitOfWork) -> Sequence[Host]:
-    """All hosts, retired ones, too."""
-    return uow[HostRepository].list_all()
-
-
-def slots(uow: UnitOfWork) -> Sequence[Slot]:
-    """The slots of all hosts."""
-    return uow[SlotRepository].list_all()
 
 
 def slots_of(uow: UnitOfWork, host_id: HostId) -> Sequence[Slot]:

@@ -325,10 +325,6 @@ class MarketService:
         """The clusters that have a rental which is not closed."""
         return uow[RentalRepository].live_clusters()
 
-    def charged(self, uow: UnitOfWork, cluster_id: ClusterId) -> Microcents:
-        """What a cluster has cost so far, all its rentals together."""
-        return Microcents(sum(rental.charged for rental in uow[RentalRepository].of_cluster(cluster_id)))
-
     def spent(self, uow: UnitOfWork, rental_id: RentalId) -> metering.Spent:
         """What a rental has cost so far, by its receipts and by our own clock."""
         rental, lines = uow[RentalRepository].get(rental_id), uow[RentalRepository].lines([rental_id])
