@@ -171,7 +171,7 @@ GROWN = """
 
 @pytest.mark.parametrize("opener", [pytest.param("postgresql", marks=SERVED)], indirect=True)
 def test_writers_go_on_while_the_schema_grows(opener: Callable[[], Engines], tmp_path: Path) -> None:
-    """What a writer was told is committed is there afterwards, and none is refused.
+    """Every write that was confirmed is there afterwards, and no write is refused.
 
     Only where several Masters may have the database: SQLite's one Master upgrades before it writes.
     """

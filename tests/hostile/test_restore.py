@@ -309,7 +309,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "ahead": {"schema": "9999"},
     "older": {"schema": "0029_job_files"},
 }
-"""What the manifest of a backup says of itself."""
+"""The fields of a backup's manifest."""
 
 
 @pytest.mark.row("F18")

@@ -38,7 +38,7 @@ DCGM_BOARD = (
     *("DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"),
     *("rate(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION[1m])", 'DCGM_FI_DEV_GPU_TEMP{Hostname=~".+", UUID=~".+"}'),
 )
-"""What NVIDIA's own board for dcgm-exporter asks (Grafana's dashboard 12239), and what users add to it."""
+"""The queries of NVIDIA's board for dcgm-exporter (Grafana dashboard 12239), and common additions to it."""
 PROMTOOL_S = 120
 
 

@@ -1,8 +1,8 @@
 """Limits the disk space of a container, by watching it while it runs: on most file systems daemons have no quota.
 
-Logs have a limit of the daemon's; what grows is its root layer and its volumes, also those that its image declares. One
-that is over its limit of bytes or of files is ended, and says so. Between two looks it may write more: the limits leave
-half of what is free for that, and a disk that fills fast is looked at sooner.
+A container writes to its root layer and to its volumes, including those that its image declares; the daemon limits its
+log. A container that exceeds its limit of bytes or of files is ended, with that reason. Between two checks it may write
+more: the limits leave half of the free space for that, and a disk that fills fast is checked sooner.
 """
 
 import contextlib

@@ -27,7 +27,7 @@ OF_A_GPU: Final = tuple(
         *("power_watts", "energy_joules_total", "clock_sm_hertz", "throttle_reasons", "ecc_uncorrected_total"),
     )
 )
-"""What a fleet is watched by; the agent's own /metrics has all of them."""
+"""The GPU metrics that the Master exports. Each agent exports all of them on its own /metrics."""
 OF_A_HOST: Final = tuple(metric for metric in METRICS if metric.scope is Scope.HOST)
 
 Labels = dict[str, str]

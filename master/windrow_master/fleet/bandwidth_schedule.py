@@ -61,7 +61,7 @@ class MeasureDesk:
         return due, bare
 
     def rounds(self, uow: UnitOfWork, host_id: HostId, limit: int) -> Sequence[MeasuredRound]:
-        """What was measured of a host's line, by round and region, the newest first."""
+        """The bandwidth measurements of a host, by round and region, the newest first."""
         return uow[BandwidthRepository].of_host(host_id, limit)
 
     def ask_all(self, uow: UnitOfWork, due: Sequence[Host], bare: Sequence[Host], relays: Collection[str]) -> None:

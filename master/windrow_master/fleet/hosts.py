@@ -388,7 +388,7 @@ class HostDesk:
         return self.grade(uow, host) if figures else host
 
     def benchmarks(self, uow: UnitOfWork, host_id: HostId, card: GpuUuid) -> Sequence[CardBenchmark]:
-        """What test rentals measured of one card, the newest first."""
+        """The benchmarks of one card from test rentals, the newest first."""
         return uow[BenchmarkRepository].of_card(host_id, card)
 
     def judge_claims(self, uow: UnitOfWork, host_id: HostId) -> None:

@@ -33,7 +33,7 @@ class ReliabilityDesk:
         self._from_ns = 0
 
     def record(self, uow: UnitOfWork, host_id: HostId) -> HostRecord | None:
-        """What was counted of a host; None before its first slot has ended."""
+        """The reliability counters of a host; None until its first slot has ended."""
         return uow[ReliabilityRepository].get(host_id)
 
     def ended(self, entries: Sequence[Entry], now_ns: int, is_frozen: bool) -> Callable[[UnitOfWork], None]:

@@ -95,7 +95,7 @@ class JobRepository(Repository):
         )
 
     def counts(self) -> Mapping[JobState, tuple[int, int]]:
-        """Of each state in which a job that has not ended is: how many, and when the oldest was made."""
+        """Count the jobs that have not ended: for each state their number and the creation time of the oldest."""
         rows = _COUNTS.rows(self._connection, {})
         return {JobState(row["state"]): (int(row["number"]), int(row["oldest_ns"])) for row in rows}
 

@@ -209,7 +209,7 @@ class JobService:
         return await self._store.read(read)
 
     async def counts(self) -> Mapping[JobState, tuple[int, int]]:
-        """Of each state in which a job that has not ended is: how many, and when the oldest was made; of everybody."""
+        """Count the unfinished jobs of all accounts: for each state their number and the oldest one's creation time."""
         return await self._store.read(lambda uow: uow[JobRepository].counts())
 
     async def cancel(self, principal: Principal, job_id: JobId) -> JobView:
