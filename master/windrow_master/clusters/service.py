@@ -174,7 +174,7 @@ class ClusterService:
                 looks, may_evict = 0, False
             else:
                 return answer
-        raise Unavailable("Which hosts fit has changed again and again meanwhile; nothing was made. Ask again.")
+        raise Unavailable("The hosts that fit changed with every try, and nothing was created. Try again.")
 
     async def resize(
         self,
