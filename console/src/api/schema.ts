@@ -330,44 +330,62 @@ export interface ClusterAcceptedOut {
 
 /** A cluster to create: its hardware and its program. `simulated` asks for simulated hosts; without it only real ones serve. */
 export interface ClusterBody {
+  /** For one pull of the image on each host, sealed to it; kept nowhere and never shown again */
+  registry_login?: RegistryLoginBody | null;
+  /** What you call it */
   name?: string;
-  kind?: ClusterKind;
-  gpus?: number;
-  gpu_model?: string | null;
-  gpu_memory_bytes?: number | null;
-  cpus?: number;
-  memory_bytes?: number | null;
-  image?: string | null;
+  /** The command, a word each */
   argv?: string[];
+  /** The environment of the command */
   env?: Record<string, string>;
-  ports?: number[];
+  /** It starts once its folder was sent */
   await_files?: boolean;
-  host_id?: string | null;
-  tier?: string | null;
-  runtime?: "process" | "docker" | "simulated" | null;
+  /** On simulated hosts; without it only real ones serve */
   simulated?: boolean;
+  /** NAME:/path, or NAME:/path:ro */
+  volumes?: string[];
+  /** Whole GPUs, or slices of the profile `slice` */
+  gpus?: number;
+  /** Such as H100 */
+  gpu_model?: string | null;
+  /** Of each GPU, at least */
+  gpu_memory_bytes?: number | null;
+  /** Processors */
+  cpus?: number;
+  /** Main memory */
+  memory_bytes?: number | null;
   /** Such as 2g.20gb or mps.50 */
   slice?: string | null;
+  /** Container image; without one your own host runs a process */
+  image?: string | null;
+  /** Only this tier, for example h100/A */
+  tier?: string | null;
+  /** The way to run it; without one the Master chooses */
+  runtime?: "process" | "docker" | "simulated" | null;
+  /** Per hour, for all of it */
   max_price_per_hour?: string | null;
-  /** Each gives all that is asked for */
-  hosts?: number;
-  restart_members?: boolean;
-  /** Who may log in to a box: public keys */
-  ssh_keys?: string[];
-  /** Whether a box starts Jupyter */
-  notebook?: boolean;
-  /** It is ended then */
+  /** It is ended after so long */
   max_duration_seconds?: number | null;
   /** It is ended before it costs more */
   budget?: string | null;
+  /** box, service, gang, ray or dask */
+  kind?: ClusterKind;
+  /** Ports that it serves */
+  ports?: number[];
+  /** Only this host */
+  host_id?: string | null;
+  /** Of a gang, ray or dask: each gives all of this */
+  hosts?: number;
+  /** Starts a whole gang again when a member is lost, instead of failing */
+  restart_members?: boolean;
+  /** Public keys that may log in to a box */
+  ssh_keys?: string[];
+  /** Whether a box starts Jupyter */
+  notebook?: boolean;
   /** It is ended after so long without a command, file or tunnel in it */
   idle_seconds?: number | null;
   /** It is ended after so long without `POST /clusters/{id}/renew` */
   client_lease_s?: number | null;
-  /** NAME:/path, or NAME:/path:ro */
-  volumes?: string[];
-  /** For one pull of the image on each host, sealed to it; kept nowhere and never shown again */
-  registry_login?: RegistryLoginBody | null;
 }
 
 /** The kind of a cluster: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
@@ -805,46 +823,60 @@ export interface ImpactOut {
 
 /** A job to submit: its command, its hardware and its limits. `await_files`: it starts once its folder was sent. */
 export interface JobBody {
+  /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
+  registry_login?: RegistryLoginBody | null;
+  /** What you call it */
   name?: string;
+  /** The command, a word each */
   argv: string[];
-  gpus?: number;
-  gpu_model?: string | null;
-  gpu_memory_bytes?: number | null;
-  cpus?: number;
-  memory_bytes?: number | null;
-  image?: string | null;
+  /** The environment of the command */
   env?: Record<string, string>;
-  tier?: string | null;
-  runtime?: "process" | "docker" | "simulated" | null;
+  /** It starts once its folder was sent */
+  await_files?: boolean;
+  /** On simulated hosts; without it only real ones serve */
   simulated?: boolean;
+  /** NAME:/path, or NAME:/path:ro */
+  volumes?: string[];
+  /** Whole GPUs, or slices of the profile `slice` */
+  gpus?: number;
+  /** Such as H100 */
+  gpu_model?: string | null;
+  /** Of each GPU, at least */
+  gpu_memory_bytes?: number | null;
+  /** Processors */
+  cpus?: number;
+  /** Main memory */
+  memory_bytes?: number | null;
   /** Such as 2g.20gb or mps.50 */
   slice?: string | null;
+  /** Container image; without one your own host runs a process */
+  image?: string | null;
+  /** Only this tier, for example h100/A */
+  tier?: string | null;
+  /** The way to run it; without one the Master chooses */
+  runtime?: "process" | "docker" | "simulated" | null;
+  /** Per hour, for all of it */
   max_price_per_hour?: string | null;
+  /** Of one attempt */
+  max_duration_seconds?: number | null;
+  /** It is ended before it costs more */
+  budget?: string | null;
   /** Further attempts after its host was lost */
   retries?: number;
   /** Also after an exit code other than 0 */
   retries_on_exit?: boolean;
-  /** Of one attempt */
-  max_duration_seconds?: number | null;
   /** By which all of it has to have ended */
   deadline?: string | null;
-  /** Of all attempts; it is ended before */
-  budget?: string | null;
   /** The higher goes first */
   priority?: number;
   /** Jobs to succeed first */
   after?: string[];
   /** So many of them, each with its index */
   array_size?: number;
-  await_files?: boolean;
+  /** Between two looks for a newer checkpoint while it runs; 0: none is saved */
+  checkpoint_every_seconds?: number;
   /** Of Python (PEP 508), installed before the command */
   packages?: string[];
-  /** NAME:/path, or NAME:/path:ro */
-  volumes?: string[];
-  /** While it runs; 0: never */
-  checkpoint_every_seconds?: number;
-  /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
-  registry_login?: RegistryLoginBody | null;
 }
 
 /** A job. */
@@ -873,34 +905,58 @@ export interface JobOut {
 
 /** The request for a job; a field that was not given is null. */
 export interface JobRequestOut {
+  /** What you call it */
+  name: string;
+  /** The command, a word each */
   argv: string[];
-  gpus: number;
-  gpu_model: string | null;
-  gpu_memory_bytes: number | null;
-  cpus: number;
-  memory_bytes: number | null;
-  image: string | null;
   /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
   env: Record<string, string | null>;
-  tier: string | null;
-  runtime: string | null;
-  simulated: boolean;
-  slice: string | null;
-  /** A decimal amount of money */
-  max_price_per_hour: string | null;
-  retries: number;
-  retries_on_exit: boolean;
-  max_duration_seconds: number | null;
-  deadline: string | null;
-  /** A decimal amount of money */
-  budget: string | null;
-  priority: number;
-  after: string[];
-  array_size: number;
+  /** It starts once its folder was sent */
   await_files: boolean;
-  packages: string[];
+  /** On simulated hosts; without it only real ones serve */
+  simulated: boolean;
+  /** NAME:/path, or NAME:/path:ro */
   volumes: string[];
+  /** Whole GPUs, or slices of the profile `slice` */
+  gpus: number;
+  /** Such as H100 */
+  gpu_model: string | null;
+  /** Of each GPU, at least */
+  gpu_memory_bytes: number | null;
+  /** Processors */
+  cpus: number;
+  /** Main memory */
+  memory_bytes: number | null;
+  /** Such as 2g.20gb or mps.50 */
+  slice: string | null;
+  /** Container image; without one your own host runs a process */
+  image: string | null;
+  /** Only this tier, for example h100/A */
+  tier: string | null;
+  /** The way to run it; without one the Master chooses */
+  runtime: string | null;
+  /** Per hour, for all of it */
+  max_price_per_hour: string | null | null;
+  /** Of one attempt */
+  max_duration_seconds: number | null;
+  /** It is ended before it costs more */
+  budget: string | null | null;
+  /** Further attempts after its host was lost */
+  retries: number;
+  /** Also after an exit code other than 0 */
+  retries_on_exit: boolean;
+  /** By which all of it has to have ended */
+  deadline: string | null;
+  /** The higher goes first */
+  priority: number;
+  /** Jobs to succeed first */
+  after: string[];
+  /** So many of them, each with its index */
+  array_size: number;
+  /** Between two looks for a newer checkpoint while it runs; 0: none is saved */
   checkpoint_every_seconds: number;
+  /** Of Python (PEP 508), installed before the command */
+  packages: string[];
 }
 
 /** The jobs of one submission. */
@@ -950,36 +1006,60 @@ export interface JoinTokenOut {
 
 /** The request for a cluster; a field that was not given is null. */
 export interface KeptRequestOut {
+  /** What you call it */
   name: string;
-  kind: string;
-  gpus: number;
-  gpu_model: string | null;
-  gpu_memory_bytes: number | null;
-  cpus: number;
-  memory_bytes: number | null;
-  image: string | null;
+  /** The command, a word each */
   argv: string[];
   /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
   env: Record<string, string | null>;
-  ports: number[];
+  /** It starts once its folder was sent */
   await_files: boolean;
-  host_id: string | null;
-  tier: string | null;
-  runtime: string | null;
+  /** On simulated hosts; without it only real ones serve */
   simulated: boolean;
-  slice: string | null;
-  /** A decimal amount of money */
-  max_price_per_hour: string | null;
-  /** A decimal amount of money */
-  budget: string | null;
-  max_duration_seconds: number | null;
-  idle_seconds: number | null;
-  client_lease_s: number | null;
-  hosts: number;
-  restart_members: boolean;
-  ssh_keys: string[];
-  notebook: boolean;
+  /** NAME:/path, or NAME:/path:ro */
   volumes: string[];
+  /** Whole GPUs, or slices of the profile `slice` */
+  gpus: number;
+  /** Such as H100 */
+  gpu_model: string | null;
+  /** Of each GPU, at least */
+  gpu_memory_bytes: number | null;
+  /** Processors */
+  cpus: number;
+  /** Main memory */
+  memory_bytes: number | null;
+  /** Such as 2g.20gb or mps.50 */
+  slice: string | null;
+  /** Container image; without one your own host runs a process */
+  image: string | null;
+  /** Only this tier, for example h100/A */
+  tier: string | null;
+  /** The way to run it; without one the Master chooses */
+  runtime: string | null;
+  /** Per hour, for all of it */
+  max_price_per_hour: string | null | null;
+  /** It is ended after so long */
+  max_duration_seconds: number | null;
+  /** It is ended before it costs more */
+  budget: string | null | null;
+  /** box, service, gang, ray or dask */
+  kind: string;
+  /** Ports that it serves */
+  ports: number[];
+  /** Only this host */
+  host_id: string | null;
+  /** Of a gang, ray or dask: each gives all of this */
+  hosts: number;
+  /** Starts a whole gang again when a member is lost, instead of failing */
+  restart_members: boolean;
+  /** Public keys that may log in to a box */
+  ssh_keys: string[];
+  /** Whether a box starts Jupyter */
+  notebook: boolean;
+  /** It is ended after so long without a command, file or tunnel in it */
+  idle_seconds: number | null;
+  /** It is ended after so long without `POST /clusters/{id}/renew` */
+  client_lease_s: number | null;
 }
 
 /** The versions of a volume that are kept. */
