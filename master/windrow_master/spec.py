@@ -128,7 +128,7 @@ class Work:
             items=MOUNTS_MAX,
             flag="--volume",
             text="NAME:/path, or NAME:/path:ro",
-            help="A volume, and where it is found, as NAME:/path or NAME:/path:ro; repeatable.",
+            help="A volume, and where it is found, as NAME:/path or NAME:/path:ro.",
         ),
     ] = ()
 
