@@ -87,6 +87,7 @@ openapi: $(VENV)/tested ## write docs/openapi.json and docs/permissions.md again
 	@$(PY) -m windrow_master.api.openapi docs/openapi.json
 	@$(PY) -m windrow_master.api.permissions docs/permissions.md
 	@$(PY) -m tests.architecture.api_types
+	@$(PY) -m tests.architecture.request_fields
 
 conditions: $(VENV)/tested ## write the runbook and the Prometheus rules of conditions again from their table
 	@$(PY) -m tests.architecture.condition_pages

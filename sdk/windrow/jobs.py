@@ -9,18 +9,18 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, Unpack
 
-from windrow.cli.request import parse_gpu, parse_size
+from windrow.cli.request import body, parse_gpu
 from windrow.client import JOB_LOOK_S, Client
 from windrow.config import find
 from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
+from windrow.fields import JOB, JobFields
 from windrow.folder.returning import lines
 from windrow.folder.sending import survey
 from windrow.folder.transfer import bring, send
@@ -270,13 +270,6 @@ class Job:
         return await asyncio.to_thread(self.cancel)
 
 
-def _check(command: Sequence[str], deadline: datetime | None) -> None:
-    if isinstance(command, str) or not command:
-        raise WindrowClientError('command is a list of words: platform.submit(command=["python", "train.py"]).')
-    if deadline is not None and deadline.tzinfo is None:
-        raise WindrowClientError("deadline needs a time zone: datetime.now(UTC) + timedelta(hours=8).")
-
-
 class Platform:
     """The market, for programs. Use as a context manager, or close it. url, token: of the Master; by default the one
     that is configured here. Raises NoMaster."""
@@ -303,59 +296,43 @@ class Platform:
         *,
         name: str | None = None,
         gpu: str | None = None,
-        cpus: int = 1,
         memory: str | None = None,
-        image: str | None = None,
         env: Mapping[str, str] | None = None,
-        tier: str | None = None,
-        runtime: str | None = None,
-        max_price: str | None = None,
-        retries: int = 0,
+        max_price: str | Decimal | None = None,
         retry_on_exit: bool = False,
         max_duration_s: float | None = None,
-        deadline: datetime | None = None,
-        budget: str | Decimal | int | None = None,
-        priority: int = 0,
         after: Iterable[Job | str] = (),
-        packages: Sequence[str] = (),
         registry_login: Mapping[str, str] | None = None,
         include_secrets: bool = False,
+        **fields: Unpack[JobFields],
     ) -> Job:
         """Submit a job; it needs nobody afterwards. docs/jobs.md says what each limit does.
 
         command: a list of words. folder: what is sent; None: nothing. include_secrets: also what looks like one.
-        gpu: "24GB", "H100:2", "2". memory: "8GB". max_price: per hour. retries: after a host was lost, with
-        `retry_on_exit` also after an exit code other than 0. deadline: with its time zone. after: jobs (or names or
-        ids) that have to succeed first. packages: of Python, as numpy==2.4, installed before the command.
-        registry_login: `username` and `password` for its registry. Raises WindrowClientError; no job is left then.
+        gpu: "24GB", "H100:2", "2". memory: "8GB". max_price: per hour. retry_on_exit: also after an exit code other
+        than 0. after: jobs (or names or ids) that have to succeed first. registry_login: `username` and `password` for
+        its registry. fields: any other field of `POST /jobs`, such as image, cpus, retries, budget, deadline (with its
+        time zone), priority and packages. Raises WindrowClientError; no job is left then.
         """
-        _check(command, deadline)
+        if isinstance(command, str) or not command:
+            raise WindrowClientError('command is a list of words: platform.submit(command=["python", "train.py"]).')
         after = [after] if isinstance(after, str | Job) else after
-        request: Json = {
-            "argv": list(command),
+        said = {
+            "argv": command,
             "name": Path(command[0]).name[:40] if name is None else name,
-            "cpus": cpus,
-            "retries": retries,
-            "retries_on_exit": retry_on_exit,
-            "priority": priority,
             "await_files": folder is not None,
-            **(parse_gpu(gpu) if gpu else {}),
-        }
-        optional = {
-            "memory_bytes": parse_size(memory) if memory else None,
-            "image": image,
-            "env": dict(env) if env else None,
-            "tier": tier,
-            "runtime": runtime,
-            "max_price_per_hour": max_price,
-            "max_duration_seconds": max_duration_s,
-            "deadline": deadline.isoformat() if deadline else None,
-            "budget": f"{budget:f}" if isinstance(budget, Decimal) else None if budget is None else str(budget),
+            "env": env or None,
             "after": [one.id if isinstance(one, Job) else self._id(one) for one in after] or None,
-            "packages": list(packages) or None,
-            "registry_login": dict(registry_login) if registry_login else None,
         }
-        return self._sent(request | {k: v for k, v in optional.items() if v is not None}, folder, include_secrets)
+        short = {
+            "memory_bytes": memory,
+            "max_price_per_hour": max_price,
+            "retries_on_exit": retry_on_exit or None,
+            "max_duration_seconds": max_duration_s,
+        }
+        request = body(JOB, {**said, **short, **fields}) | (parse_gpu(gpu) if gpu else {})
+        request |= {"registry_login": dict(registry_login)} if registry_login else {}
+        return self._sent(request, folder, include_secrets)
 
     def _sent(self, request: Json, folder: str | PathLike[str] | None, include_secrets: bool) -> Job:
         """Submitted, with its folder if it has one."""
@@ -396,7 +373,7 @@ class Platform:
     def _id(self, name: str) -> str:
         if name.startswith("job_"):
             return name
-        for job in self.client.items("/jobs"):
+        for job in self.client.items("/jobs", name=name):
             if job["name"] == name:
                 return str(job["id"])
         raise WindrowClientError(f"There is no job {name!r}. List yours: windrow job ls")

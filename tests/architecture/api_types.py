@@ -28,12 +28,6 @@ def typescript(schema: dict[str, Any]) -> str:
     kind = schema.get("type")
     if "prefixItems" in schema:
         return f"[{', '.join(typescript(part) for part in schema['prefixItems'])}]"
-    if "prefixItems" in schema:
-        return f"[{', '.join(typescript(part) for part in schema['prefixItems'])}]"
-    if "prefixItems" in schema:
-        return f"[{', '.join(typescript(part) for part in schema['prefixItems'])}]"
-    if "prefixItems" in schema:
-        return f"[{', '.join(typescript(part) for part in schema['prefixItems'])}]"
     if kind == "array":
         inner = typescript(schema.get("items", {}))
         return f"({inner})[]" if " " in inner else f"{inner}[]"

@@ -85,7 +85,7 @@ EVER_PURE = (
 WIRING = ("master/windrow_master/app/wiring*.py", "master/windrow_master/app/main.py")
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("work_queue",),
+    ("spec", "work_queue"),
     ("loops", "proxies", "shares", "sift"),
     ("store",),
     ("audit", "identity"),

@@ -364,7 +364,14 @@ def test_commands_of_a_kind_since_a_time_are_found_oldest_first(store: Store) ->
 def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Store) -> None:
     had = Attempt(ClusterId("cluster_1"), 1, 2, LARGE, -9, TEXT, LARGE, True, 0, False)
     request = JobRequest(
-        *((TEXT,), TEXT, 1, "H100", Bytes(LARGE), 2, None, "image", {"A": ""}),
+        argv=(TEXT,),
+        name=TEXT,
+        gpus=1,
+        gpu_model="H100",
+        gpu_memory_bytes=Bytes(LARGE),
+        cpus=2,
+        image="image",
+        env={"A": ""},
         retries=1,
         deadline_ns=LARGE,
         budget=Microcents(LARGE),
@@ -389,6 +396,8 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
         assert uow[JobRepository].page(ACCOUNT, None, 9) == [over, one]
         assert uow[JobRepository].page(None, "job_2", 9) == uow[JobRepository].of_group("job_1")[:1] == [one]
         assert uow[JobRepository].page(AccountId("account_2"), None, 9) == []
+        assert uow[JobRepository].page(None, None, 9, {"name": TEXT, "image": "image"}) != []
+        assert uow[JobRepository].page(None, None, 9, {"name": "other"}) == []
         assert uow[JobRepository].all_of([JobId("job_2"), JobId("job_none")]) == {over.job_id: over}
     with pytest.raises(IntegrityError), unit(store) as uow:
         uow[JobRepository].add(replace(one, job_id=JobId("job_3")), "key", BYTES[:32])
@@ -397,7 +406,7 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
 def test_a_cluster_is_a_jobs_by_its_key_as_long_as_the_job_lives(store: Store) -> None:
     cluster = made.cluster(ClusterPhase.RUNNING)
     attempt = Attempt(cluster.cluster_id, 1)
-    its = Job(JobId("job_1"), ACCOUNT, "job_1", JobRequest(("true",)), JobState.RUNNING, 1, attempts=(attempt,))
+    its = Job(JobId("job_1"), ACCOUNT, "job_1", JobRequest(argv=("true",)), JobState.RUNNING, 1, attempts=(attempt,))
     others = replace(cluster, cluster_id=ClusterId("cluster_2"))
     with unit(store) as uow:
         uow[JobRepository].add(its, None, BYTES[:32])

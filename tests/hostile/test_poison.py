@@ -334,7 +334,7 @@ async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_l
         return await create(who, request, key, **more)
 
     monkeypatch.setattr(world.opened.clusters, "create", encoded)
-    (healthy,) = await jobs.submit(rival, JobRequest(("true",)))
+    (healthy,) = await jobs.submit(rival, JobRequest(argv=("true",)))
     await _loops_go_on(world)
     await _loops_go_on(world)
     first = await jobs.get(rival, healthy.job.job_id)

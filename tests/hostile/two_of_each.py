@@ -97,7 +97,7 @@ class Pair:
 
     async def job(self, name: str) -> JobId:
         """A job that waits."""
-        (made,) = await self.jobs.submit(self.owner, JobRequest(("true",), name=name, cpus=4))
+        (made,) = await self.jobs.submit(self.owner, JobRequest(argv=("true",), name=name, cpus=4))
         return made.job.job_id
 
     def observe(self, *hosts: HostId) -> None:

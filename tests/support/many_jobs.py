@@ -37,11 +37,11 @@ def add_jobs(uow: UnitOfWork, waiting: int, ended: int) -> None:
     for account in range(ACCOUNTS):
         first = JobId(f"job_w{account}-0000")
         for index in range(waiting // ACCOUNTS):
-            asked = JobRequest(("python", "train.py"), "train", gpus=1, array_size=waiting // ACCOUNTS)
+            asked = JobRequest(argv=("python", "train.py"), name="train", gpus=1, array_size=waiting // ACCOUNTS)
             job_id, account_id = JobId(f"job_w{account}-{index:04}"), AccountId(f"account_w{account}")
             job = Job(job_id, account_id, first, asked, JobState.QUEUED, uow.now_wall_ns, index)
             uow[JobRepository].add(job, None, b"")
-    over = Job(JobId("job_e"), AccountId("account_e"), "job_e", JobRequest(("true",)), JobState.SUCCEEDED, 1)
+    over = Job(JobId("job_e"), AccountId("account_e"), "job_e", JobRequest(argv=("true",)), JobState.SUCCEEDED, 1)
     uow[JobRepository].add(over, None, b"")
     uow.connection.execute(text("UPDATE jobs SET ended_at_ns = 1 WHERE job_id = 'job_e'"))
     others = ", ".join(column.name for column in jobs.c if column.name not in ("job_id", "group_id"))

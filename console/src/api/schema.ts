@@ -330,44 +330,62 @@ export interface ClusterAcceptedOut {
 
 /** A cluster to create: its hardware and its program. `simulated` asks for simulated hosts; without it only real ones serve. */
 export interface ClusterBody {
-  name?: string;
-  kind?: ClusterKind;
-  gpus?: number;
-  gpu_model?: string | null;
-  gpu_memory_bytes?: number | null;
-  cpus?: number;
-  memory_bytes?: number | null;
-  image?: string | null;
-  argv?: string[];
-  env?: Record<string, string>;
-  ports?: number[];
-  await_files?: boolean;
-  host_id?: string | null;
-  tier?: string | null;
-  runtime?: "process" | "docker" | "simulated" | null;
-  simulated?: boolean;
-  /** Such as 2g.20gb or mps.50 */
-  slice?: string | null;
-  max_price_per_hour?: string | null;
-  /** Each gives all that is asked for */
-  hosts?: number;
-  restart_members?: boolean;
-  /** Who may log in to a box: public keys */
-  ssh_keys?: string[];
-  /** Whether a box starts Jupyter */
-  notebook?: boolean;
-  /** It is ended then */
-  max_duration_seconds?: number | null;
-  /** It is ended before it costs more */
-  budget?: string | null;
-  /** It is ended after so long without a command, file or tunnel in it */
-  idle_seconds?: number | null;
-  /** It is ended after so long without `POST /clusters/{id}/renew` */
-  client_lease_s?: number | null;
-  /** NAME:/path, or NAME:/path:ro */
-  volumes?: string[];
   /** For one pull of the image on each host, sealed to it; kept nowhere and never shown again */
   registry_login?: RegistryLoginBody | null;
+  /** Name; default: generated */
+  name?: string;
+  /** The command, a word each */
+  argv?: string[];
+  /** The environment of the command */
+  env?: Record<string, string>;
+  /** Wait for a folder of files before the start */
+  await_files?: boolean;
+  /** Use simulated hosts; default: real ones only */
+  simulated?: boolean;
+  /** Volume and its path, as NAME:/path (:ro = read-only) */
+  volumes?: string[];
+  /** Whole GPUs, or slices of the profile `slice` */
+  gpus?: number;
+  /** Such as H100 */
+  gpu_model?: string | null;
+  /** Of each GPU, at least */
+  gpu_memory_bytes?: number | null;
+  /** Number of processors */
+  cpus?: number;
+  /** Main memory */
+  memory_bytes?: number | null;
+  /** Such as 2g.20gb or mps.50 */
+  slice?: string | null;
+  /** Container image; default: a plain process on your own host, elsewhere the host's default image */
+  image?: string | null;
+  /** Only this tier, for example h100/A */
+  tier?: string | null;
+  /** docker, process or simulated; default: the Master chooses */
+  runtime?: "process" | "docker" | "simulated" | null;
+  /** Highest price per hour, for all hosts together */
+  max_price_per_hour?: string | null;
+  /** Longest running time */
+  max_duration_seconds?: number | null;
+  /** End it before it costs more than this */
+  budget?: string | null;
+  /** box, service, gang, ray or dask */
+  kind?: ClusterKind;
+  /** Ports of the service */
+  ports?: number[];
+  /** Only this host */
+  host_id?: string | null;
+  /** Number of hosts (gang, ray, dask); each provides these resources */
+  hosts?: number;
+  /** Restart the whole gang when a member is lost */
+  restart_members?: boolean;
+  /** Public keys that may log in to a box */
+  ssh_keys?: string[];
+  /** Start Jupyter in a box */
+  notebook?: boolean;
+  /** End it when unused this long: no command, file transfer or tunnel */
+  idle_seconds?: number | null;
+  /** End it after this long without `POST /clusters/{id}/renew` */
+  client_lease_s?: number | null;
 }
 
 /** The kind of a cluster: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
@@ -805,46 +823,60 @@ export interface ImpactOut {
 
 /** A job to submit: its command, its hardware and its limits. `await_files`: it starts once its folder was sent. */
 export interface JobBody {
-  name?: string;
-  argv: string[];
-  gpus?: number;
-  gpu_model?: string | null;
-  gpu_memory_bytes?: number | null;
-  cpus?: number;
-  memory_bytes?: number | null;
-  image?: string | null;
-  env?: Record<string, string>;
-  tier?: string | null;
-  runtime?: "process" | "docker" | "simulated" | null;
-  simulated?: boolean;
-  /** Such as 2g.20gb or mps.50 */
-  slice?: string | null;
-  max_price_per_hour?: string | null;
-  /** Further attempts after its host was lost */
-  retries?: number;
-  /** Also after an exit code other than 0 */
-  retries_on_exit?: boolean;
-  /** Of one attempt */
-  max_duration_seconds?: number | null;
-  /** By which all of it has to have ended */
-  deadline?: string | null;
-  /** Of all attempts; it is ended before */
-  budget?: string | null;
-  /** The higher goes first */
-  priority?: number;
-  /** Jobs to succeed first */
-  after?: string[];
-  /** So many of them, each with its index */
-  array_size?: number;
-  await_files?: boolean;
-  /** Of Python (PEP 508), installed before the command */
-  packages?: string[];
-  /** NAME:/path, or NAME:/path:ro */
-  volumes?: string[];
-  /** While it runs; 0: never */
-  checkpoint_every_seconds?: number;
   /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
   registry_login?: RegistryLoginBody | null;
+  /** Name; default: generated */
+  name?: string;
+  /** The command, a word each */
+  argv: string[];
+  /** The environment of the command */
+  env?: Record<string, string>;
+  /** Wait for a folder of files before the start */
+  await_files?: boolean;
+  /** Use simulated hosts; default: real ones only */
+  simulated?: boolean;
+  /** Volume and its path, as NAME:/path (:ro = read-only) */
+  volumes?: string[];
+  /** Whole GPUs, or slices of the profile `slice` */
+  gpus?: number;
+  /** Such as H100 */
+  gpu_model?: string | null;
+  /** Of each GPU, at least */
+  gpu_memory_bytes?: number | null;
+  /** Number of processors */
+  cpus?: number;
+  /** Main memory */
+  memory_bytes?: number | null;
+  /** Such as 2g.20gb or mps.50 */
+  slice?: string | null;
+  /** Container image; default: a plain process on your own host, elsewhere the host's default image */
+  image?: string | null;
+  /** Only this tier, for example h100/A */
+  tier?: string | null;
+  /** docker, process or simulated; default: the Master chooses */
+  runtime?: "process" | "docker" | "simulated" | null;
+  /** Highest price per hour, for all hosts together */
+  max_price_per_hour?: string | null;
+  /** Longest running time of one attempt */
+  max_duration_seconds?: number | null;
+  /** End it before it costs more than this */
+  budget?: string | null;
+  /** Retries when the host fails */
+  retries?: number;
+  /** Retry also after an exit code other than 0 */
+  retries_on_exit?: boolean;
+  /** Latest end of the job */
+  deadline?: string | null;
+  /** Priority; a higher number starts first */
+  priority?: number;
+  /** Jobs that must succeed first */
+  after?: string[];
+  /** Number of copies, each with its index */
+  array_size?: number;
+  /** Checkpoint interval; 0: off */
+  checkpoint_every_seconds?: number;
+  /** Python packages (PEP 508) to install before the command */
+  packages?: string[];
 }
 
 /** A job. */
@@ -873,34 +905,58 @@ export interface JobOut {
 
 /** The request for a job; a field that was not given is null. */
 export interface JobRequestOut {
+  /** Name; default: generated */
+  name: string;
+  /** The command, a word each */
   argv: string[];
-  gpus: number;
-  gpu_model: string | null;
-  gpu_memory_bytes: number | null;
-  cpus: number;
-  memory_bytes: number | null;
-  image: string | null;
   /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
   env: Record<string, string | null>;
-  tier: string | null;
-  runtime: string | null;
-  simulated: boolean;
-  slice: string | null;
-  /** A decimal amount of money */
-  max_price_per_hour: string | null;
-  retries: number;
-  retries_on_exit: boolean;
-  max_duration_seconds: number | null;
-  deadline: string | null;
-  /** A decimal amount of money */
-  budget: string | null;
-  priority: number;
-  after: string[];
-  array_size: number;
+  /** Wait for a folder of files before the start */
   await_files: boolean;
-  packages: string[];
+  /** Use simulated hosts; default: real ones only */
+  simulated: boolean;
+  /** Volume and its path, as NAME:/path (:ro = read-only) */
   volumes: string[];
+  /** Whole GPUs, or slices of the profile `slice` */
+  gpus: number;
+  /** Such as H100 */
+  gpu_model: string | null;
+  /** Of each GPU, at least */
+  gpu_memory_bytes: number | null;
+  /** Number of processors */
+  cpus: number;
+  /** Main memory */
+  memory_bytes: number | null;
+  /** Such as 2g.20gb or mps.50 */
+  slice: string | null;
+  /** Container image; default: a plain process on your own host, elsewhere the host's default image */
+  image: string | null;
+  /** Only this tier, for example h100/A */
+  tier: string | null;
+  /** docker, process or simulated; default: the Master chooses */
+  runtime: string | null;
+  /** Highest price per hour, for all hosts together */
+  max_price_per_hour: string | null | null;
+  /** Longest running time of one attempt */
+  max_duration_seconds: number | null;
+  /** End it before it costs more than this */
+  budget: string | null | null;
+  /** Retries when the host fails */
+  retries: number;
+  /** Retry also after an exit code other than 0 */
+  retries_on_exit: boolean;
+  /** Latest end of the job */
+  deadline: string | null;
+  /** Priority; a higher number starts first */
+  priority: number;
+  /** Jobs that must succeed first */
+  after: string[];
+  /** Number of copies, each with its index */
+  array_size: number;
+  /** Checkpoint interval; 0: off */
   checkpoint_every_seconds: number;
+  /** Python packages (PEP 508) to install before the command */
+  packages: string[];
 }
 
 /** The jobs of one submission. */
@@ -950,36 +1006,60 @@ export interface JoinTokenOut {
 
 /** The request for a cluster; a field that was not given is null. */
 export interface KeptRequestOut {
+  /** Name; default: generated */
   name: string;
-  kind: string;
-  gpus: number;
-  gpu_model: string | null;
-  gpu_memory_bytes: number | null;
-  cpus: number;
-  memory_bytes: number | null;
-  image: string | null;
+  /** The command, a word each */
   argv: string[];
   /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
   env: Record<string, string | null>;
-  ports: number[];
+  /** Wait for a folder of files before the start */
   await_files: boolean;
-  host_id: string | null;
-  tier: string | null;
-  runtime: string | null;
+  /** Use simulated hosts; default: real ones only */
   simulated: boolean;
-  slice: string | null;
-  /** A decimal amount of money */
-  max_price_per_hour: string | null;
-  /** A decimal amount of money */
-  budget: string | null;
-  max_duration_seconds: number | null;
-  idle_seconds: number | null;
-  client_lease_s: number | null;
-  hosts: number;
-  restart_members: boolean;
-  ssh_keys: string[];
-  notebook: boolean;
+  /** Volume and its path, as NAME:/path (:ro = read-only) */
   volumes: string[];
+  /** Whole GPUs, or slices of the profile `slice` */
+  gpus: number;
+  /** Such as H100 */
+  gpu_model: string | null;
+  /** Of each GPU, at least */
+  gpu_memory_bytes: number | null;
+  /** Number of processors */
+  cpus: number;
+  /** Main memory */
+  memory_bytes: number | null;
+  /** Such as 2g.20gb or mps.50 */
+  slice: string | null;
+  /** Container image; default: a plain process on your own host, elsewhere the host's default image */
+  image: string | null;
+  /** Only this tier, for example h100/A */
+  tier: string | null;
+  /** docker, process or simulated; default: the Master chooses */
+  runtime: string | null;
+  /** Highest price per hour, for all hosts together */
+  max_price_per_hour: string | null | null;
+  /** Longest running time */
+  max_duration_seconds: number | null;
+  /** End it before it costs more than this */
+  budget: string | null | null;
+  /** box, service, gang, ray or dask */
+  kind: string;
+  /** Ports of the service */
+  ports: number[];
+  /** Only this host */
+  host_id: string | null;
+  /** Number of hosts (gang, ray, dask); each provides these resources */
+  hosts: number;
+  /** Restart the whole gang when a member is lost */
+  restart_members: boolean;
+  /** Public keys that may log in to a box */
+  ssh_keys: string[];
+  /** Start Jupyter in a box */
+  notebook: boolean;
+  /** End it when unused this long: no command, file transfer or tunnel */
+  idle_seconds: number | null;
+  /** End it after this long without `POST /clusters/{id}/renew` */
+  client_lease_s: number | null;
 }
 
 /** The versions of a volume that are kept. */

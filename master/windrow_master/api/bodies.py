@@ -1,4 +1,4 @@
-"""The parts that request bodies share: their base class, money, durations, sizes, a reason, a registry's login."""
+"""The parts that request bodies share: their base class, money, a reason, a registry's login."""
 
 from typing import Annotated, Final
 
@@ -7,13 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from windrow_proto.errors import InvalidInput
 from windrow_proto.sealed import RegistryLogin
-from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents, money_text, parse_money
+from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents, money_text, parse_money
 
-SECONDS_MAX: Final = 10**8
 MONEY_MAX: Final = Microcents(10**9 * MICROCENTS_PER_UNIT)
 """More than anybody has; a hundred times of it still fits 64 bits."""
-ENTITY_MAX: Final = 2**53
-"""Sizes that JavaScript still counts exactly."""
 
 GivenMoney = Annotated[str, Field(max_length=30)]
 """A decimal amount, which `money_of` reads."""
@@ -48,11 +45,6 @@ Given = Annotated[Reason, FromBody()]
 def login_of(shown: RegistryLoginBody | None) -> RegistryLogin | None:
     """A registry's login in a request."""
     return None if shown is None else shown.parsed()
-
-
-def nanoseconds_of(span_s: float | None) -> int | None:
-    """A span in a request."""
-    return None if span_s is None else int(span_s * SECOND)
 
 
 def money_if(field: str, text: str | None) -> Microcents | None:

@@ -3,24 +3,21 @@
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from zlib import crc32
 
-from fastapi import Header, Query, Request, Response
+from fastapi import Depends, Header, Query, Request, Response
 from pydantic import Field
 
 from windrow_master.api import answers, sse, streaming
-from windrow_master.api.answers import VALUES, Amount, Isolated, Money, OperationOut, Out, Read, Span, Time
+from windrow_master.api.answers import Amount, Isolated, Money, OperationOut, Out, Read, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
-    ENTITY_MAX,
-    SECONDS_MAX,
     Body,
     GivenMoney,
     RegistryLoginBody,
     login_of,
     money_if,
-    nanoseconds_of,
 )
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
@@ -35,67 +32,31 @@ from windrow_master.api.paging import (
     tagged,
     time_or_none,
 )
+from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.clusters.kinds import box
-from windrow_master.clusters.model import ClusterKind, ClusterRequest, NetworkMode, Template
-from windrow_master.clusters.request import HOSTS_MAX
+from windrow_master.clusters.model import HOSTS_MAX, ClusterRequest, NetworkMode, Template
 from windrow_master.clusters.views import ClusterView
-from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.placement.model import Decision
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Isolation
 from windrow_proto.service_names import forward_host
-from windrow_proto.units import SECOND, Bytes, money_text, seconds, time_text
-from windrow_proto.volumes import MOUNTS_MAX, parse_mount
+from windrow_proto.units import money_text, seconds, time_text
 
 route = Routes("clusters")
 
+Wanted = Annotated[Mapping[str, str], Depends(filters_of(ClusterRequest))]
+"""The values of fields that each item of a list was asked for with."""
 
+
+@body_of(ClusterRequest)
 class ClusterBody(Body):
     """A cluster to create: its hardware and its program. `simulated` asks for simulated hosts; without it only real
     ones serve."""
 
-    name: Annotated[str, Field(max_length=1_024)] = ""
-    kind: ClusterKind = ClusterKind.BOX
-    gpus: Annotated[int, Field(ge=0, le=1_024)] = 0
-    gpu_model: Annotated[str | None, Field(min_length=1, max_length=64)] = None
-    gpu_memory_bytes: Annotated[int | None, Field(gt=0, le=ENTITY_MAX)] = None
-    cpus: Annotated[int, Field(ge=1, le=4_096)] = 1
-    memory_bytes: Annotated[int | None, Field(gt=0, le=ENTITY_MAX)] = None
-    image: Annotated[str | None, Field(min_length=1, max_length=255)] = None
-    argv: Annotated[list[str], Field(default_factory=list, max_length=256)]
-    env: Annotated[dict[str, str], Field(default_factory=dict, max_length=128)]
-    ports: Annotated[list[int], Field(default_factory=list, max_length=32)]
-    await_files: bool = False
-    host_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
-    tier: Annotated[str | None, Field(min_length=1, max_length=64)] = None
-    runtime: Literal["process", "docker", "simulated"] | None = None
-    simulated: bool = False
-    slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
-    max_price_per_hour: GivenMoney | None = None
-    hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX, description="Each gives all that is asked for")] = 1
-    restart_members: bool = False
-    ssh_keys: Annotated[
-        list[str], Field(default_factory=list, max_length=16, description="Who may log in to a box: public keys")
-    ]
-    notebook: Annotated[bool, Field(description="Whether a box starts Jupyter")] = False
-    max_duration_seconds: Annotated[float | None, Field(gt=0, le=SECONDS_MAX, description="It is ended then")] = None
-    budget: Annotated[GivenMoney | None, Field(description="It is ended before it costs more")] = None
-    idle_seconds: Annotated[
-        float | None,
-        Field(gt=0, le=SECONDS_MAX, description="It is ended after so long without a command, file or tunnel in it"),
-    ] = None
-    client_lease_s: Annotated[
-        int | None,
-        Field(ge=10, le=86_400, description="It is ended after so long without `POST /clusters/{id}/renew`"),
-    ] = None
-    volumes: Annotated[
-        list[str],
-        Field(default_factory=list, max_length=MOUNTS_MAX, description="NAME:/path, or NAME:/path:ro"),
-    ]
     registry_login: Annotated[
         RegistryLoginBody | None,
         Field(description="For one pull of the image on each host, sealed to it; kept nowhere and never shown again"),
@@ -103,35 +64,7 @@ class ClusterBody(Body):
 
     def parsed(self) -> ClusterRequest:
         """The same as a value of the package."""
-        return ClusterRequest(
-            kind=self.kind,
-            name=self.name,
-            gpus=self.gpus,
-            gpu_model=self.gpu_model,
-            gpu_memory_bytes=None if self.gpu_memory_bytes is None else Bytes(self.gpu_memory_bytes),
-            cpus=self.cpus,
-            memory_bytes=None if self.memory_bytes is None else Bytes(self.memory_bytes),
-            image=self.image,
-            argv=tuple(self.argv),
-            env=dict(self.env),
-            ports=tuple(self.ports),
-            await_files=self.await_files,
-            host_id=None if self.host_id is None else HostId(self.host_id),
-            tier=self.tier,
-            runtime=self.runtime,
-            simulated=self.simulated,
-            slice=self.slice,
-            max_price_per_hour=money_if("max_price_per_hour", self.max_price_per_hour),
-            hosts=self.hosts,
-            restart_members=self.restart_members,
-            ssh_keys=tuple(key.strip() for key in self.ssh_keys),
-            notebook=self.notebook,
-            max_duration_ns=nanoseconds_of(self.max_duration_seconds),
-            budget=money_if("budget", self.budget),
-            idle_ns=nanoseconds_of(self.idle_seconds),
-            client_lease_ns=nanoseconds_of(self.client_lease_s),
-            volumes=tuple(parse_mount(one) for one in self.volumes),
-        )
+        return parsed(self, ClusterRequest)
 
 
 class ResizeBody(Body):
@@ -217,38 +150,9 @@ class WorkloadOut(Out):
     ]
 
 
+@answer_of(ClusterRequest)
 class KeptRequestOut(Out):
     """The request for a cluster; a field that was not given is null."""
-
-    name: str
-    kind: str
-    gpus: int
-    gpu_model: str | None
-    gpu_memory_bytes: int | None
-    cpus: int
-    memory_bytes: int | None
-    image: str | None
-    argv: list[str]
-    env: Annotated[dict[str, str | None], Field(description=VALUES)]
-    ports: list[int]
-    await_files: bool
-    host_id: str | None
-    tier: str | None
-    runtime: str | None
-    simulated: bool
-    slice: str | None
-    max_price_per_hour: Amount
-    budget: Amount
-    max_duration_seconds: Annotated[Span | None, Read("max_duration_ns")]
-    idle_seconds: Annotated[Span | None, Read("idle_ns")]
-    client_lease_s: Annotated[
-        int | None, Read(lambda asked: None if asked.client_lease_ns is None else asked.client_lease_ns // SECOND)
-    ]
-    hosts: int
-    restart_members: bool
-    ssh_keys: list[str]
-    notebook: bool
-    volumes: Annotated[list[str], Read(lambda asked: [one.text for one in asked.volumes])]
 
 
 class TrafficOut(Out):
@@ -432,9 +336,11 @@ async def create_cluster(
 
 
 @route.get("/clusters", may=Permission.RENT_READ, answer=answers.Page[ClusterOut])
-async def clusters(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
+async def clusters(
+    services: Serving, principal: Asking, wanted: Wanted, limit: Limit = 100, cursor: Cursor = None
+) -> Any:
     """Clusters of the account (operators and auditors: of all), the latest first."""
-    found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1)
+    found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1, wanted)
     return page(found, limit, cluster_json, lambda view: view.cluster.cluster_id)
 
 

@@ -1,23 +1,17 @@
 """Routes of jobs: plan, submit, send the folder, read, follow the log, cancel, run again, fetch the results."""
 
-from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from fastapi import Header, Query, Request, Response
-from pydantic import AwareDatetime, Field
+from fastapi import Depends, Header, Query, Request, Response
+from pydantic import Field
 
 from windrow_master.api import answers, streaming
-from windrow_master.api.answers import VALUES, Amount, Money, Out, Read, Span, Time
+from windrow_master.api.answers import Money, Out, Read, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import (
-    ENTITY_MAX,
-    SECONDS_MAX,
     Body,
-    GivenMoney,
     RegistryLoginBody,
-    money_if,
-    nanoseconds_of,
 )
 from windrow_master.api.cluster_routes import PlanOut
 from windrow_master.api.deps import Asking, Serving, announced
@@ -29,61 +23,31 @@ from windrow_master.api.paging import (
     tagged,
     time_or_none,
 )
+from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
 from windrow_master.api.telemetry_routes import Point
-from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.decide import Permission
 from windrow_master.jobs import gpu_impact
 from windrow_master.jobs.gpu_impact import CardImpact, Spans
 from windrow_master.jobs.model import Attempt, JobId, JobRequest
 from windrow_master.jobs.service import JobView
-from windrow_proto.errors import InvalidInput
 from windrow_proto.metrics import BY_NAME
-from windrow_proto.units import SECOND, Bytes, moment_ns, money_text
-from windrow_proto.volumes import MOUNTS_MAX, parse_mount
+from windrow_proto.units import money_text
 
 route = Routes("jobs")
+
+Wanted = Annotated[Mapping[str, str], Depends(filters_of(JobRequest))]
+"""The values of fields that each item of a list was asked for with."""
 
 WhichAttempt = Annotated[int | None, Query(ge=1, le=1_000)]
 _SAFE = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 
+@body_of(JobRequest)
 class JobBody(Body):
     """A job to submit: its command, its hardware and its limits. `await_files`: it starts once its folder was sent."""
 
-    name: Annotated[str, Field(max_length=1_024)] = ""
-    argv: Annotated[list[str], Field(min_length=1, max_length=256)]
-    gpus: Annotated[int, Field(ge=0, le=1_024)] = 0
-    gpu_model: Annotated[str | None, Field(min_length=1, max_length=64)] = None
-    gpu_memory_bytes: Annotated[int | None, Field(gt=0, le=ENTITY_MAX)] = None
-    cpus: Annotated[int, Field(ge=1, le=4_096)] = 1
-    memory_bytes: Annotated[int | None, Field(gt=0, le=ENTITY_MAX)] = None
-    image: Annotated[str | None, Field(min_length=1, max_length=255)] = None
-    env: Annotated[dict[str, str], Field(default_factory=dict, max_length=128)]
-    tier: Annotated[str | None, Field(min_length=1, max_length=64)] = None
-    runtime: Literal["process", "docker", "simulated"] | None = None
-    simulated: bool = False
-    slice: Annotated[str | None, Field(pattern=f"^{PROFILE_FORM}$", description="Such as 2g.20gb or mps.50")] = None
-    max_price_per_hour: GivenMoney | None = None
-    retries: Annotated[int, Field(ge=0, le=1_000, description="Further attempts after its host was lost")] = 0
-    retries_on_exit: Annotated[bool, Field(description="Also after an exit code other than 0")] = False
-    max_duration_seconds: Annotated[float | None, Field(gt=0, le=SECONDS_MAX, description="Of one attempt")] = None
-    deadline: Annotated[AwareDatetime | None, Field(description="By which all of it has to have ended")] = None
-    budget: Annotated[GivenMoney | None, Field(description="Of all attempts; it is ended before")] = None
-    priority: Annotated[int, Field(ge=-1_000, le=1_000, description="The higher goes first")] = 0
-    after: Annotated[list[str], Field(default_factory=list, max_length=1_000, description="Jobs to succeed first")]
-    array_size: Annotated[int, Field(ge=0, le=100_000, description="So many of them, each with its index")] = 0
-    await_files: bool = False
-    packages: Annotated[
-        list[str],
-        Field(default_factory=list, max_length=1_000, description="Of Python (PEP 508), installed before the command"),
-    ]
-    volumes: Annotated[
-        list[str],
-        Field(default_factory=list, max_length=MOUNTS_MAX, description="NAME:/path, or NAME:/path:ro"),
-    ]
-    checkpoint_every_seconds: Annotated[float, Field(ge=0, le=SECONDS_MAX, description="While it runs; 0: never")] = 60
     registry_login: Annotated[
         RegistryLoginBody | None,
         Field(description="For the pulls of the image; kept sealed until the job has ended, and never shown again"),
@@ -91,34 +55,7 @@ class JobBody(Body):
 
     def parsed(self) -> JobRequest:
         """The same as a value of the package."""
-        return JobRequest(
-            argv=tuple(self.argv),
-            name=self.name,
-            gpus=self.gpus,
-            gpu_model=self.gpu_model,
-            gpu_memory_bytes=None if self.gpu_memory_bytes is None else Bytes(self.gpu_memory_bytes),
-            cpus=self.cpus,
-            memory_bytes=None if self.memory_bytes is None else Bytes(self.memory_bytes),
-            image=self.image,
-            env=dict(self.env),
-            tier=self.tier,
-            runtime=self.runtime,
-            simulated=self.simulated,
-            slice=self.slice,
-            max_price_per_hour=money_if("max_price_per_hour", self.max_price_per_hour),
-            retries=self.retries,
-            retries_on_exit=self.retries_on_exit,
-            max_duration_ns=nanoseconds_of(self.max_duration_seconds),
-            deadline_ns=None if self.deadline is None else _ns(self.deadline),
-            budget=money_if("budget", self.budget),
-            priority=self.priority,
-            after=tuple(JobId(one) for one in dict.fromkeys(self.after)),
-            array_size=self.array_size,
-            await_files=self.await_files,
-            packages=tuple(self.packages),
-            volumes=tuple(parse_mount(one) for one in self.volumes),
-            checkpoint_every_ns=int(self.checkpoint_every_seconds * SECOND),
-        )
+        return parsed(self, JobRequest)
 
 
 class RerunBody(Body):
@@ -128,13 +65,6 @@ class RerunBody(Body):
         dict[str, str],
         Field(default_factory=dict, max_length=128, description="A value for each variable that the job had"),
     ]
-
-
-def _ns(at: datetime) -> int:
-    try:
-        return moment_ns(at)
-    except ValueError as error:
-        raise InvalidInput(f"deadline: {error}.") from None
 
 
 class AttemptOut(Out):
@@ -154,34 +84,9 @@ class AttemptOut(Out):
     cost: Money
 
 
+@answer_of(JobRequest)
 class JobRequestOut(Out):
     """The request for a job; a field that was not given is null."""
-
-    argv: list[str]
-    gpus: int
-    gpu_model: str | None
-    gpu_memory_bytes: int | None
-    cpus: int
-    memory_bytes: int | None
-    image: str | None
-    env: Annotated[dict[str, str | None], Field(description=VALUES)]
-    tier: str | None
-    runtime: str | None
-    simulated: bool
-    slice: str | None
-    max_price_per_hour: Amount
-    retries: int
-    retries_on_exit: bool
-    max_duration_seconds: Annotated[Span | None, Read("max_duration_ns")]
-    deadline: Time | None
-    budget: Amount
-    priority: int
-    after: list[str]
-    array_size: int
-    await_files: bool
-    packages: list[str]
-    volumes: Annotated[list[str], Read(lambda asked: [one.text for one in asked.volumes])]
-    checkpoint_every_seconds: Annotated[Span, Read("checkpoint_every_ns")]
 
 
 class JobOut(Out):
@@ -289,9 +194,9 @@ async def submit_job(
 
 
 @route.get("/jobs", may=Permission.RENT_READ, answer=answers.Page[JobOut])
-async def jobs(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
+async def jobs(services: Serving, principal: Asking, wanted: Wanted, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """Jobs of the account (operators and auditors: of all), the latest first."""
-    found = await services.jobs.list(principal, read_cursor(cursor) or None, limit + 1)
+    found = await services.jobs.list(principal, read_cursor(cursor) or None, limit + 1, wanted)
     return page(found, limit, job_json, lambda view: view.job.job_id)
 
 

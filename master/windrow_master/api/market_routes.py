@@ -12,12 +12,12 @@ from windrow_master.api.bodies import Body, GivenMoney, money_of
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor, read_number
 from windrow_master.api.route import Routes
-from windrow_master.fleet.slices import PROFILE_FORM
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.metering import billable_ns, note, shown_start_ns
 from windrow_master.market.model import PriceUnit, RentalId, RentalState, receipt_of
 from windrow_master.market.service import Statement
+from windrow_master.spec import PROFILE_FORM
 from windrow_proto.errors import Forbidden
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.units import CURRENCY_TEST, SECOND, Microcents, money_text

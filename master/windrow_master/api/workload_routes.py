@@ -20,7 +20,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Json
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
-from windrow_master.clusters.request import HOSTS_MAX
+from windrow_master.clusters.model import HOSTS_MAX
 from windrow_master.identity.decide import Permission
 from windrow_master.network.nearest_access import LISTED_MAX, Wish
 from windrow_proto.errors import WindrowError

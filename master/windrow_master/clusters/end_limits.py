@@ -6,19 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Workload, WorkPhase
 from windrow_master.clusters.reports import FILES_WAIT_NS
 from windrow_master.clusters.states import HOLDING
 from windrow_master.market.metering import Spent
-from windrow_proto.errors import InvalidInput, TooMany
+from windrow_proto.errors import TooMany
 from windrow_proto.ids import ClusterId
-from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, money_text
+from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents, money_text
 
-DURATION_MAX_NS: Final = 365 * DAY
-IDLE_MIN_NS: Final = MINUTE
-IDLE_MAX_NS: Final = 30 * DAY
-CLIENT_LEASE_MIN_NS: Final = 10 * SECOND
-CLIENT_LEASE_MAX_NS: Final = DAY
 BUDGET_MARGIN_NS: Final = 60 * SECOND
 """Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow."""
 WAITED_MAX_NS: Final = 16 * FILES_WAIT_NS
@@ -29,19 +24,6 @@ since receipts may charge a little more than the clock says."""
 LATELY_MAX: Final = 200
 """Of an account's clusters, the latest of which are looked at for that."""
 _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
-
-
-def check(request: ClusterRequest) -> None:
-    """Raises InvalidInput naming the field."""
-    duration, idle = request.max_duration_ns, request.idle_ns
-    _check("max_duration_seconds", duration is None or SECOND <= duration <= DURATION_MAX_NS, "from 1 s to 365 days")
-    _check("budget", request.budget is None or request.budget > 0, "above 0")
-    _check("idle_seconds", idle is None or IDLE_MIN_NS <= idle <= IDLE_MAX_NS, "from 60 s to 30 days")
-    lease = request.client_lease_ns
-    in_bounds = lease is None or CLIENT_LEASE_MIN_NS <= lease <= CLIENT_LEASE_MAX_NS
-    _check("client_lease_s", in_bounds, "from 10 to 86400, or null")
-    ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
-    _check("idle_seconds", idle is None or not ends_itself, "left out with a command: the cluster ends with it")
 
 
 def check_waited(clusters: Iterable[Cluster], now_ns: int) -> None:
@@ -191,8 +173,3 @@ class Clients:
     def forget(self, cluster_id: ClusterId) -> None:
         """It ends."""
         self._heard_at_ns.pop(cluster_id, None)
-
-
-def _check(field: str, holds: bool, must: str) -> None:
-    if not holds:
-        raise InvalidInput(f"{field} must be {must}.", subject=field)

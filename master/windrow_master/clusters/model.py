@@ -5,14 +5,20 @@ Pure.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NewType
+from typing import Annotated, Final, NewType
 
 from windrow_master.market.model import RentalId
+from windrow_master.spec import Limits, Resources, Spec, Unit, Work
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, WorkloadId
 from windrow_proto.model import SlotGrant
-from windrow_proto.units import Bytes, Microcents
-from windrow_proto.volumes import Mount
+from windrow_proto.units import DAY, MINUTE, SECOND, Bytes, Microcents
 
+HOSTS_MAX: Final = 64
+"""Of one cluster: each is a command, a lease and a row, all in one transaction."""
+PORTS_MAX: Final = 32
+SSH_KEYS_MAX: Final = 16
+SSH_KEY_CHARS_MAX: Final = 4_096
+"""An RSA key of 16,384 bits, the largest that OpenSSH makes, has some 2,800."""
 STEPS_KEPT: Final = 64
 """Steps of progress a cluster remembers; the oldest go first."""
 
@@ -101,44 +107,61 @@ class WorkPhase(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRequest:
-    """A request for a cluster, within its limits (request.py) and as it is shown again later.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRequest(Limits, Resources, Work):
+    """A request for a cluster, as it is kept and shown again; request.py checks what its fields must be together."""
 
-    gpus, cpus, memory_bytes: of each host. max_price_per_hour: for all of them. restart_members: where one is lost,
-    start all members of a gang again instead of failing. ssh_keys, notebook: how a box is entered (kinds/box.py).
-    max_duration_ns, budget, idle_ns: how long it runs, what it costs, how long nobody is in it, at most
-    (end_limits.py). client_lease_ns: how long it goes on without a word of the client that asked for it; None: it needs
-    no client. volumes: what goes with it, and where it finds it.
-    """
-
-    kind: ClusterKind = ClusterKind.BOX
-    name: str = ""
-    gpus: int = 0
-    gpu_model: str | None = None
-    gpu_memory_bytes: Bytes | None = None
-    cpus: int = 1
-    memory_bytes: Bytes | None = None
-    image: str | None = None
-    argv: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    ports: tuple[int, ...] = ()
-    await_files: bool = False
-    host_id: HostId | None = None
-    tier: str | None = None
-    runtime: str | None = None
-    simulated: bool = False
-    slice: str | None = None
-    max_price_per_hour: Microcents | None = None
-    hosts: int = 1
-    restart_members: bool = False
-    ssh_keys: tuple[str, ...] = ()
-    notebook: bool = False
-    max_duration_ns: int | None = None
-    budget: Microcents | None = None
-    idle_ns: int | None = None
-    client_lease_ns: int | None = None
-    volumes: tuple[Mount, ...] = ()
+    kind: Annotated[ClusterKind, Spec(flag="--kind", text="box, service, gang, ray or dask")] = ClusterKind.BOX
+    ports: Annotated[
+        tuple[int, ...],
+        Spec(
+            items=PORTS_MAX,
+            least=1,
+            most=65_535,
+            flag="--port",
+            text="Ports of the service",
+            help="Port of the service.",
+        ),
+    ] = ()
+    host_id: Annotated[HostId | None, Spec(chars=64, flag="--host", text="Only this host")] = None
+    hosts: Annotated[
+        int,
+        Spec(
+            least=1,
+            most=HOSTS_MAX,
+            flag="--hosts",
+            text="Number of hosts (gang, ray, dask); each provides these resources",
+        ),
+    ] = 1
+    restart_members: Annotated[
+        bool, Spec(flag="--restart-members", text="Restart the whole gang when a member is lost")
+    ] = False
+    ssh_keys: Annotated[
+        tuple[str, ...], Spec(items=SSH_KEYS_MAX, chars=SSH_KEY_CHARS_MAX, text="Public keys that may log in to a box")
+    ] = ()
+    notebook: Annotated[bool, Spec(text="Start Jupyter in a box")] = False
+    idle_ns: Annotated[
+        int | None,
+        Spec(
+            least=MINUTE,
+            most=30 * DAY,
+            unit=Unit.SECONDS,
+            name="idle_seconds",
+            flag="--idle",
+            text="End it when unused this long: no command, file transfer or tunnel",
+            help="End it when unused this long (no command, file transfer or tunnel): 30m.",
+        ),
+    ] = None
+    client_lease_ns: Annotated[
+        int | None,
+        Spec(
+            least=10 * SECOND,
+            most=DAY,
+            unit=Unit.WHOLE_SECONDS,
+            name="client_lease_s",
+            text="End it after this long without `POST /clusters/{id}/renew`",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

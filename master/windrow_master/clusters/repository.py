@@ -9,7 +9,6 @@ from sqlalchemy import bindparam, func, insert, or_, select, update
 
 from windrow_master.clusters.model import (
     Cluster,
-    ClusterKind,
     ClusterPhase,
     ClusterRequest,
     NetworkMode,
@@ -21,12 +20,12 @@ from windrow_master.clusters.model import (
     names_of,
 )
 from windrow_master.clusters.tables import clusters, service_traffic, workloads
+from windrow_master.spec import kept, restored
 from windrow_master.store.prepared import Found, Made, flat, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
-from windrow_proto.volumes import Mount
 
 _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Stopping", "Deleting")
 
@@ -149,13 +148,17 @@ class ClusterRepository(Repository):
         """The cluster that an account asked for under this key, and the digest of what it asked."""
         return _BY_KEY.one(self._connection, {"account": account_id, "wanted": request_key})
 
-    def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Cluster]:
-        """The latest first; of all accounts where `account_id` is None."""
+    def page(
+        self, account_id: AccountId | None, before: str | None, limit: int, wanted: Mapping[str, str] | None = None
+    ) -> Sequence[Cluster]:
+        """The latest first; of all accounts where `account_id` is None. wanted: the values of fields of its request."""
         query = select(clusters).order_by(clusters.c.cluster_id.desc())
         if account_id is not None:
             query = query.where(clusters.c.account_id == account_id)
         if before is not None:
             query = query.where(clusters.c.cluster_id < before)
+        for field, value in (wanted or {}).items():
+            query = query.where(clusters.c.request[field].as_string() == value)
         return page(self._connection, query, _cluster, limit)
 
     def living(self) -> Sequence[Cluster]:
@@ -257,20 +260,7 @@ _WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
 
 def request_values(request: ClusterRequest) -> dict[str, Any]:
     """A request as a column keeps it: of its environment the names only, whatever it was given."""
-    return flat(request) | {
-        "kind": request.kind.value,
-        "volumes": [flat(one) for one in request.volumes],
-        "env": names_of(request.env),
-    }
-
-
-def request_of(raw: Mapping[str, Any]) -> ClusterRequest:
-    """A request as a column has kept it; what there was no word for then was not asked for."""
-    return ClusterRequest(
-        **{**raw, "kind": ClusterKind(raw["kind"]), "argv": tuple(raw["argv"]), "ports": tuple(raw["ports"])}
-        | {"ssh_keys": tuple(raw.get("ssh_keys", ()))}
-        | {"volumes": tuple(Mount(**one) for one in raw.get("volumes", ()))}
-    )
+    return kept(request) | {"env": names_of(request.env)}
 
 
 def _cluster_values(cluster: Cluster) -> dict[str, Any]:
@@ -290,7 +280,7 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
     return Cluster(
         **values
         | {
-            "request": request_of(row["request"]),
+            "request": restored(ClusterRequest, row["request"]),
             "phase": ClusterPhase(row["phase"]),
             "steps": tuple(Step(**step) for step in row["steps"]),
             "decision": bytes(row["decision"]),

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Final
 
-from windrow_master.clusters import end_limits
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Request, Runtime
+from windrow_master.spec import Resources, check, fields_of, require
 from windrow_proto import image_names
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId, WorkloadId
@@ -19,17 +19,8 @@ from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.units import GIB, MIB
 from windrow_proto.volumes import check_mounts
 
-HOSTS_MAX: Final = 64
-"""Of one cluster: each is a command, a lease and a row, all in one transaction."""
-GPUS_MAX: Final = 64
-CPUS_MAX: Final = 4_096
-ARGV_MAX: Final = 256
-TEXT_MAX: Final = 8_192
-"""Of one argument or one value of the environment."""
-ENV_MAX: Final = 128
 REQUEST_CHARS_MAX: Final = 64 * 1024
 """Of all that is asked for, its keys and volumes included: it is kept, listed and sent to each host."""
-PORTS_MAX: Final = 32
 NAME_MAX: Final = 64
 LOG_CAP_BYTES: Final = 10 * MIB
 FILES_CAP_BYTES: Final = 1 * GIB
@@ -41,43 +32,29 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9 ._:@/+()-]+")
 
 def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     """The request within its limits and with a name fit for every page; raises InvalidInput naming the field."""
-    _check("gpus", 0 <= request.gpus <= GPUS_MAX, f"between 0 and {GPUS_MAX}")
-    _check("cpus", 1 <= request.cpus <= CPUS_MAX, f"between 1 and {CPUS_MAX}")
-    _check("memory_bytes", request.memory_bytes is None or 0 < request.memory_bytes < 1 << 50, "a size above 0")
-    _check("gpu_memory_bytes", request.gpus > 0 or request.gpu_memory_bytes is None, "left out unless gpus is above 0")
-    _check("gpu_model", request.gpus > 0 or request.gpu_model is None, "left out unless gpus is above 0")
-    _check("slice", request.gpus > 0 or request.slice is None, "left out unless gpus is above 0")
-    _check("argv", len(request.argv) <= ARGV_MAX, f"at most {ARGV_MAX} words")
-    _check("argv", all(_is_text(word) for word in request.argv), f"words of at most {TEXT_MAX} characters, without NUL")
-    _check("env", len(request.env) <= ENV_MAX, f"at most {ENV_MAX} variables")
-    _check("env", all(_ENV_NAME.fullmatch(name) for name in request.env), "named with letters, digits and _")
-    _check("env", all(_is_text(value) for value in request.env.values()), f"values of at most {TEXT_MAX} characters")
-    _check(
-        "argv",
-        size(request) <= REQUEST_CHARS_MAX,
-        f"at most {REQUEST_CHARS_MAX} characters together with the rest of the request",
-    )
-    _check("ports", len(request.ports) <= PORTS_MAX, f"at most {PORTS_MAX} ports")
-    _check("ports", all(0 < port < 65_536 for port in request.ports), "between 1 and 65535")
-    _check(
-        "image",
-        request.image is None or image_names.is_name(request.image),
-        "an image's name, maybe with @sha256:...",
-    )
-    _check("hosts", 1 <= request.hosts <= HOSTS_MAX, f"between 1 and {HOSTS_MAX}")
+    request = replace(request, ssh_keys=tuple(key.strip() for key in request.ssh_keys))
+    check(request)
+    for field in ("gpu_memory_bytes", "gpu_model", "slice"):
+        require(field, request.gpus > 0 or getattr(request, field) is None, "left out unless gpus is above 0")
+    require("env", all(_ENV_NAME.fullmatch(name) for name in request.env), "named with letters, digits and _")
+    is_small = size(request) <= REQUEST_CHARS_MAX
+    require("argv", is_small, f"at most {REQUEST_CHARS_MAX} characters together with the rest of the request")
+    is_image = request.image is None or image_names.is_name(request.image)
+    require("image", is_image, "an image's name, maybe with @sha256:...")
     over_hosts = ", ".join(sorted(kind.value for kind in OVER_HOSTS))
     is_over_hosts = request.kind in OVER_HOSTS
-    _check("hosts", is_over_hosts or request.hosts == 1, f"1, except for a cluster of the kinds {over_hosts}")
-    _check("host_id", request.host_id is None or request.hosts == 1, "left out with more than one host")
+    require("hosts", is_over_hosts or request.hosts == 1, f"1, except for a cluster of the kinds {over_hosts}")
+    require("host_id", request.host_id is None or request.hosts == 1, "left out with more than one host")
     is_gang = request.kind is ClusterKind.GANG
-    _check("restart_members", is_gang or not request.restart_members, "left out unless the kind is gang")
-    _check("argv", not is_gang or bool(request.argv), "given for a gang: every member runs it")
+    require("restart_members", is_gang or not request.restart_members, "left out unless the kind is gang")
+    require("argv", not is_gang or bool(request.argv), "given for a gang: every member runs it")
     box.check(request)
     check_volumes(request)
-    end_limits.check(request)
+    ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
+    is_endless = request.idle_ns is None or not ends_itself
+    require("idle_seconds", is_endless, "left out with a command: the cluster ends with it")
     is_process = request.runtime == Runtime.PROCESS
-    _check("runtime", not (is_process and request.image is not None), "docker where an image is named")
-    _check("max_price_per_hour", (request.max_price_per_hour or 0) >= 0, "at least 0")
+    require("runtime", not (is_process and request.image is not None), "docker where an image is named")
     return replace(request, name=clean_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
 
 
@@ -110,20 +87,12 @@ def size(request: ClusterRequest) -> int:
 
 def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: str, is_proof: bool = False) -> Request:
     """Return the request as placement looks at it."""
+    resources = {one.attribute: getattr(request, one.attribute) for one in fields_of(Resources)}
     return Request(
+        **resources | {"runtime": None if request.runtime is None else Runtime(request.runtime)},
         account_id=account_id,
         tie_seed=tie_seed,
-        gpus=request.gpus,
-        gpu_model=request.gpu_model,
-        gpu_memory_bytes=request.gpu_memory_bytes,
-        cpus=request.cpus,
-        memory_bytes=request.memory_bytes,
-        image=request.image,
-        runtime=None if request.runtime is None else Runtime(request.runtime),
         host_id=request.host_id,
-        tier=request.tier,
-        max_price_per_hour=request.max_price_per_hour,
-        slice=request.slice,
         wants_simulated=request.simulated or request.runtime == Runtime.SIMULATED,
         is_proof=is_proof,
         hosts=request.hosts,
@@ -187,12 +156,3 @@ def workload_spec(
         volumes=request.volumes,
         may_use_local_image=may_use_local_image,
     )
-
-
-def _is_text(text: str) -> bool:
-    return len(text) <= TEXT_MAX and "\0" not in text
-
-
-def _check(field: str, holds: bool, must: str) -> None:
-    if not holds:
-        raise InvalidInput(f"{field} must be {must}.", subject=field)

@@ -13,10 +13,9 @@ from windrow_master.clusters.controller import LifeDesk
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Step, Workload
+from windrow_master.clusters.model import HOSTS_MAX, Cluster, ClusterKind, ClusterPhase, Step, Workload
 from windrow_master.clusters.needs import Look, Needs, eviction
 from windrow_master.clusters.repository import WorkloadRepository
-from windrow_master.clusters.request import HOSTS_MAX
 from windrow_master.clusters.states import noted
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Refusal

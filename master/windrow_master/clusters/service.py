@@ -322,14 +322,18 @@ class ClusterService:
 
         return self._opened(await self._store.read(read))
 
-    async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[ClusterView]:
-        """The latest first; of all accounts for operators and auditors."""
+    async def list(
+        self, principal: Principal, before: str | None, limit: int, wanted: Mapping[str, str] | None = None
+    ) -> Sequence[ClusterView]:
+        """The latest first; of all accounts for operators and auditors. wanted: the values of fields of its request."""
 
         def read(uow: UnitOfWork) -> Sequence[ClusterView]:
             account_id = None if principal.roles & _SEES_ALL else principal.account_id
 
             def rows(last: Cluster | None, size: int) -> Sequence[Cluster]:
-                return uow[ClusterRepository].page(account_id, before if last is None else last.cluster_id, size)
+                return uow[ClusterRepository].page(
+                    account_id, before if last is None else last.cluster_id, size, wanted
+                )
 
             return page_alone("cluster_view", rows, lambda cluster: self._view(uow, cluster), limit)
 

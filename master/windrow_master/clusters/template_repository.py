@@ -5,9 +5,10 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select
 
-from windrow_master.clusters.model import Template
-from windrow_master.clusters.repository import request_of, request_values
+from windrow_master.clusters.model import ClusterRequest, Template
+from windrow_master.clusters.repository import request_values
 from windrow_master.clusters.tables import templates
+from windrow_master.spec import restored
 from windrow_master.store.prepared import readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId
@@ -48,4 +49,4 @@ class TemplateRepository(Repository):
 
 def _template(row: Mapping[Any, Any]) -> Template:
     account_id, sealed = AccountId(row["account_id"]), bytes(row["sealed"] or b"")
-    return Template(account_id, row["name"], request_of(row["request"]), row["saved_at_ns"], sealed)
+    return Template(account_id, row["name"], restored(ClusterRequest, row["request"]), row["saved_at_ns"], sealed)

@@ -22,8 +22,6 @@ from windrow_proto.model import GpuFacts, GpuSlice, Isolation
 WHOLE_MILLI: Final = 1000
 PREFIXES: Final = {Isolation.MIG: "MIG-", Isolation.MPS: MPS_PREFIX}
 PERCENT: Final = 100
-PROFILE_FORM: Final = r"(?:[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}|mps\.(?:100|[1-9][0-9]?))"
-"""How the profile of a slice is written: by MIG `2g.20gb`, by MPS `mps.50`."""
 CUT: Final = "it is cut into slices, which are offered one by one"
 SHARED: Final = "it is shared in parts by MPS, which are offered one by one to its host's owner"
 BARE: Final = "it is in MIG mode and has no slices"

@@ -1,15 +1,22 @@
 """The values of jobs: the request, its attempts, the job as its row says. Frozen; nothing here decides. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NewType
+from typing import Annotated, Final, NewType
 
+from windrow_master.spec import ARGV_MAX, TEXT_MAX, Limits, Resources, Spec, Unit, Work
 from windrow_proto.ids import AccountId, ClusterId
-from windrow_proto.units import SECOND, Bytes, Microcents
-from windrow_proto.volumes import Mount
+from windrow_proto.units import DAY, SECOND
 
 JobId = NewType("JobId", str)
+
+RETRIES_MAX: Final = 100
+ARRAY_MAX: Final = 1_000
+AFTER_MAX: Final = 100
+PRIORITY_MAX: Final = 100
+PACKAGES_MAX: Final = 500
+PACKAGE_MAX: Final = 500
+"""Characters of one."""
 
 
 class JobState(StrEnum):
@@ -31,43 +38,85 @@ class JobState(StrEnum):
     LOST = "Lost"
 
 
-@dataclass(frozen=True, slots=True)
-class JobRequest:
-    """A request for a job, within its limits (request.py).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest(Limits, Resources, Work):
+    """A request for a job, as it is kept and shown again; request.py checks what its fields must be together.
 
-    retries: further attempts after a host was lost; retries_on_exit: also after an exit code other than 0.
-    max_duration_ns: of one attempt; deadline_ns: wall time by which all of it has to have ended. budget: of all
-    attempts together. priority: -100 to 100, the higher goes first. after: jobs that have to succeed first.
-    checkpoint_every_ns: between two looks for a newer checkpoint while it runs; 0: none is saved. packages: of Python,
-    made ready before its command (packages.py). volumes: what each attempt finds, and leaves for the next.
+    max_duration_ns: of one attempt; deadline_ns: wall time. budget: of all attempts together. packages:
+    see packages.py. volumes: what each attempt finds, and leaves for the next.
     """
 
-    argv: tuple[str, ...]
-    name: str = ""
-    gpus: int = 0
-    gpu_model: str | None = None
-    gpu_memory_bytes: Bytes | None = None
-    cpus: int = 1
-    memory_bytes: Bytes | None = None
-    image: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    tier: str | None = None
-    runtime: str | None = None
-    simulated: bool = False
-    slice: str | None = None
-    max_price_per_hour: Microcents | None = None
-    retries: int = 0
-    retries_on_exit: bool = False
-    max_duration_ns: int | None = None
-    deadline_ns: int | None = None
-    budget: Microcents | None = None
-    priority: int = 0
-    after: tuple[JobId, ...] = ()
-    array_size: int = 0
-    await_files: bool = False
-    checkpoint_every_ns: int = 60 * SECOND
-    packages: tuple[str, ...] = ()
-    volumes: tuple[Mount, ...] = ()
+    argv: Annotated[
+        tuple[str, ...], Spec(items_least=1, items=ARGV_MAX, chars=TEXT_MAX, text="The command, a word each")
+    ] = ()
+    retries: Annotated[
+        int,
+        Spec(
+            least=0,
+            most=RETRIES_MAX,
+            flag="--retries",
+            text="Retries when the host fails",
+        ),
+    ] = 0
+    retries_on_exit: Annotated[
+        bool, Spec(flag="--retry-on-exit", text="Retry also after an exit code other than 0")
+    ] = False
+    max_duration_ns: Annotated[
+        int | None,
+        Spec(
+            least=SECOND,
+            most=30 * DAY,
+            unit=Unit.SECONDS,
+            name="max_duration_seconds",
+            flag="--max-duration",
+            text="Longest running time of one attempt",
+            help="Longest running time of one attempt: 90s, 30m, 8h, 2d.",
+        ),
+    ] = None
+    deadline_ns: Annotated[
+        int | None,
+        Spec(
+            unit=Unit.TIME,
+            name="deadline",
+            flag="--deadline",
+            text="Latest end of the job",
+            help="Latest end of the job, an RFC 3339 time: 2030-01-31T18:00:00Z.",
+        ),
+    ] = None
+    priority: Annotated[
+        int,
+        Spec(least=-PRIORITY_MAX, most=PRIORITY_MAX, flag="--priority", text="Priority; a higher number starts first"),
+    ] = 0
+    after: Annotated[
+        tuple[JobId, ...],
+        Spec(items=AFTER_MAX, flag="--after", text="Jobs that must succeed first", help="Job that must succeed first."),
+    ] = ()
+    array_size: Annotated[
+        int,
+        Spec(
+            least=0,
+            most=ARRAY_MAX,
+            flag="--array",
+            text="Number of copies, each with its index",
+            help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0.",
+        ),
+    ] = 0
+    checkpoint_every_ns: Annotated[
+        int,
+        Spec(
+            least=0,
+            most=DAY,
+            unit=Unit.SECONDS,
+            name="checkpoint_every_seconds",
+            flag="--checkpoint-every",
+            text="Checkpoint interval; 0: off",
+            help="Checkpoint interval (60s, 10m); 0: off.",
+        ),
+    ] = 60 * SECOND
+    packages: Annotated[
+        tuple[str, ...],
+        Spec(items=PACKAGES_MAX, chars=PACKAGE_MAX, text="Python packages (PEP 508) to install before the command"),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from windrow_master.clusters.model import names_of
 from windrow_master.clusters.tables import clusters
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.tables import jobs
+from windrow_master.spec import kept, restored
 from windrow_master.store.prepared import Found, Made, page
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId
-from windrow_proto.volumes import Mount
 
 _APART: Final = ("request_key", "request_sha256", "kept_bytes")
 _COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in _APART)
@@ -61,13 +61,17 @@ class JobRepository(Repository):
         query = select(jobs).where(jobs.c.group_id == group).order_by(jobs.c.job_id)
         return [_job(row._mapping) for row in self._connection.execute(query)]
 
-    def page(self, account_id: AccountId | None, before: str | None, limit: int) -> Sequence[Job]:
-        """The latest first; of all accounts where `account_id` is None."""
+    def page(
+        self, account_id: AccountId | None, before: str | None, limit: int, wanted: Mapping[str, str] | None = None
+    ) -> Sequence[Job]:
+        """The latest first; of all accounts where `account_id` is None. wanted: the values of fields of its request."""
         query = select(jobs).order_by(jobs.c.job_id.desc())
         if account_id is not None:
             query = query.where(jobs.c.account_id == account_id)
         if before is not None:
             query = query.where(jobs.c.job_id < before)
+        for field, value in (wanted or {}).items():
+            query = query.where(jobs.c.request[field].as_string() == value)
         return page(self._connection, query, _job, limit)
 
     def living(self) -> Sequence[Job]:
@@ -118,7 +122,7 @@ class JobRepository(Repository):
 def _values(job: Job) -> dict[str, Any]:
     changed = {
         "group_id": job.group,
-        "request": asdict(job.request) | {"env": names_of(job.request.env)},
+        "request": kept(job.request) | {"env": names_of(job.request.env)},
         "state": job.state.value,
         "attempts": [asdict(attempt) for attempt in job.attempts],
         "verdict": None if job.verdict is None else job.verdict.value,
@@ -129,17 +133,12 @@ def _values(job: Job) -> dict[str, Any]:
 
 def _job(row: Mapping[Any, Any]) -> Job:
     values = {name: row[name] for name in _COLUMNS if name != "group_id"}
-    raw = row["request"]
     return Job(
         **values
         | {
             "group": row["group_id"],
             "sealed_env": bytes(row["sealed_env"] or b""),
-            "request": JobRequest(
-                **raw
-                | {"argv": tuple(raw["argv"]), "after": tuple(raw["after"]), "packages": tuple(raw.get("packages", ()))}
-                | {"volumes": tuple(Mount(**one) for one in raw.get("volumes", ()))}
-            ),
+            "request": restored(JobRequest, row["request"]),
             "state": JobState(row["state"]),
             "attempts": tuple(Attempt(**one) for one in row["attempts"]),
             "verdict": None if row["verdict"] is None else Verdict(row["verdict"]),

@@ -9,17 +9,12 @@ from windrow_master.clusters import request as clusters
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.jobs import packages
 from windrow_master.jobs.model import Job, JobId, JobRequest
-from windrow_proto.errors import InvalidInput
+from windrow_master.spec import Resources, Work, check, fields_of, require
 from windrow_proto.ids import ClusterId
-from windrow_proto.units import DAY, SECOND
+from windrow_proto.units import SECOND
 
-RETRIES_MAX: Final = 100
-ARRAY_MAX: Final = 1_000
-AFTER_MAX: Final = 100
 ARRAY_CHARS_MAX: Final = 4 << 20
 """Of the requests of all jobs of an array together: they are made, and answered, at once."""
-PRIORITY_MAX: Final = 100
-DURATION_MAX_NS: Final = 30 * DAY
 CHECKPOINT_MIN_NS: Final = 10 * SECOND
 INDEX: Final = "WINDROW_ARRAY_INDEX"
 SIZE: Final = "WINDROW_ARRAY_SIZE"
@@ -29,25 +24,19 @@ ATTEMPT: Final = "WINDROW_ATTEMPT"
 
 def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     """The request within its limits, named; raises InvalidInput naming the field."""
-    _check("argv", bool(request.argv), "a command")
-    _check("retries", 0 <= request.retries <= RETRIES_MAX, f"between 0 and {RETRIES_MAX}")
-    _check("array_size", 0 <= request.array_size <= ARRAY_MAX, f"between 0 and {ARRAY_MAX}")
-    _check("after", len(request.after) <= AFTER_MAX, f"at most {AFTER_MAX} jobs")
-    _check("priority", abs(request.priority) <= PRIORITY_MAX, f"between -{PRIORITY_MAX} and {PRIORITY_MAX}")
+    request = replace(request, after=tuple(dict.fromkeys(request.after)))
+    check(request)
     packages.check(request.packages)
-    duration = request.max_duration_ns
-    _check("max_duration_seconds", duration is None or SECOND <= duration <= DURATION_MAX_NS, "from 1 s to 30 days")
-    _check("deadline", request.deadline_ns is None or request.deadline_ns > now_ns, "in the future")
-    _check("budget", request.budget is None or request.budget > 0, "above 0")
-    every = request.checkpoint_every_ns
-    _check("checkpoint_every_seconds", every == 0 or CHECKPOINT_MIN_NS <= every <= DAY, "0, or from 10 s to a day")
+    require("deadline", request.deadline_ns is None or request.deadline_ns > now_ns, "in the future")
+    is_often = 0 < request.checkpoint_every_ns < CHECKPOINT_MIN_NS
+    require("checkpoint_every_seconds", not is_often, "0, or from 10 s to a day")
     given = dict.fromkeys((INDEX, SIZE, JOB, ATTEMPT), str(job_id))
     is_ours = given.keys() & set(request.env)
-    _check("env", not is_ours, f"without {', '.join(sorted(is_ours))}, which the Master sets")
+    require("env", not is_ours, f"without {', '.join(sorted(is_ours))}, which the Master sets")
     named = replace(request, name=clusters.clean_name(request.name) or f"job-{job_id[-6:]}")
     size = clusters.size(clusters.checked(_cluster(named, given), ClusterId(job_id)))
     in_all = max(1, request.array_size) * size
-    _check("array_size", in_all <= ARRAY_CHARS_MAX, f"smaller: its jobs have {ARRAY_CHARS_MAX} characters in all")
+    require("array_size", in_all <= ARRAY_CHARS_MAX, f"smaller: its jobs have {ARRAY_CHARS_MAX} characters in all")
     return named
 
 
@@ -71,24 +60,10 @@ def cluster_request(job: Job) -> ClusterRequest:
 
 
 def _cluster(request: JobRequest, given: dict[str, str]) -> ClusterRequest:
-    return ClusterRequest(
-        name=request.name,
-        gpus=request.gpus,
-        gpu_model=request.gpu_model,
-        gpu_memory_bytes=request.gpu_memory_bytes,
-        cpus=request.cpus,
-        memory_bytes=request.memory_bytes,
-        image=request.image,
-        argv=packages.command(request.packages, request.argv),
-        env=dict(request.env) | given,
-        await_files=request.await_files,
-        tier=request.tier,
-        runtime=request.runtime,
-        simulated=request.simulated,
-        slice=request.slice,
-        max_price_per_hour=request.max_price_per_hour,
-        volumes=request.volumes,
-    )
+    """The limits are the job's own: they count all of its attempts."""
+    common = {one.attribute: getattr(request, one.attribute) for one in (*fields_of(Resources), *fields_of(Work))}
+    own = {"argv": packages.command(request.packages, request.argv), "env": dict(request.env) | given}
+    return ClusterRequest(**common | own)
 
 
 Order = tuple[int, int, str, int]
@@ -97,8 +72,3 @@ Order = tuple[int, int, str, int]
 def order(job: Job) -> Order:
     """Sorts jobs by which to place first: the higher priority, then the older, then the lower index of an array."""
     return (-job.request.priority, job.created_at_ns, job.group, job.array_index)
-
-
-def _check(field: str, holds: bool, must: str) -> None:
-    if not holds:
-        raise InvalidInput(f"{field} must be {must}.", subject=field)

@@ -196,13 +196,15 @@ class JobService:
         """One job of one's own: what it printed and left is nobody else's business."""
         return await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, frozenset())))
 
-    async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[JobView]:
-        """The latest first; of all accounts for operators and auditors."""
+    async def list(
+        self, principal: Principal, before: str | None, limit: int, wanted: Mapping[str, str] | None = None
+    ) -> Sequence[JobView]:
+        """The latest first; of all accounts for operators and auditors. wanted: the values of fields of its request."""
         account_id = None if principal.roles & _SEES_ALL else principal.account_id
 
         def read(uow: UnitOfWork) -> Sequence[JobView]:
             def rows(last: Job | None, size: int) -> Sequence[Job]:
-                return uow[JobRepository].page(account_id, before if last is None else last.job_id, size)
+                return uow[JobRepository].page(account_id, before if last is None else last.job_id, size, wanted)
 
             return page_alone("job_view", rows, lambda job: _view(uow, job), limit)
 

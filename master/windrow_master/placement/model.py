@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from windrow_master.spec import Resources
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Isolation
 from windrow_proto.units import MINUTE, Bytes, Microcents
@@ -17,32 +18,20 @@ class Runtime(StrEnum):
     SIMULATED = "simulated"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request for a place, parsed and within its limits.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Resources):
+    """A request for a place, parsed and within its limits: the resources that it names, and what decides beside them.
 
     tie_seed: any text that is the same for a preview and the creation that follows it; orders equal hosts.
-    gpus: whole GPUs, or slices of the profile `slice` where that is said; 0 asks for a processor slot.
-    cpus: logical processors, >= 1. memory_bytes: None asks for none.
-    hosts: on how many, each of which gives all that is asked for; they must see each other. max_price_per_hour: for the
-    whole placement, all hosts together. is_proof: the Master rents a host to try it, verified or not; what runs
-    is its own, so that plain processes will do.
+    hosts: on how many, each of which gives all that is asked for; they must see each other. is_proof: the Master rents
+    a host to try it, verified or not; what runs is its own, so that plain processes will do.
     """
 
     account_id: AccountId
     tie_seed: str
-    gpus: int = 0
-    gpu_model: str | None = None
-    gpu_memory_bytes: Bytes | None = None
-    cpus: int = 1
-    memory_bytes: Bytes | None = None
-    image: str | None = None
     runtime: Runtime | None = None
     host_id: HostId | None = None
-    tier: str | None = None
-    max_price_per_hour: Microcents | None = None
     wants_simulated: bool = False
-    slice: str | None = None
     is_proof: bool = False
     hosts: int = 1
 

@@ -10,6 +10,7 @@ from windrow.cli import cluster_text as text
 from windrow.cli import entering, kept
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
 from windrow.cli.context import AsJson, Watch, Yes, client
+from windrow.cli.flags import options
 from windrow.cli.kept import given
 from windrow.cli.output import (
     EXIT_FAILURE,
@@ -21,9 +22,10 @@ from windrow.cli.output import (
     print_list,
     say,
 )
-from windrow.cli.request import cluster_request, registry_login
+from windrow.cli.request import body, parse_env, parse_gpu, registry_login
 from windrow.client import Client
 from windrow.errors import WindrowClientError
+from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 
 cluster_app = typer.Typer(help="Clusters: work on rented GPUs and processors.", no_args_is_help=True)
@@ -40,35 +42,14 @@ Gpu = Annotated[
         "--gpu", help="GPUs: a memory size (24GB), a model (H100), either with a number (H100:2), or a number."
     ),
 ]
-Slice = Annotated[str | None, typer.Option("--slice", help="A slice of a GPU by its profile: 1g.10gb (with --gpu).")]
-Cpus = Annotated[int, typer.Option("--cpus", min=1, help="Number of processors.")]
-Memory = Annotated[str | None, typer.Option("--memory", help="Main memory, for example 8GB.")]
-Image = Annotated[
-    str | None,
-    typer.Option(
-        "--image",
-        help="Container image; default: a plain process on your own host, elsewhere the host's default image.",
-    ),
-]
 Env = Annotated[
     list[str] | None,
     typer.Option("--env", "-e", help="Variable: NAME=value, or NAME to take it from your environment; repeatable."),
-]
-Host = Annotated[str | None, typer.Option("--host", help="Only this host.")]
-Tier = Annotated[str | None, typer.Option("--tier", help="Only this tier, for example h100/A.")]
-Runtime = Annotated[
-    str | None, typer.Option("--runtime", help="docker, process or simulated; default: the Master chooses.")
 ]
 Rank = Annotated[int, typer.Option("--rank", min=0, help="Member of the cluster, counted from 0.")]
 SshKey = Annotated[
     list[Path] | None,
     typer.Option("--ssh-key", help="File of public keys (.pub) that may log in to a box; repeatable."),
-]
-RestartMembers = Annotated[
-    bool, typer.Option("--restart-members", help="Restart the whole gang when a member is lost.")
-]
-Idle = Annotated[
-    str | None, typer.Option("--idle", help="End it when unused this long (no command, file transfer or tunnel): 30m.")
 ]
 Notebook = Annotated[
     bool | None,
@@ -79,12 +60,6 @@ Notebook = Annotated[
     ),
 ]
 MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Highest price per hour, for the whole cluster.")]
-Volumes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--volume", metavar="NAME:/path[:ro]", help="Volume and its path, as NAME:/path (:ro = read-only); repeatable."
-    ),
-]
 Login = Annotated[
     typer.FileText | None,
     typer.Option(
@@ -99,7 +74,7 @@ def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, A
     ApiProblem, WindrowClientError."""
     if name.startswith("cluster_"):
         return api.cluster(name)
-    called = [one for one in api.items("/clusters") if one.get("name") == name]
+    called = [one for one in api.items("/clusters", name=name) if one.get("name") == name]
     found = [one for one in called if one["phase"] not in text.ENDED]
     if ended and not found:
         found = sorted(called, key=lambda one: str(one["created_at"]))[-1:]
@@ -123,7 +98,8 @@ def is_up(cluster: dict[str, Any]) -> bool:
 
 
 @cluster_app.command("ls")
-def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False) -> None:
+@options(field for field in CLUSTER if field.is_filter)
+def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False, **wanted: str | None) -> None:
     """List clusters, newest first."""
     api = client(context)
     columns = [
@@ -137,7 +113,7 @@ def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = F
         ("COST", lambda c: c.get("cost_so_far")),
         ("REASON", lambda c: c.get("reason")),
     ]
-    print_list(api.items("/clusters"), columns, "No clusters. Try: windrow run -- python -V", as_json)
+    print_list(api.items("/clusters", **wanted), columns, "No clusters. Try: windrow run -- python -V", as_json)
     if watch:
         for _, _, event in api.events("/events/stream"):
             if any(str(subject).startswith("cluster_") for subject in event.get("subjects", [])):
@@ -145,63 +121,49 @@ def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = F
 
 
 @cluster_app.command("create")
+@options(CLUSTER)
 def cluster_create(
     context: typer.Context,
     argv: Annotated[
         list[str] | None, typer.Argument(help="Command to run; without one the machine stays on until you delete it.")
     ] = None,
-    kind: Annotated[str, typer.Option(help="box, service, gang, ray or dask.")] = "box",
-    hosts: Annotated[
-        int, typer.Option("--hosts", min=1, help="Number of hosts (gang, ray, dask); each provides these resources.")
-    ] = 1,
-    restart_members: RestartMembers = False,
-    name: Annotated[str | None, typer.Option(help="Name of the cluster; default: generated.")] = None,
     gpu: Gpu = None,
-    part: Slice = None,
-    cpus: Cpus = 1,
-    memory: Memory = None,
-    image: Image = None,
     env: Env = None,
-    port: Annotated[list[int] | None, typer.Option("--port", help="Port of the service; repeatable.")] = None,
-    host: Host = None,
-    tier: Tier = None,
-    runtime: Runtime = None,
-    max_price: MaxPrice = None,
     template: Annotated[str | None, typer.Option("--template", help="Start from this template.")] = None,
-    max_duration: Annotated[
-        str | None, typer.Option("--max-duration", help="Longest running time: 90s, 30m, 8h, 2d.")
-    ] = None,
-    budget: Annotated[str | None, typer.Option("--budget", help="End it before it costs more than this.")] = None,
-    idle: Idle = None,
-    volume: Volumes = None,
     login: Login = None,
     ssh_key: SshKey = None,
-    ssh: Annotated[bool, typer.Option(help="Allow SSH with your keys from ~/.ssh, in a box without a command.")] = True,
+    ssh: Annotated[
+        bool | None,
+        typer.Option("--ssh/--no-ssh", help="Allow SSH with your keys from ~/.ssh, in a box without a command."),
+    ] = None,
     notebook: Notebook = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
     wait: Annotated[bool, typer.Option(help="Wait until the cluster runs.")] = True,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Create a cluster."""
     api = client(context)
     base = kept.template_named(api, template)["request"] if template else {}
-    written = kept.written(context)
-    if base and "kind" not in written:
-        kind = base["kind"]
-    keys, has_notebook = entering.asked(kind, argv or base.get("argv", []), ssh_key or [], ssh, notebook)
-    request = cluster_request(
-        argv=argv or [], kind=kind, name=name, gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
-        env=given(argv or [], env or []),
-        ports=port or [], host=host, tier=tier, runtime=runtime, max_price=max_price, hosts=hosts,
-        restart_members=restart_members, ssh_keys=keys, notebook=has_notebook,
-        login=None if login is None or plan else login.read(LOGIN_MAX),
-        max_duration=max_duration, budget=budget, idle=idle, volumes=volume or [],
-    )  # fmt: skip
-    request = kept.changed(base, request, written) if base else request
+    kind = asked["kind"] or base.get("kind") or "box"
+    keys, is_asked = entering.asked(kind, argv or base.get("argv", []), ssh_key or [], ssh is not False, notebook)
+    asked |= {
+        "kind": kind,
+        "argv": argv or None,
+        "env": parse_env(given(argv or [], env)) if env else None,
+        "ssh_keys": keys if keys or ssh is False else None,
+        "notebook": is_asked if notebook is not None or (is_asked and not base) else None,
+    }
+    request = kept.changed(base, body(CLUSTER, asked) | (parse_gpu(gpu) if gpu else {}))
     if plan:
         show_plan(api.plan(request), as_json)
         return
-    _create(api, request, wait, as_json)
+    _create(api, request | login_part(login), wait, as_json)
+
+
+def login_part(login: typer.FileText | None) -> dict[str, Any]:
+    """The login of a request, where there is one."""
+    return {} if login is None else {"registry_login": registry_login(login.read(LOGIN_MAX))}
 
 
 def _create(api: Client, request: dict[str, Any], wait: bool, as_json: bool) -> None:
@@ -236,11 +198,10 @@ def cluster_resize(
 ) -> None:
     """Change the number of hosts of a running Ray or Dask cluster."""
     api = client(context)
-    body: dict[str, Any] = {"hosts": hosts}
-    body |= {"max_price_per_hour": max_price} if max_price else {}
-    body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
+    asked: dict[str, Any] = {"hosts": hosts} | ({"max_price_per_hour": max_price} if max_price else {})
+    asked |= login_part(login)
     named = cluster_id(api, cluster)
-    found = patiently(lambda: api.request("POST", f"/clusters/{named}/resize", body=body), SOON_S, say)
+    found = patiently(lambda: api.request("POST", f"/clusters/{named}/resize", body=asked), SOON_S, say)
     if wait:
         found = api.wait_cluster(
             named, _are_up, CREATE_TIMEOUT_S, None if as_json else text.Progress(found.get("steps") or ())

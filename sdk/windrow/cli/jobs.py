@@ -9,28 +9,15 @@ import typer
 
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
 from windrow.cli.cluster_text import is_settled, print_plan
-from windrow.cli.clusters import (
-    END_TIMEOUT_S,
-    LOGIN_MAX,
-    Cpus,
-    Env,
-    Gpu,
-    Image,
-    Login,
-    MaxPrice,
-    Memory,
-    Runtime,
-    Slice,
-    Tier,
-    Volumes,
-    tell_unsaved,
-)
+from windrow.cli.clusters import END_TIMEOUT_S, Env, Gpu, Login, login_part, tell_unsaved
 from windrow.cli.context import AsJson, client
+from windrow.cli.flags import options
 from windrow.cli.kept import given
 from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
-from windrow.cli.request import cluster_request, parse_env, parse_span, read_requirements
+from windrow.cli.request import body, parse_env, parse_gpu, parse_span, read_requirements
 from windrow.client import Client
 from windrow.errors import WaitTimedOut, WindrowClientError
+from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
@@ -42,20 +29,6 @@ job_app = typer.Typer(
 Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the job.")]
 Argv = Annotated[list[str] | None, typer.Argument(help="The command, after --.")]
 Attempt = Annotated[int | None, typer.Option("--attempt", min=1, help="Number of the attempt; default: the last one.")]
-Name = Annotated[str | None, typer.Option("--name", help="Name of the job; default: generated.")]
-Retries = Annotated[int, typer.Option("--retries", min=0, help="Retries when the host fails.")]
-OnExit = Annotated[bool, typer.Option("--retry-on-exit", help="Retry also after an exit code other than 0.")]
-MaxDuration = Annotated[
-    str | None, typer.Option("--max-duration", help="Longest running time of one attempt: 90s, 30m, 8h, 2d.")
-]
-Deadline = Annotated[
-    str | None, typer.Option("--deadline", help="Latest end of the job, an RFC 3339 time: 2030-01-31T18:00:00Z.")
-]
-Budget = Annotated[str | None, typer.Option("--budget", help="End the job before it costs more than this.")]
-Priority = Annotated[int, typer.Option("--priority", min=-100, max=100, help="Priority; a higher number starts first.")]
-After = Annotated[list[str] | None, typer.Option("--after", help="Job that must succeed first; repeatable.")]
-Array = Annotated[int, typer.Option("--array", min=0, help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0.")]
-Every = Annotated[str, typer.Option("--checkpoint-every", help="Checkpoint interval (60s, 10m); 0: off.")]
 Script = Annotated[Path | None, typer.Option("--script", help="Python or shell script to run; only this file is sent.")]
 Folder = Annotated[Path | None, typer.Option("--folder", help="Folder to send; default: the current one.")]
 Files = Annotated[bool, typer.Option(help="Send the folder.")]
@@ -71,7 +44,7 @@ def job_id(api: Client, name: str) -> str:
     """The id of a job, or of the newest of this name. Raises WindrowClientError."""
     if name.startswith("job_"):
         return name
-    for job in api.items("/jobs"):
+    for job in api.items("/jobs", name=name):
         if job["name"] == name:
             return str(job["id"])
     raise WindrowClientError(f"There is no job {name!r}. List yours: windrow job ls")
@@ -99,6 +72,7 @@ def _parcel(script: Path | None, root: Path | None, files: bool, include_secrets
 
 
 @job_app.command("submit", context_settings={"allow_interspersed_args": False})
+@options(JOB)
 def job_submit(
     context: typer.Context,
     argv: Argv = None,
@@ -106,56 +80,33 @@ def job_submit(
     root: Folder = None,
     files: Files = True,
     include_secrets: IncludeSecrets = False,
-    name: Name = None,
     gpu: Gpu = None,
-    part: Slice = None,
-    cpus: Cpus = 1,
-    memory: Memory = None,
-    image: Image = None,
     login: Login = None,
     env: Env = None,
-    tier: Tier = None,
-    runtime: Runtime = None,
-    max_price: MaxPrice = None,
     requirements: Requirements = None,
     packages: With = None,
-    retries: Retries = 0,
-    on_exit: OnExit = False,
-    max_duration: MaxDuration = None,
-    deadline: Deadline = None,
-    budget: Budget = None,
-    priority: Priority = 0,
-    after: After = None,
-    array: Array = 0,
-    every: Every = "60s",
-    volume: Volumes = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and print the log.")] = False,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Submit a batch job; uploads this folder and returns at once."""
     api = client(context)
     command = _command(script, argv)
     parcel = _parcel(script, root, files, include_secrets)
-    request = cluster_request(
-        argv=command, name=name or Path(command[-1 if script else 0]).name[:40], gpu=gpu, part=part, cpus=cpus,
-        memory=memory, image=image, env=given(command, env or []), tier=tier, runtime=runtime, max_price=max_price,
-        await_files=parcel is not None, login=None if login is None or plan else login.read(LOGIN_MAX),
-        max_duration=max_duration, budget=budget, volumes=volume or [],
-    )  # fmt: skip
-    del request["kind"]
-    request |= {"retries": retries, "retries_on_exit": on_exit, "priority": priority, "array_size": array}
-    request["checkpoint_every_seconds"] = 0 if every == "0" else parse_span(every)
-    optional = {
-        "deadline": deadline,
-        "after": [job_id(api, one) for one in after or []] or None,
+    asked |= {
+        "argv": command,
+        "name": asked["name"] or Path(command[-1 if script else 0]).name[:40],
+        "env": parse_env(given(command, env)) if env else None,
+        "await_files": parcel is not None,
+        "after": [job_id(api, one) for one in asked["after"] or []] or None,
         "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
     }
-    request |= {key: value for key, value in optional.items() if value is not None}
+    request = body(JOB, asked) | (parse_gpu(gpu) if gpu else {})
     if plan:
         _show_plan(api.request("POST", "/jobs/plan", body=request), as_json)
         return
-    found = _submitted(api, request, parcel, as_json)
+    found = _submitted(api, request | login_part(login), parcel, as_json)
     if follow:
         raise typer.Exit(_followed(api, str(found[0]["id"])))
 
@@ -222,7 +173,8 @@ def _code(job: dict[str, Any]) -> int:
 
 
 @job_app.command("ls")
-def job_ls(context: typer.Context, as_json: AsJson = False) -> None:
+@options(field for field in JOB if field.is_filter)
+def job_ls(context: typer.Context, as_json: AsJson = False, **wanted: str | None) -> None:
     """List jobs, newest first."""
     columns: Sequence[Column] = [
         ("ID", lambda j: j["id"]),
@@ -233,7 +185,8 @@ def job_ls(context: typer.Context, as_json: AsJson = False) -> None:
         ("COST", lambda j: j["cost_so_far"]),
         ("REASON", lambda j: j["reason"]),
     ]
-    print_list(client(context).items("/jobs"), columns, "No jobs. Try: windrow job submit -- python -V", as_json)
+    found = client(context).items("/jobs", **wanted)
+    print_list(found, columns, "No jobs. Try: windrow job submit -- python -V", as_json)
 
 
 @job_app.command("show")
@@ -336,8 +289,8 @@ def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> N
 def job_rerun(context: typer.Context, job: Which, env: Env = None, as_json: AsJson = False) -> None:
     """Run a job again with the same folder. Give its variables again: their values were deleted when it ended."""
     api = client(context)
-    body = {"env": parse_env(given([], env))} if env else None
-    item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun", body=body)
+    values = {"env": parse_env(given([], env))} if env else None
+    item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun", body=values)
     print_json(item) if as_json else sys.stdout.write(f"{item['id']}\n")
 
 

@@ -1,10 +1,8 @@
 """Combines a template, which is a request kept by name, with the options beside its name on a command line."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import quote
-
-import typer
 
 from windrow import config
 from windrow.cli import telltale
@@ -13,21 +11,6 @@ from windrow.client import Client
 from windrow.errors import ApiProblem, WindrowClientError
 
 Json = dict[str, Any]
-ALWAYS_SAID = ("kind", "cpus", "await_files", "argv", "notebook")
-"""The values that a request holds although nobody asked for them."""
-FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "gpu": ("gpus", "gpu_model", "gpu_memory_bytes"),
-    "part": ("slice",),
-    "memory": ("memory_bytes",),
-    "port": ("ports",),
-    "host": ("host_id",),
-    "max_price": ("max_price_per_hour",),
-    "max_duration": ("max_duration_seconds",),
-    "idle": ("idle_seconds",),
-    "ssh_key": ("ssh_keys",),
-    "ssh": ("ssh_keys",),
-}
-"""The part of a request that each parameter of a command line sets; that of its own name where it is not here."""
 
 
 def given(argv: Sequence[str], env: Sequence[str]) -> list[str]:
@@ -50,17 +33,8 @@ def template_named(api: Client, name: str) -> Json:
     return found
 
 
-def written(context: typer.Context) -> frozenset[str]:
-    """The parameters that somebody wrote."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
-
-
-def changed(kept: Json, request: Json, by_hand: frozenset[str]) -> Json:
-    """A kept request with what was written beside its name; by_hand: as `written` says. What is written counts also
-    where it is what nobody has to say (`--hosts 1`, `--no-notebook`), and so is not in the request."""
-    said = {field for name in by_hand for field in FIELDS.get(name, (name,))}
-    if request.get("gpus") == 0:
-        said.add("slice")
-    fresh = {key: value for key, value in request.items() if key not in ALWAYS_SAID or key in by_hand}
-    return {key: value for key, value in kept.items() if value is not None and key not in said} | fresh
+def changed(kept: Json, request: Json) -> Json:
+    """A kept request with what was written beside its name: that also counts where it is a default (`--hosts 1`)."""
+    gone = {"gpus", "gpu_model", "gpu_memory_bytes"} if "gpus" in request else set()
+    gone |= {"slice"} if request.get("gpus") == 0 else set()
+    return {name: value for name, value in kept.items() if value is not None and name not in gone} | request

@@ -1,11 +1,14 @@
-"""Turns what a person types into a cluster request: `--gpu 24GB`, `--gpu H100:2`, `--memory 8GB`. Pure."""
+"""Turns what a person writes into a request: `--gpu 24GB`, `--gpu H100:2`, `--memory 8GB`, `max_duration: 8h`. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from windrow.errors import WindrowClientError
+from windrow.fields import Field
 
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?$", re.IGNORECASE)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
@@ -79,55 +82,28 @@ def registry_login(text: str) -> dict[str, str]:
     return {"username": name, "password": password}
 
 
-def cluster_request(
-    *,
-    argv: Sequence[str],
-    kind: str = "box",
-    name: str | None = None,
-    gpu: str | None = None,
-    part: str | None = None,
-    cpus: int = 1,
-    memory: str | None = None,
-    image: str | None = None,
-    env: Sequence[str] = (),
-    ports: Sequence[int] = (),
-    host: str | None = None,
-    tier: str | None = None,
-    runtime: str | None = None,
-    max_price: str | None = None,
-    await_files: bool = False,
-    hosts: int = 1,
-    restart_members: bool = False,
-    ssh_keys: Sequence[str] = (),
-    notebook: bool = False,
-    login: str | None = None,
-    max_duration: str | None = None,
-    budget: str | None = None,
-    idle: str | None = None,
-    volumes: Sequence[str] = (),
-) -> dict[str, Any]:
-    """The body of POST /clusters; what was not said is left out. login: NAME:PASSWORD for the image's registry."""
-    request: dict[str, Any] = {"kind": kind, "cpus": cpus, "argv": list(argv), "await_files": await_files}
-    request |= parse_gpu(gpu) if gpu else {}
-    optional = {
-        "name": name,
-        "slice": part,
-        "image": image,
-        "host_id": host,
-        "tier": tier,
-        "runtime": runtime,
-        "max_price_per_hour": max_price,
-        "memory_bytes": parse_size(memory) if memory else None,
-        "env": parse_env(env) or None,
-        "ports": list(ports) or None,
-        "hosts": hosts if hosts > 1 else None,
-        "restart_members": restart_members or None,
-        "ssh_keys": list(ssh_keys) or None,
-        "notebook": notebook or None,
-        "registry_login": registry_login(login) if login is not None else None,
-        "max_duration_seconds": parse_span(max_duration) if max_duration else None,
-        "budget": budget,
-        "idle_seconds": parse_span(idle) if idle else None,
-        "volumes": list(volumes) or None,
-    }
-    return request | {key: value for key, value in optional.items() if value is not None}
+def body(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a request that these values are, by the names of its fields; None is left out. Sizes and times may be
+    text such as 8GB and 30m. Raises WindrowClientError, also for a name that is none."""
+    known = {field.name: field for field in fields}
+    for name in given:
+        if name not in known:
+            raise WindrowClientError(f"{name!r} is no field of such a request. There are: {', '.join(sorted(known))}.")
+    return {name: _value(known[name], value) for name, value in given.items() if value is not None}
+
+
+def _value(field: Field, value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise WindrowClientError(f"{field.name} needs a time zone: datetime.now(UTC) + timedelta(hours=8).")
+        return value.isoformat()
+    if field.kind == "size" and isinstance(value, str):
+        return parse_size(value)
+    if field.kind == "span" and isinstance(value, str):
+        return 0 if value == "0" else parse_span(value)
+    if field.kind == "money":
+        return f"{value:f}" if isinstance(value, Decimal) else str(value)
+    if field.kind in ("texts", "wholes"):
+        return list(value)
+    return dict(value) if field.kind == "map" else value

@@ -20,29 +20,18 @@ from windrow.cli.bringing import (
     say_report,
 )
 from windrow.cli.cluster_text import ENDED, Progress, has_run, print_plan, print_tested
-from windrow.cli.clusters import (
-    CREATE_TIMEOUT_S,
-    Cpus,
-    Env,
-    Gpu,
-    Host,
-    Image,
-    MaxPrice,
-    Memory,
-    Runtime,
-    Slice,
-    Tier,
-    Which,
-)
+from windrow.cli.clusters import CREATE_TIMEOUT_S, Env, Gpu, Which
 from windrow.cli.clusters import cluster_id as id_of
 from windrow.cli.context import AsJson, client
+from windrow.cli.flags import options
 from windrow.cli.kept import given
 from windrow.cli.lease import CLIENT_LEASE_S, renewed, span
 from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_error, print_json, say, size_text
-from windrow.cli.request import cluster_request
+from windrow.cli.request import body, parse_env, parse_gpu
 from windrow.cli.signals import Ended, Signals, heard
 from windrow.client import Client
 from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
+from windrow.fields import CLUSTER
 from windrow.folder import record, transfer
 from windrow.folder.returning import Report
 from windrow.folder.sending import Parcel, named, survey
@@ -52,6 +41,8 @@ END_S: Final = 180.0
 """For a cluster to end once that was asked."""
 ABSENT_S: Final = 300.0
 """For so long a run bears a Master that does not answer; its lease is longer."""
+NOT_OF_RUNS: Final = frozenset({"kind", "ports", "hosts", "restart_members", "idle_seconds"})
+"""Fields of clusters that make no sense for one command on one host."""
 LOG_PAUSE_S: Final = 0.5
 """Before a log that broke off is asked for again."""
 HURRY_S: Final = 8.0
@@ -71,19 +62,12 @@ class RunCommand(TyperCommand):
 fetch_app = typer.Typer(add_completion=False)
 
 
+@options(field for field in CLUSTER if field.name not in NOT_OF_RUNS)
 def run(
     context: typer.Context,
     argv: Annotated[list[str], typer.Argument(help="The command, after --.")],
     gpu: Gpu = None,
-    part: Slice = None,
-    cpus: Cpus = 1,
-    memory: Memory = None,
-    image: Image = None,
     env: Env = None,
-    host: Host = None,
-    tier: Tier = None,
-    runtime: Runtime = None,
-    max_price: MaxPrice = None,
     files: Annotated[bool, typer.Option(help="Send this folder, and fetch changed files.")] = True,
     include_secrets: IncludeSecrets = False,
     allow_executables: AllowExecutables = False,
@@ -97,6 +81,7 @@ def run(
         ),
     ] = CLIENT_LEASE_S,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Run one command on a rented host, in a copy of this folder. `windrow run fetch ID` brings its files once more.
 
@@ -108,11 +93,14 @@ def run(
     parcel = survey(here, include_secrets=include_secrets) if files else Parcel(here, (), 0)
     for line in parcel.left.lines():
         say(f"  {line}")
-    request = cluster_request(
-        argv=argv, name=Path(argv[0]).name[:40], gpu=gpu, part=part, cpus=cpus, memory=memory, image=image,
-        env=given(argv, env or []), host=host, tier=tier, runtime=runtime, max_price=max_price, await_files=files,
-    )  # fmt: skip
-    request |= {} if detach else {"client_lease_s": lease}
+    asked |= {
+        "argv": argv,
+        "name": asked["name"] or Path(argv[0]).name[:40],
+        "env": parse_env(given(argv, env)) if env else None,
+        "await_files": files,
+        "client_lease_s": None if detach else lease,
+    }
+    request = body(CLUSTER, asked) | (parse_gpu(gpu) if gpu else {})
     plan = patiently(lambda: _fitting(api, request), SOON_S, say)
     print_plan(plan)
     if not as_json:

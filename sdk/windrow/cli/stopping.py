@@ -6,10 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.cluster_text import RESTS, print_plan, print_tested
-from windrow.cli.clusters import LOGIN_MAX, Login, MaxPrice, Which, cluster_id, show_plan, started, tell_unsaved
+from windrow.cli.clusters import Login, MaxPrice, Which, cluster_id, login_part, show_plan, started, tell_unsaved
 from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.output import print_json, say
-from windrow.cli.request import registry_login
 
 STOP_TIMEOUT_S = 180.0
 
@@ -62,8 +61,7 @@ def cluster_start(
             if sys.stdin.isatty():
                 typer.confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?", abort=True)
     body: dict[str, Any] = {"max_price_per_hour": max_price} if max_price else {}
-    body |= {"registry_login": registry_login(login.read(LOGIN_MAX))} if login is not None else {}
-    item = api.start_cluster(found, body, tell=say)
+    item = api.start_cluster(found, body | login_part(login), tell=say)
     if item["request"].get("await_files"):
         say("The cluster waits for its files; send them as after creating it.")
         wait = False

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from windrow.cli.request import parse_gpu, parse_size
+from windrow.cli.request import body, parse_gpu
 from windrow.config import Config, find, has_proxy
 from windrow.errors import ApiProblem, FunctionError, PythonMismatch, WindrowClientError, WorkerRefused
+from windrow.fields import CLUSTER, ClusterFields
 from windrow.nearest import Nearest
 from windrow.remote import door, loop, memory
 from windrow.remote.line import through_tunnel
@@ -63,32 +64,25 @@ def cluster(
     open_ports: Iterable[int] = (),
     default_env: Env | None = None,
     *,
-    image: str | None = None,
     memory: str | None = None,
     host: str | None = None,
-    tier: str | None = None,
     max_price: str | None = None,
     trusts_host: bool = False,
     client: "Client | None" = None,
+    **fields: Unpack[ClusterFields],
 ) -> "Cluster":
     """A cluster of this name; it is asked for by `up_if_not`, or by the first call on it.
 
     instance_type: "A100:2" (two of that model), "24GB:1" (a GPU with at least that), "CPU:4+" (processors).
     provider, use_spot: wishes; where the market has no such offer it says so, and takes the best of its own.
-    open_ports: ports that the cluster serves. image: a container image with Python; without one your own host runs a
-    process, and where there is none a plain Python image is taken. max_price: per hour.
+    open_ports: ports that the cluster serves. max_price: per hour. fields: any other field of `POST /clusters`, such as
+    tier, budget and image: one with Python; without it your own host runs a process, and where there is none a plain
+    Python image is taken.
     trusts_host: make whatever objects the host returns, as if it were your own machine; otherwise plain data.
     """
-    request: Json = {"kind": "box", "name": name, "await_files": True, **_needs(instance_type)}
-    more = {
-        "image": image,
-        "host_id": host,
-        "tier": tier,
-        "max_price_per_hour": max_price,
-        "memory_bytes": parse_size(memory) if memory else None,
-        "ports": list(open_ports) or None,
-    }
-    request |= {key: value for key, value in more.items() if value is not None}
+    said = {"kind": "box", "name": name, "await_files": True, "ports": list(open_ports) or None}
+    short = {"memory_bytes": memory, "host_id": host, "max_price_per_hour": max_price}
+    request = body(CLUSTER, {**said, **short, **fields}) | _needs(instance_type)
     wishes = [*([f"provider {provider!r}"] if provider else []), *(["spot capacity"] if use_spot else [])]
     return Cluster(name, request, default_env or Env(), trusts_host, wishes, client)
 
@@ -206,7 +200,7 @@ class Cluster:
         return found
 
     def _named(self) -> str | None:
-        called = [one for one in self._api().items("/clusters") if one.get("name") == self.name]
+        called = [one for one in self._api().items("/clusters", name=self.name) if one.get("name") == self.name]
         found = [one for one in called if one["phase"] not in ENDED]
         if len(found) > 1:
             raise WindrowClientError(f"{len(found)} clusters are called {self.name!r}; delete all but one.")

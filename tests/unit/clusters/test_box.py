@@ -10,7 +10,7 @@ from tests.unit.clusters.world import OPERATOR, STRANGER, market_world, principa
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.kinds.box import Doors
 from windrow_master.clusters.kinds.engines import BLOCK_PORTS, FIRST_PORT
-from windrow_master.clusters.model import ClusterKind
+from windrow_master.clusters.model import SSH_KEY_CHARS_MAX, SSH_KEYS_MAX, ClusterKind
 from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.service_names import forward_host
 
@@ -41,7 +41,7 @@ def m(tmp_path):
         "ssh-rsa " + KEY.split()[1],
         "ssh-ed25519 not*base64",
         "-----BEGIN OPENSSH PRIVATE KEY-----",
-        "ssh-rsa " + "A" * box.KEY_CHARS_MAX,
+        "ssh-rsa " + "A" * SSH_KEY_CHARS_MAX,
     ],
 )
 async def test_what_is_no_public_key_is_refused_by_the_name_of_its_field(m, wrong):
@@ -55,7 +55,7 @@ async def test_what_is_no_public_key_is_refused_by_the_name_of_its_field(m, wron
     [
         {"kind": ClusterKind.SERVICE, "ssh_keys": (KEY,), "ports": (80,)},
         {"kind": ClusterKind.GANG, "argv": ("true",), "notebook": True},
-        {"ssh_keys": (KEY,) * (box.KEYS_MAX + 1)},
+        {"ssh_keys": (KEY,) * (SSH_KEYS_MAX + 1)},
     ],
 )
 async def test_only_a_box_is_entered_and_by_so_many(m, more):

@@ -92,10 +92,13 @@ def test_a_template_that_is_not_there_is_said_by_its_name():
 
 
 def test_what_is_written_counts_before_what_is_kept():
-    request = {"kind": "box", "cpus": 1, "argv": [], "await_files": False, "notebook": True, "env": {"C": "d"}}
-    asked = kept.changed({"kind": "ray", "cpus": 4, "argv": ["x"], "image": None}, request, frozenset({"env"}))
-    assert asked == {"kind": "ray", "cpus": 4, "argv": ["x"], "env": {"C": "d"}}
-    assert kept.changed({"cpus": 4}, request, frozenset({"cpus"}))["cpus"] == 1
+    base = {"kind": "ray", "cpus": 4, "gpus": 1, "gpu_model": "H100", "slice": "1g.10gb", "argv": ["x"], "image": None}
+    rest = {"kind": "ray", "cpus": 4, "argv": ["x"]}
+    hardware = {"gpus": 1, "gpu_model": "H100", "slice": "1g.10gb"}
+    assert kept.changed(base, {"env": {"C": "d"}}) == {**rest, **hardware, "env": {"C": "d"}}
+    assert kept.changed(base, {"cpus": 1})["cpus"] == 1
+    assert kept.changed(base, {"gpus": 2}) == {**rest, "gpus": 2, "slice": "1g.10gb"}
+    assert kept.changed(base, {"gpus": 0}) == {**rest, "gpus": 0}
 
 
 KEPT = {
@@ -118,13 +121,13 @@ KEPT = {
     ("words", "changes"),
     [
         ([], {}),
-        (["--hosts", "1"], {"hosts": None}),
+        (["--hosts", "1"], {"hosts": 1}),
         (["--cpus", "1"], {"cpus": 1}),
         (["--gpu", "0"], {"gpus": 0, "gpu_model": None, "slice": None}),
         (["--gpu", "24GB"], {"gpus": 1, "gpu_model": None, "gpu_memory_bytes": 24 * 10**9}),
         (["--kind", "gang", "--hosts", "2"], {"kind": "gang", "hosts": 2}),
-        (["--no-notebook"], {"notebook": None}),
-        (["--no-ssh"], {"ssh_keys": None}),
+        (["--no-notebook"], {"notebook": False}),
+        (["--no-ssh"], {"ssh_keys": []}),
         (["--idle", "2h"], {"idle_seconds": 7200.0}),
         (["--", "train"], {"argv": ["train"]}),
     ],

@@ -16,7 +16,7 @@ from windrow_master.jobs.decide import (
     refused,
     waits_for,
 )
-from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.model import PACKAGE_MAX, PACKAGES_MAX, Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.request import attempt_key, checked, order
 from windrow_master.jobs.states import JobEvent
 from windrow_proto.errors import InvalidInput
@@ -27,7 +27,7 @@ S = JobState
 
 
 def job(name="a", state=S.SUBMITTED, after=(), attempts=0, **more) -> Job:
-    request = JobRequest(("true",), name=name, after=tuple(JobId(one) for one in after), **more)
+    request = JobRequest(argv=("true",), name=name, after=tuple(JobId(one) for one in after), **more)
     had = tuple(Attempt(ClusterId(f"cluster_{n}"), NOW) for n in range(attempts))
     return Job(JobId(name), AccountId("account_1"), name, request, state, NOW, attempts=had)
 
@@ -95,6 +95,8 @@ def test_the_queue_goes_by_priority_then_age() -> None:
         ("max_duration_seconds", {"max_duration_ns": 1}),
         ("env", {"env": {"WINDROW_JOB_ID": "mine"}}),
         ("cpus", {"cpus": 0}),
+        ("packages", {"packages": ("numpy",) * (PACKAGES_MAX + 1)}),
+        ("packages", {"packages": ("x" * (PACKAGE_MAX + 1),)}),
     ],
 )
 def test_a_bad_request_is_refused_by_its_field(field, bad) -> None:

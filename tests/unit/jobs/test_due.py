@@ -20,7 +20,7 @@ async def test_all_that_wait_are_looked_at_once_in_ten_minutes(tmp_path) -> None
 
 async def test_jobs_that_wait_start_with_the_next_look_after_a_restart_and_when_slots_are_free(tmp_path) -> None:
     async with world(tmp_path) as it:
-        await it.jobs.submit(principal(), JobRequest(("true",), array_size=3, cpus=4))
+        await it.jobs.submit(principal(), JobRequest(argv=("true",), array_size=3, cpus=4))
         await it.tick()
         it.start_again()
         await it.tick()

@@ -111,7 +111,7 @@ async def test_all_of_an_array_have_it_and_the_same_key_again_makes_none(tmp_pat
         for host_id in (HOST, OTHER):
             it.market.join(host_id)
             keyed(it.market, host_id)
-        asked = JobRequest(("true",), array_size=2, image=f"train@{DIGEST}")
+        asked = JobRequest(argv=("true",), array_size=2, image=f"train@{DIGEST}")
         first = await it.jobs.submit(principal(), asked, "key", login=LOGIN)
         again = await it.jobs.submit(principal(), asked, "key", login=RegistryLogin("another", "login"))
         assert [one.job for one in first] == [one.job for one in again]

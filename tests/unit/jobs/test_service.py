@@ -171,11 +171,11 @@ async def test_an_array_shares_its_folder_and_each_knows_its_index(tmp_path) -> 
     async with world(tmp_path) as it:
         it.market.join()
         it.market.join(OTHER)
-        asked = JobRequest(("true",), array_size=2, await_files=True)
+        asked = JobRequest(argv=("true",), array_size=2, await_files=True)
         first, second = await it.jobs.submit(principal(), asked, "key")
         assert await it.jobs.submit(principal(), asked, "key") == (first, second)
         with pytest.raises(IdempotencyMismatch):
-            await it.jobs.submit(principal(), JobRequest(("false",)), "key")
+            await it.jobs.submit(principal(), JobRequest(argv=("false",)), "key")
         await it.jobs.put_folder(principal(), second.job.job_id, once(b"both"))
         await it.tick()
         specs = [it.market.spec(host) for host in (HOST, OTHER)]

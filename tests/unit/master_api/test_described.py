@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from pydantic import BaseModel
 
-from tests.architecture import api_types
+from tests.architecture import api_types, request_fields
 from tests.unit.clusters.made import NOW, cluster, workload
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
@@ -174,3 +174,8 @@ async def test_an_answer_is_of_the_kind_that_is_described(api: Api, path: str) -
 
 def test_the_consoles_types_are_those_of_the_description() -> None:
     assert api_types.TYPES.read_text() == api_types.written(), "run: make openapi"
+
+
+@pytest.mark.parametrize("path", request_fields.WRITTEN, ids=lambda path: path.name)
+def test_what_follows_from_the_spec_of_requests_is_written(path) -> None:
+    assert path.read_text() == request_fields.WRITTEN[path](), "run: make openapi"

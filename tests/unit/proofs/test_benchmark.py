@@ -17,9 +17,9 @@ from tests.waiting import poll_async
 from windrow_master.acceptance import benchmark, program, words
 from windrow_master.acceptance.benchmark import Figures, address_of
 from windrow_master.acceptance.model import StepState
-from windrow_master.clusters.request import TEXT_MAX
 from windrow_master.fleet import gpus
 from windrow_master.fleet.tiers import SHEET_REACHED, Bandwidth, gpu_tier
+from windrow_master.spec import TEXT_MAX
 from windrow_proto.ids import GpuUuid
 from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
 from windrow_proto.model import GpuFacts

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from windrow_master.acceptance import program, progress, schedule, words
 from windrow_master.acceptance.model import Proof, ProofStep, StepName, StepState
-from windrow_master.clusters.request import TEXT_MAX
 from windrow_master.fleet.model import (
     AdminState,
     Host,
@@ -20,6 +19,7 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
+from windrow_master.spec import TEXT_MAX
 from windrow_proto.ids import AccountId, ClusterId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Inventory
 from windrow_proto.units import GIB, HOUR, MINUTE, SECOND, Microcents

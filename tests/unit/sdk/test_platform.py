@@ -180,7 +180,7 @@ def test_what_is_asked_for_is_what_the_master_gets_and_the_folder_follows(tmp_pa
     assert (found.id, taker.sent) == ("job_1", ["train.py"])
     assert taker.body == {
         "argv": ["python", "train.py"], "name": "python", "gpus": 1, "gpu_memory_bytes": 24 * 10**9, "cpus": 2,
-        "memory_bytes": 8 * 10**9, "retries": 2, "retries_on_exit": False, "priority": 0, "await_files": True,
+        "memory_bytes": 8 * 10**9, "retries": 2, "await_files": True,
         "budget": "10", "deadline": "2030-01-01T00:00:00+00:00", "env": {"A": "1"}, "after": ["job_9", "job_5"],
     }  # fmt: skip
 
@@ -304,3 +304,11 @@ def test_importing_windrow_loads_no_client() -> None:
     line = "import windrow, sys; print(sorted({'httpx2', 'windrow.jobs', 'windrow.client'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_any_field_of_a_request_is_an_argument_and_a_name_that_is_none_is_refused() -> None:
+    taker = Taker()
+    platform(taker).submit(["true"], None, volumes=["data:/data"], checkpoint_every_seconds="30s")
+    assert (taker.body["volumes"], taker.body["checkpoint_every_seconds"]) == (["data:/data"], 30)
+    with pytest.raises(WindrowClientError, match="'colour' is no field"):
+        platform(taker).submit(["true"], None, colour="red")  # type: ignore[call-arg]  # that is the mistake

@@ -1,9 +1,12 @@
 """A person's words become the request that they meant, or a sentence that says how to write it."""
 
+from decimal import Decimal
+
 import pytest
 
-from windrow.cli.request import cluster_request, parse_env, parse_gpu, parse_size
+from windrow.cli.request import body, parse_env, parse_gpu, parse_size
 from windrow.errors import WindrowClientError
+from windrow.fields import CLUSTER, JOB
 
 
 @pytest.mark.parametrize(
@@ -40,4 +43,13 @@ def test_environment_pairs_need_a_name() -> None:
 
 
 def test_what_was_not_said_is_left_out_of_the_request() -> None:
-    assert cluster_request(argv=["true"]) == {"kind": "box", "cpus": 1, "argv": ["true"], "await_files": False}
+    assert body(CLUSTER, {"argv": ["true"], "image": None}) == {"argv": ["true"]}
+
+
+def test_values_may_be_written_as_people_do() -> None:
+    said = {"memory_bytes": "8GB", "max_duration_seconds": "8h", "budget": Decimal("1E+1"), "volumes": ("a:/data",)}
+    meant = {"memory_bytes": 8 * 10**9, "max_duration_seconds": 28_800, "budget": "10", "volumes": ["a:/data"]}
+    assert body(CLUSTER, said) == meant
+    assert body(JOB, {"checkpoint_every_seconds": "0"}) == {"checkpoint_every_seconds": 0}
+    with pytest.raises(WindrowClientError, match="'gpu' is no field"):
+        body(JOB, {"gpu": 1})

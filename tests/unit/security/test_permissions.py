@@ -186,7 +186,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
     await opened.fleet.refresh()
     operation, view = await opened.clusters.create(owner, ClusterRequest(argv=("true",)), None)
     assert opened.services.jobs is not None
-    (job,) = await opened.services.jobs.submit(owner, JobRequest(("true",), await_files=True))
+    (job,) = await opened.services.jobs.submit(owner, JobRequest(argv=("true",), await_files=True))
     (command, *_) = await opened.store.read(lambda uow: uow[CommandRepository].list(HOST))
     session, _, _ = await identity.asking.sign_in(token, "browser")
     spare, _ = await identity.make_token(owner, "spare", frozenset({Role.RENTER}), DAY)

@@ -1,0 +1,40 @@
+"""Gives a command an option for each field of a request that has a flag."""
+
+from collections.abc import Callable, Iterable
+from inspect import Parameter, signature
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+
+from windrow.fields import Field
+
+F = TypeVar("F", bound=Callable[..., None])
+
+TYPES: Final[dict[str, Any]] = {"whole": int, "yes": bool, "texts": list[str], "wholes": list[int]}
+"""The type of an option by the kind of its field; any other is text."""
+
+
+def options(fields: Iterable[Field]) -> Callable[[F], F]:
+    """Give a command these options; it takes what was written as `**asked`, by the names of fields, None: nothing."""
+    found = [_option(field) for field in fields if field.flag]
+
+    def given(command: F) -> F:
+        told = signature(command)
+        own = [one for one in told.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        command.__signature__ = told.replace(parameters=[*own, *found])  # type: ignore[attr-defined]  # for Typer
+        return command
+
+    return given
+
+
+def _option(field: Field) -> Parameter:
+    is_list = field.kind in ("texts", "wholes")
+    option = typer.Option(
+        field.flag,
+        min=field.least if field.kind == "whole" else None,
+        max=field.most if field.kind == "whole" else None,
+        help=f"{field.help} Repeatable." if is_list else field.help,
+        show_default=False if field.default is None or is_list else str(field.default),
+    )
+    kind: Any = TYPES.get(field.kind, str)
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option])

@@ -1,0 +1,121 @@
+"""The fields of requests for clusters and jobs; `make openapi` writes this file from the Master's spec."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Final, NamedTuple, TypedDict
+
+
+class Field(NamedTuple):
+    """One field. name: in JSON. kind: of its value: text, whole, yes, size, span, money, time, texts, wholes or map.
+    default: the Master's, None: nothing. flag: of the command line, empty: none, or one that a verb reads itself.
+    """
+
+    name: str
+    kind: str
+    default: str | float | tuple[str, ...] | None = None
+    flag: str = ""
+    help: str = ""
+    least: int | None = None
+    most: int | None = None
+    is_filter: bool = False
+
+
+COMMON: Final = (
+    Field("name", "text", flag="--name", help="Name; default: generated.", is_filter=True),
+    Field("env", "map"),
+    Field("await_files", "yes"),
+    Field("simulated", "yes"),
+    Field("volumes", "texts", flag="--volume", help="Volume and its path, as NAME:/path (:ro = read-only)."),
+    Field("gpus", "whole", least=0, most=64),
+    Field("gpu_model", "text"),
+    Field("gpu_memory_bytes", "size"),
+    Field("cpus", "whole", default=1, flag="--cpus", help="Number of processors.", least=1, most=4096),
+    Field("memory_bytes", "size", flag="--memory", help="Main memory, for example 8GB."),
+    Field("slice", "text", flag="--slice", help="A slice of a GPU by its profile: 1g.10gb (with --gpu)."),
+    Field("image", "text", flag="--image", help="Container image; default: a plain process on your own host, elsewhere the host's default image."),
+    Field("tier", "text", flag="--tier", help="Only this tier, for example h100/A."),
+    Field("runtime", "text", flag="--runtime", help="docker, process or simulated; default: the Master chooses."),
+    Field("max_price_per_hour", "money", flag="--max-price", help="Highest price per hour, for all hosts together."),
+    Field("budget", "money", flag="--budget", help="End it before it costs more than this."),
+)
+CLUSTER: Final = (
+    *COMMON,
+    Field("argv", "texts"),
+    Field("max_duration_seconds", "span", flag="--max-duration", help="Longest running time: 90s, 30m, 8h, 2d."),
+    Field("kind", "text", default="box", flag="--kind", help="box, service, gang, ray or dask."),
+    Field("ports", "wholes", flag="--port", help="Port of the service."),
+    Field("host_id", "text", flag="--host", help="Only this host."),
+    Field("hosts", "whole", default=1, flag="--hosts", help="Number of hosts (gang, ray, dask); each provides these resources.", least=1, most=64),
+    Field("restart_members", "yes", flag="--restart-members", help="Restart the whole gang when a member is lost."),
+    Field("ssh_keys", "texts"),
+    Field("notebook", "yes"),
+    Field("idle_seconds", "span", flag="--idle", help="End it when unused this long (no command, file transfer or tunnel): 30m."),
+    Field("client_lease_s", "span"),
+)
+JOB: Final = (
+    *COMMON,
+    Field("argv", "texts"),
+    Field("max_duration_seconds", "span", flag="--max-duration", help="Longest running time of one attempt: 90s, 30m, 8h, 2d."),
+    Field("retries", "whole", flag="--retries", help="Retries when the host fails.", least=0, most=100),
+    Field("retries_on_exit", "yes", flag="--retry-on-exit", help="Retry also after an exit code other than 0."),
+    Field("deadline", "time", flag="--deadline", help="Latest end of the job, an RFC 3339 time: 2030-01-31T18:00:00Z."),
+    Field("priority", "whole", flag="--priority", help="Priority; a higher number starts first.", least=-100, most=100),
+    Field("after", "texts", flag="--after", help="Job that must succeed first."),
+    Field("array_size", "whole", flag="--array", help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0.", least=0, most=1000),
+    Field("checkpoint_every_seconds", "span", default=60.0, flag="--checkpoint-every", help="Checkpoint interval (60s, 10m); 0: off."),
+    Field("packages", "texts"),
+)
+
+
+class ClusterFields(TypedDict, total=False):
+    """The fields of a cluster's request that a call may give by name; None: not given."""
+
+    simulated: bool | None
+    volumes: Sequence[str] | None
+    gpus: int | None
+    gpu_model: str | None
+    gpu_memory_bytes: int | str | None
+    cpus: int | None
+    memory_bytes: int | str | None
+    slice: str | None
+    image: str | None
+    tier: str | None
+    runtime: str | None
+    max_price_per_hour: str | Decimal | int | None
+    max_duration_seconds: float | str | None
+    budget: str | Decimal | int | None
+    ports: Sequence[int] | None
+    host_id: str | None
+    hosts: int | None
+    restart_members: bool | None
+    ssh_keys: Sequence[str] | None
+    notebook: bool | None
+    idle_seconds: float | str | None
+    client_lease_s: float | str | None
+
+
+class JobFields(TypedDict, total=False):
+    """The fields of a job's request that a call may give by name; None: not given."""
+
+    simulated: bool | None
+    volumes: Sequence[str] | None
+    gpus: int | None
+    gpu_model: str | None
+    gpu_memory_bytes: int | str | None
+    cpus: int | None
+    memory_bytes: int | str | None
+    slice: str | None
+    image: str | None
+    tier: str | None
+    runtime: str | None
+    max_price_per_hour: str | Decimal | int | None
+    max_duration_seconds: float | str | None
+    budget: str | Decimal | int | None
+    retries: int | None
+    retries_on_exit: bool | None
+    deadline: str | datetime | None
+    priority: int | None
+    array_size: int | None
+    checkpoint_every_seconds: float | str | None
+    packages: Sequence[str] | None
