@@ -80,7 +80,7 @@ async def test_a_container_is_what_images_expect(place: Place, tmp_path: Path, u
         files = await files_of(place, spec.workload_id, changed_only=True)
         assert files == {"written": b""}
         await place.runtime.remove(spec.workload_id)
-        assert await _docker(place, "volume", "ls", "--quiet", "--filter", "label=windrow.host") == ""
+        assert await _docker(place, "volume", "ls", "--quiet", "--filter", f"name={spec.workload_id}") == ""
     finally:
         await _docker(place, "rmi", "-f", name)
 

@@ -212,7 +212,7 @@ def test_lost_keys_are_never_made_anew_in_silence(data_dir: Path, kept: Path, na
     with pytest.raises(KeysUnusable) as refused, opened(data_dir):
         pass
 
-    assert f"{name} is missing" in refused.value.detail and "not made anew" in refused.value.detail
+    assert f"{name} is missing" in refused.value.detail and "restore these from a backup" in refused.value.detail
     assert not path.exists()
     assert f"{name} is missing" in done(1, "check", "--data-dir", data_dir)
     done(0, "restore", kept / "market.tar", "--data-dir", data_dir)

@@ -12,6 +12,7 @@ import pytest
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
+from tests.services import need
 from tests.support import truth
 from tests.support.agent_world import HOST
 from tests.support.fake_mps import installed
@@ -25,7 +26,7 @@ from windrow_agent.runtimes.process_mps import MpsProcessRuntime
 from windrow_master.fleet.repository import SlotRepository
 from windrow_proto.errors import Conflict, RuntimeUnavailable
 from windrow_proto.ids import ClusterId, GpuUuid, SlotId, WorkloadId
-from windrow_proto.model import Isolation, SlotGrant, WorkloadSpec
+from windrow_proto.model import GpuFacts, GpuSlice, Isolation, SlotGrant, WorkloadSpec
 from windrow_proto.units import MIB
 
 pytestmark = pytest.mark.proves("a card shared by MPS, with a program in the place of NVIDIA's control daemon")
@@ -38,15 +39,37 @@ PARTS = {
 }
 
 
+CARDS = tuple(
+    GpuFacts(
+        *(card, index, "nvidia", "NVIDIA H100"),
+        device_minor=index,
+        slices=tuple(
+            GpuSlice(GpuUuid(name), f"mps.{one.percent}", Isolation.MPS, one.memory_bytes, one.percent)
+            for name, one in PARTS.items()
+            if one.card == card
+        ),
+    )
+    for index, card in enumerate((CARD, OTHER))
+)
+CLIENT = """
+import os, socket
+with socket.socket(socket.AF_UNIX) as daemon:
+    os.chdir(os.environ["CUDA_MPS_PIPE_DIRECTORY"])
+    daemon.connect("control")
+    daemon.sendall(b"connect")
+    print(daemon.recv(99).decode(), flush=True)
+"""
+
+
 class Host:
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.program = folder, installed(folder / "program")
+    def __init__(self, folder: Path, *, has_sandbox: bool = False) -> None:
+        self.folder, self.program, self.has_sandbox = folder, installed(folder / "program"), has_sandbox
         self.runtime = self.again()
 
     def again(self) -> MpsProcessRuntime:
         """The runtime of a restarted agent over the same folders."""
         return MpsProcessRuntime(
-            *(self.folder / "process", self.folder, HOST, False, (), tuple),
+            *(self.folder / "process", self.folder, HOST, self.has_sandbox, (), lambda: CARDS),
             share_of=PARTS.get,
             control=NvidiaMps(str(self.program)),
         )
@@ -92,6 +115,22 @@ async def test_a_program_is_told_its_limits_and_nothing_it_sets_itself_raises_th
     started = json.loads((host.runtime.daemons.folders(CARD).log / "started.json").read_text())
     assert started["CUDA_VISIBLE_DEVICES"] == CARD, "the daemon serves this card and no other"
     assert "HOME" not in started, "and inherits nothing of the agent's"
+
+
+@pytest.mark.parametrize("has_sandbox", [False, True])
+async def test_a_server_that_is_its_clients_user_finds_the_daemon(tmp_path: Path, has_sandbox: bool):
+    if has_sandbox:
+        need("bubblewrap")
+    (tmp_path / "agent").mkdir(mode=0o700)  # as the agent's data directory is
+    host = Host(tmp_path / "agent", has_sandbox=has_sandbox)
+    work = await host.start("work_a", "MPS-1-1", "python3", "-c", CLIENT)
+    log = host.folder / "process" / work / "log"
+    try:
+        await poll_async(lambda: log.read_text() == "served\n\n", what="a server's answer")
+        met = host.runtime.daemons.folders(CARD).root
+    finally:
+        await host.runtime.remove(work)
+    assert not met.exists() and not met.parent.exists(), "nothing is left"
 
 
 async def test_parts_of_one_card_have_one_daemon_and_it_ends_with_the_last_lease(host: Host):
@@ -164,7 +203,7 @@ async def test_two_programs_that_start_together_share_one_daemon(host: Host):
     async with asyncio.TaskGroup() as starts:
         starts.create_task(host.start("work_a", "MPS-1-1"))
         starts.create_task(host.start("work_b", "MPS-1-2"))
-    folder = host.folder / "process" / "mps"
+    folder = host.runtime.daemons.folders(CARD).root.parent
     assert len(list(folder.iterdir())) == 1
     assert host.daemon()
 

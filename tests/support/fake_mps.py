@@ -1,11 +1,14 @@
 """A program that speaks as `nvidia-cuda-mps-control` does: a daemon with `-f`, its client without; no card is needed.
 
+As NVIDIA's, it starts a server as the user of a client, which comes to the daemon by path, before the client is served.
+
 A file `broken` beside it makes the daemon end at once with a word; `deaf` lets it ignore `quit`.
 """
 
 import json
 import os
 import socket
+import struct
 import sys
 from pathlib import Path
 
@@ -30,13 +33,34 @@ def daemon(pipe: str) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         os.chdir(pipe)  # a socket's path is short
         listening.bind("control")
+        os.chmod("control", 0o666)
+        os.chdir("/")
         listening.listen()
         while True:
             with listening.accept()[0] as client:
                 asked = client.recv(4096).decode().strip()
+                if asked == "connect":
+                    client.sendall(b"served\n" if has_server(client, pipe) else b"error 805\n")
+                    continue
                 client.sendall(b"\n" if asked in ("quit", "get_server_list") else b"unknown command\n")
                 if asked == "quit" and not (beside / "deaf").exists():
                     return
+
+
+def has_server(client: socket.socket, pipe: str) -> bool:
+    """True if a server that is the client's user finds this daemon."""
+    _, user, group = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    server = os.fork()
+    if server == 0:
+        try:
+            if os.getuid() != user:
+                os.setgroups([])
+                os.setgid(group)
+                os.setuid(user)
+            os._exit(0 if os.access(Path(pipe, "control"), os.W_OK) else 1)
+        finally:
+            os._exit(1)
+    return os.waitpid(server, 0)[1] == 0
 
 
 def ask(pipe: str) -> None:

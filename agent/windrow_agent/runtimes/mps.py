@@ -38,6 +38,20 @@ LOOK_S: Final = 0.05
 AGAIN_S: Final = 5.0
 """Between two attempts to start one that died."""
 NOTE: Final = "daemon.json"
+RUN: Final = Path("/run")
+"""Of processes that run, and empty after a boot. Only root writes to it."""
+
+
+def meeting_folder(own: Path) -> Path:
+    """Return the folder in which daemons, servers and clients meet. own: of this agent's processes.
+
+    NVIDIA's server runs as the user of its clients and finds its daemon by path, so that this user must be able to come
+    through every folder above: the agent's own is closed to workloads where the agent is root (measured with driver 580:
+    clients get error 805 otherwise).
+    """
+    if os.geteuid() != 0:
+        return own / "mps"
+    return RUN / f"windrow-mps-{sha256(str(own).encode()).hexdigest()[:12]}"
 
 
 class MpsControl(Protocol):
@@ -172,11 +186,16 @@ class Daemons:
         folders = self.folders(card)
         _kill(folders)  # what a dead daemon left of its session
         shutil.rmtree(folders.pipe, ignore_errors=True)
-        for folder in (folders.pipe, folders.log):
+        is_root = os.geteuid() == 0
+        for folder, mode in ((self._folder, 0o711), (folders.root, 0o711), (folders.pipe, 0o777), (folders.log, 0o777)):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if os.geteuid() == 0:  # workloads are another user then, and come to no other folder of these
-                folder.chmod(0o777)
-        pid = self._control.launch(card, folders)
+            if is_root:  # workloads are another user then, and write to no other folder of these
+                folder.chmod(mode)
+        try:
+            pid = self._control.launch(card, folders)
+        except RuntimeUnavailable:
+            self._forget(folders)
+            raise
         with contextlib.suppress(OSError):  # it may have ended already
             shim.write_whole(str(folders.root), NOTE, {"card": card, "pid": pid, "ticks": shim.start_ticks(pid)})
         until_s, why = time.monotonic() + START_S, RuntimeUnavailable("The MPS control daemon has ended at once.")
@@ -190,8 +209,7 @@ class Daemons:
                 log.info("mps_daemon_started", gpu_uuid=card, pid=pid)
                 return
         said = _last_words(folders)
-        _kill(folders)
-        (folders.root / NOTE).unlink(missing_ok=True)
+        self._forget(folders)
         raise RuntimeUnavailable(f"{card} cannot be shared by MPS. {why.detail}{said}", subject=card) from why
 
     def _end(self, folders: Folders) -> None:
@@ -201,8 +219,13 @@ class Daemons:
             until_s = time.monotonic() + END_S
             while _is_alive(folders) and time.monotonic() < until_s:
                 time.sleep(LOOK_S)
+        self._forget(folders)
+
+    def _forget(self, folders: Folders) -> None:
         _kill(folders)
         shutil.rmtree(folders.root, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another card's are there
+            self._folder.rmdir()
 
 
 def _is_alive(folders: Folders) -> bool:

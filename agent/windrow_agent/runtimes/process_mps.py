@@ -8,7 +8,7 @@ from typing import Final
 
 from windrow_agent.core.sharing import Share, environment
 from windrow_agent.runtimes import sandbox, shim
-from windrow_agent.runtimes.mps import Daemons, MpsControl
+from windrow_agent.runtimes.mps import Daemons, MpsControl, meeting_folder
 from windrow_agent.runtimes.port import Progress, Run, RunState
 from windrow_agent.runtimes.process import ProcessRuntime, read_record
 from windrow_proto.errors import Conflict
@@ -35,7 +35,7 @@ class MpsProcessRuntime(ProcessRuntime):
     ) -> None:
         super().__init__(folder, hidden, host_id, is_bubblewrap_wanted, shown, cards)
         self._share_of = share_of
-        self.daemons = Daemons(folder / "mps", control, self._used)
+        self.daemons = Daemons(meeting_folder(folder), control, self._used)
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """As ever; and note the part, which what is in force later does not change."""
