@@ -11,12 +11,14 @@ AS_ROOT: Final = (
 
 def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
     """The facts of this host, one line each; the words before the first two spaces name the fact."""
-    if host["link_state"] == "online":
-        parts = f"{host['cpu_count']} processors, {len(host['gpus'])} GPUs"
+    is_known = host["cpu_count"] is not None  # else its first inventory is on its way
+    if host["link_state"] == "online" and is_known:
+        gpus = len(host["gpus"])
+        parts = f"{host['cpu_count']} processors, {gpus} GPU{'' if gpus == 1 else 's'}"
         yield f"Online  {host['name']} after {elapsed_s:.1f} s: {parts}"
     for condition in host["conditions"]:
         yield f"Condition {condition['code']}  {condition['detail']} {condition['remedy']}"
-    if host.get("tier"):
+    if host.get("tier") and is_known:
         yield f"Tier {host['tier']}  {'; '.join(host['tier_reasons'])}"
     if host.get("bandwidth"):
         up, down = (host["bandwidth"][key] / 1e6 for key in ("up_bps", "down_bps"))

@@ -46,8 +46,8 @@ def meeting_folder(own: Path) -> Path:
     """Return the folder in which daemons, servers and clients meet. own: of this agent's processes.
 
     NVIDIA's server runs as the user of its clients and finds its daemon by path, so that this user must be able to come
-    through every folder above: the agent's own is closed to workloads where the agent is root (measured with driver 580:
-    clients get error 805 otherwise).
+    through every folder above: the agent's own is closed to workloads where the agent is root. (Seen with driver 580:
+    clients get error 805 otherwise.)
     """
     if os.geteuid() != 0:
         return own / "mps"

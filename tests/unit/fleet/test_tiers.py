@@ -10,6 +10,7 @@ from windrow_master.fleet import gpus
 from windrow_master.fleet.tiers import (
     BANDWIDTH,
     LINK,
+    MATRIX_EXPECTED,
     RATIO,
     RELIABILITY,
     SHEET_REACHED,
@@ -38,8 +39,13 @@ def card(memory_bytes=81559 << 20, pci=0x2330 << 16 | gpus.NVIDIA):
 
 
 def speed(ratio, subject="GPU-1"):
+    """The memory's rate as this share of what is expected, and the whole matrix rate."""
     assert H100.bandwidth_gb_s is not None
-    return (Benchmark(GPU_MEMORY, H100.bandwidth_gb_s.value * 1e9 * SHEET_REACHED * ratio, "By/s", 1, subject),)
+    memory = H100.bandwidth_gb_s.value * 1e9 * SHEET_REACHED * ratio
+    return (
+        Benchmark(GPU_MEMORY, memory, "By/s", 1, subject),
+        Benchmark(GPU_MATRIX, MATRIX_EXPECTED["h100"], MATRIX_UNIT, 1, subject),
+    )
 
 
 def machine(ratio):
@@ -187,15 +193,16 @@ def test_what_keeps_the_grade_down_stands_first():
 
 
 def test_the_matrix_rate_grades_a_calibrated_class_and_is_shown_for_any(monkeypatch):
-    def marked(rate):
-        return (*speed(1), Benchmark(GPU_MATRIX, rate, MATRIX_UNIT, 1, "GPU-1"))
+    def marked(share):
+        rate = MATRIX_EXPECTED["h100"] * share
+        return (speed(1)[0], Benchmark(GPU_MATRIX, rate, MATRIX_UNIT, 1, "GPU-1"))
 
-    shown = gpu_tier(card(), marked(20e12), FAST)
+    assert [gpu_tier(card(), marked(share), FAST).grade for share in (1, 0.8, 0.5)] == ["A", "B", "C"]
+    assert gpu_tier(card(), speed(1)[:1], FAST).reasons[0] == f"C: {GPU_MATRIX}: not measured yet"
+    monkeypatch.setattr("windrow_master.fleet.tiers.MATRIX_EXPECTED", {})
+    shown = gpu_tier(card(), marked(1), FAST)
     assert shown.grade == "A"
-    assert f"{GPU_MATRIX}: 20 T{MATRIX_UNIT}; this class is not calibrated" in shown.reasons
-    monkeypatch.setattr("windrow_master.fleet.tiers.MATRIX_EXPECTED", {"h100": 20e12})
-    assert [gpu_tier(card(), marked(rate), FAST).grade for rate in (20e12, 16e12, 10e12)] == ["A", "B", "C"]
-    assert gpu_tier(card(), speed(1), FAST).reasons[0] == f"C: {GPU_MATRIX}: not measured yet"
+    assert f"{GPU_MATRIX}: 15.38 Top/s; this class is not calibrated" in shown.reasons
 
 
 @pytest.mark.parametrize(

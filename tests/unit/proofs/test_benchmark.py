@@ -17,7 +17,7 @@ from tests.waiting import poll_async
 from windrow_master.acceptance import benchmark, program, words
 from windrow_master.acceptance.benchmark import Figures, address_of
 from windrow_master.acceptance.model import StepState
-from windrow_master.fleet import gpus
+from windrow_master.fleet import gpus, tiers
 from windrow_master.fleet.tiers import SHEET_REACHED, Bandwidth, gpu_tier
 from windrow_master.spec import TEXT_MAX
 from windrow_proto.ids import GpuUuid
@@ -88,6 +88,7 @@ async def test_a_card_that_moves_half_of_its_sheet_is_in_another_tier_than_one_t
     measured = told.figures[card.uuid].benchmarks(card.uuid, 1)
     reached = next(one.value for one in measured if one.name == GPU_MEMORY)
     line = Bandwidth(900_000_000, 900_000_000, "access_1")
+    monkeypatch.setattr(tiers, "MATRIX_EXPECTED", {})  # a processor's is no H100's
     found = []
     for share in (1, 0.5):
         assert H100.bandwidth_gb_s is not None

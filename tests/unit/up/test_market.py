@@ -130,6 +130,13 @@ def test_progress_says_each_fact_of_this_host_in_words() -> None:
     ]
 
 
+def test_a_host_whose_inventory_is_on_its_way_is_not_described_yet() -> None:
+    lines = list(progress(HOST | {"cpu_count": None, "bandwidth": None}, 3.21))
+
+    assert lines == ["Listed  at 0.03 per hour (test money). Rent it: windrow run -- echo hello"]
+    assert next(progress(HOST | {"gpus": [{}]}, 3.21)) == "Online  rack-7 after 3.2 s: 2 processors, 1 GPU"
+
+
 def test_nobody_at_the_address_is_a_sentence() -> None:
     with pytest.raises(Unavailable, match="does not answer"):
         MasterHttp("http://127.0.0.1:1", "wt_x").call("GET", "/me")
