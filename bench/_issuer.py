@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from windrow_master.app import logs, wiring
-from windrow_master.app.main import open_doors, serve, write_cli
+from windrow_master.app.main import open_listeners, serve, write_cli
 from windrow_master.app.wiring import Master
 from windrow_master.config import Config, from_process
 from windrow_master.fleet.messages import CommandChanged
@@ -98,7 +98,7 @@ class Issuer:
         return {"done": len(times), **took, "call_ms": [call for call, _ in times]}
 
 
-async def _serve(config: Config, opened: Master, doors: Any) -> None:
+async def _serve(config: Config, opened: Master, listeners: Any) -> None:
     issuer = Issuer(opened)
 
     async def obey() -> None:
@@ -108,7 +108,7 @@ async def _serve(config: Config, opened: Master, doors: Any) -> None:
 
     async with asyncio.TaskGroup() as tasks:
         obeying = tasks.create_task(obey())
-        await serve(config, opened, doors)
+        await serve(config, opened, listeners)
         obeying.cancel()
 
 
@@ -120,9 +120,9 @@ def main() -> None:
     opened = wiring.build(config.data_dir, SystemClock(), SystemRng(), database=config.database)
     try:
         cli = CliFile(config.data_dir / "cli.json")
-        doors = open_doors(config, cli)
-        write_cli(config, opened, cli, doors)
-        asyncio.run(_serve(config, opened, doors))
+        listeners = open_listeners(config, cli)
+        write_cli(config, opened, cli, listeners)
+        asyncio.run(_serve(config, opened, listeners))
     finally:
         opened.close()
 

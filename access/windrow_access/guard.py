@@ -18,6 +18,7 @@ from pathlib import Path
 
 import structlog
 
+from windrow_access.accept_filter import AcceptFilter, socket_of
 from windrow_access.core.admission import Callers, Wait
 from windrow_access.core.strangers import (
     Endpoint,
@@ -29,7 +30,6 @@ from windrow_access.core.strangers import (
     overstaying,
     plain_address,
 )
-from windrow_access.door import Door, socket_of
 from windrow_proto.errors import TooMany
 from windrow_proto.ports import AgentAcceptor, BandwidthLink, Clock, FrameLink, PeerFacts, PingFacts, PingLink
 from windrow_proto.scrape import Figure
@@ -76,7 +76,7 @@ class Guard:
         self._since_ns: dict[Socket, int] = {}
         self._condemned: set[Endpoint] = set()
         self._is_wanted = False
-        self._door = Door()
+        self._accept_filter = AcceptFilter()
         self.strangers = 0
         self._cut = 0
 
@@ -84,7 +84,9 @@ class Guard:
         """Returns the guard's counts, for Prometheus."""
         yield Figure("access_strangers", "Connections on which no known host speaks", self.strangers, self._labels)
         yield Figure("access_cut_connections_total", "Connections cut by the guard", self._cut, self._labels)
-        yield Figure("access_door_shut_total", "Times that newcomers had to wait", self._door.times, self._labels)
+        yield Figure(
+            "access_door_shut_total", "Times that newcomers had to wait", self._accept_filter.times, self._labels
+        )
 
     # --- calls -----------------------------------------------------------------------------------
 
@@ -151,7 +153,7 @@ class Guard:
         if not OWN_SOCKETS.is_dir():
             log.warning("connections_unwatched", port=port)
             await asyncio.Event().wait()
-        self._door.narrow(port)
+        self._accept_filter.narrow(port)
         late_ns = 0
         while True:
             await self._look(port, late_ns)
@@ -162,7 +164,7 @@ class Guard:
                 now_ns = self._clock.monotonic_ns()
                 late_ns = now_ns - slept_ns - LOOK_PAUSE_NS
                 is_busy = late_ns >= self._limits.late_ns or _open_files() - files >= self._limits.fresh_max // 2
-                if self._is_wanted or self._door.is_shut or is_busy or now_ns - looked_ns >= LOOK_PERIOD_NS:
+                if self._is_wanted or self._accept_filter.is_shut or is_busy or now_ns - looked_ns >= LOOK_PERIOD_NS:
                     break
 
     async def _look(self, port: int, late_ns: int) -> None:
@@ -185,7 +187,7 @@ class Guard:
         self._since_ns = {(int(one.name), one.endpoint): one.since_ns for one in strangers}
         doomed += [(int(one.name), one.endpoint) for one in overstaying(strangers, self._limits, now_ns)]
         self.strangers = len(strangers)
-        self._door.turn(port, is_shut=is_crowded(strangers, self._limits, now_ns, late_ns))
+        self._accept_filter.turn(port, is_shut=is_crowded(strangers, self._limits, now_ns, late_ns))
         if doomed:
             cut = sum(_shut(number, endpoint, port) for number, endpoint in doomed)
             self._cut += cut

@@ -118,7 +118,7 @@ class AccountService:
             self._end_work(uow, account, principal.actor)
             return self._view(uow, account)
 
-        async with self._jobs.course.placing:
+        async with self._jobs.controller.placing:
             return await self._store.write(stop, name="account.suspend")
 
     async def resume(self, principal: Principal, wanted: str) -> AccountView:

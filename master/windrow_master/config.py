@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
-from windrow_master.records.rules import AUDIT_DAYS, DAYS_MAX, EVENTS_DAYS, Keeping
+from windrow_master.records.rules import AUDIT_DAYS, DAYS_MAX, EVENTS_DAYS, RecordRetention
 from windrow_master.storage.s3_store import S3Settings
 from windrow_master.storage.s3_store import read_settings as artefact_settings
 from windrow_master.store.bus import check_url
@@ -62,7 +62,7 @@ class Config:
     """Rent each host for a moment, soon after it joined and now and then, to see what a renter would see."""
     measure_mib: int = MEASURE_MIB
     """How much one measurement of a host's bandwidth may move each way: less is cheaper, and less exact."""
-    keeping: Keeping = field(default_factory=Keeping)
+    retention: RecordRetention = field(default_factory=RecordRetention)
     """How long records stay in the database."""
     accept_clock: bool = False
     """Start although this machine's clock cannot be right beside the audit log's last entry."""
@@ -86,7 +86,7 @@ class Config:
             "database": _shown(self.database),
             "redis_url": _shown(self.redis_url) if self.redis_url else "",
             "names": " ".join(self.names),
-            "keeping": self.keeping.shown,
+            "retention": self.retention.shown,
             "trusted_proxies": " ".join(map(str, self.trusted_proxies)),
             "history": self.history.shown,
             "artefacts": "folder" if self.artefacts is None else self.artefacts.shown,
@@ -140,7 +140,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         rate_limits=_switch("WINDROW_RATE_LIMITS", environment),
         proofs=_switch("WINDROW_PROOFS", environment),
         measure_mib=_number("WINDROW_MEASURE_MIB", environment, MEASURE_MIB, MEASURE_MIB_MAX),
-        keeping=Keeping(
+        retention=RecordRetention(
             _number("WINDROW_AUDIT_DAYS", environment, AUDIT_DAYS, DAYS_MAX),
             _number("WINDROW_EVENTS_DAYS", environment, EVENTS_DAYS, DAYS_MAX),
         ),

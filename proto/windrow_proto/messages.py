@@ -162,7 +162,7 @@ class ChannelOpen:
     """Open a channel to a workload; what each field is for says its purpose (logs, exec, files, tunnel).
 
     tunnel_digest: SHA-256 of what the renter will say; the host answers with its certificate for this tunnel (PEM).
-    cord_own, cord_peer: the addresses of both ends in their private network (cords.py).
+    cord_own, cord_peer: the addresses of both ends in their private network (overlay_packets.py).
     """
 
     workload_id: WorkloadId

@@ -108,7 +108,7 @@ class ChannelPurpose(IntEnum):
     carries nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py). CHALLENGE is of no
     workload: the messages of a compute challenge (wire_challenge.encode_step). CHECKPOINT: as checkpoints.py says.
     CORD: carries nothing but keys and counts; it is open as long as a link of the overlay network between two members
-    (cords.py). SIGHT: of no workload, which other hosts this one reaches (sight.py)."""
+    (overlay_packets.py). SIGHT: of no workload, which other hosts this one reaches (reachability.py)."""
 
     UNSPECIFIED = 0
     LOGS = 1

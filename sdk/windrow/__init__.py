@@ -15,9 +15,24 @@ if TYPE_CHECKING:
     from windrow.remote.function import Function, Run, attach, function
 
 __all__ = [
-    "cluster", "env", "function", "attach", "Cluster", "Env", "Function", "Run",
-    "Job", "JobStatus", "Platform",
-    "ApiProblem", "Client", "Config", "MasterUnreachable", "NoMaster", "WaitTimedOut", "WindrowClientError",
+    "ApiProblem",
+    "Client",
+    "Cluster",
+    "Config",
+    "Env",
+    "Function",
+    "Job",
+    "JobStatus",
+    "MasterUnreachable",
+    "NoMaster",
+    "Platform",
+    "Run",
+    "WaitTimedOut",
+    "WindrowClientError",
+    "attach",
+    "cluster",
+    "env",
+    "function",
 ]  # fmt: skip
 __version__ = "0.1.0"
 

@@ -22,7 +22,7 @@ from windrow_master.fleet.states import LinkEvent, VerifyState
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import CRASHES_MAX
 from windrow_master.storage.results import ResultService
-from windrow_master.storage.volume_sync import VolumeCourse
+from windrow_master.storage.volume_sync import VolumeController
 from windrow_master.store import prepared
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.verification.scheduler import VerificationService
@@ -85,7 +85,7 @@ async def test_a_rental_and_an_end_that_crash_keep_no_other_from_its_end(pair: P
     bad, good = await pair.workload(HOST), await pair.workload(OTHER)
     for one in (bad, good):
         await pair.opened.clusters.delete(pair.owner, one.cluster_id)
-    again = planted(monkeypatch, pair.opened.clusters.life, "order_again", bad.workload_id)
+    again = planted(monkeypatch, pair.opened.clusters.lifecycle, "order_again", bad.workload_id)
     rental = planted(monkeypatch, pair.opened.market, "judge", bad.cluster_id)
     for _ in range(CRASHES_MAX):
         await pair.opened.clusters.tick()
@@ -207,8 +207,8 @@ async def test_a_challenge_that_crashes_gives_its_cards_back(pair: Pair, monkeyp
 
 
 async def test_volumes_that_crash_fail_their_own_work_only(pair: Pair, monkeypatch: Any) -> None:
-    course = pair.services.volume_course
-    assert isinstance(course, VolumeCourse)
+    controller = pair.services.volume_controller
+    assert isinstance(controller, VolumeController)
     bad = await pair.waiting_for_volume("one")
     good = await pair.waiting_for_volume("two")
     done: list[str] = []
@@ -218,8 +218,8 @@ async def test_volumes_that_crash_fail_their_own_work_only(pair: Pair, monkeypat
             raise ZeroDivisionError("of one row")
         done.append(held.workload.workload_id)
 
-    monkeypatch.setattr(course, "_done", work)
-    await pair.ticks(course, 4 * CRASHES_MAX)
+    monkeypatch.setattr(controller, "_done", work)
+    await pair.ticks(controller, 4 * CRASHES_MAX)
     assert done.count(good.workload_id) > CRASHES_MAX
     workload = pair.opened.store.read_now(lambda uow: uow[WorkloadRepository].get(bad.workload_id))
     assert workload is not None
@@ -249,7 +249,7 @@ async def test_a_job_whose_shape_cannot_be_told_keeps_no_other_waiting(pair: Pai
     shape = "windrow_master.jobs.controller.shape_of"
     monkeypatch.setattr(shape, Crashing(lambda job: job.account_id, lambda job: job.job_id == bad))
     for _ in range(CRASHES_MAX + 1):
-        await pair.jobs.course.tick()
+        await pair.jobs.controller.tick()
     found = pair.opened.store.read_now(lambda uow: uow[JobRepository].all_of([bad, good]))
     assert found[bad].state.value == "Failed" and "bug" in found[bad].reason
     assert found[good].attempts or found[good].reason
@@ -282,7 +282,7 @@ async def test_a_row_that_cannot_be_read_ends_no_list_and_no_loop(
         uow.connection.execute(text(f"UPDATE {table} SET {changed} WHERE {key} = :key"), {**damage, "key": first})
 
     await pair.opened.store.write(plant, name="test")
-    await pair.jobs.course.tick()
+    await pair.jobs.controller.tick()
     await pair.opened.clusters.tick()
     await pair.opened.clusters.renewals()
     await pair.opened.fleet.tick()

@@ -122,7 +122,7 @@ async def test_a_budget_and_a_duration_hold_against_a_liar_who_may_not_even_say_
         signs(m, spec, 10**5, 10**15, final=True, end_reason="deleted")
         m.report(spec, WorkloadPhase.GONE)
         lost = Results(m.clock.wall_ns(), problem="its host cleared them away")
-        keep = partial(m.clusters.life.keep_results, workload_id=spec.workload_id, results=lost)
+        keep = partial(m.clusters.lifecycle.keep_results, workload_id=spec.workload_id, results=lost)
         m.store.write_now(keep, name="test")
         m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
         assert m.rental(cluster_id).charged <= bound, asked

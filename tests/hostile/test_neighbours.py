@@ -114,17 +114,17 @@ async def test_hosts_that_answer_slowly_hold_up_their_own_accounts_jobs_only(tmp
         for number in range(len(jobs)):
             it.market.join(HostId(f"host_{number:03}"))
         async with asyncio.TaskGroup() as group:
-            it.jobs.course._group = group
+            it.jobs.controller._group = group
             for _ in range(6):
                 await it.market.fleet.refresh()
-                await it.jobs.course.tick()
+                await it.jobs.controller.tick()
             for number in range(len(jobs)):
                 host_id = HostId(f"host_{number:03}")
                 spec = it.market.spec(host_id)
                 it.market.report(spec, WorkloadPhase.EXITED, host_id, exit_code=0)
 
             async def is_brought_in() -> bool:
-                await it.jobs.course.tick()
+                await it.jobs.controller.tick()
                 return (await it.jobs.get(QUIET, jobs[-1].job_id)).job.state is JobState.SUCCEEDED
 
             await poll_async(is_brought_in)

@@ -266,9 +266,9 @@ async def test_what_the_walk_sends_is_right_but_for_the_poison(world: World) -> 
 async def _loops_go_on(world: World) -> None:
     opened = world.opened
     services, jobs = opened.services, opened.services.jobs
-    assert jobs and services.results and services.volume_course and services.proofs and services.verification
+    assert jobs and services.results and services.volume_controller and services.proofs and services.verification
     async with asyncio.TaskGroup() as group:
-        for one in (jobs.course, services.results, services.volume_course):
+        for one in (jobs.controller, services.results, services.volume_controller):
             one._group = group
             await one.tick()
     for tick in (opened.clusters.tick, opened.clusters.renewals, opened.fleet.tick, services.proofs.tick):
@@ -365,7 +365,7 @@ class Crashing:
 
 @pytest.mark.row("F5")
 async def test_a_cluster_that_crashes_its_loop_ends_with_the_reason(world: World, monkeypatch: Any) -> None:
-    life, cluster_id = world.opened.clusters.life, world.ids["{cluster_id}"]
+    life, cluster_id = world.opened.clusters.lifecycle, world.ids["{cluster_id}"]
     crashing = Crashing(life.judge, cluster_id)
     monkeypatch.setattr(life, "judge", crashing)
 

@@ -77,7 +77,7 @@ class Site:
     def runs(self) -> WorkloadSpec:
         """The host takes it, and its work runs."""
         command_id, spec = self.spec()
-        fleet, life = self.two.opened.fleet, self.two.opened.clusters.life
+        fleet, life = self.two.opened.fleet, self.two.opened.clusters.lifecycle
         seen = ObservedWorkload(spec.workload_id, WorkloadPhase.RUNNING, spec.slots, runtime=spec.runtime)
         done = CommandStatus(command_id, CommandPhase.SUCCEEDED)
         self.write(lambda uow: fleet.commands.on_status(uow, HOST, done))
@@ -87,7 +87,7 @@ class Site:
     def goes(self, spec: WorkloadSpec) -> None:
         """The host let go of it."""
         seen = ObservedWorkload(spec.workload_id, WorkloadPhase.GONE, spec.slots, runtime=spec.runtime)
-        life = self.two.opened.clusters.life
+        life = self.two.opened.clusters.lifecycle
         self.write(lambda uow: life.on_workload(uow, HOST, seen))
 
     def kept(self) -> bytes:
@@ -236,7 +236,7 @@ async def test_a_jobs_values_are_sealed_until_it_is_over_and_given_again_to_run_
     await _others_see_names(site, path, "/jobs")
     assert site.two.services.jobs is not None
     await site.two.opened.fleet.refresh()
-    await site.two.services.jobs.course.tick()
+    await site.two.services.jobs.controller.tick()
     _, told = site.spec()
     assert KEY.open_values(told.sealed_env, told.workload_id)["HF_TOKEN"] == CANARY
     await _others_see_names_of_its_cluster(site)

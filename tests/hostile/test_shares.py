@@ -21,7 +21,7 @@ from windrow_master.identity.decide import SESSIONS_MAX, TOKENS_MAX
 from windrow_master.identity.model import ALL_ROLES, Role
 from windrow_master.network import workload_io
 from windrow_master.network.workload_io import WorkAccess
-from windrow_master.store.disk_space import Room
+from windrow_master.store.disk_space import DiskSpace
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.errors import TooMany
 from windrow_proto.ids import AccountId, ClusterId, HostId
@@ -161,7 +161,7 @@ async def test_uploads_stop_long_before_the_disk_refuses_rentals(tmp_path: Path)
     data = tmp_path / "data"
     data.mkdir()
     clock = SimpleNamespace(wall_ns=lambda: 0, monotonic_ns=lambda: 0)
-    room = Room(disk, [str(data)], clock, ballast_bytes=0, floor_bytes=floor)
+    room = DiskSpace(disk, [str(data)], clock, ballast_bytes=0, floor_bytes=floor)
     async with two_renters(tmp_path, room) as market:
         who = market.noisy
         assert (await who.client.put(artefact(who, "a"), content=b"x" * 3 * MIB)).status_code == 200
@@ -263,7 +263,7 @@ def inside(hosts: int) -> WorkAccess:
         return SimpleNamespace(workloads=workloads)
 
     uses = SimpleNamespace(inside=lambda cluster_id: nullcontext())
-    clusters: Any = SimpleNamespace(get_own=get_own, life=SimpleNamespace(uses=uses))
+    clusters: Any = SimpleNamespace(get_own=get_own, lifecycle=SimpleNamespace(uses=uses))
     return WorkAccess(clusters, Waiting())
 
 

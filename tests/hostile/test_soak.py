@@ -35,7 +35,7 @@ from windrow_master.market import metering
 from windrow_master.market.repository import ReceiptRepository
 from windrow_master.records import service as records
 from windrow_master.records.repository import RecordRepository
-from windrow_master.records.rules import EVERY_NS, ROWS_MAX, STEPS_MAX, Keeping, Record
+from windrow_master.records.rules import EVERY_NS, ROWS_MAX, STEPS_MAX, Record, RecordRetention
 from windrow_master.records.service import RecordService
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.repository import AuditRepository
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.row("F23")
 def keeper(market: Market, folder: Path) -> RecordService:
     """The loop of a Master on this market's store."""
     audit = AuditService(market.store, folder, OsDisk(), SigningKey.generate(), market.clock, InlineExecutor())
-    return RecordService(market.store, audit, market.clock, Keeping())
+    return RecordService(market.store, audit, market.clock, RecordRetention())
 
 
 def count(store: Store, table: str, where: str = "1 = 1") -> int:

@@ -77,7 +77,7 @@ class Pair:
             (held,) = uow[WorkloadRepository].of_cluster(cluster_id)
             code = 0 if phase is WorkloadPhase.EXITED else None
             said = ObservedWorkload(held.workload_id, phase, held.slots, code, runtime="process")
-            self.opened.clusters.life.on_workload(uow, held.host_id, said)
+            self.opened.clusters.lifecycle.on_workload(uow, held.host_id, said)
 
         self.write(hear)
 

@@ -14,7 +14,7 @@ from windrow_master.api.services import Services
 from windrow_master.app import wiring
 from windrow_master.app.wiring import Master
 from windrow_master.identity.model import ALL_ROLES, Principal, Role
-from windrow_master.store.disk_space import Room
+from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import AccountId, TokenId
@@ -50,14 +50,14 @@ class TwoRenters:
 
 
 @asynccontextmanager
-async def two_renters(folder: Path, room: Room | None = None) -> AsyncIterator[TwoRenters]:
+async def two_renters(folder: Path, room: DiskSpace | None = None) -> AsyncIterator[TwoRenters]:
     """The accounts are made as an operator makes them."""
     clock = ManualClock()
     opened = wiring.build(
         folder / "data",
         clock,
         SeededRng(3),
-        wiring.Settings(room=room),
+        wiring.Settings(disk_space=room),
         disk=MemoryDisk(),
         make_executor=InlineExecutor,
     )

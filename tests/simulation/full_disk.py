@@ -3,7 +3,7 @@
 import apsw
 
 from tests.simulation.database import Power
-from windrow_master.store.disk_space import Room
+from windrow_master.store.disk_space import DiskSpace
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ports import Clock
 from windrow_proto.units import MIB
@@ -46,9 +46,9 @@ class SharedDisk(MemoryDisk):
         """Somebody gives it back."""
         self.capacity_bytes = None
 
-    def room(self, clock: Clock) -> Room:
+    def room(self, clock: Clock) -> DiskSpace:
         """Returns the guard of this disk in a Master."""
-        return Room(
+        return DiskSpace(
             self,
             ["/data"],
             clock,

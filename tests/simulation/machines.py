@@ -123,7 +123,7 @@ class MasterMachine(Machine):
             clock,
             self.rng(),
             wiring.Settings(
-                room=self.disk.room(clock) if isinstance(self.disk, SharedDisk) else None,
+                disk_space=self.disk.room(clock) if isinstance(self.disk, SharedDisk) else None,
                 exchange_key=lambda: ExchangeKey.from_raw(exchange.random_bytes(32)),
             ),
             database="sqlite:///master.sqlite3",

@@ -30,16 +30,16 @@ from windrow_agent.runtimes.simulated import SimulatedRuntime
 from windrow_agent.storage import journal
 from windrow_agent.workloads.manager import WorkloadManager
 from windrow_agent.workloads.orphans import Orphans
-from windrow_master.clusters.controller import LifeDesk
+from windrow_master.clusters.controller import ClusterLifecycle
 from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.fleet import repository as fleet_repository
-from windrow_master.fleet.intake import EvidenceDesk
+from windrow_master.fleet.intake import EvidenceIntake
 from windrow_master.fleet.model import SlotState
 from windrow_master.fleet.repository import SlotRepository, _slot_values
 from windrow_master.fleet.service import FleetService
-from windrow_master.fleet.slot_leases import SlotDesk
+from windrow_master.fleet.slot_leases import SlotLeases
 from windrow_master.fleet.tables import grants
 from windrow_master.fleet.tables import slots as slots_table
 from windrow_master.market import ledger
@@ -95,7 +95,9 @@ def no_compare_and_set() -> Iterator[None]:
             kept = self.__dict__["_kept"] = (uow.now_wall_ns, snapshot(self, uow, cpus))
         return kept[1]
 
-    def reserve(self: SlotDesk, uow: Any, slot: Any, cluster_id: Any, expires_ns: Any, actor: str, reason: str) -> Any:
+    def reserve(
+        self: SlotLeases, uow: Any, slot: Any, cluster_id: Any, expires_ns: Any, actor: str, reason: str
+    ) -> Any:
         after = replace(slot, state=SlotState.RESERVED, holder=cluster_id, token=slot.token + 1)
         fields = {"from": str(slot.state), "to": "reserved", "token": str(after.token), "holder": cluster_id}
         uow.audit(actor, "slot.reserve", slot.slot_id, reason, fields)
@@ -108,7 +110,7 @@ def no_compare_and_set() -> Iterator[None]:
 
     with (
         mock.patch.object(Placer, "snapshot", stale),
-        mock.patch.object(SlotDesk, "_reserve", reserve),
+        mock.patch.object(SlotLeases, "_reserve", reserve),
         mock.patch.object(SlotRepository, "swap", swap),
     ):
         yield
@@ -147,14 +149,14 @@ def receipt_from_wall_time() -> Iterator[None]:
 def evidence_unmarked() -> Iterator[None]:
     """Evidence is acknowledged although its mark was forgotten."""
 
-    def careless(self: EvidenceDesk, uow: Any, items: Any) -> None:
+    def careless(self: EvidenceIntake, uow: Any, items: Any) -> None:
         for item in items:
             try:
                 self._take_one(uow, item)
             except WindrowError:
                 continue
 
-    with mock.patch.object(EvidenceDesk, "take", careless):
+    with mock.patch.object(EvidenceIntake, "take", careless):
         yield
 
 
@@ -233,13 +235,13 @@ def reaper_skips_tombstones() -> Iterator[None]:
 @contextmanager
 def freed_before_the_host_said_so() -> Iterator[None]:
     """A slot is given back when the end is ordered."""
-    order = LifeDesk._order_end
+    order = ClusterLifecycle._order_end
 
-    def hasty(self: LifeDesk, uow: Any, workload: Any, actor: str) -> None:
+    def hasty(self: ClusterLifecycle, uow: Any, workload: Any, actor: str) -> None:
         order(self, uow, workload, actor)
         self._fleet.slots_released(uow, workload.slots, actor, "it will end soon")
 
-    with mock.patch.object(LifeDesk, "_order_end", hasty):
+    with mock.patch.object(ClusterLifecycle, "_order_end", hasty):
         yield
 
 

@@ -14,7 +14,7 @@ from tests.waiting import PATIENCE_S, poll_async
 from windrow_agent.app.service import AgentService
 from windrow_agent.core.gpu_port import Condition, GpuHealth, GpuInventory
 from windrow_agent.gpu.no_gpus import NoGpus
-from windrow_master.fleet.bandwidth_schedule import MeasureDesk
+from windrow_master.fleet.bandwidth_schedule import BandwidthSchedule
 from windrow_master.fleet.model import Host, HostFacts, Verification, VerifyState
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.view import Entry
@@ -53,7 +53,7 @@ class Processors(NoGpus):
         return ()
 
 
-class NoMeasures(MeasureDesk):
+class NoMeasures(BandwidthSchedule):
     """Nobody's bandwidth is due."""
 
     def due(

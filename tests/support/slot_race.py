@@ -23,7 +23,7 @@ from sqlalchemy.exc import OperationalError
 
 from windrow_master.fleet import repository as fleet_repository
 from windrow_master.fleet.repository import SlotRepository
-from windrow_master.fleet.slot_leases import SlotDesk
+from windrow_master.fleet.slot_leases import SlotLeases
 from windrow_master.fleet.tables import slots as slots_table
 from windrow_master.store.engine import engines_of
 from windrow_master.store.messages import Messages
@@ -65,7 +65,7 @@ class Racer:
     def __init__(self, engine: Engine, number: int) -> None:
         self._engine, self._luck = engine, random.Random(number)
         self._holder = ClusterId(f"cluster_{number}")
-        self._desk = SlotDesk(lambda host_id: None)
+        self._leases = SlotLeases(lambda host_id: None)
 
     def read(self) -> list[Any]:
         """All slots as they are now."""
@@ -81,11 +81,11 @@ class Racer:
 
     def release(self, won: list[SlotGrant]) -> int:
         """Give back what was won."""
-        return sum(self._try(lambda uow, g=grant: self._desk.released(uow, [g], "race", "over")) for grant in won)  # type: ignore[misc]
+        return sum(self._try(lambda uow, g=grant: self._leases.released(uow, [g], "race", "over")) for grant in won)  # type: ignore[misc]
 
     def _grant(self, uow: UnitOfWork, slot: Any) -> tuple[SlotGrant, ...]:
-        with mock.patch.object(self._desk, "_load", lambda uow, slot_ids: [slot]):
-            return self._desk.grant(uow, [slot.slot_id], self._holder, "race", "race")
+        with mock.patch.object(self._leases, "_load", lambda uow, slot_ids: [slot]):
+            return self._leases.grant(uow, [slot.slot_id], self._holder, "race", "race")
 
     def _try(self, work: Callable[[UnitOfWork], T]) -> T:
         for turn in range(TRIES):

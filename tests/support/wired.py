@@ -7,7 +7,7 @@ from typing import Any, Final
 from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.model import Network, NetworkMode
 from windrow_master.clusters.service import ClusterService
-from windrow_master.clusters.topology import Meeting, Sight
+from windrow_master.clusters.topology import Meeting, Reachability
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
@@ -95,18 +95,18 @@ def fleet_on(store: Store, clock: Clock, rng: Rng, keys: AccessKeys | None = Non
     return FleetService(store, clock, rng, Relays(), keys or AccessKeys())
 
 
-class Eyes:
-    """Which hosts reach each other: what `sight` says; without it every host reaches all others."""
+class ScriptedReachability:
+    """Which hosts reach each other: what `script` says; without it every host reaches all others."""
 
     def __init__(self) -> None:
-        self.sight: Sight | None = None
+        self.script: Reachability | None = None
 
     def decide(self, hosts: Sequence[Meeting]) -> Network | None:
-        return EVERY_HOST if self.sight is None else self.sight.decide(hosts)
+        return EVERY_HOST if self.script is None else self.script.decide(hosts)
 
     async def look(self, hosts: Sequence[Meeting]) -> None:
-        if self.sight is not None:
-            await self.sight.look(hosts)
+        if self.script is not None:
+            await self.script.look(hosts)
 
 
 class TestRentals:
@@ -127,7 +127,7 @@ class TestRentals:
 
 def hear(store: Store, clusters: ClusterService) -> None:
     """Let clusters hear the fleet, and volumes and jobs the clusters, as app/wiring.py has it."""
-    life, on = clusters.life, store.messages.on
+    life, on = clusters.lifecycle, store.messages.on
     on(fleet_says.WorkloadReported, lambda uow, it: life.on_workload(uow, it.host_id, it.workload))
     on(fleet_says.CommandChanged, lambda uow, it: life.on_command(uow, it.row))
     on(fleet_says.ReceiptTaken, lambda uow, it: life.on_receipt(uow, it.host_id, it.receipt, it.sealed))
@@ -144,8 +144,8 @@ class Rented:
     """Clusters on a fleet, without the link to hosts."""
 
     def __init__(self, store: Store, clock: Clock, fleet: FleetService, market: MarketService, key: SealKey) -> None:
-        self.eyes, self.tests = Eyes(), TestRentals()
-        self.cords: Callable[..., Sequence[Any]] = lambda cluster_id: ()
+        self.reachability, self.tests = ScriptedReachability(), TestRentals()
+        self.peer_links: Callable[..., Sequence[Any]] = lambda cluster_id: ()
         self.clusters = ClusterService(
             store,
             clock,
@@ -153,8 +153,8 @@ class Rented:
             market,
             key,
             proofs=self.tests,
-            sight=self.eyes,
-            cords=lambda cluster_id: self.cords(cluster_id),
+            reachability=self.reachability,
+            peer_links=lambda cluster_id: self.peer_links(cluster_id),
             service_place=lambda host_id: "",
         )
         forget_messages(store)

@@ -335,7 +335,7 @@ class LogScenario:
             await log.append(batch)
             self.acked |= {(one.host_id, one.origin_boot, one.origin_sequence) for one in batch}
             self.clock.advance(30 * SECOND)
-            log.keep_house()
+            log.run_retention()
             if self.luck.random() < 0.05:
                 log.close()
                 log = self._open()

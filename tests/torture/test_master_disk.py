@@ -46,7 +46,7 @@ async def append_all(disk: Platter) -> LogPromise:
         except WindrowError:
             pass  # refused: the agent keeps it
         clock.advance(60 * SECOND)
-        log.keep_house()
+        log.run_retention()
     log.close()
     return LogPromise(frozenset(acked), given, 1)
 

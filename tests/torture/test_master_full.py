@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.__main__ import described
 from tests.simulation.full_disk import SharedDisk
 from tests.simulation.world import Plan, World, play
-from windrow_master.store.disk_space import LOOK_EVERY_NS, Room
+from windrow_master.store.disk_space import LOOK_EVERY_NS, DiskSpace
 from windrow_proto.ballast import Ballast
 from windrow_proto.units import MINUTE, SECOND
 
@@ -46,7 +46,7 @@ class Watched:
 def watched(patch: pytest.MonkeyPatch) -> Iterator[Watched]:
     """Note when the disk is filled and emptied, and each piece of ballast."""
     seen, clocks = Watched(), []
-    fill, empty, spend, built = SharedDisk.fill, SharedDisk.empty, Room.spend, SharedDisk.room
+    fill, empty, spend, built = SharedDisk.fill, SharedDisk.empty, DiskSpace.spend, SharedDisk.room
 
     def room(disk, clock):
         clocks.append(clock)
@@ -70,7 +70,7 @@ def watched(patch: pytest.MonkeyPatch) -> Iterator[Watched]:
         (SharedDisk, "room", room),
         (SharedDisk, "fill", filled),
         (SharedDisk, "empty", emptied),
-        (Room, "spend", spent),
+        (DiskSpace, "spend", spent),
     ):
         patch.setattr(owner, name, done)
     yield seen

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from windrow_agent.core.listeners import Socket, answering, dialling, parse_all
-from windrow_proto.cords import opening
+from windrow_proto.overlay_packets import opening
 
 WAITING_MAX: Final = 256
 """Openings that wait to be judged; one more is lost, and sent again after a second."""

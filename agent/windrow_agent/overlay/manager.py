@@ -25,12 +25,12 @@ from windrow_agent.runtimes.port import Progress, Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.tun_device import NAME, Device, cannot, cannot_own
 from windrow_agent.threads import to_its_end
-from windrow_proto.cords import PREFIX_BITS, UP, packed
 from windrow_proto.errors import Conflict, InvalidInput, LinkClosed, RuntimeUnavailable, Unavailable, WindrowError
 from windrow_proto.ids import WorkloadId
 from windrow_proto.keys import TlsIdentity, lone_identity
 from windrow_proto.messages import ChannelOpen
 from windrow_proto.model import WorkloadPhase, WorkloadSpec
+from windrow_proto.overlay_packets import PREFIX_BITS, UP, packed
 from windrow_proto.ports import Clock
 from windrow_proto.together import together
 from windrow_proto.tunnel_dial import come, joined

@@ -10,7 +10,7 @@ from typing import Final
 from windrow_agent.overlay.firewall import Firewall, Owned
 from windrow_agent.overlay.peer_link import PeerLink
 from windrow_agent.runtimes.tun_device import Device
-from windrow_proto.cords import ends, packed
+from windrow_proto.overlay_packets import ends, packed
 
 PACKETS_AT_ONCE: Final = 32
 """Read from the device before the loop looks at others: a megabyte."""

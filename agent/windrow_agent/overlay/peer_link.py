@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from windrow_proto.cords import HERE, FrameReader, frame
 from windrow_proto.errors import LinkClosed
+from windrow_proto.overlay_packets import HERE, FrameReader, frame
 from windrow_proto.ports import Clock
 from windrow_proto.units import MIB, SECOND
 from windrow_tunnel.tls import BUFFER_BYTES, PLAIN_BYTES, TURNS, TunnelTls

@@ -9,9 +9,9 @@ from typing import Final
 
 import structlog
 
-from windrow_proto import sight
+from windrow_proto import reachability
 from windrow_proto.errors import RuntimeUnavailable, WindrowError
-from windrow_proto.sight import Eyes, Place, Seen
+from windrow_proto.reachability import Listening, Place, Seen
 from windrow_proto.units import seconds
 from windrow_tunnel import sockets
 
@@ -31,7 +31,7 @@ async def serve(
 
     Raises InvalidInput for words that are none, RuntimeUnavailable where nothing can listen.
     """
-    token = secrets.token_hex(sight.TOKEN_BYTES)
+    token = secrets.token_hex(reachability.TOKEN_BYTES)
     try:
         listener = socket.create_server(("0.0.0.0", 0), backlog=CALLERS_MAX)
     except OSError as error:
@@ -42,10 +42,12 @@ async def serve(
         async with asyncio.TaskGroup() as tasks:
             showing = tasks.create_task(_show(listener, token.encode()))
             try:
-                async with asyncio.timeout(seconds(sight.LISTEN_NS)):
-                    await say(sight.encode_eyes(Eyes(listener.getsockname()[1], token, *await refusals())))
+                async with asyncio.timeout(seconds(reachability.LISTEN_NS)):
+                    await say(
+                        reachability.encode_listening(Listening(listener.getsockname()[1], token, *await refusals()))
+                    )
                     while (words := await hear()) is not None:
-                        await say(sight.encode_seen(await _look(sight.decode_places(words))))
+                        await say(reachability.encode_seen(await _look(reachability.decode_places(words))))
             except TimeoutError:
                 log.info("sight_over", reason="the Master did not end it")
             except WindrowError as error:
@@ -76,12 +78,12 @@ async def _look(places: Sequence[Place]) -> list[Seen]:
 async def _look_at(place: Place) -> Seen:
     loop, said = asyncio.get_running_loop(), b""
     try:
-        async with asyncio.timeout(seconds(sight.DIAL_NS)):
+        async with asyncio.timeout(seconds(reachability.DIAL_NS)):
             with await sockets.dial(place.address, place.port) as raw:
-                while len(said) < 2 * sight.TOKEN_BYTES and (more := await loop.sock_recv(raw, 64)):
+                while len(said) < 2 * reachability.TOKEN_BYTES and (more := await loop.sock_recv(raw, 64)):
                     said += more
     except TimeoutError:
-        return Seen(why=f"no answer within {seconds(sight.DIAL_NS):.0f} s")
+        return Seen(why=f"no answer within {seconds(reachability.DIAL_NS):.0f} s")
     except OSError as error:
         return Seen(why=error.strerror or str(error))
-    return Seen(token=said.decode("ascii", "replace")[: 2 * sight.TOKEN_BYTES])
+    return Seen(token=said.decode("ascii", "replace")[: 2 * reachability.TOKEN_BYTES])

@@ -12,8 +12,8 @@ from ipaddress import IPv4Address
 from typing import Final
 
 from windrow_agent.runtimes.tun_device import NAME, Device, cannot
-from windrow_proto.cords import IPV4_HEAD_BYTES, TCP, ends, private_address
 from windrow_proto.errors import RuntimeUnavailable
+from windrow_proto.overlay_packets import IPV4_HEAD_BYTES, TCP, ends, private_address
 from windrow_proto.units import MILLISECOND, seconds
 
 NETWORK: Final = 255

@@ -14,8 +14,8 @@ from typing import Final
 
 from windrow_agent.core import egress
 from windrow_agent.runtimes import netns_helper, process_network
-from windrow_proto.cords import MTU, PREFIX_BITS
 from windrow_proto.errors import RuntimeUnavailable
+from windrow_proto.overlay_packets import MTU, PREFIX_BITS
 
 TUN: Final = netns_helper.TUN
 NAME: Final = egress.OVERLAY

@@ -177,13 +177,13 @@ class ProofService(HostScheduler[Walk]):
         ensure_own(uow, PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}))
         for proof in uow[ProofRepository].open_all():
             with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
-                self._clusters.life.end_request(uow, PROOF_ACCOUNT, proof.proof_id, RESTARTED, "master")
+                self._clusters.lifecycle.end_request(uow, PROOF_ACCOUNT, proof.proof_id, RESTARTED, "master")
                 self._conclude(uow, proof, RESTARTED, (), gave_way=False, chance=0)
 
     def _end_all(self, uow: UnitOfWork) -> None:
         for cluster in _left(uow):
             with self._faults.around(cluster.cluster_id, "end"), uow.attempt():
-                self._clusters.life.end(uow, cluster, LEFT, "master")
+                self._clusters.lifecycle.end(uow, cluster, LEFT, "master")
 
     # --- one host --------------------------------------------------------------------------------------------------
 

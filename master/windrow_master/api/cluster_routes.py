@@ -518,16 +518,16 @@ def _network_json(view: ClusterView) -> dict[str, Any] | None:
     return {
         "mode": view.cluster.network.value,
         "reason": view.cluster.network_reason,
-        "cords": len(view.cords),
-        "cords_up": sum(view.cords),
-        "problem": view.cord_problem or None,
+        "cords": len(view.peer_links),
+        "cords_up": sum(view.peer_links),
+        "problem": view.peer_link_problem or None,
     }
 
 
 def box_json(view: ClusterView) -> dict[str, Any]:
     """Return the ways by which its renter, and nobody else, enters a box."""
     runtime = view.workloads[0].runtime if view.workloads else ""
-    found = box.doors(view.cluster, runtime)
+    found = box.entry_ports(view.cluster, runtime)
     return {
         "ssh_port": found.ssh_port,
         "notebook_port": found.notebook_port,

@@ -17,7 +17,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs.service import JobService
 from windrow_master.market.service import MarketService
-from windrow_master.network.overlay import CordService
+from windrow_master.network.overlay import OverlayService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
@@ -27,10 +27,10 @@ from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.results import ResultService
 from windrow_master.storage.retention import RetentionService
 from windrow_master.storage.transfer import CheckpointService
-from windrow_master.storage.volume_sync import VolumeCourse
+from windrow_master.storage.volume_sync import VolumeController
 from windrow_master.storage.volumes import VolumeService
 from windrow_master.store.bus import Bus
-from windrow_master.store.disk_space import Room
+from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.verification.scheduler import VerificationService
@@ -57,7 +57,7 @@ class HealthSources:
 
 @dataclass(slots=True)
 class Services:
-    """Every package's service. room: watches the disks, where they are this Master's own."""
+    """Every package's service. disk_space: watches the disks, where they are this Master's own."""
 
     store: Store
     audit: AuditService
@@ -84,13 +84,13 @@ class Services:
     artefacts: ArtefactService
     checkpoints: CheckpointService
     volumes: VolumeService
-    volume_course: VolumeCourse
+    volume_controller: VolumeController
     retention: RetentionService
     records: RecordService
     inside: WorkAccess
     tunnels: TunnelService
-    cords: CordService
-    room: Room | None
+    overlay: OverlayService
+    disk_space: DiskSpace | None
     version: str
     started_at_ns: int
     https_url: str

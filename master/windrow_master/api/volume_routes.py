@@ -111,5 +111,5 @@ async def delete_volume(services: Serving, principal: Asking, name: Name) -> Res
 )
 async def save_volumes(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save now what has changed in the volumes that this cluster writes; the answer comes when it is stored."""
-    saved = await services.volume_course.save_now(principal, ClusterId(cluster_id))
+    saved = await services.volume_controller.save_now(principal, ClusterId(cluster_id))
     return {"volumes": [KeptVolumeOut.of(one) for one in saved]}

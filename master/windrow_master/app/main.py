@@ -36,7 +36,7 @@ from windrow_master.recovery import command as recovery
 from windrow_master.recovery.last import way_out
 from windrow_master.recovery.restore import check_whole
 from windrow_master.store.bus import Bus, MemoryBus
-from windrow_master.store.disk_space import Room, one_of_each_disk
+from windrow_master.store.disk_space import DiskSpace, one_of_each_disk
 from windrow_master.store.leadership import Candidate, Claim
 from windrow_master.store.open_errors import DatabaseDamaged, own_folder
 from windrow_master.store.store import Store
@@ -72,7 +72,7 @@ log = structlog.get_logger("windrow_master")
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class Listeners:
     """The sockets that people come in by."""
 
     http: socket.socket
@@ -82,11 +82,11 @@ class Doors:
 
     def close(self) -> None:
         """Close what was not handed over to a server."""
-        for door in (self.http, self.https, self.health):
-            door.close()
+        for listener in (self.http, self.https, self.health):
+            listener.close()
 
 
-def open_doors(config: Config, cli: CliFile) -> Doors:
+def open_listeners(config: Config, cli: CliFile) -> Listeners:
     """Bind HTTP and health on loopback, and HTTPS; find a port for the trunk: as given, else as last time, else a free
     one."""
     before = cli.ports()
@@ -100,21 +100,21 @@ def open_doors(config: Config, cli: CliFile) -> Doors:
         health = bound(LOOPBACK, config.health_port, "health", HEALTH_PORT)
         # gRPC binds by itself, and would share a port that another Master has: it is found free here first.
         with serving.bind(config.listen, config.trunk_port, before.get("trunk", TRUNK_PORT)) as probe:
-            doors = Doors(http, https, health, serving.port_of(probe))
+            listeners = Listeners(http, https, health, serving.port_of(probe))
         failing.pop_all()
-    return doors
+    return listeners
 
 
-def write_cli(config: Config, opened: Master, cli: CliFile, doors: Doors) -> None:
+def write_cli(config: Config, opened: Master, cli: CliFile, listeners: Listeners) -> None:
     """Tell the command line on this machine where the Master is, with a token of the first account."""
     record = cli.read()
     account = opened.identity.first_account()
     token = opened.identity.local_token(account, str(record.get("token") or "") or None)
     ports = {
-        "http": serving.port_of(doors.http),
-        "https": serving.port_of(doors.https),
-        "trunk": doors.trunk_port,
-        "health": serving.port_of(doors.health),
+        "http": serving.port_of(listeners.http),
+        "https": serving.port_of(listeners.https),
+        "trunk": listeners.trunk_port,
+        "health": serving.port_of(listeners.health),
     }
     ca_path = config.data_dir / "identity" / "ca.pem"
     known = record.get("ports")
@@ -134,8 +134,8 @@ def write_cli(config: Config, opened: Master, cli: CliFile, doors: Doors) -> Non
     )
 
 
-def _https_url(config: Config, doors: Doors) -> str:
-    return f"https://{_in_url(config.public)}:{serving.port_of(doors.https)}"
+def _https_url(config: Config, listeners: Listeners) -> str:
+    return f"https://{_in_url(config.public)}:{serving.port_of(listeners.https)}"
 
 
 def _at_hand(listen: str) -> str:
@@ -160,15 +160,15 @@ def open_bus(config: Config, https_url: str, store: Store, clock: Clock, rng: Rn
     return bus
 
 
-def reached_at(config: Config, doors: Doors, clock: Clock, authority: Authority) -> Reached:
+def reached_at(config: Config, listeners: Listeners, clock: Clock, authority: Authority) -> Reached:
     """Return the addresses of this Master for people and Accesses, with its certificate, which it issues itself."""
     names = serving.own_names(config.listen, config.public, config.names)
     tls = authority.issue_master(serving.tls_key(config.data_dir / "identity"), names, clock.wall_ns())
-    trunk = f"{_in_url(config.public)}:{doors.trunk_port}"
-    return Reached(tls, _https_url(config, doors), serving.pin_of(tls), (trunk,))
+    trunk = f"{_in_url(config.public)}:{listeners.trunk_port}"
+    return Reached(tls, _https_url(config, listeners), serving.pin_of(tls), (trunk,))
 
 
-async def serve(config: Config, opened: Master, doors: Doors) -> None:
+async def serve(config: Config, opened: Master, listeners: Listeners) -> None:
     """Serve until a signal comes, then stop in order."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -181,13 +181,13 @@ async def serve(config: Config, opened: Master, doors: Doors) -> None:
     app = Proxied(build_app(services, names=names, limits=limits), config.trusted_proxies)
     tail = EventTail(services.store, services.bus, services.broadcaster)
     tls_files = serving.write_tls(config.data_dir / "identity", tls)
-    servers = _servers(app, doors, tls_files, config.trusted_proxies)
+    servers = _servers(app, listeners, tls_files, config.trusted_proxies)
     opened.services.health.figures.append(partial(_connection_figures, servers))
     closing = asyncio.Event()
     opened.fleet.start()
     if not is_loopback(opened.services.https_url):
         opened.services.wheelhouse.want()
-    trunk = await serve_trunk(opened.hub, tls, f"{_in_url(config.listen)}:{doors.trunk_port}")
+    trunk = await serve_trunk(opened.hub, tls, f"{_in_url(config.listen)}:{listeners.trunk_port}")
     async with asyncio.TaskGroup() as group:
         loops = (
             opened.hub.run(),
@@ -237,14 +237,14 @@ def _ended(config: Config, store: Store) -> WindrowError:
 
 
 def _servers(
-    app: serving.Application, doors: Doors, tls_files: tuple[Path, Path], proxies: Sequence[Network]
+    app: serving.Application, listeners: Listeners, tls_files: tuple[Path, Path], proxies: Sequence[Network]
 ) -> Mapping[str, serving.HttpServer]:
     """One server for each listener, by its name."""
     health = serving.OnlyHealth(app)
     return {
-        "http": serving.HttpServer(app, doors.http, None, proxies=proxies),
-        "https": serving.HttpServer(app, doors.https, tls_files, proxies=proxies),
-        "health": serving.HttpServer(health, doors.health, None, serving.HEALTH_LIMITS),
+        "http": serving.HttpServer(app, listeners.http, None, proxies=proxies),
+        "https": serving.HttpServer(app, listeners.https, tls_files, proxies=proxies),
+        "health": serving.HttpServer(health, listeners.health, None, serving.HEALTH_LIMITS),
     }
 
 
@@ -260,20 +260,20 @@ async def _until_unfit(opened: Master, stop: asyncio.Event) -> None:
     stop.set()
 
 
-async def stand_by(config: Config, doors: Doors) -> Claim | None:
+async def stand_by(config: Config, listeners: Listeners) -> Claim | None:
     """Wait for the leader's seat, answering 503 meanwhile; None when a signal says stop."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     holder = f"{os.uname().nodename}/{os.getpid()}"
-    address = _https_url(config, doors)
+    address = _https_url(config, listeners)
     candidate = await asyncio.to_thread(Candidate, config.database, BootClock(), holder, address)
     app = standby.StandbyApp()
     # A server closes the socket it was given: the listeners themselves are for when this Master leads.
-    servers = [serving.HttpServer(app, door.dup(), None) for door in (doors.http, doors.health)]
+    servers = [serving.HttpServer(app, listener.dup(), None) for listener in (listeners.http, listeners.health)]
     tls_files = serving.present_tls(config.data_dir / "identity")
     if tls_files is not None:
-        servers.append(serving.HttpServer(app, doors.https.dup(), tls_files))
+        servers.append(serving.HttpServer(app, listeners.https.dup(), tls_files))
     claim = await standby.wait(candidate, app, servers, stop)
     if claim is None:
         candidate.close()
@@ -288,23 +288,23 @@ def run(config: Config, crashes: Crashes) -> None:
     try:
         check_whole(config.data_dir)
         clock = SteadyClock(BootClock(), config.accept_clock)
-        room = room_of(config, clock)
-        room.look_before_start()
+        disk_space = disk_space_of(config, clock)
+        disk_space.look_before_start()
         cli = CliFile(config.data_dir / "cli.json")
-        doors = open_doors(config, cli)
+        listeners = open_listeners(config, cli)
         try:
-            opened = _lead(config, doors, clock, room, lock)
+            opened = _lead(config, listeners, clock, disk_space, lock)
             if opened is None:
                 return
             opened.services.health.figures.append(partial(logs.figures, crashes))
             opened.services.health.conditions.append(partial(logs.conditions, crashes))
             try:
-                write_cli(config, opened, cli, doors)
-                asyncio.run(serve(config, opened, doors))
+                write_cli(config, opened, cli, listeners)
+                asyncio.run(serve(config, opened, listeners))
             finally:
                 opened.close()
         finally:
-            doors.close()
+            listeners.close()
     finally:
         if lock is not None:
             lock.release()
@@ -321,25 +321,27 @@ def _locked(config: Config) -> DirectoryLock | None:
     return DirectoryLock(config.data_dir, waits=config.waits)
 
 
-def room_of(config: Config, clock: Clock) -> Room:
+def disk_space_of(config: Config, clock: Clock) -> DiskSpace:
     """Return the watcher of the disks of the log and, where it is a file, of the database."""
     database = config.database.removeprefix(SQLITE_PREFIX)
     folders = [config.data_dir] if config.is_shared else [config.data_dir, Path(database).parent]
     for folder in folders:
         own_folder(folder)
-    return Room(OsDisk(), one_of_each_disk(folders), clock)
+    return DiskSpace(OsDisk(), one_of_each_disk(folders), clock)
 
 
-def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: DirectoryLock | None) -> Master | None:
+def _lead(
+    config: Config, listeners: Listeners, clock: SteadyClock, disk_space: DiskSpace, lock: DirectoryLock | None
+) -> Master | None:
     """This Master, once it may lead; None when it is told to stop before that."""
-    https_url = _https_url(config, doors)
+    https_url = _https_url(config, listeners)
     settings = Settings(
-        reached_at=partial(reached_at, config, doors, clock),
+        reached_at=partial(reached_at, config, listeners, clock),
         make_bus=partial(open_bus, config, https_url),
         history=config.history,
         artefacts=config.artefacts,
-        keeping=config.keeping,
-        room=room,
+        retention=config.retention,
+        disk_space=disk_space,
         acceptance_tests=config.proofs,
         measure_cap_bytes=config.measure_mib * MIB,
         supervisor=None if config.supervisor_fd is None else SupervisorLine(config.supervisor_fd),
@@ -347,7 +349,7 @@ def _lead(config: Config, doors: Doors, clock: SteadyClock, room: Room, lock: Di
     if not config.is_shared:
         return wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database, lock=lock)
     while True:
-        claim = asyncio.run(stand_by(config, doors))
+        claim = asyncio.run(stand_by(config, listeners))
         if claim is None:
             return None
         try:

@@ -48,14 +48,14 @@ from windrow_master.link.hub import LinkHub
 from windrow_master.link.routes import Routes
 from windrow_master.loops import GivenUp
 from windrow_master.market.service import MarketService
-from windrow_master.network.overlay import CordService, CordStates
-from windrow_master.network.reachability import SightService
+from windrow_master.network.overlay import OverlayService, PeerLinkStates
+from windrow_master.network.reachability import ReachabilityService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.records.earlier_repository import seal_earlier
-from windrow_master.records.rules import Keeping
+from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
 from windrow_master.storage import messages as storage_says
 from windrow_master.storage import volume_attachments
@@ -64,10 +64,10 @@ from windrow_master.storage.results import ResultService
 from windrow_master.storage.retention import RetentionService
 from windrow_master.storage.s3_store import S3Settings
 from windrow_master.storage.transfer import CheckpointService
-from windrow_master.storage.volume_sync import VolumeCourse
+from windrow_master.storage.volume_sync import VolumeController
 from windrow_master.storage.volumes import VolumeService
 from windrow_master.store.bus import Bus, MemoryBus
-from windrow_master.store.disk_space import Room
+from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.leadership import Claim
@@ -105,7 +105,7 @@ class Reached:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of a Master. reached_at: given the market's keys. artefacts: where they are kept; None: in a
-    folder of the data directory. room: watches the disks; without it nothing is full until a write says so.
+    folder of the data directory. disk_space: watches the disks; without it nothing is full until a write says so.
     acceptance_tests: True: hosts are tested by themselves, False: when somebody asks, None: never. supervisor: of a
     development market.
     """
@@ -114,8 +114,8 @@ class Settings:
     make_bus: Callable[[Store, Clock, Rng, str], Bus] = lambda store, clock, rng, ca_sha256: MemoryBus("master", clock)
     history: HistorySettings = field(default_factory=HistorySettings)
     artefacts: S3Settings | None = None
-    keeping: Keeping = field(default_factory=Keeping)
-    room: Room | None = None
+    retention: RecordRetention = field(default_factory=RecordRetention)
+    disk_space: DiskSpace | None = None
     acceptance_tests: bool | None = None
     measure_cap_bytes: int = MEASURE_CAP_BYTES
     supervisor: Supervisor | None = None
@@ -167,18 +167,18 @@ class Master:
     def watching(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Loops of the services, to run until they are cancelled."""
         services = self.services
-        if services.room is not None:
-            yield services.room.keep(wiring_history.event_writer(self.store, "master/storage"))
+        if services.disk_space is not None:
+            yield services.disk_space.keep(wiring_history.event_writer(self.store, "master/storage"))
         yield services.tunnels.run()
-        yield services.cords.run()
+        yield services.overlay.run()
         yield services.artefacts.run()
         yield services.retention.run()
         yield services.records.run()
         yield services.verification.run()
         if services.proofs.is_automatic is not None:
             yield services.proofs.run()
-        yield services.jobs.course.run()
-        yield services.volume_course.run()
+        yield services.jobs.controller.run()
+        yield services.volume_controller.run()
         yield services.results.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
@@ -216,7 +216,7 @@ def build(
         database=database,
         open_engines=open_engines,
         claim=claim,
-        room=settings.room,
+        disk_space=settings.disk_space,
         lock=lock,
         resume=clock.resume if isinstance(clock, SteadyClock) else lambda last_ns: None,
     )
@@ -262,7 +262,7 @@ class _Parts:
     @cached_property
     def reserved(self) -> Disk:
         """The disk, where the last of it is kept for what has to be written."""
-        return self.disk if self.settings.room is None else ReservedDisk(self.disk, self.settings.room)
+        return self.disk if self.settings.disk_space is None else ReservedDisk(self.disk, self.settings.disk_space)
 
     @cached_property
     def audit(self) -> AuditService:
@@ -298,7 +298,7 @@ class _Parts:
             self.rng,
             self.fleet,
             self.make_executor,
-            self.settings.room,
+            self.settings.disk_space,
             self.claim,
         )
 
@@ -328,8 +328,8 @@ class _Parts:
         return UnderWay(self.store, self.clock)
 
     @cached_property
-    def cord_states(self) -> CordStates:
-        return CordStates()
+    def peer_link_states(self) -> PeerLinkStates:
+        return PeerLinkStates()
 
     @cached_property
     def clusters(self) -> ClusterService:
@@ -341,8 +341,8 @@ class _Parts:
             self.market,
             self.identity.seal_key,
             proofs=self.tests_under_way,
-            sight=SightService(routes, self.clock),
-            cords=self.cord_states.of,
+            reachability=ReachabilityService(routes, self.clock),
+            peer_links=self.peer_link_states.of,
             service_place=lambda host_id: accesses.service_place(routes.access_of(host_id)),
         )
 
@@ -365,17 +365,17 @@ class _Parts:
         )
 
     @cached_property
-    def cords(self) -> CordService:
+    def overlay(self) -> OverlayService:
         routes, signing = self.routes, self.authority.signing
-        return CordService(
-            self.store, self.clusters, routes, routes.tunnel_addresses, signing, self.clock, self.cord_states
+        return OverlayService(
+            self.store, self.clusters, routes, routes.tunnel_addresses, signing, self.clock, self.peer_link_states
         )
 
     @cached_property
     def artefacts(self) -> ArtefactService:
         where = self.settings.artefacts
         return ArtefactService.open(
-            self.store, self.data_dir, self.clusters, self.clock, self.rng, where, self.settings.room
+            self.store, self.data_dir, self.clusters, self.clock, self.rng, where, self.settings.disk_space
         )
 
     @cached_property
@@ -445,7 +445,7 @@ class _Parts:
 
     @cached_property
     def health(self) -> HealthSources:
-        room = self.settings.room
+        disk_space = self.settings.disk_space
         found = HealthSources(
             telemetry=lambda: wiring_history.health(self.telemetry),
             accesses=self.trunk_accesses.summaries,
@@ -466,9 +466,9 @@ class _Parts:
         )
         if isinstance(self.clock, SteadyClock):
             found.conditions.append(self.clock.conditions)
-        if room is not None:
-            found.conditions.append(room.conditions)
-            found.figures.append(lambda: _disk_figures(room))
+        if disk_space is not None:
+            found.conditions.append(disk_space.conditions)
+            found.figures.append(lambda: _disk_figures(disk_space))
         return found
 
     def services(self) -> Services:
@@ -500,15 +500,15 @@ class _Parts:
             artefacts=self.artefacts,
             checkpoints=self.checkpoints,
             volumes=VolumeService(self.store, self.artefacts),
-            volume_course=VolumeCourse(self.store, self.clock, clusters, self.checkpoints),
+            volume_controller=VolumeController(self.store, self.clock, clusters, self.checkpoints),
             retention=RetentionService(
                 self.store, self.artefacts, self.clock, {"job": job_retention.stays}, [job_retention.FOLDER]
             ),
-            records=RecordService(self.store, self.audit, self.clock, self.settings.keeping),
+            records=RecordService(self.store, self.audit, self.clock, self.settings.retention),
             inside=self.inside,
             tunnels=self.tunnels,
-            cords=self.cords,
-            room=self.settings.room,
+            overlay=self.overlay,
+            disk_space=self.settings.disk_space,
             version=__version__,
             started_at_ns=self.clock.monotonic_ns(),
             https_url=self.reached.https_url,
@@ -518,7 +518,7 @@ class _Parts:
 
 def _register(parts: _Parts) -> None:
     """Register the handlers of all messages, and all listeners."""
-    messages, life, hub = parts.store.messages, parts.clusters.life, parts.hub
+    messages, lifecycle, hub = parts.store.messages, parts.clusters.lifecycle, parts.hub
     identity, fleet, clusters = parts.identity, parts.fleet, parts.clusters
 
     def host_joined(uow: UnitOfWork, fact: identity_says.HostJoined) -> None:
@@ -545,21 +545,21 @@ def _register(parts: _Parts) -> None:
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
     messages.on(fleet_says.HostBanned, host_banned)
-    messages.on(fleet_says.WorkloadReported, lambda uow, it: life.on_workload(uow, it.host_id, it.workload))
-    messages.on(fleet_says.CommandChanged, lambda uow, it: life.on_command(uow, it.row))
-    messages.on(fleet_says.ReceiptTaken, lambda uow, it: life.on_receipt(uow, it.host_id, it.receipt, it.sealed))
-    messages.on(fleet_says.LinkChanged, lambda uow, it: life.on_host_link(uow, it.host_id, it.state))
-    messages.on(fleet_says.SlotsLost, lambda uow, it: life.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
+    messages.on(fleet_says.WorkloadReported, lambda uow, it: lifecycle.on_workload(uow, it.host_id, it.workload))
+    messages.on(fleet_says.CommandChanged, lambda uow, it: lifecycle.on_command(uow, it.row))
+    messages.on(fleet_says.ReceiptTaken, lambda uow, it: lifecycle.on_receipt(uow, it.host_id, it.receipt, it.sealed))
+    messages.on(fleet_says.LinkChanged, lambda uow, it: lifecycle.on_host_link(uow, it.host_id, it.state))
+    messages.on(fleet_says.SlotsLost, lambda uow, it: lifecycle.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
     messages.answer(fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
-    messages.answer(fleet_says.HasHad, lambda uow, it: life.had(uow, it.host_id, it.workload_id))
-    messages.answer(fleet_says.Holds, lambda uow, it: life.holds(uow, it.host_id, it.workload_id))
-    messages.answer(fleet_says.ClusterOf, lambda uow, it: life.cluster_of(uow, it.host_id, it.workload_id))
+    messages.answer(fleet_says.HasHad, lambda uow, it: lifecycle.had(uow, it.host_id, it.workload_id))
+    messages.answer(fleet_says.Holds, lambda uow, it: lifecycle.holds(uow, it.host_id, it.workload_id))
+    messages.answer(fleet_says.ClusterOf, lambda uow, it: lifecycle.cluster_of(uow, it.host_id, it.workload_id))
     messages.on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
-    fleet.on_change(parts.jobs.course.fleet_changed)
+    fleet.on_change(parts.jobs.controller.fleet_changed)
     wiring_history.introduce(parts.telemetry, parts.store)
 
 
@@ -581,9 +581,9 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
         ) from error
 
 
-def _disk_figures(room: Room) -> Iterable[Figure]:
-    yield "disk_full", "1 while a disk has no room and no new work is taken", float(not room.has_room()), {}
-    for folder, free in room.free_bytes().items():
+def _disk_figures(disk_space: DiskSpace) -> Iterable[Figure]:
+    yield "disk_full", "1 while a disk has no room and no new work is taken", float(not disk_space.has_room()), {}
+    for folder, free in disk_space.free_bytes().items():
         yield "disk_free_bytes", "Free on each disk, beside the ballast", free, {"folder": folder}
 
 

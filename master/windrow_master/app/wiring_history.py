@@ -8,7 +8,7 @@ from typing import Any
 
 from windrow_master.api.services import Figure
 from windrow_master.fleet.service import FleetService
-from windrow_master.store.disk_space import Room, Tell
+from windrow_master.store.disk_space import DiskSpace, Tell
 from windrow_master.store.leadership import Claim
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -32,7 +32,7 @@ def telemetry_of(
     rng: Rng,
     fleet: FleetService,
     make_executor: Callable[[], Executor],
-    room: Room | None = None,
+    disk_space: DiskSpace | None = None,
     claim: Claim | None = None,
 ) -> TelemetryService:
     """Telemetry with the views that are configured; it ends the executors that it is given here."""
@@ -54,8 +54,8 @@ def telemetry_of(
         has_embedded=settings.has_embedded,
         remote=remote,
         tiers=tiers,
-        reserved=disk if room is None else ReservedDisk(disk, room),
-        admit=(lambda: None) if room is None else room.admit,
+        reserved=disk if disk_space is None else ReservedDisk(disk, disk_space),
+        admit=(lambda: None) if disk_space is None else disk_space.admit,
         check_term=(lambda: None) if claim is None else claim.leadership.check,
     )
 

@@ -49,7 +49,7 @@ _END_WORDS: Final = {
 }
 
 
-class LifeDesk:
+class ClusterLifecycle:
     """Takes in the events of clusters and workloads, one report at a time. Called on the loop after a commit:
     `changed` for a cluster of which something new may be due, `touched` where only its cost and its running time go
     on."""

@@ -9,7 +9,7 @@ from windrow_master.clusters.launch import meeting_of
 from windrow_master.clusters.model import Cluster, Network, NetworkMode, Workload
 from windrow_master.clusters.needs import Look
 from windrow_master.clusters.snapshot import Placer
-from windrow_master.clusters.topology import Sight
+from windrow_master.clusters.topology import Reachability
 from windrow_master.fleet.service import FleetService
 from windrow_master.placement.model import Placement, Refusal, Runtime
 from windrow_master.store.unit import UnitOfWork
@@ -19,10 +19,10 @@ from windrow_proto.units import Microcents
 
 
 class Meeter:
-    """sight: which hosts reach each other."""
+    """reachability: which hosts reach each other."""
 
-    def __init__(self, fleet: FleetService, placer: Placer, sight: Sight) -> None:
-        self._fleet, self._placer, self._sight = fleet, placer, sight
+    def __init__(self, fleet: FleetService, placer: Placer, reachability: Reachability) -> None:
+        self._fleet, self._placer, self._reachability = fleet, placer, reachability
 
     def network(self, uow: UnitOfWork, runtimes: Mapping[HostId, Runtime]) -> Network | Look:
         """Return how members on these hosts meet, or that the hosts have to look first. Raises NoCapacity where they
@@ -31,7 +31,7 @@ class Meeter:
         if len(runtimes) == 1 or any(host.simulated for host in hosts):
             return Network()
         meetings = tuple(meeting_of(host, runtimes[host.host_id]) for host in hosts)
-        return self._sight.decide(meetings) or Look(meetings)
+        return self._reachability.decide(meetings) or Look(meetings)
 
     def beside(
         self,

@@ -7,7 +7,7 @@ All of it in the caller's unit of work, at every tick of a Degraded cluster, so 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from windrow_master.clusters.controller import LifeDesk
+from windrow_master.clusters.controller import ClusterLifecycle
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
@@ -32,8 +32,8 @@ from windrow_proto.units import Microcents
 class Mender:
     """Makes clusters whole again."""
 
-    def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, life: LifeDesk) -> None:
-        self._market, self._meeter, self._launcher, self._life = market, meeter, launcher, life
+    def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, lifecycle: ClusterLifecycle) -> None:
+        self._market, self._meeter, self._launcher, self._lifecycle = market, meeter, launcher, lifecycle
 
     def mend(self, uow: UnitOfWork, cluster: Cluster) -> Needs | None:
         """Do the next thing that leads to a whole cluster; nothing where it is whole or cannot be. Returns what has to
@@ -50,11 +50,11 @@ class Mender:
 
     def _let_go(self, uow: UnitOfWork, cluster: Cluster, leaving: Sequence[Workload]) -> None:
         for member in leaving:
-            self._life.let_go(uow, replace(member, replaced_at_ns=uow.now_wall_ns))
+            self._lifecycle.let_go(uow, replace(member, replaced_at_ns=uow.now_wall_ns))
             self._market.end_line(uow, member.workload_id)
         said = ", ".join(multi_host.named(member) for member in leaving)
         after = replace(cluster, restarts=cluster.restarts + 1)
-        self._life.keep(uow, noted(after, Step(uow.now_wall_ns, "replacing", None, said)))
+        self._lifecycle.keep(uow, noted(after, Step(uow.now_wall_ns, "replacing", None, said)))
         uow.audit("master", "cluster.replace", cluster.cluster_id, said)
 
     def _fill(
@@ -81,7 +81,7 @@ class Mender:
             uow[WorkloadRepository].add(workload)
         self._market.add_lines(uow, launched.lines)
         said = ", ".join(f"rank {rank} on {place.host_name}" for rank, place in places.items())
-        self._life.keep(uow, noted(cluster, Step(uow.now_wall_ns, "placed", None, said)))
+        self._lifecycle.keep(uow, noted(cluster, Step(uow.now_wall_ns, "placed", None, said)))
         return None
 
     def _found(

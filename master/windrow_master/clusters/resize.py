@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windrow_master.clusters import stopping
-from windrow_master.clusters.controller import LifeDesk
+from windrow_master.clusters.controller import ClusterLifecycle
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
@@ -30,8 +30,8 @@ RESIZED = (ClusterKind.RAY, ClusterKind.DASK)
 class Resizer:
     """Changes how many hosts a cluster has."""
 
-    def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, life: LifeDesk) -> None:
-        self._market, self._meeter, self._launcher, self._life = market, meeter, launcher, life
+    def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, lifecycle: ClusterLifecycle) -> None:
+        self._market, self._meeter, self._launcher, self._lifecycle = market, meeter, launcher, lifecycle
 
     def resize(
         self,
@@ -63,7 +63,7 @@ class Resizer:
         self, uow: UnitOfWork, cluster: Cluster, members: Sequence[Workload], hosts: int, actor: str
     ) -> Cluster:
         for member in members[hosts:]:
-            self._life.let_go(uow, replace(member, replaced_at_ns=uow.now_wall_ns))
+            self._lifecycle.let_go(uow, replace(member, replaced_at_ns=uow.now_wall_ns))
             self._market.end_line(uow, member.workload_id)
         price = Microcents(sum(self._market.line_price(uow, one.workload_id) for one in members[:hosts]))
         self._market.reprice(uow, cluster.rental_id, price)
@@ -109,5 +109,5 @@ class Resizer:
         uow.audit(actor, "cluster.resize", cluster.cluster_id, "asked for", {"hosts": str(hosts)})
         subjects = (cluster.cluster_id, cluster.account_id)
         uow.event("cluster.resized", subjects, f"{cluster.name} has {hosts} hosts from now on", actor=actor)
-        self._life.keep(uow, after)
+        self._lifecycle.keep(uow, after)
         return after

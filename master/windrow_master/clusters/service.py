@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from windrow_master.clusters import end_limits, environments, stopping
-from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, LifeDesk
+from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.messages import IsOfJob, VolumesAsked, VolumesTaken
@@ -35,7 +35,7 @@ from windrow_master.clusters.resize import Resizer
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import FINAL, HOLDING
-from windrow_master.clusters.topology import Cord, Sight
+from windrow_master.clusters.topology import PeerLink, Reachability
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
 from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
@@ -84,17 +84,22 @@ class ClusterService:
         seal_key: SealKey,
         *,
         proofs: Proofs,
-        sight: Sight,
-        cords: Callable[[ClusterId], Sequence[Cord]],
+        reachability: Reachability,
+        peer_links: Callable[[ClusterId], Sequence[PeerLink]],
         service_place: Callable[[HostId], str],
     ) -> None:
         """seal_key: the Master's own, for the values of environments. proofs: test rentals, which end where a renter's
-        request finds no capacity because of them. sight: which hosts reach each other. cords: the connections of a
+        request finds no capacity because of them. reachability: which hosts reach each other. peer_links: those of a
         cluster's private network. service_place: DOMAIN:PORT of an Access with an HTTPS path to services, the nearest
         to a host; empty: there is none."""
         self._store, self._clock, self._fleet, self._market = store, clock, fleet, market
         self._seal_key = seal_key
-        self._proofs, self._sight, self._cords, self._service_place = proofs, sight, cords, service_place
+        self._proofs, self._reachability, self._peer_links, self._service_place = (
+            proofs,
+            reachability,
+            peer_links,
+            service_place,
+        )
         self._placer = Placer(fleet, market)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
@@ -102,11 +107,11 @@ class ClusterService:
         self._is_listed = False
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key)
-        self._meeter = Meeter(fleet, self._placer, sight)
+        self._meeter = Meeter(fleet, self._placer, reachability)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
-        self.life = LifeDesk(fleet, market, self._changed, self.touch)
-        self._mender = Mender(market, self._meeter, self._launcher, self.life)
-        self._resizer = Resizer(market, self._meeter, self._launcher, self.life)
+        self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch)
+        self._mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
+        self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle)
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
@@ -166,7 +171,7 @@ class ClusterService:
         while looks < LOOKS_MAX:
             answer = await ask()
             if isinstance(answer, Look):
-                await self._sight.look(answer.hosts)
+                await self._reachability.look(answer.hosts)
                 looks += 1
             elif isinstance(answer, Evict):
                 if not (may_evict and await self._proofs.give_way(answer.hosts)):
@@ -247,8 +252,8 @@ class ClusterService:
             if uow.ask(IsOfJob(cluster_id)):
                 raise Conflict("This cluster belongs to a job: cancel the job instead.", subject=cluster_id)
             operation = self._asked(uow, principal, cluster_id, STOP_KIND)
-            after = self.life.stop(uow, cluster, principal.actor)
-            after = self.life.judge(uow, after, principal.actor)
+            after = self.lifecycle.stop(uow, cluster, principal.actor)
+            after = self.lifecycle.judge(uow, after, principal.actor)
             return uow.operations.get(operation.id) or operation, self._view(uow, after)
 
         return await self._store.write(change, name="cluster.stop")
@@ -296,8 +301,8 @@ class ClusterService:
             cluster = self._load(uow, principal, cluster_id, _ENDS_ALL)
             operation = self._asked(uow, principal, cluster_id, DELETE_KIND)
             is_kept = keeps_results or cluster.account_id != principal.account_id
-            after = self.life.end(uow, cluster, "", principal.actor, keeps_results=is_kept)
-            after = self.life.judge(uow, after, principal.actor)
+            after = self.lifecycle.end(uow, cluster, "", principal.actor, keeps_results=is_kept)
+            after = self.lifecycle.judge(uow, after, principal.actor)
             return uow.operations.get(operation.id) or operation, self._view(uow, after)
 
         return await self._store.write(change, name="cluster.delete")
@@ -306,7 +311,7 @@ class ClusterService:
         """End all clusters of an account that are not over."""
         for cluster in uow[ClusterRepository].living():
             if cluster.account_id == account_id:
-                self.life.judge(uow, self.life.end(uow, cluster, reason, actor, keeps_results=True), actor)
+                self.lifecycle.judge(uow, self.lifecycle.end(uow, cluster, reason, actor, keeps_results=True), actor)
 
     async def get(self, principal: Principal, cluster_id: ClusterId) -> ClusterView:
         """One cluster, whole for its renter; NotFound where there is none or it is somebody else's."""
@@ -349,7 +354,7 @@ class ClusterService:
         def hear(uow: UnitOfWork) -> None:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             if cluster.request.client_lease_ns is not None and cluster.phase in HOLDING:
-                self.life.clients.heard(cluster_id, uow.now_wall_ns)
+                self.lifecycle.clients.heard(cluster_id, uow.now_wall_ns)
 
         await self._store.read(hear)
 
@@ -433,7 +438,7 @@ class ClusterService:
                 self._faults.forget(cluster_id)
         self._proofs.end_on([host_id for one in needs if isinstance(one, Evict) for host_id in one.hosts])
         # Within some ten seconds; the next tick knows what they saw.
-        await asyncio.gather(*(self._sight.look(one.hosts) for one in needs if isinstance(one, Look)))
+        await asyncio.gather(*(self._reachability.look(one.hosts) for one in needs if isinstance(one, Look)))
 
     def _judge(
         self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]
@@ -447,9 +452,9 @@ class ClusterService:
                 continue
             with self._faults.around(cluster.cluster_id), uow.attempt():
                 if is_spent:
-                    self.life.end(uow, cluster, GIVEN_UP, "master")
+                    self.lifecycle.end(uow, cluster, GIVEN_UP, "master")
                 else:
-                    judged.append(self.life.limit(uow, self.life.judge(uow, cluster)))
+                    judged.append(self.lifecycle.limit(uow, self.lifecycle.judge(uow, cluster)))
         for cluster in judged:
             with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
                 if need := self._mender.mend(uow, cluster):
@@ -460,7 +465,7 @@ class ClusterService:
                 if workload.delete_command is None and cluster_id in go_on:
                     continue  # almost all of them: nothing of it is to end
                 with self._faults.around(cluster_id, "order_again"), uow.attempt():
-                    self.life.order_again(uow, workload)
+                    self.lifecycle.order_again(uow, workload)
             for rental in self._market.live_rentals(uow, cluster_id):
                 with self._faults.around(cluster_id, "rental"), uow.attempt():
                     self._market.judge(uow, rental)
@@ -535,15 +540,17 @@ class ClusterService:
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
         workloads, now_ns = uow[WorkloadRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
         view = ClusterView(cluster, workloads, charged(uow, cluster.cluster_id))
-        view = replace(view, client_lease_ends_at_ns=self.life.clients.lease_ends_at_ns(cluster, now_ns))
+        view = replace(view, client_lease_ends_at_ns=self.lifecycle.clients.lease_ends_at_ns(cluster, now_ns))
         if end_limits.are_any(cluster.request):
             spent = self._market.spent(uow, cluster.rental_id)
             view = replace(view, ends_at_ns=end_limits.ends_at_ns(cluster, spent, now_ns))
         if cluster.network is NetworkMode.TUNNELS:
-            cords = self._cords(cluster.cluster_id)
-            problem = next((one.problem for one in cords if one.problem), "")
-            up = tuple(one.is_up for one in cords)
-            return replace(view, traffic=uow[TrafficRepository].get(cluster.cluster_id), cords=up, cord_problem=problem)
+            peer_links = self._peer_links(cluster.cluster_id)
+            problem = next((one.problem for one in peer_links if one.problem), "")
+            up = tuple(one.is_up for one in peer_links)
+            return replace(
+                view, traffic=uow[TrafficRepository].get(cluster.cluster_id), peer_links=up, peer_link_problem=problem
+            )
         if cluster.kind is not ClusterKind.SERVICE:
             return view
         place = self._service_place(workloads[0].host_id if workloads else HostId(""))

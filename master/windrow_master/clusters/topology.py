@@ -32,7 +32,7 @@ class Meeting:
     is_alone: bool = False
 
 
-class Sight(Protocol):
+class Reachability(Protocol):
     """Interface: which hosts reach each other; network/reachability.py implements it."""
 
     def decide(self, hosts: Sequence[Meeting]) -> Network | None:
@@ -42,7 +42,7 @@ class Sight(Protocol):
         """Have them look, within some ten seconds."""
 
 
-class Cord(Protocol):
+class PeerLink(Protocol):
     """A line of a private network, as it is shown."""
 
     @property
@@ -63,7 +63,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighted:
+class KnownReachability:
     """All that is known of some hosts. pairs: who looked, at whom; cannot: why a host can be in no private network,
     empty where it can, absent where it is not known; cannot_contained: the same of its containers."""
 
@@ -76,26 +76,26 @@ class Sighted:
         return self.cannot_contained if hosts[0].is_contained else self.cannot
 
 
-def is_known(hosts: Sequence[Meeting], sighted: Sighted) -> bool:
+def is_known(hosts: Sequence[Meeting], known: KnownReachability) -> bool:
     """Return whether enough is known to decide."""
-    if any(host.host_id not in sighted.refusals(hosts) for host in hosts):
+    if any(host.host_id not in known.refusals(hosts) for host in hosts):
         return False
     return (
         any(host.is_alone for host in hosts)
         or _parted(hosts)
-        or all((one.host_id, other.host_id) in sighted.pairs for one, other in permutations(hosts, 2))
+        or all((one.host_id, other.host_id) in known.pairs for one, other in permutations(hosts, 2))
     )
 
 
-def decide(hosts: Sequence[Meeting], sighted: Sighted) -> Network:
+def decide(hosts: Sequence[Meeting], known: KnownReachability) -> Network:
     """Return how they meet; raises NoCapacity where they cannot."""
-    why = _why_not_direct(hosts, sighted)
+    why = _why_not_direct(hosts, known)
     if not why:
         return Network(NetworkMode.DIRECT, "every host sees every other")
     if len(hosts) > PRIVATE_HOSTS_MAX:
         raise NoCapacity(f"{why}, and a private network has at most {PRIVATE_HOSTS_MAX} hosts.")
     for host in hosts:
-        if cannot := sighted.refusals(hosts).get(host.host_id, ""):
+        if cannot := known.refusals(hosts).get(host.host_id, ""):
             whose = "containers of " if host.is_contained else ""
             raise NoCapacity(f"{why}, and {whose}{host.host_name} can be in no private network: {cannot}.")
     return Network(NetworkMode.TUNNELS, why)
@@ -106,14 +106,14 @@ def _parted(hosts: Sequence[Meeting]) -> bool:
     return len({host.network for host in hosts}) > 1 or hosts[0].network is None
 
 
-def _why_not_direct(hosts: Sequence[Meeting], sighted: Sighted) -> str:
+def _why_not_direct(hosts: Sequence[Meeting], known: KnownReachability) -> str:
     if any(host.is_alone for host in hosts):
         return f"{'containers' if hosts[0].is_contained else 'processes in sandboxes'} have networks of their own"
     if _parted(hosts):
         other = next((one for one in hosts if one.network != hosts[0].network), hosts[-1])
         return f"{hosts[0].host_name} and {other.host_name} are in different networks"
     for one, other in permutations(hosts, 2):
-        found = sighted.pairs.get((one.host_id, other.host_id), Found(False, "nobody looked"))
+        found = known.pairs.get((one.host_id, other.host_id), Found(False, "nobody looked"))
         if not found.is_seen:
             return f"{one.host_name} does not see {other.host_name} at {other.address} ({found.why})"
     return ""

@@ -24,9 +24,9 @@ class ClusterView:
     urls: Mapping[int, str] = field(default_factory=dict)
     """Of a service, where anybody reaches each of its ports."""
     traffic: Traffic = field(default_factory=Traffic)
-    cords: tuple[bool, ...] = ()
+    peer_links: tuple[bool, ...] = ()
     """Of a private network, of each two members whether they are joined now."""
-    cord_problem: str = ""
+    peer_link_problem: str = ""
     """The reason why two of them are not joined."""
     whole: Cluster | None = None
     """With the values of its environment and its secret, where its renter asks for it alone."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from windrow_master.fleet import bandwidth
 from windrow_master.fleet.bandwidth_repository import BandwidthRepository
-from windrow_master.fleet.commands import CommandDesk
-from windrow_master.fleet.hosts import HostDesk
+from windrow_master.fleet.commands import CommandQueue
+from windrow_master.fleet.hosts import HostRegistry
 from windrow_master.fleet.intake import next_measurement_ns
 from windrow_master.fleet.model import AdminState, Host, MeasuredRound
 from windrow_master.fleet.repository import CommandRepository
@@ -35,13 +35,13 @@ themselves, by three relays, and some that people ask for."""
 BENCHMARK_AGAIN_NS: Final = 6 * HOUR
 
 
-class MeasureDesk:
+class BandwidthSchedule:
     """Asks hosts to measure themselves. Methods that take a `uow` run inside the caller's unit of work.
 
     cap_bytes: that a measurement of a real host may move each way.
     """
 
-    def __init__(self, hosts: HostDesk, commands: CommandDesk, cap_bytes: int) -> None:
+    def __init__(self, hosts: HostRegistry, commands: CommandQueue, cap_bytes: int) -> None:
         self._hosts, self._commands = hosts, commands
         self._benchmarked: dict[HostId, int] = {}
         self.cap_bytes = cap_bytes

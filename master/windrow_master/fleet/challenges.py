@@ -36,7 +36,7 @@ class Challenged:
         return verdicts.standing(self.host, inventory, self.verdicts) if inventory is not None else {}
 
 
-class ChallengeDesk:
+class ChallengeRegistry:
     """The verdicts' rows."""
 
     def of_host(self, uow: UnitOfWork, host_id: HostId) -> Challenged | None:

@@ -41,7 +41,7 @@ _ERRORS: Final = {
 }
 
 
-class CommandDesk:
+class CommandQueue:
     """The commands. `wake` is called on the loop after a commit that has something to send; `told` in the transaction
     for every change of a command."""
 

@@ -26,7 +26,7 @@ from windrow_master.fleet.model import (
 from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.repository import HostRepository, SlotRepository
 from windrow_master.fleet.slices import sliced_tier
-from windrow_master.fleet.slot_leases import SlotDesk
+from windrow_master.fleet.slot_leases import SlotLeases
 from windrow_master.fleet.standing import standing_of
 from windrow_master.fleet.states import (
     SLOT_HELD,
@@ -66,14 +66,14 @@ _ADMIN_TEXTS: Final = {
 }
 
 
-class HostDesk:
+class HostRegistry:
     """The hosts' rows. `touched` is called on the loop after each commit that changed one, `alarmed` after each in
     which a condition came or went.
     """
 
     def __init__(
         self,
-        slots: SlotDesk,
+        slots: SlotLeases,
         touched: Callable[[HostId], None],
         banned: Callable[[UnitOfWork, HostId, bool], None],
         alarmed: Callable[[], None] = lambda: None,

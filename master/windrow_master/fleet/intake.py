@@ -13,10 +13,10 @@ import structlog
 
 from windrow_master.fleet import bandwidth
 from windrow_master.fleet.bandwidth_repository import BandwidthRepository
-from windrow_master.fleet.commands import CommandDesk
+from windrow_master.fleet.commands import CommandQueue
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository, Ranges
 from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe
-from windrow_master.fleet.hosts import HostDesk, gpu_ids
+from windrow_master.fleet.hosts import HostRegistry, gpu_ids
 from windrow_master.fleet.messages import ClusterOf, Holds, ReceiptTaken, SlotsLost, WorkloadReported
 from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
 from windrow_master.fleet.repository import CommandRepository
@@ -72,7 +72,7 @@ class EvidenceFigures:
     gaps: int = 0
 
 
-class EvidenceDesk:
+class EvidenceIntake:
     """The intake. On the loop, after the commit, `observed` is called for each report of workloads, and `missing` for
     each gap in the samples.
 
@@ -81,8 +81,8 @@ class EvidenceDesk:
 
     def __init__(
         self,
-        hosts: HostDesk,
-        commands: CommandDesk,
+        hosts: HostRegistry,
+        commands: CommandQueue,
         access_key: AccessKey,
         observed: Callable[[HostId, Observed], None],
         missing: Callable[[HostId, Gap], None],

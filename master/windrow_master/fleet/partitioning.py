@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from windrow_master.fleet.commands import CommandDesk
-from windrow_master.fleet.hosts import HostDesk
+from windrow_master.fleet.commands import CommandQueue
+from windrow_master.fleet.hosts import HostRegistry
 from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.slices import cut_refusal
 from windrow_master.store.model import Operation
@@ -18,10 +18,10 @@ CUT_LIFE_NS: Final = MINUTE
 """Not-after of the command: the host was idle a moment ago, and nobody knows for how long."""
 
 
-class CutDesk:
+class GpuPartitioner:
     """The cards that are asked to be cut."""
 
-    def __init__(self, hosts: HostDesk, commands: CommandDesk) -> None:
+    def __init__(self, hosts: HostRegistry, commands: CommandQueue) -> None:
         self._hosts, self._commands = hosts, commands
 
     def ask(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from windrow_master.fleet import mishaps, reliability
-from windrow_master.fleet.hosts import HostDesk
+from windrow_master.fleet.hosts import HostRegistry
 from windrow_master.fleet.model import AdminState, HostRecord, LinkState, Mishap
 from windrow_master.fleet.reliability import SLOT_NS, Record
 from windrow_master.fleet.reliability_repository import ReliabilityRepository
@@ -23,10 +23,10 @@ LOOKS_FIRST: Final = 2
 """Of a Master after its start: one begins the first slot, in which hosts find it again; the next begins what counts."""
 
 
-class ReliabilityDesk:
+class ReliabilityCounts:
     """Keeps the record of each host."""
 
-    def __init__(self, hosts: HostDesk) -> None:
+    def __init__(self, hosts: HostRegistry) -> None:
         self._hosts = hosts
         self._faults = Boundary("reliability", DATABASE_FAULTS)
         self._looks = 0

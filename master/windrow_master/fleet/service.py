@@ -12,13 +12,13 @@ from typing import Final
 import structlog
 
 from windrow_master.fleet import reconcile
-from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, MeasureDesk
-from windrow_master.fleet.challenges import ChallengeDesk
+from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, BandwidthSchedule
+from windrow_master.fleet.challenges import ChallengeRegistry
 from windrow_master.fleet.claims.uniqueness import FLEET_CODES
-from windrow_master.fleet.commands import CommandDesk, is_under_way
+from windrow_master.fleet.commands import CommandQueue, is_under_way
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
-from windrow_master.fleet.hosts import HostDesk
-from windrow_master.fleet.intake import AccessKey, EvidenceDesk, EvidenceItem
+from windrow_master.fleet.hosts import HostRegistry
+from windrow_master.fleet.intake import AccessKey, EvidenceIntake, EvidenceItem
 from windrow_master.fleet.messages import (
     CommandChanged,
     DesiredOn,
@@ -29,14 +29,14 @@ from windrow_master.fleet.messages import (
     WorkloadReported,
 )
 from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, Slot
-from windrow_master.fleet.partitioning import CutDesk
+from windrow_master.fleet.partitioning import GpuPartitioner
 from windrow_master.fleet.ports import HostLink, Relays
 from windrow_master.fleet.presence import Change, PresenceBook
 from windrow_master.fleet.reconcile import Findings
 from windrow_master.fleet.reliability import SLOT_NS
-from windrow_master.fleet.reliability_counts import ReliabilityDesk
+from windrow_master.fleet.reliability_counts import ReliabilityCounts
 from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
-from windrow_master.fleet.slot_leases import SlotDesk, is_back_soon
+from windrow_master.fleet.slot_leases import SlotLeases, is_back_soon
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.loops import Boundary, again, ends_alone
@@ -82,14 +82,14 @@ class FleetService:
         self._links: list[HostLink] = []
         self.view = FleetView()
         self.presence = PresenceBook(clock)
-        self.slots = SlotDesk(self._touch)
-        self.commands = CommandDesk(self._wake, self._on_command)
-        self.hosts = HostDesk(self.slots, self._touch, self._on_ban, self._alarm)
-        self.challenges = ChallengeDesk()
-        self.measures = MeasureDesk(self.hosts, self.commands, measure_cap_bytes)
-        self.cuts = CutDesk(self.hosts, self.commands)
-        self.reliability = ReliabilityDesk(self.hosts)
-        self.evidence = EvidenceDesk(self.hosts, self.commands, access_key, self._on_observed, self._on_gap)
+        self.slots = SlotLeases(self._touch)
+        self.commands = CommandQueue(self._wake, self._on_command)
+        self.hosts = HostRegistry(self.slots, self._touch, self._on_ban, self._alarm)
+        self.challenges = ChallengeRegistry()
+        self.measures = BandwidthSchedule(self.hosts, self.commands, measure_cap_bytes)
+        self.cuts = GpuPartitioner(self.hosts, self.commands)
+        self.reliability = ReliabilityCounts(self.hosts)
+        self.evidence = EvidenceIntake(self.hosts, self.commands, access_key, self._on_observed, self._on_gap)
         self._faults = Boundary("fleet", DATABASE_FAULTS)
         self._timeouts = Boundary("timeout", DATABASE_FAULTS)
         self._steps = Boundary("fleet", (*DATABASE_FAULTS, WindrowError))

@@ -26,7 +26,7 @@ AFTER_LEASE = "after a lease: "
 UNREPORTED = "the host no longer reports this GPU"
 
 
-class SlotDesk:
+class SlotLeases:
     """The slots. `touched` is called on the loop after each commit that changed a slot of a host."""
 
     def __init__(self, touched: Callable[[HostId], None]) -> None:

@@ -38,7 +38,7 @@ class MadeLink:
     expires_at_ns: int
 
 
-class AccountDesk:
+class AccountRegistry:
     """The accounts' rows and their sign-in links.
 
     secret_end: the part of a link by which its reader knows the market. issue: makes a token of an account for so long.

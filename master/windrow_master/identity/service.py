@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from windrow_master.identity import decide
-from windrow_master.identity.accounts import AccountDesk
+from windrow_master.identity.accounts import AccountRegistry
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.messages import AccountMade, CloneFound, HostJoined, StandingChanged
 from windrow_master.identity.model import (
@@ -89,7 +89,7 @@ class IdentityService:
         self._rng = rng
         self._backup_at_ns = store.read_now(lambda uow: uow.terms.backup_at_ns())
         self.asking = Asking(store, clock)
-        self.accounts: Final = AccountDesk(self.asking, self.ca_sha256[:CA_HASH_HEX], self.issue_token)
+        self.accounts: Final = AccountRegistry(self.asking, self.ca_sha256[:CA_HASH_HEX], self.issue_token)
         self._access_points, self._trunk_addresses = access_points, trunk_addresses
 
     # --- the authority ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from windrow_master.clusters import lookup
 from windrow_master.clusters.model import Workload
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
-from windrow_master.jobs.transitions import JobDesk
+from windrow_master.jobs.transitions import JobTransitions
 from windrow_master.storage.model import Manifest
 from windrow_master.storage.transfer import Outcome
 from windrow_master.store.store import Store
@@ -34,8 +34,8 @@ class Mover(Protocol):
 class JobCheckpoints:
     """Checkpoints are their job's, over all of its attempts. Used on the loop only."""
 
-    def __init__(self, store: Store, desk: JobDesk, mover: Mover, clock: Clock) -> None:
-        self._store, self._desk, self._mover, self._clock = store, desk, mover, clock
+    def __init__(self, store: Store, transitions: JobTransitions, mover: Mover, clock: Clock) -> None:
+        self._store, self._transitions, self._mover, self._clock = store, transitions, mover, clock
         self._said: dict[JobId, str] = {}
         self._failing: dict[JobId, tuple[ClusterId, int]] = {}
         """Jobs whose checkpoint could not be restored yet: for which attempt, and since when."""
@@ -108,6 +108,6 @@ class JobCheckpoints:
             now = uow[JobRepository].get(job.job_id)
             is_going = now is not None and now.has_cluster and len(now.attempts) == len(job.attempts)
             if is_going:  # the end of a lease ends a move, too: that is no news
-                self._desk.tell(uow, job, kind, f"{job.name}: {said}", "master")
+                self._transitions.tell(uow, job, kind, f"{job.name}: {said}", "master")
 
         await self._store.write(write, name="job.checkpoint")

@@ -29,7 +29,7 @@ from windrow_master.jobs.model import Attempt, Job, JobId, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key, cluster_request
 from windrow_master.jobs.states import PLACEABLE, JobEvent
-from windrow_master.jobs.transitions import JobDesk, known_image, seen
+from windrow_master.jobs.transitions import JobTransitions, known_image, seen
 from windrow_master.jobs.turns import Turns, shape_of
 from windrow_master.loops import GIVEN_UP, Boundary, when_due
 from windrow_master.shares import Share, ShareLimits, Shares
@@ -86,7 +86,7 @@ class _Look:
     at_ns: int
 
 
-class JobCourse:
+class JobController:
     """Used on the loop only. `placing` is held while a cluster is made for a job: a cancellation waits for that."""
 
     def __init__(
@@ -95,14 +95,14 @@ class JobCourse:
         clock: Clock,
         clusters: ClusterService,
         files: JobFiles,
-        desk: JobDesk,
+        transitions: JobTransitions,
         seal_key: SealKey,
         checkpoints: JobCheckpoints,
         free_slots: Callable[[], int],
     ) -> None:
         """free_slots: number that could be rented now; when it grows, jobs that wait are tried again at once."""
         self._store, self._clock, self._clusters = store, clock, clusters
-        self._files, self._desk, self._seal_key = files, desk, seal_key
+        self._files, self._transitions, self._seal_key = files, transitions, seal_key
         self.placing = asyncio.Lock()
         self._checkpoints, self._free_slots = checkpoints, free_slots
         self._turns = Turns()
@@ -122,7 +122,7 @@ class JobCourse:
         self._jobs_of: dict[ClusterId, JobId] = {}
         self._children: dict[JobId, set[JobId]] = {}
         clusters.on_step(self._cluster_changed)
-        desk.on_change(self._job_changed)
+        transitions.on_change(self._job_changed)
 
     async def run(self) -> None:
         """Carry jobs on, until cancelled."""
@@ -192,7 +192,7 @@ class JobCourse:
             with self._faults.around(job.job_id), uow.attempt():
                 found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)[0]
                 if found is not None:
-                    self._desk.step(uow, job, found, "master")
+                    self._transitions.step(uow, job, found, "master")
         return self._read(uow, job_ids)
 
     def _note(self, look: _Look) -> None:
@@ -290,7 +290,7 @@ class JobCourse:
                 if now is not None and now.state in PLACEABLE:
                     attempt = Attempt(made.cluster.cluster_id, uow.now_wall_ns)
                     now = replace(now, attempts=(*now.attempts, attempt))
-                    self._desk.step(uow, now, decide.Answer(JobEvent.PLACED), "master")
+                    self._transitions.step(uow, now, decide.Answer(JobEvent.PLACED), "master")
 
             await self._store.write(place, name="job.placed")
             return None
@@ -298,14 +298,14 @@ class JobCourse:
     def _impossible(self, uow: UnitOfWork, job: Job, refused: WindrowError) -> None:
         now = uow[JobRepository].get(job.job_id)
         if now is not None and now.state in PLACEABLE:
-            self._desk.step(uow, now, decide.Answer(JobEvent.FAIL, refused.detail or refused.code), "master")
+            self._transitions.step(uow, now, decide.Answer(JobEvent.FAIL, refused.detail or refused.code), "master")
 
     def _waits(self, uow: UnitOfWork, job_ids: Sequence[JobId], said: str) -> None:
         """Say why jobs of one shape wait."""
         for job_id in job_ids:
             now = uow[JobRepository].get(job_id)
             if now is not None and now.state in PLACEABLE and now.reason != said:
-                self._desk.keep(uow, replace(now, reason=said))
+                self._transitions.keep(uow, replace(now, reason=said))
 
     async def _look_inside(self, job: Job) -> None:
         """Begin what takes longer than a look: send its folder, keep its log, bring in what it left."""
@@ -462,7 +462,7 @@ class JobCourse:
         event = _ENDS[job.verdict]
         job = replace(job, attempts=(*job.attempts[:-1], attempt))
         reason = "; ".join(part for part in (job.reason, why) if part)
-        self._desk.step(uow, job, decide.Answer(event, reason), "master")
+        self._transitions.step(uow, job, decide.Answer(event, reason), "master")
 
 
 def _answer(uow: UnitOfWork, job: Job) -> tuple[decide.Answer | None, int | None]:

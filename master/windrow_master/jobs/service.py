@@ -15,13 +15,13 @@ from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins, moving
 from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
-from windrow_master.jobs.controller import LOOK_NS, JobCourse
+from windrow_master.jobs.controller import LOOK_NS, JobController
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import checked, cluster_request, digest
 from windrow_master.jobs.states import FINAL, JobEvent
-from windrow_master.jobs.transitions import JobDesk, known_image, spent
+from windrow_master.jobs.transitions import JobTransitions, known_image, spent
 from windrow_master.loops import page_alone
 from windrow_master.storage import volume_attachments
 from windrow_master.storage.artefacts import taken
@@ -78,18 +78,18 @@ class JobService:
         free_slots: that could be rented now."""
         self._uploads = uploads
         self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
-        self._desk, self._seal_key = JobDesk(clusters), seal_key
-        self.course = JobCourse(
+        self._transitions, self._seal_key = JobTransitions(clusters), seal_key
+        self.controller = JobController(
             store,
             clock,
             clusters,
             files,
-            self._desk,
+            self._transitions,
             seal_key,
-            JobCheckpoints(store, self._desk, mover, clock),
+            JobCheckpoints(store, self._transitions, mover, clock),
             free_slots,
         )
-        self.on_change = self._desk.on_change
+        self.on_change = self._transitions.on_change
         """Call a listener on the loop whenever a job has changed."""
 
     # --- what people ask -------------------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ class JobService:
             )
             parents = uow[JobRepository].all_of(asked.after)
             job = replace(job, reason=decide.blocked_by(job, parents) or decide.waits_for(job, parents))
-            self._desk.add(uow, job, key, self._digest(request))
-            self._desk.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
+            self._transitions.add(uow, job, key, self._digest(request))
+            self._transitions.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
             found.append(_view(uow, job))
         uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
         return tuple(found)
@@ -173,7 +173,7 @@ class JobService:
             self._check_waits(self._load(uow, principal, job_id, frozenset()))
             for one in uow[JobRepository].of_group(job.group):
                 if one.state is JobState.SUBMITTED and one.request.await_files:
-                    self._desk.keep(uow, replace(one, folder_bytes=size))
+                    self._transitions.keep(uow, replace(one, folder_bytes=size))
 
         await self._store.write(change, name="job.folder")
         return size
@@ -221,22 +221,22 @@ class JobService:
             job = self._load(uow, principal, job_id, _ENDS_ALL)
             return _view(uow, self._end(uow, job, "it was cancelled", principal.actor))
 
-        async with self.course.placing:
+        async with self.controller.placing:
             return await self._store.write(change, name="job.cancel")
 
     def end_all(self, uow: UnitOfWork, account_id: AccountId, reason: str, actor: str) -> None:
-        """Cancel all jobs of an account that have not ended. Hold `course.placing` meanwhile."""
+        """Cancel all jobs of an account that have not ended. Hold `controller.placing` meanwhile."""
         for job in uow[JobRepository].living():
             if job.account_id == account_id:
                 self._end(uow, job, reason, actor)
 
     def _end(self, uow: UnitOfWork, job: Job, said: str, actor: str) -> Job:
         if job.state is JobState.RUNNING:
-            return self._desk.step(uow, job, decide.Answer(JobEvent.COLLECT, said, Verdict.CANCELLED), actor)
+            return self._transitions.step(uow, job, decide.Answer(JobEvent.COLLECT, said, Verdict.CANCELLED), actor)
         if job.state is not JobState.CHECKPOINTING:
-            return self._desk.step(uow, job, decide.Answer(JobEvent.CANCEL, said), actor)
+            return self._transitions.step(uow, job, decide.Answer(JobEvent.CANCEL, said), actor)
         if job.verdict is Verdict.AGAIN:
-            return self._desk.keep(uow, replace(job, verdict=Verdict.CANCELLED, reason=said))
+            return self._transitions.keep(uow, replace(job, verdict=Verdict.CANCELLED, reason=said))
         return job
 
     async def rerun(
@@ -279,9 +279,9 @@ class JobService:
                 folder_bytes=job.folder_bytes,
                 sealed_env=environments.sealed(self._seal_key, env, job.group),
             )
-            self._desk.add(uow, fresh, key, self._digest(replace(job.request, env=env)))
+            self._transitions.add(uow, fresh, key, self._digest(replace(job.request, env=env)))
             uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
-            self._desk.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
+            self._transitions.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
             return _view(uow, fresh)
 
         return await self._store.write(change, name="job.rerun")

@@ -16,7 +16,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.units import Microcents
 
 
-class JobDesk:
+class JobTransitions:
     """The service that changes jobs."""
 
     def __init__(self, clusters: ClusterService) -> None:
@@ -39,7 +39,7 @@ class JobDesk:
             return job
         if JobEffect.LET_GO in move.effects:
             why, key = "its job has ended", attempt_key(job)
-            self._clusters.life.end_request(uow, job.account_id, key, why, actor, at_once=True)
+            self._clusters.lifecycle.end_request(uow, job.account_id, key, why, actor, at_once=True)
         after = moving.moved(job, move, found, uow.now_wall_ns)
         after = self.keep(uow, after)
         said = f"{after.name} is {after.state.value}" + (f": {found.reason}" if found.reason else "")

@@ -26,12 +26,12 @@ from windrow_master.network.tunnels import TunnelAddresses, write_down
 from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
-from windrow_proto.cords import UP, packed
 from windrow_proto.errors import Conflict, HostUnreachable, LinkClosed, TooMany, WindrowError, from_code
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.keys import SigningKey
 from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
 from windrow_proto.model import ChannelPurpose
+from windrow_proto.overlay_packets import UP, packed
 from windrow_proto.ports import Clock
 from windrow_proto.together import together
 from windrow_proto.tunnels import GRANT_LIFE_NS, TunnelGrant, TunnelSide
@@ -50,7 +50,7 @@ AGAIN_S: Final = 1.0
 AGAIN_S_MAX: Final = 15.0
 """The pause between two tries of a link: twice as long each time, up to this."""
 PEM_MAX: Final = 4_096
-CORDS: Final = ShareLimits(limit=2_048, per_account=512, reserve=0)
+PEER_LINKS: Final = ShareLimits(limit=2_048, per_account=512, reserve=0)
 """The most links of this Master; those beyond wait until others end. A network of 16 hosts has 120."""
 TRAFFIC_S: Final = 10.0
 END_S: Final = 10.0
@@ -77,7 +77,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class CordState:
+class PeerLinkState:
     """The state of a link. problem: why it is not up, as was last heard."""
 
     cluster_id: ClusterId
@@ -85,10 +85,10 @@ class CordState:
     problem: str = ""
 
 
-class CordStates(dict[tuple[WorkloadId, WorkloadId], CordState]):
+class PeerLinkStates(dict[tuple[WorkloadId, WorkloadId], PeerLinkState]):
     """The number of links of this Master in each state."""
 
-    def of(self, cluster_id: ClusterId) -> tuple[CordState, ...]:
+    def of(self, cluster_id: ClusterId) -> tuple[PeerLinkState, ...]:
         """The links of one cluster. Safe to call from any thread."""
         return tuple(state for state in tuple(self.values()) if state.cluster_id == cluster_id)
 
@@ -103,7 +103,7 @@ def pairs_of(cluster: Cluster, workloads: Sequence[Workload]) -> tuple[Pair, ...
     return tuple(Pair(cluster.cluster_id, low, high, cluster.account_id) for low, high in combinations(in_order, 2))
 
 
-class CordService:
+class OverlayService:
     """All links of this Master. `run` beside it."""
 
     def __init__(
@@ -114,7 +114,7 @@ class CordService:
         addresses: Addresses,
         signing: SigningKey,
         clock: Clock,
-        states: CordStates,
+        states: PeerLinkStates,
     ) -> None:
         self._store, self._broker, self._addresses = store, broker, addresses
         self._signing, self._clock = signing, clock
@@ -122,9 +122,9 @@ class CordService:
         self._states = states
         self._tasks: dict[tuple[WorkloadId, WorkloadId], asyncio.Task[None]] = {}
         self._shares: dict[tuple[WorkloadId, WorkloadId], Share] = {}
-        self._cords = Shares("cords", "They are joined when others have ended.", CORDS)
+        self._peer_links = Shares("links of private networks", "They are joined when others have ended.", PEER_LINKS)
         self._wake = asyncio.Event()
-        self._faults = Boundary("cords", DATABASE_FAULTS)
+        self._faults = Boundary("overlay", DATABASE_FAULTS)
         self._tally = Tally()
         clusters.on_change(lambda cluster_id: self._wake.set())
 
@@ -136,11 +136,11 @@ class CordService:
     async def run(self) -> None:
         """Join what is to be joined, until cancelled; then their hosts are told to end them."""
         async with asyncio.TaskGroup() as group:
-            keeping = again(self._keep_traffic, int(TRAFFIC_S * SECOND), self._clock, "cord traffic")
-            group.create_task(keeping, name="cord traffic")
+            keeping = again(self._keep_traffic, int(TRAFFIC_S * SECOND), self._clock, "overlay traffic")
+            group.create_task(keeping, name="overlay traffic")
             while True:
                 self._wake.clear()
-                with ends_alone("cords_judging"):
+                with ends_alone("overlay_judging"):
                     self._match(await self._store.read(self._wanted), group)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_S):
@@ -167,9 +167,9 @@ class CordService:
             if pair.key in self._tasks:
                 continue
             with suppress(TooMany):
-                self._shares[pair.key] = self._cords.take(pair.account_id)
-                self._states[pair.key] = CordState(pair.cluster_id)
-                self._tasks[pair.key] = group.create_task(self._keep(pair), name=f"cord {pair.key[0]}")
+                self._shares[pair.key] = self._peer_links.take(pair.account_id)
+                self._states[pair.key] = PeerLinkState(pair.cluster_id)
+                self._tasks[pair.key] = group.create_task(self._keep(pair), name=f"peer link {pair.key[0]}")
 
     async def _keep(self, pair: Pair) -> None:
         """Make one link, again and again, until it is cancelled."""
@@ -182,11 +182,11 @@ class CordService:
                 was_up = self._states[pair.key].is_up
                 wait_s = AGAIN_S if was_up else min(AGAIN_S_MAX, wait_s * 2)
                 self._set(pair, is_up=False, problem=why)
-                log.info("cord_down", cluster=pair.cluster_id, was_up=was_up, reason=why)
+                log.info("peer_link_down", cluster=pair.cluster_id, was_up=was_up, reason=why)
             except Exception:  # the task's top level: the others go on
                 wait_s = AGAIN_S_MAX
                 self._set(pair, is_up=False, problem="the Master failed")
-                log.exception("cord_crashed", cluster=pair.cluster_id)
+                log.exception("peer_link_crashed", cluster=pair.cluster_id)
             await self._clock.sleep_ns(int(wait_s * SECOND))
 
     async def _join(self, pair: Pair) -> None:
@@ -238,7 +238,7 @@ class CordService:
             for channel, member in ((low, pair.low), (high, pair.high)):
                 if await _told(channel, member) != UP:
                     raise Conflict(f"{member.host_name} did not confirm its link of the private network.")
-        log.info("cord_up", cluster=pair.cluster_id, hosts=[pair.low.host_id, pair.high.host_id])
+        log.info("peer_link_up", cluster=pair.cluster_id, hosts=[pair.low.host_id, pair.high.host_id])
         self._set(pair, is_up=True, problem="")
         self._tally.add(pair.cluster_id, Traffic(connections=1))
 
@@ -249,7 +249,7 @@ class CordService:
             self._changed(pair.cluster_id)
 
     async def _keep_traffic(self) -> None:
-        await write_down(self._tally, self._store, "cord.traffic")
+        await write_down(self._tally, self._store, "overlay.traffic")
 
 
 class _Count:

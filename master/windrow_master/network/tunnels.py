@@ -362,7 +362,7 @@ class TunnelService:
     async def _watch(self, live: _Live) -> None:
         """Until the host has said that it is over, or is gone."""
         try:
-            with self._clusters.life.uses.inside(live.asked.cluster_id):
+            with self._clusters.lifecycle.uses.inside(live.asked.cluster_id):
                 end = await self._over(live)
         except Exception:  # the task's top level: the others go on
             log.exception("tunnel_crashed", tunnel=live.tunnel_id)

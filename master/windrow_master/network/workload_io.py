@@ -220,7 +220,7 @@ class WorkAccess:
         self, principal: Principal, workload: Workload, opening: ChannelOpen
     ) -> AsyncIterator[ChannelStream]:
         is_reader = opening.purpose is ChannelPurpose.LOGS
-        inside = nullcontext() if is_reader else self._clusters.life.uses.inside(workload.cluster_id)
+        inside = nullcontext() if is_reader else self._clusters.lifecycle.uses.inside(workload.cluster_id)
         who, is_trusted = principal.holder, principal.is_trusted
         with (
             self.channels.take(who, is_trusted=is_trusted),

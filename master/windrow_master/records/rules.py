@@ -50,7 +50,7 @@ class Record(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class RecordRetention:
     """The retention times that an operator may choose (docs/operating.md)."""
 
     audit_days: int = AUDIT_DAYS
@@ -70,10 +70,10 @@ class Rule:
     kept_ns: int
 
 
-def rules(keeping: Keeping) -> Sequence[Rule]:
+def rules(retention: RecordRetention) -> Sequence[Rule]:
     """The table. Sessions before the tokens that they were begun with, join tokens before those that asked for them."""
     return (
-        Rule(Record.EVENTS, keeping.events_days * DAY),
+        Rule(Record.EVENTS, retention.events_days * DAY),
         Rule(Record.SESSIONS, WORTHLESS_NS),
         Rule(Record.SIGN_IN_LINKS, WORTHLESS_NS),
         Rule(Record.JOIN_TOKENS, WORTHLESS_NS),

@@ -19,8 +19,8 @@ from windrow_master.records.rules import (
     LOOK_NS,
     ROWS_MAX,
     STEPS_MAX,
-    Keeping,
     Record,
+    RecordRetention,
     Rule,
     rules,
 )
@@ -36,12 +36,12 @@ log = structlog.get_logger(__name__)
 class RecordService:
     """Keeps the database as large as it has to be."""
 
-    def __init__(self, store: Store, audit: AuditService, clock: Clock, keeping: Keeping) -> None:
+    def __init__(self, store: Store, audit: AuditService, clock: Clock, retention: RecordRetention) -> None:
         self._store, self._audit, self._clock = store, audit, clock
-        self._audit_ns = keeping.audit_days * DAY
+        self._audit_ns = retention.audit_days * DAY
         self._steps: dict[str, Callable[[], Awaitable[int]]] = {
             AUDIT: self._seal,
-            **{rule.what.value: partial(self._let_go, rule) for rule in rules(keeping)},
+            **{rule.what.value: partial(self._let_go, rule) for rule in rules(retention)},
         }
         self._due_ns = dict.fromkeys(self._steps, 0)
 

@@ -27,7 +27,7 @@ from windrow_master.storage.s3_store import S3Settings, S3Store
 from windrow_master.storage.sealing import Tally, opened, sealed
 from windrow_master.storage.uploads import QUOTA_BYTES, Uploads
 from windrow_master.storage.volume_repository import VolumeRepository
-from windrow_master.store.disk_space import Room
+from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.checkpoints import file_name
@@ -96,11 +96,11 @@ class ArtefactService:
         clock: Clock,
         rng: Rng,
         settings: S3Settings | None = None,
-        room: Room | None = None,
+        disk_space: DiskSpace | None = None,
     ) -> "ArtefactService":
         """With the key that lies beside the Master's others, made if need be. settings: None: a folder of data_dir,
-        whose disks `room` watches."""
-        admit = _anything if room is None or settings is not None else room.admit_upload
+        whose disks `disk_space` watches."""
+        admit = _anything if disk_space is None or settings is not None else disk_space.admit_upload
         objects = FolderStore(data_dir / "artefacts", admit) if settings is None else S3Store(settings)
         uploads = Uploads(admit)
         return cls(store, objects, root_key(data_dir / "identity"), clusters, clock, rng, uploads)

@@ -293,7 +293,7 @@ class ResultService:
 
     async def _keep(self, workload: Workload, results: Results) -> None:
         def keep(uow: UnitOfWork) -> None:
-            self._clusters.life.keep_results(uow, workload.workload_id, results)
+            self._clusters.lifecycle.keep_results(uow, workload.workload_id, results)
 
         await self._store.write(keep, name="cluster.results")
         self._until_ns.pop(workload.workload_id, None)

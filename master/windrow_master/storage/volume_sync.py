@@ -64,7 +64,7 @@ class _Held:
         return [volume for use, volume in self.volumes if use.writes]
 
 
-class VolumeCourse:
+class VolumeController:
     """Used on the loop only. What is remembered between two looks is worth a save too many after a restart."""
 
     def __init__(self, store: Store, clock: Clock, clusters: ClusterService, mover: CheckpointService) -> None:
@@ -321,7 +321,7 @@ class VolumeCourse:
 
     async def _broke(self, held: _Held, why: str) -> None:
         workload_id = held.workload.workload_id
-        await self._store.write(lambda uow: self._clusters.life.broke(uow, workload_id, why), name="volume.broke")
+        await self._store.write(lambda uow: self._clusters.lifecycle.broke(uow, workload_id, why), name="volume.broke")
 
     async def _tell(self, held: _Held, volume: Volume, done: int, total: int) -> None:
         """How much has come, as a step of the cluster's creation."""
@@ -332,7 +332,8 @@ class VolumeCourse:
         said = f"volume {volume.name}: fetching, {done // MIB} of {total // MIB} MiB"
         share = 1000 * done // total if total else 1000
         await self._store.write(
-            lambda uow: self._clusters.life.progress(uow, held.workload, "volumes", share, said), name="volume.progress"
+            lambda uow: self._clusters.lifecycle.progress(uow, held.workload, "volumes", share, said),
+            name="volume.progress",
         )
 
     async def _row(self, volume: Volume) -> Volume | None:

@@ -68,7 +68,7 @@ class Shortage:
         )
 
 
-class Room:
+class DiskSpace:
     """The disks of one Master, each with its ballast. Looked at from threads; told and asked on the loop."""
 
     def __init__(

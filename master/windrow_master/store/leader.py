@@ -42,7 +42,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class LeaderObservation:
     """The last sighting of the leader, and since when (monotonic) it has not changed."""
 
     epoch: int
@@ -51,12 +51,12 @@ class Sighting:
     gone_since_ns: int | None
 
 
-def see(seat: Seat, before: Sighting | None, now_ns: int) -> Sighting:
+def see(seat: Seat, before: LeaderObservation | None, now_ns: int) -> LeaderObservation:
     """Return the sighting after looking at the seat."""
     is_same = before is not None and (before.epoch, before.beat) == (seat.epoch, seat.beat)
     same_leader = before is not None and before.epoch == seat.epoch
     gone_before = before.gone_since_ns if before is not None and same_leader else None
-    return Sighting(
+    return LeaderObservation(
         seat.epoch,
         seat.beat,
         before.beat_since_ns if before is not None and is_same else now_ns,
@@ -64,7 +64,7 @@ def see(seat: Seat, before: Sighting | None, now_ns: int) -> Sighting:
     )
 
 
-def may_take(seat: Seat, seen: Sighting, now_ns: int) -> bool:
+def may_take(seat: Seat, seen: LeaderObservation, now_ns: int) -> bool:
     """Return whether the seat may be taken from whoever has it."""
     if seat.is_free or now_ns - seen.beat_since_ns >= LEASE_NS:
         return True

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, bindparam, select, text, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from windrow_master.store.engine import APPLICATION, Engines, engines_of
-from windrow_master.store.leader import BEAT_NS, Seat, Sighting, has_lost, is_sure, may_take, see
+from windrow_master.store.leader import BEAT_NS, LeaderObservation, Seat, has_lost, is_sure, may_take, see
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.open_errors import explained
 from windrow_master.store.tables import leader
@@ -101,7 +101,7 @@ class Leadership:
         self.holder, self.address = holder, address
         self._engine, self._clock = engine, clock
         self._connection: Connection | None = None
-        self._seen: Sighting | None = None
+        self._seen: LeaderObservation | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._beat_ns = clock.monotonic_ns()

@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
-from windrow_master.store.disk_space import Room
+from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
 from windrow_master.store.leadership import Claim
@@ -93,18 +93,18 @@ class Store:
         version: str,
         lock: DirectoryLock | None,
         claim: Claim | None = None,
-        room: Room | None = None,
+        disk_space: DiskSpace | None = None,
     ) -> None:
         """Begin a new term on a migrated database. Use `open` unless you bring your own engines.
 
-        room: watches the disks, and has space to give away; without it nothing is full until a write says so.
+        disk_space: watches the disks, and has space to give away; without it nothing is full until a write says so.
         """
         self._engines = engines
         self._clock = clock
         self._rng = rng
         self._executor = executor
         self._lock = lock
-        self._room = room
+        self._disk_space = disk_space
         self._pending: deque[_Job] = deque()
         self._is_flushing = False
         self._broken: str | None = None
@@ -134,7 +134,7 @@ class Store:
         database: str | None = None,
         open_engines: Callable[[str], Engines] = engines_of,
         claim: Claim | None = None,
-        room: Room | None = None,
+        disk_space: DiskSpace | None = None,
         resume: Callable[[int | None], None] = lambda last_ns: None,
         lock: DirectoryLock | None = None,
     ) -> "Store":
@@ -158,7 +158,7 @@ class Store:
             with explained(url):
                 upgrade(engines.writer)
                 resume(_last_ns(engines))
-                return cls(engines, clock, rng, worker, version=version, lock=lock, claim=claim, room=room)
+                return cls(engines, clock, rng, worker, version=version, lock=lock, claim=claim, disk_space=disk_space)
         except BaseException:
             if claim is not None:
                 claim.leadership.close()
@@ -204,8 +204,8 @@ class Store:
 
     def admit(self) -> None:
         """Raise DiskFull, with the way out, while there is no space for new work; for that before it begins."""
-        if self._room is not None:
-            self._room.admit()
+        if self._disk_space is not None:
+            self._disk_space.admit()
 
     def on_event(self, listener: Callable[[EventRow], None]) -> None:
         """Call `listener` on the loop for every event row, after its commit and in order."""
@@ -354,7 +354,7 @@ class Store:
             try:
                 return self._transact(jobs)
             except DBAPIError as error:
-                if not _is_full(error) or self._room is None or not self._room.spend():
+                if not _is_full(error) or self._disk_space is None or not self._disk_space.spend():
                     raise
                 log.warning("commit_spends_ballast", count=len(jobs), error=_reason(error))
             for job in jobs:

@@ -330,7 +330,7 @@ class TelemetryLog:
                 except InvalidInput:
                     self.figures.damage += 1
 
-    def keep_house(self, cursors: Sequence[LogPosition | None] = ()) -> None:
+    def run_retention(self, cursors: Sequence[LogPosition | None] = ()) -> None:
         """Write a checkpoint and drop what is old, when it is due; the disk's part runs on the executor.
 
         cursors: where each view is; None of one that does not know it yet, so that nothing is taken from it.

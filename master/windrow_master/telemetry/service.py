@@ -41,7 +41,7 @@ from windrow_proto.model import FrameClass, Kind
 from windrow_proto.ports import Clock, Disk
 from windrow_proto.units import SECOND
 
-HOUSE_EVERY_NS: Final = 5 * SECOND
+RETENTION_EVERY_NS: Final = 5 * SECOND
 EVENTS_MAX: Final = 64
 """Waiting to be written; beyond it the oldest is in the log and in the figures only."""
 
@@ -193,15 +193,15 @@ class TelemetryService:
         async with asyncio.TaskGroup() as tasks:
             for view in self.views:
                 tasks.create_task(view.run())
-            tasks.create_task(self._keep_house())
+            tasks.create_task(self._run_retention())
 
-    async def _keep_house(self) -> None:
+    async def _run_retention(self) -> None:
         while True:
-            await self._clock.sleep_ns(HOUSE_EVERY_NS)
+            await self._clock.sleep_ns(RETENTION_EVERY_NS)
             with ends_alone("telemetry_house"):
                 for host_id in self._watched.lapsed(self._clock.monotonic_ns()):
                     self._on_period(host_id)
-                self.log.keep_house([view.cursor for view in self.views])
+                self.log.run_retention([view.cursor for view in self.views])
                 await self.tell_events()
 
     async def tell_events(self) -> None:

@@ -58,7 +58,7 @@ def print_addresses(cluster: dict[str, Any], to: Console) -> None:
         print_whole(OPEN_TO_ALL, to)
 
 
-def print_doors(cluster: dict[str, Any]) -> None:
+def print_entry_ports(cluster: dict[str, Any]) -> None:
     request = cluster.get("request") or {}
     if request.get("ssh_keys"):
         print_whole(f"Log in: windrow cluster ssh {cluster['name']}", err)

@@ -180,7 +180,7 @@ def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> 
     else:
         say(f"{cluster['id']} is {cluster['phase']}. {cluster.get('reason') or ''}".rstrip())
         text.print_addresses(cluster, err)
-        text.print_doors(cluster)
+        text.print_entry_ports(cluster)
         sys.stdout.write(cluster["id"] + "\n")
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)

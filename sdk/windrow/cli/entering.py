@@ -50,7 +50,7 @@ def asked(
     return keys, is_to_work_in if notebook is None else notebook
 
 
-def doors(api: Client, cluster: dict[str, Any]) -> dict[str, Any]:
+def entry_ports(api: Client, cluster: dict[str, Any]) -> dict[str, Any]:
     """Returns the addresses at which a box is entered; empty: the cluster was not asked to be."""
     request = cluster.get("request") or {}
     return api.box(cluster["id"]) if request.get("ssh_keys") or request.get("notebook") else {}

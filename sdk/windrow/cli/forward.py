@@ -52,17 +52,20 @@ def cluster_forward(
         raise WindrowClientError(
             f"{found['id']} is {found['phase']}; there is nothing to reach. See: windrow cluster ls"
         )
-    doors = {} if stdio else entering.doors(api, found)
+    entry_ports = {} if stdio else entering.entry_ports(api, found)
     nearest = wanted or remote
-    is_notebook = bool(doors.get("notebook_port")) and remote in (entering.NOTEBOOK_PORT, doors["notebook_port"])
-    remote = doors["notebook_port"] if is_notebook else remote
+    is_notebook = bool(entry_ports.get("notebook_port")) and remote in (
+        entering.NOTEBOOK_PORT,
+        entry_ports["notebook_port"],
+    )
+    remote = entry_ports["notebook_port"] if is_notebook else remote
     forward = Forward(api, found["id"], remote, lambda error: say(f"A connection failed: {error}"))
     if stdio:
         _run(forward.pipe())
         return
 
     def ready(port: int) -> None:
-        url = entering.page_url(found["forward_host"], port, doors["notebook_token"] if is_notebook else None)
+        url = entering.page_url(found["forward_host"], port, entry_ports["notebook_token"] if is_notebook else None)
         if as_json:
             at = f"{LOCALHOST}:{port}"
             print_json({"cluster": found["id"], "port": remote, "local_address": at, "url": url})
@@ -106,7 +109,7 @@ def cluster_ssh(
         )
     api = client(context)
     found = cluster_named(api, cluster)
-    own_port = entering.doors(api, found).get("ssh_port")
+    own_port = entering.entry_ports(api, found).get("ssh_port")
     port = port or own_port or entering.SSH_PORT
     user = user or (entering.user_inside(api, found["id"]) if own_port else "root")
     options = context.find_root().obj or Options()

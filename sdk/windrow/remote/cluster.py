@@ -18,7 +18,7 @@ from windrow.config import Config, find, has_proxy
 from windrow.errors import ApiProblem, FunctionError, PythonMismatch, WindrowClientError, WorkerRefused
 from windrow.fields import CLUSTER, ClusterFields
 from windrow.nearest import Nearest
-from windrow.remote import door, loop, memory
+from windrow.remote import loop, memory, tunnel_request
 from windrow.remote.line import through_tunnel
 from windrow.remote.session import Session
 from windrow.telling import tell
@@ -182,7 +182,7 @@ class Cluster:
         if known is None or remembered is None or not _is_same_python(remembered.python):
             return None
         port = remembered.port
-        session = _session(known, remembered, partial(door.open_tunnel, config, known, port), config)
+        session = _session(known, remembered, partial(tunnel_request.open_tunnel, config, known, port), config)
         try:
             loop.finish(session.connect())
         except WindrowClientError:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests.support.links import Acceptor
 from tests.waiting import PATIENCE_S
-from windrow_access import door as door_module
+from windrow_access import accept_filter as accept_filter_module
+from windrow_access.accept_filter import AcceptFilter
 from windrow_access.core.admission import Admitted, Callers, Limits, Wait
 from windrow_access.core.queues import LIVE, FairQueues
 from windrow_access.core.strangers import (
@@ -28,7 +29,6 @@ from windrow_access.core.strangers import (
     network_of,
     overstaying,
 )
-from windrow_access.door import Door
 from windrow_access.guard import LISTING_PERIOD_NS, LOOK_TURN_NS, Guard
 from windrow_access.outbox import Outbox
 from windrow_proto.errors import Banned
@@ -97,25 +97,25 @@ def test_the_accept_filter_keeps_newcomers_waiting_and_nobody_else() -> None:
         place = listener.getsockname()
         early = sockets.enter_context(socket.create_connection(place))
         served = sockets.enter_context(listener.accept()[0])
-        door = Door()
-        door.turn(place[1], is_shut=True)
+        accept_filter = AcceptFilter()
+        accept_filter.turn(place[1], is_shut=True)
         late = sockets.enter_context(socket.socket())
         late.setblocking(False)
         assert late.connect_ex(place) == errno.EINPROGRESS
         early.sendall(b"still here")
         assert served.recv(64) == b"still here"
         assert select.select([], [late], [], 0.2) == ([], [], [])
-        door.turn(place[1], is_shut=False)
+        accept_filter.turn(place[1], is_shut=False)
         assert select.select([], [late], [], PATIENCE_S)[1] == [late]  # its system has knocked again
         assert late.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
-        assert door.times == 1
+        assert accept_filter.times == 1
 
 
 def test_a_narrow_listener_holds_few_that_nobody_has_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_module, "WAITING_MAX", 3)
+    monkeypatch.setattr(accept_filter_module, "WAITING_MAX", 3)
     with ExitStack() as sockets:
         listener = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=100))
-        Door().narrow(listener.getsockname()[1])
+        AcceptFilter().narrow(listener.getsockname()[1])
         dialled = []
         for _ in range(20):
             one = sockets.enter_context(socket.socket())
@@ -130,17 +130,17 @@ def test_a_narrow_listener_holds_few_that_nobody_has_accepted(monkeypatch: pytes
 
 
 def test_the_accept_filter_finds_the_listener_that_came_instead_of_another() -> None:
-    door = Door()
+    accept_filter = AcceptFilter()
     for _ in range(2):
         with ExitStack() as sockets:
             listener = sockets.enter_context(socket.create_server(("127.0.0.1", 0)))
             place = listener.getsockname()
-            door.turn(place[1], is_shut=True)
+            accept_filter.turn(place[1], is_shut=True)
             late = sockets.enter_context(socket.socket())
             late.setblocking(False)
             assert late.connect_ex(place) == errno.EINPROGRESS
             assert select.select([], [late], [], 0.2) == ([], [], [])
-            door.turn(place[1], is_shut=False)
+            accept_filter.turn(place[1], is_shut=False)
             assert select.select([], [late], [], PATIENCE_S)[1] == [late]
 
 

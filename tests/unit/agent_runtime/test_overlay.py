@@ -14,9 +14,9 @@ from windrow_agent.overlay.firewall import Firewall
 from windrow_agent.overlay.peer_link import QUEUE_BYTES_MAX, PeerLink
 from windrow_agent.overlay.self_test import begun
 from windrow_proto.clock import SystemClock
-from windrow_proto.cords import ends, opening, packed
 from windrow_proto.errors import LinkClosed
 from windrow_proto.keys import lone_identity
+from windrow_proto.overlay_packets import ends, opening, packed
 from windrow_proto.tunnels import HOST_NAME
 from windrow_tunnel import sockets
 from windrow_tunnel.tls import TunnelTls

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.clusters.world import OPERATOR, STRANGER, market_world, principal
 from windrow_master.clusters.kinds import box
-from windrow_master.clusters.kinds.box import Doors
+from windrow_master.clusters.kinds.box import EntryPorts
 from windrow_master.clusters.kinds.engines import BLOCK_PORTS, FIRST_PORT
 from windrow_master.clusters.model import SSH_KEY_CHARS_MAX, SSH_KEYS_MAX, ClusterKind
 from windrow_proto.errors import InvalidInput, NotFound
@@ -87,11 +87,11 @@ async def test_a_container_has_ports_of_its_own_and_a_process_those_of_a_block(m
 async def test_what_was_not_asked_for_is_not_started(m):
     plain = await m.create(argv=("train",))
     assert (m.spec().argv, m.spec().env, plain.cluster.secret) == (("train",), {}, None)
-    assert box.doors(plain.cluster, "docker") == Doors()
+    assert box.entry_ports(plain.cluster, "docker") == EntryPorts()
     asked = replace(plain.cluster, request=replace(plain.cluster.request, notebook=True), secret="s" * 64)
-    assert box.doors(asked, "docker") == Doors(None, 8888, "0.0.0.0")
+    assert box.entry_ports(asked, "docker") == EntryPorts(None, 8888, "0.0.0.0")
     assert box.command(asked, "docker")[4:] == ("0", "8888", "0.0.0.0", host_of(plain), "train")
-    assert box.doors(asked, "simulated") == Doors()
+    assert box.entry_ports(asked, "simulated") == EntryPorts()
     assert box.command(asked, "simulated") == ("train",)
 
 

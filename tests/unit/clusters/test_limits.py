@@ -111,7 +111,7 @@ async def test_nobody_in_it_for_so_long_ends_it(m):
 
 async def test_whoever_is_in_it_keeps_it_and_its_idle_time_begins_when_the_last_has_left(m):
     cluster_id = await running(m, argv=(), idle_ns=10 * MINUTE)
-    uses = m.clusters.life.uses
+    uses = m.clusters.lifecycle.uses
     with uses.inside(cluster_id):
         with uses.inside(cluster_id):
             await later(m, HOUR)
@@ -168,7 +168,7 @@ async def test_a_host_that_bills_and_does_not_say_that_it_runs_is_held_to_the_li
 
 async def test_a_command_inside_counts_as_somebody_and_a_reader_of_the_log_does_not(site):
     cluster_id, _ = await site.running(argv=[], idle_seconds=600, max_duration_seconds=3600)
-    uses, seen = site.rooms.clusters.life.uses, []
+    uses, seen = site.rooms.clusters.lifecycle.uses, []
 
     class Looking(ScriptedStream):
         async def receive(self):
@@ -187,7 +187,7 @@ async def test_a_command_inside_counts_as_somebody_and_a_reader_of_the_log_does_
 
 async def test_a_tunnel_counts_as_somebody_until_it_is_closed(site):
     cluster_id, _ = await site.running()
-    uses = site.rooms.clusters.life.uses
+    uses = site.rooms.clusters.lifecycle.uses
     async with tunnelling(site):
         channel = HeldStream()
         site.broker.streams = [channel]
@@ -218,7 +218,7 @@ async def test_a_client_that_is_silent_for_its_lease_ends_it_and_each_word_begin
     why = "Its client has not been heard from for 15 minutes"
     assert await phase(m, cluster_id) == (ClusterPhase.DELETING, why)
     assert any(why in row.text for row in m.read(lambda uow: uow.events.newest(cluster_id, limit=100)))
-    assert not m.clusters.life.clients._heard_at_ns
+    assert not m.clusters.lifecycle.clients._heard_at_ns
 
 
 async def test_a_lease_counts_while_it_is_made_and_its_holder_must_be_the_renter(m):

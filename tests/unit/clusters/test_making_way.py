@@ -81,7 +81,7 @@ async def test_a_gang_for_which_there_are_too_few_hosts_ends_none(m, proofs):
 async def test_a_gang_of_hosts_that_do_not_see_each_other_has_a_proof_end_as_well(m, proofs):
     translated(m, OTHER, "93.184.216.34")
     translated(m, THIRD, "93.184.216.35")
-    m.eyes.sight = Said(TUNNELS)
+    m.reachability.script = Said(TUNNELS)
     await proofs.begin(THIRD)
     view = await gang(m, 3)
     assert (proofs.ended, len(view.workloads)) == ([THIRD], 3)

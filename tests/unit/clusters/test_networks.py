@@ -22,16 +22,16 @@ from tests.unit.clusters.test_routes import ScriptedStream
 from tests.unit.clusters.world import HOST, OTHER, OWNER
 from windrow_master.clusters.model import ClusterKind, Network, NetworkMode, Volume, WorkPhase
 from windrow_master.clusters.service import LOOKS_MAX
-from windrow_master.clusters.topology import PRIVATE_HOSTS_MAX, Found, Meeting, Sighted, decide, is_known
+from windrow_master.clusters.topology import PRIVATE_HOSTS_MAX, Found, KnownReachability, Meeting, decide, is_known
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.network.overlay import pairs_of
-from windrow_master.network.reachability import BLIND_KEPT_NS, SightService
+from windrow_master.network.reachability import BLIND_KEPT_NS, ReachabilityService
 from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_proto.errors import HostUnreachable, InvalidInput, NoCapacity, Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.messages import ChannelData
 from windrow_proto.model import ChannelPurpose
-from windrow_proto.sight import Eyes, Seen, decode_places, encode_eyes, encode_seen
+from windrow_proto.reachability import Listening, Seen, decode_places, encode_listening, encode_seen
 from windrow_proto.volumes import Mount
 
 __all__ = ["m"]
@@ -40,42 +40,42 @@ SEES, BLIND = Found(True), Found(False, "no answer within 3 s")
 TUNNELS = Network(NetworkMode.TUNNELS, "a does not see b")
 
 
-def sighted(forth=SEES, back=SEES, **cannot):
+def known(forth=SEES, back=SEES, **cannot):
     why = {HostId(name): words for name, words in cannot.items()}
-    return Sighted({(HOST, OTHER): forth, (OTHER, HOST): back}, {HOST: "", OTHER: "", **why})
+    return KnownReachability({(HOST, OTHER): forth, (OTHER, HOST): back}, {HOST: "", OTHER: "", **why})
 
 
 # --- decided ---------------------------------------------------------------------------------------------------------
 
 
 def test_hosts_that_all_see_each_other_meet_directly():
-    assert decide((A, B), sighted()).mode is NetworkMode.DIRECT
+    assert decide((A, B), known()).mode is NetworkMode.DIRECT
 
 
 @pytest.mark.parametrize(("forth", "back"), [(BLIND, SEES), (SEES, BLIND), (BLIND, BLIND)])
 def test_one_that_is_not_seen_one_way_is_enough_for_a_private_network_and_is_named(forth, back):
-    found = decide((A, B), sighted(forth, back))
+    found = decide((A, B), known(forth, back))
     assert found.mode is NetworkMode.TUNNELS
     assert "does not see" in found.reason and "no answer" in found.reason
 
 
 def test_hosts_behind_different_translators_need_not_look():
     far = replace(B, network="behind 1.2.3.4")
-    known = Sighted({}, {HOST: "", OTHER: ""})
+    known = KnownReachability({}, {HOST: "", OTHER: ""})
     assert is_known((A, far), known) and not is_known((A, B), known)
     assert decide((A, far), known) == Network(NetworkMode.TUNNELS, "a and b are in different networks")
 
 
 def test_a_host_that_can_be_in_no_private_network_is_refused_with_the_reason():
     with pytest.raises(NoCapacity, match="b can be in no private network: there is no TUN"):
-        decide((A, B), sighted(BLIND, host_b="there is no TUN"))
-    assert decide((A, B), sighted(host_b="there is no TUN")).mode is NetworkMode.DIRECT
+        decide((A, B), known(BLIND, host_b="there is no TUN"))
+    assert decide((A, B), known(host_b="there is no TUN")).mode is NetworkMode.DIRECT
 
 
 def test_a_private_network_has_a_limit_of_hosts():
     hosts = tuple(Meeting(HostId(f"host_{n}"), f"{n}", "10.0.0.9", f"behind {n}") for n in range(PRIVATE_HOSTS_MAX + 1))
     with pytest.raises(NoCapacity, match="at most 16 hosts"):
-        decide(hosts, Sighted({}, {host.host_id: "" for host in hosts}))
+        decide(hosts, KnownReachability({}, {host.host_id: "" for host in hosts}))
 
 
 # --- asked of the hosts ----------------------------------------------------------------------------------------------
@@ -93,11 +93,11 @@ class Hosts:
         said = self.seen[host_id]
         if isinstance(said, Exception):
             raise said
-        eyes = ChannelData(encode_eyes(Eyes(4000, f"token of {host_id}")))
-        return Sight([eyes, ChannelData(encode_seen([said]))])
+        listening = ChannelData(encode_listening(Listening(4000, f"token of {host_id}")))
+        return ReportStream([listening, ChannelData(encode_seen([said]))])
 
 
-class Sight(ScriptedStream):
+class ReportStream(ScriptedStream):
     """Remembers at whom it was told to look."""
 
     async def send(self, data, stream=0):
@@ -105,7 +105,7 @@ class Sight(ScriptedStream):
 
 
 async def looked(clock, **seen):
-    service = SightService(hosts := Hosts(**seen), clock)
+    service = ReachabilityService(hosts := Hosts(**seen), clock)
     assert service.decide((A, B)) is None
     await service.look((A, B))
     return service, hosts
@@ -153,11 +153,11 @@ class Said:
 
 
 async def test_members_in_a_private_network_are_told_all_addresses_in_it(m):
-    m.eyes.sight = Said(TUNNELS)
+    m.reachability.script = Said(TUNNELS)
     view = await gang(m, argv=("train",))
     specs = [m.spec(member.host_id) for _, member in sorted(by_rank(view).items())]
     told = [spec.address for spec in specs]
-    assert m.eyes.sight.looks == 1
+    assert m.reachability.script.looks == 1
     assert all(one.startswith("198.19.") for one in told) and told[0].rsplit(".", 1)[0] == told[1].rsplit(".", 1)[0]
     assert [spec.peers for spec in specs] == [(told[1],), (told[0],)]
     assert {spec.env["WINDROW_MEMBERS"] for spec in specs} == {",".join(told)}
@@ -165,7 +165,7 @@ async def test_members_in_a_private_network_are_told_all_addresses_in_it(m):
 
 
 async def test_members_that_meet_directly_have_no_private_network(m):
-    m.eyes.sight = Said(Network(NetworkMode.DIRECT, "every host sees every other"))
+    m.reachability.script = Said(Network(NetworkMode.DIRECT, "every host sees every other"))
     view = await gang(m)
     specs = [m.spec(member.host_id) for member in by_rank(view).values()]
     assert [spec.peers for spec in specs] == [(), ()]
@@ -186,13 +186,13 @@ def translated(m, host_id, address):
 async def test_hosts_behind_different_translators_are_put_together_where_they_were_looked_at(m):
     translated(m, OTHER, "93.184.216.34")
     translated(m, THIRD, "93.184.216.35")
-    m.eyes.sight = Said(TUNNELS)
+    m.reachability.script = Said(TUNNELS)
     view = await gang(m, hosts=3)
     assert len({member.host_id for member in view.workloads}) == 3
 
 
 async def test_hosts_that_change_with_every_look_are_given_up(m):
-    m.eyes.sight = Said(None)
+    m.reachability.script = Said(None)
     with pytest.raises(Unavailable, match="nothing was created"):
         await gang(m)
     assert all(set(m.slots(host).values()) == {"free"} for host in ADDRESSES)
@@ -201,10 +201,10 @@ async def test_hosts_that_change_with_every_look_are_given_up(m):
 async def test_a_request_that_needs_something_first_leaves_nothing_behind(m, tmp_path):
     m.write(lambda uow: uow[VolumeRepository].add(Volume("volume_data", OWNER, "data", 1000, uow.now_wall_ns)))
     before = rows(tmp_path)
-    m.eyes.sight = Said(None)
+    m.reachability.script = Said(None)
     with pytest.raises(Unavailable):
         await gang(m, argv=("train",), volumes=(Mount("data", "/data", read_only=True),))
-    assert m.eyes.sight.looks == LOOKS_MAX and rows(tmp_path) == before
+    assert m.reachability.script.looks == LOOKS_MAX and rows(tmp_path) == before
 
 
 def rows(directory):
@@ -214,7 +214,7 @@ def rows(directory):
 
 
 async def test_who_takes_the_place_of_a_lost_member_has_its_private_address(m):
-    m.eyes.sight = Said(TUNNELS)
+    m.reachability.script = Said(TUNNELS)
     view = await running(m, kind=ClusterKind.DASK)
     before = by_rank(view)
     lose(m, before[1].host_id)
@@ -242,15 +242,15 @@ class Walled:
 
 
 async def test_who_takes_the_place_of_a_lost_member_is_seen_by_those_that_are_there(m):
-    m.eyes.sight = sight = Walled(unseen=None)
+    m.reachability.script = walled = Walled(unseen=None)
     view = await running(m, kind=ClusterKind.DASK)
     (left,) = set(ADDRESSES) - {member.host_id for member in view.workloads}
-    sight.unseen = left
+    walled.unseen = left
     first, lost = (by_rank(view)[rank] for rank in (0, 1))
     lose(m, lost.host_id)
     for _ in range(4):
         await m.clusters.tick()
-    assert sight.looked[-1] == {first.host_id, left}, "nobody has taken it for granted"
+    assert walled.looked[-1] == {first.host_id, left}, "nobody has taken it for granted"
     assert set(by_rank(await look(m, view))) == {0}, "who is not seen is not taken"
 
     m.join(HostId("host_d"))
@@ -258,12 +258,12 @@ async def test_who_takes_the_place_of_a_lost_member_is_seen_by_those_that_are_th
     for _ in range(2):
         await m.clusters.tick()
     now = by_rank(await look(m, view))
-    assert sight.looked[-1] == {first.host_id, "host_d"}
+    assert walled.looked[-1] == {first.host_id, "host_d"}
     assert (now[1].host_id, now[1].address) == ("host_d", "10.0.0.4")
 
 
 async def test_each_two_members_that_are_not_over_are_a_pair(m):
-    m.eyes.sight = Said(TUNNELS)
+    m.reachability.script = Said(TUNNELS)
     view = await running(m, hosts=3)
     cluster, workloads = view.cluster, view.workloads
     assert len(pairs_of(cluster, workloads)) == 3

@@ -84,7 +84,7 @@ def gone(m, specs, *hosts):
         if any(one.delete and one.delete.keeps_files for one in m.commands(CommandKind.DELETE, host_id)):
             m.report(specs[host_id], WorkloadPhase.EXITED, host_id)
             kept, workload_id = Results(m.clock.wall_ns()), specs[host_id].workload_id
-            m.write(lambda uow, one=workload_id, kept=kept: m.clusters.life.keep_results(uow, one, kept))
+            m.write(lambda uow, one=workload_id, kept=kept: m.clusters.lifecycle.keep_results(uow, one, kept))
         m.report(specs[host_id], WorkloadPhase.GONE, host_id)
         m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED, host_id)
 

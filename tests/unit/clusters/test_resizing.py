@@ -177,15 +177,15 @@ class Seen:
 
 async def test_new_hosts_look_for_those_that_are_there_first(m):
     view = await ray(m, 1)
-    m.eyes.sight = Seen(Network(NetworkMode.DIRECT, "every host sees every other"))
+    m.reachability.script = Seen(Network(NetworkMode.DIRECT, "every host sees every other"))
     grown = await resize(m, view, 3)
-    assert m.eyes.sight.looked == [set(ADDRESSES)]
+    assert m.reachability.script.looked == [set(ADDRESSES)]
     assert (grown.cluster.network, grown.cluster.request.hosts) == (NetworkMode.DIRECT, 3)
 
 
 async def test_members_at_their_hosts_addresses_take_none_that_does_not_see_them(m):
     view = await ray(m, 1)
-    m.eyes.sight = Seen(Network(NetworkMode.TUNNELS, "host_a does not see host_b"))
+    m.reachability.script = Seen(Network(NetworkMode.TUNNELS, "host_a does not see host_b"))
     with pytest.raises(NoCapacity, match="create a cluster over more hosts from the start"):
         await resize(m, view, 2)
     assert (await look(m, view)).cluster.request.hosts == 1

@@ -21,13 +21,13 @@ def m(tmp_path):
 @pytest.fixture
 def judged(m, monkeypatch):
     """How often each cluster was judged by time."""
-    count, judge = Counter[str](), m.clusters.life.judge
+    count, judge = Counter[str](), m.clusters.lifecycle.judge
 
     def counted(uow, cluster, actor="master"):
         count[cluster.cluster_id] += 1
         return judge(uow, cluster, actor)
 
-    monkeypatch.setattr(m.clusters.life, "judge", counted)
+    monkeypatch.setattr(m.clusters.lifecycle, "judge", counted)
     return count
 
 

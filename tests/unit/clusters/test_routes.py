@@ -100,7 +100,7 @@ class Site:
 
     @property
     def life(self):
-        return self.rooms.clusters.life
+        return self.rooms.clusters.lifecycle
 
     def write(self, change):
         return self.rooms.store.write_now(change, name="test")

@@ -168,7 +168,7 @@ async def test_what_has_ended_is_wanted_on_its_host_until_its_results_are_in_and
     assert wanted.should_run and renewal.paid_ns == renewal.lease_ns == LEASE_NS
     for _ in range(2):
         kept = Results(m.clock.wall_ns(), 5, False, None, "files: its disk is gone")
-        m.write(lambda uow, kept=kept: m.clusters.life.keep_results(uow, spec.workload_id, kept))
+        m.write(lambda uow, kept=kept: m.clusters.lifecycle.keep_results(uow, spec.workload_id, kept))
     assert (await m.cluster(cluster_id)).reason == "exit 0; not kept: rank 0 on host_a: files: its disk is gone"
     assert len(m.commands(CommandKind.DELETE)) == 1 and await m.clusters.renewals() == {}
     m.report(spec, WorkloadPhase.GONE)
@@ -332,7 +332,9 @@ async def test_a_gpu_that_breaks_fails_the_work_on_it_only(m):
     m.join(OTHER, gpus=2)
     one, spec = await m.running(gpus=1)
     two, _ = await m.running(gpus=1)
-    m.write(lambda uow: m.clusters.life.on_slots_lost(uow, OTHER, (spec.slots[0].slot_id,), "the GPU is out of order"))
+    m.write(
+        lambda uow: m.clusters.lifecycle.on_slots_lost(uow, OTHER, (spec.slots[0].slot_id,), "the GPU is out of order")
+    )
     assert (await m.cluster(one)).phase is ClusterPhase.FAILED
     assert (await m.cluster(two)).phase is ClusterPhase.RUNNING
 

@@ -20,7 +20,7 @@ from windrow_master.storage import checkpoints, volumes
 from windrow_master.storage.model import LIST_MAX, ObjectKey, Part
 from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.storage.volume_rules import Due, due, is_over
-from windrow_master.storage.volume_sync import VolumeCourse
+from windrow_master.storage.volume_sync import VolumeController
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.volumes import Mount, check_mounts, parse_mount, variable
 
@@ -261,5 +261,5 @@ async def test_who_had_a_volume_is_forgotten_once_it_is_over(m):
             uow[VolumeRepository].use(use)
 
     m.write(write)
-    await VolumeCourse(m.store, m.clock, m.clusters, cast("Any", None)).tick()
+    await VolumeController(m.store, m.clock, m.clusters, cast("Any", None)).tick()
     assert m.read(lambda uow: uow[VolumeRepository].uses()) == uses[1:]

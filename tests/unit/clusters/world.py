@@ -80,7 +80,7 @@ class Market:
         self.fleet = fleet_on(store, clock, SeededRng())
         self.market = MarketService(store)
         self.rented = Rented(store, clock, self.fleet, self.market, KEY)
-        self.clusters, self.eyes, self.tests = self.rented.clusters, self.rented.eyes, self.rented.tests
+        self.clusters, self.reachability, self.tests = self.rented.clusters, self.rented.reachability, self.rented.tests
 
     def write(self, change):
         return self.store.write_now(change, name="test")
@@ -129,7 +129,7 @@ class Market:
         def change(uow):
             after = self.fleet.hosts.link(uow, host_id, event, uow.now_wall_ns)
             if after is not None:
-                self.clusters.life.on_host_link(uow, host_id, after.link_state)
+                self.clusters.lifecycle.on_host_link(uow, host_id, after.link_state)
 
         self.write(change)
 
@@ -171,7 +171,7 @@ class Market:
 
     def report(self, spec: WorkloadSpec, phase: WorkloadPhase, host_id=HOST, **other):
         seen = ObservedWorkload(spec.workload_id, phase, spec.slots, runtime=spec.runtime, **other)
-        self.write(lambda uow: self.clusters.life.on_workload(uow, host_id, seen))
+        self.write(lambda uow: self.clusters.lifecycle.on_workload(uow, host_id, seen))
 
     def receipt(self, spec: WorkloadSpec, number: int, seconds: float, host_id=HOST, **other):
         """A host signs what is true: so much time has passed since its slots were leased."""
@@ -182,7 +182,7 @@ class Market:
             spec.workload_id, spec.cluster_id, spec.slots, number, int(seconds * SECOND), START_NS, START_NS
         )
         signed = replace(signed, **other)
-        self.write(lambda uow: self.clusters.life.on_receipt(uow, host_id, signed, b"sealed"))
+        self.write(lambda uow: self.clusters.lifecycle.on_receipt(uow, host_id, signed, b"sealed"))
 
     async def running(self, **request):
         """A cluster whose work runs, with its first receipt."""

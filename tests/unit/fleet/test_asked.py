@@ -8,7 +8,7 @@ from windrow_master.fleet.bandwidth import ANSWER_NS
 from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.bandwidth_schedule import MEASURE_LIFE_NS
 from windrow_master.fleet.evidence_repository import EvidenceRepository
-from windrow_master.fleet.intake import EvidenceDesk
+from windrow_master.fleet.intake import EvidenceIntake
 from windrow_master.fleet.repository import CommandRepository
 from windrow_master.store.prepared import say
 from windrow_proto.bandwidth import BandwidthClaim, BandwidthResult
@@ -93,7 +93,7 @@ def test_where_the_database_goes_away_no_record_is_put_aside_for_it(w, monkeypat
         say(uow.connection, "ROLLBACK")
         raise OperationalError("SELECT 1", None, OSError("the server is gone"))
 
-    monkeypatch.setattr(EvidenceDesk, "_apply", gone)
+    monkeypatch.setattr(EvidenceIntake, "_apply", gone)
     with pytest.raises(StorageFailed):
         w.take(told)
     assert refused(w) == 0

@@ -7,7 +7,7 @@ from windrow_master.fleet import mishaps
 from windrow_master.fleet.liveness import Breaker
 from windrow_master.fleet.model import HostRecord, Mishap
 from windrow_master.fleet.reliability import ENOUGH, SLOT_NS, Record
-from windrow_master.fleet.reliability_counts import ReliabilityDesk
+from windrow_master.fleet.reliability_counts import ReliabilityCounts
 from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.states import AdminEvent
 from windrow_proto.ids import ClusterId, SlotId
@@ -74,7 +74,7 @@ async def test_what_a_new_master_did_not_see_and_what_all_missed_at_once_is_not_
     await come(w)
     await pass_slots(w, 3)
     before = weights(w)
-    w.fleet.reliability = ReliabilityDesk(w.fleet.hosts)
+    w.fleet.reliability = ReliabilityCounts(w.fleet.hosts)
     w.fleet.presence.breaker = Breaker()
     await pass_slots(w, 2, is_there=False)
     assert weights(w) == before
@@ -98,7 +98,7 @@ async def test_a_fault_is_counted_once_also_by_the_next_master(w):
     w.equip(GPU_1, conditions=(f"gpu.host_fault:{GPU_1}",))
     await pass_slots(w, 1)
     assert weights(w)[2] == 1.0
-    w.fleet.reliability = ReliabilityDesk(w.fleet.hosts)
+    w.fleet.reliability = ReliabilityCounts(w.fleet.hosts)
     await pass_slots(w, 3)
     assert weights(w)[2] == 1.0
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.wired import answers
 from tests.unit.fleet.world import BOOT, GPU_1, HOST, OTHER, world
-from windrow_master.fleet.bandwidth_schedule import MeasureDesk
+from windrow_master.fleet.bandwidth_schedule import BandwidthSchedule
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.messages import CommandChanged, DesiredOn, LinkChanged, WorkloadReported
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
@@ -202,7 +202,7 @@ async def test_bandwidth_is_measured_at_joining_and_the_real_hosts_come_first(w)
     for host in (OTHER, HOST):
         w.connect(host)
         w.beat(host)
-    due, _ = MeasureDesk(w.fleet.hosts, w.fleet.commands, GIB).due(
+    due, _ = BandwidthSchedule(w.fleet.hosts, w.fleet.commands, GIB).due(
         w.fleet.view, lambda host_id: True, w.clock.wall_ns()
     )
     assert [host.host_id for host in due] == [HOST, OTHER]

@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE_S
 from windrow import tunnel
 from windrow.config import Config
 from windrow.errors import ApiProblem, MasterUnreachable, TunnelRefused, WindrowClientError
-from windrow.remote import cluster, door, line, memory
+from windrow.remote import cluster, line, memory, tunnel_request
 
 CONFIG = Config("http://127.0.0.1:1", "token")
 RECORD = {"python": [3, 11, 2], "port": 5, "secret": "00ff"}
@@ -80,7 +80,7 @@ def _master(status: int, said: bytes) -> Iterator[tuple[Config, list[tuple[str, 
 
 def test_the_master_is_asked_for_a_tunnel_without_the_client() -> None:
     with _master(201, json.dumps(TICKET).encode()) as (config, asked):
-        assert door.open_tunnel(config, "cluster_a/..", 8888) == TICKET
+        assert tunnel_request.open_tunnel(config, "cluster_a/..", 8888) == TICKET
     assert asked == [("/m/api/v1/clusters/cluster_a%2F../tunnels", "Bearer token", {"port": 8888})]
 
 
@@ -94,12 +94,12 @@ def test_the_master_is_asked_for_a_tunnel_without_the_client() -> None:
 )
 def test_what_is_no_ticket_is_an_error(status: int, said: bytes, error: type[WindrowClientError]) -> None:
     with _master(status, said) as (config, _), pytest.raises(error):
-        door.open_tunnel(config, "cluster_a", 1)
+        tunnel_request.open_tunnel(config, "cluster_a", 1)
 
 
 def test_no_master_is_an_error() -> None:
     with pytest.raises(MasterUnreachable, match="does not answer"):
-        door.open_tunnel(CONFIG, "cluster_a", 1)
+        tunnel_request.open_tunnel(CONFIG, "cluster_a", 1)
 
 
 @pytest.mark.parametrize("change", [{}, {"address": "127.0.0.1:10"}, {"ca_pem": "OTHER"}, {"server_name": "other"}])
@@ -150,7 +150,7 @@ def test_a_worker_that_is_remembered_and_gone_is_asked_for_anew(
     def refused(*_: object) -> None:
         raise ApiProblem(404, {"code": "not_found"})
 
-    monkeypatch.setattr(door, "open_tunnel", refused)
+    monkeypatch.setattr(tunnel_request, "open_tunnel", refused)
 
     class Api:
         config = CONFIG

@@ -100,8 +100,8 @@ class World:
         for _ in range(times):
             await self.market.fleet.refresh()
             async with asyncio.TaskGroup() as group:
-                self.jobs.course._group = group
-                await self.jobs.course.tick()
+                self.jobs.controller._group = group
+                await self.jobs.controller.tick()
 
     def run(self, spec=None):
         """The host takes the latest command and its work runs."""

@@ -84,9 +84,9 @@ async def test_house_is_kept_of_telemetry_after_a_turn_that_met_a_bug() -> None:
     kept: Any = SimpleNamespace(_clock=ManualClock(), views=(), tell_events=met)
     kept._watched, kept.log = (
         SimpleNamespace(lapsed=lambda now_ns: ()),
-        SimpleNamespace(keep_house=lambda cursors: None),
+        SimpleNamespace(run_retention=lambda cursors: None),
     )
-    await goes_on(TelemetryService._keep_house(kept), met)
+    await goes_on(TelemetryService._run_retention(kept), met)
 
 
 async def test_a_trial_that_crashes_is_unfinished_and_the_next_one_is_carried_out() -> None:

@@ -99,7 +99,7 @@ def test_a_setting_that_cannot_be_meant_is_refused_by_its_name_and_without_its_v
 def test_a_measurement_of_bandwidth_moves_what_it_always_did_unless_told_otherwise() -> None:
     assert parse([], {}).measure_mib * MIB == MEASURE_CAP_BYTES
     assert parse([], {"WINDROW_MEASURE_MIB": "4"}).measure_mib == 4
-    kept = parse([], {"WINDROW_AUDIT_DAYS": "400", "WINDROW_EVENTS_DAYS": "30"}).keeping
+    kept = parse([], {"WINDROW_AUDIT_DAYS": "400", "WINDROW_EVENTS_DAYS": "30"}).retention
     assert (kept.audit_days, kept.events_days) == (400, 30)
 
 

@@ -54,13 +54,13 @@ async def look(opened) -> None:
     """Every loop of the Master over what it keeps has its turn."""
     services = opened.services
     async with asyncio.TaskGroup() as group:
-        for one in (services.jobs.course, services.results, services.volume_course):
+        for one in (services.jobs.controller, services.results, services.volume_controller):
             one._group = group
             await one.tick()
     for tick in (opened.clusters.tick, opened.clusters.renewals, opened.fleet.tick, services.proofs.tick):
         await tick()
     await services.verification.tick()
-    await opened.store.read(services.cords._wanted)
+    await opened.store.read(services.overlay._wanted)
 
 
 def selects(asked: list[str]) -> list[str]:
@@ -77,7 +77,7 @@ def scans(opened, statements: list[str]) -> set[str]:
 
 async def test_an_idle_master_reads_no_job_and_nothing_that_grows_with_what_has_ended(opened, clock, asked) -> None:
     await look(opened)
-    assert len(opened.services.jobs.course._turns) == WAITING
+    assert len(opened.services.jobs.controller._turns) == WAITING
     assert any(" jobs" in one for one in selects(asked)), "it is seen what is asked"
     assert scans(opened, ["SELECT 1 FROM clusters WHERE created_at_ns > 1"]) == {"SCAN clusters"}
     assert scans(opened, list(dict.fromkeys(selects(asked)))[:500]) == set()

@@ -8,8 +8,8 @@ from windrow_master.store.leader import (
     GONE_NS,
     LEASE_NS,
     SURE_NS,
+    LeaderObservation,
     Seat,
-    Sighting,
     has_lost,
     is_sure,
     may_take,
@@ -28,7 +28,7 @@ def test_a_free_seat_is_taken_at_once() -> None:
 
 
 def test_a_leader_that_beats_is_left_alone_for_ever() -> None:
-    seen: Sighting | None = None
+    seen: LeaderObservation | None = None
     for number in range(1_000):
         seat = Seat(4, number, "a/1", "", is_connected=True)
         seen = see(seat, seen, number * BEAT_NS)

@@ -69,8 +69,8 @@ def test_a_file_that_is_none_of_public_keys_is_refused_with_the_reason(home: Pat
 
 def test_ports_of_a_box_are_asked_for_only_where_keys_or_a_notebook_were_given() -> None:
     with answering({"ssh_port": 2222}) as api:
-        assert entering.doors(api, {"id": "cluster_1", "request": {"ssh_keys": [KEY]}}) == {"ssh_port": 2222}
-        assert entering.doors(api, {"id": "cluster_2", "request": {"ssh_keys": [], "notebook": False}}) == {}
+        assert entering.entry_ports(api, {"id": "cluster_1", "request": {"ssh_keys": [KEY]}}) == {"ssh_port": 2222}
+        assert entering.entry_ports(api, {"id": "cluster_2", "request": {"ssh_keys": [], "notebook": False}}) == {}
 
 
 def test_who_logs_in_is_whom_the_box_runs_as() -> None:

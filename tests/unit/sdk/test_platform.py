@@ -43,7 +43,7 @@ def platform(handler: Handler) -> Platform:
     return Platform(client=Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(handler)))
 
 
-class Course:
+class Replies:
     """A Master whose job goes on with each look; an exception is raised, and None is an answer that is not there."""
 
     STEPS = ({"name": "pulling", "detail": None, "progress": 0.5},)
@@ -92,8 +92,8 @@ BOTH = pytest.mark.parametrize("watch", [plain, asynchronous])
 
 @BOTH
 def test_a_monitor_tells_each_change_once_and_ends_with_the_final_one(watch: Callable[[Job], list[JobStatus]]) -> None:
-    course = Course(*LOOKS)
-    told = watch(Job(platform(course).client, job("Queued")))
+    replies = Replies(*LOOKS)
+    told = watch(Job(platform(replies).client, job("Queued")))
     assert [status.state for status in told] == ["Queued", "Starting", "Running", "Succeeded"]
     assert told[0].reason == "no host fits"
     assert (told[0].attempt, told[0].cluster_id, told[0].progress) == (0, None, None)
@@ -101,7 +101,7 @@ def test_a_monitor_tells_each_change_once_and_ends_with_the_final_one(watch: Cal
     assert (told[1].attempt, told[1].cluster_id, told[1].previous_cluster_id) == (2, "cluster_2", "cluster_1")
     last = told[-1]
     assert (last.cost, last.exit_code, last.is_over, last.succeeded) == (Decimal("0.25"), 0, True, True)
-    assert course.asked == len(LOOKS)
+    assert replies.asked == len(LOOKS)
 
 
 @BOTH
@@ -109,23 +109,23 @@ def test_a_master_that_is_away_or_busy_for_a_while_does_not_end_a_monitor(
     watch: Callable[[Job], list[JobStatus]],
 ) -> None:
     busy = httpx2.Response(503, json={"code": "unavailable", "detail": "later", "retryable": True})
-    course = Course(job("Running"), None, None, busy, job("Succeeded", exit_code=0))
-    assert [one.state for one in watch(Job(platform(course).client, job("Running")))] == ["Running", "Succeeded"]
+    replies = Replies(job("Running"), None, None, busy, job("Succeeded", exit_code=0))
+    assert [one.state for one in watch(Job(platform(replies).client, job("Running")))] == ["Running", "Succeeded"]
 
 
 def test_a_master_that_stays_away_and_one_that_says_no_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = Course(httpx2.Response(404, json={"code": "not_found", "detail": "No such job."}))
+    gone = Replies(httpx2.Response(404, json={"code": "not_found", "detail": "No such job."}))
     with pytest.raises(ApiProblem, match="No such job"):
         plain(Job(platform(gone).client, job("Running")))
     monkeypatch.setattr(jobs, "ABSENT_S", -1.0)
     with pytest.raises(MasterUnreachable):
-        plain(Job(platform(Course(None)).client, job("Running")))
+        plain(Job(platform(Replies(None)).client, job("Running")))
 
 
 def test_a_wait_gives_the_final_status_or_says_that_it_goes_on() -> None:
-    failed = Job(platform(Course(job("Running"), job("Failed", exit_code=3))).client, job("Running"))
+    failed = Job(platform(Replies(job("Running"), job("Failed", exit_code=3))).client, job("Running"))
     assert (failed.wait().exit_code, asyncio.run(failed.aio_wait()).succeeded) == (3, False)
-    runs = Job(platform(Course(job("Running"))).client, job("Running"))
+    runs = Job(platform(Replies(job("Running"))).client, job("Running"))
     with pytest.raises(WaitTimedOut, match="goes on"):
         runs.wait(timeout_s=0)
     with pytest.raises(WaitTimedOut):
@@ -134,7 +134,7 @@ def test_a_wait_gives_the_final_status_or_says_that_it_goes_on() -> None:
 
 def test_looks_are_further_and_further_apart_where_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "JOB_LOOK_S", 1.0)
-    watch = jobs._Watch(Job(platform(Course(job("Running"))).client, job("Running")), None)
+    watch = jobs._Watch(Job(platform(Replies(job("Running"))).client, job("Running")), None)
     assert watch.look() is not None
     pauses = [watch.pause_s() for _ in range(6)]
     assert pauses == [1.0, 1.5, 2.25, 3.375, 5.0, 5.0]
@@ -260,7 +260,7 @@ def test_a_log_comes_in_whole_lines(pieces: list[bytes], lines: list[str]) -> No
 
 
 def test_what_goes_wrong_with_a_log_reaches_both_readers() -> None:
-    log = Job(platform(Course(None)).client, job("Running")).logs(follow=True)
+    log = Job(platform(Replies(None)).client, job("Running")).logs(follow=True)
     with pytest.raises(MasterUnreachable):
         list(log)
     with pytest.raises(MasterUnreachable):

@@ -109,11 +109,11 @@ async def test_a_checkpoint_keeps_the_marks_of_segments_that_were_dropped(t):
     t.service.log._log.roll()
     t.clock.advance(KEEP_NS + CHECKPOINT_EVERY_NS)
     await t.send(2, body(t))
-    t.service.log.keep_house()
+    t.service.log.run_retention()
     await t.send(3, body(t))
     assert t.service.log.figures.dropped_segments == 0, "the segment after it began only now"
     t.clock.advance(KEEP_NS + CHECKPOINT_EVERY_NS)
-    t.service.log.keep_house()
+    t.service.log.run_retention()
     await t.send(4, body(t))
     assert t.service.log.figures.dropped_segments == 1
     t.disk.crash()
@@ -126,7 +126,7 @@ async def test_a_segment_that_the_view_has_not_passed_is_kept(t):
     t.service.log._log.roll()
     await t.send(2, body(t))
     t.clock.advance(KEEP_NS + CHECKPOINT_EVERY_NS)
-    t.service.log.keep_house([LogPosition(1, 1, 20)])
+    t.service.log.run_retention([LogPosition(1, 1, 20)])
     await t.send(3, body(t))
     assert t.service.log.figures.dropped_segments == 0
 
@@ -246,7 +246,7 @@ async def test_a_view_that_does_not_know_its_place_yet_keeps_every_segment(t):
     t.service.log._log.roll()
     await t.send(2, body(t))
     t.clock.advance(KEEP_NS + CHECKPOINT_EVERY_NS)
-    t.service.log.keep_house([LogPosition(1, 9, 20), None])
+    t.service.log.run_retention([LogPosition(1, 9, 20), None])
     await t.send(3, body(t))
     assert t.service.log.figures.dropped_segments == 0
 
@@ -260,7 +260,7 @@ async def test_the_disk_budget_takes_the_oldest_first_and_tells_what_nobody_had_
         t.service.log._log.roll()
     await t.send(4, body(t))
     t.clock.advance(CHECKPOINT_EVERY_NS)
-    t.service.log.keep_house([LogPosition(1, 3, 20)])
+    t.service.log.run_retention([LogPosition(1, 3, 20)])
     await t.send(5, body(t))
     assert forced == [Forced(1, (1, 2, 3), (3,))]
     assert (t.service.log.figures.forced_segments, t.service.log.figures.unread_segments) == (3, 1)
@@ -277,6 +277,6 @@ async def test_the_disk_budget_never_takes_the_segment_that_is_written(t):
     t.service.log._retention = Retention(bytes_max=0)
     await t.send(1, body(t))
     t.clock.advance(CHECKPOINT_EVERY_NS)
-    t.service.log.keep_house()
+    t.service.log.run_retention()
     await t.send(2, body(t))
     assert t.service.log.figures.forced_segments == 0

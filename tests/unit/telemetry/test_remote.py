@@ -202,7 +202,7 @@ async def test_no_segment_goes_before_the_store_has_it(world, receiver):
     await world.send({("", 101): 6})
     world.clock.advance(100 * 3600 * SECOND)
     await world.view.step()
-    world.service.log.keep_house([view.cursor for view in world.service.views])
+    world.service.log.run_retention([view.cursor for view in world.service.views])
     await world.send({("", 101): 7})
     assert world.service.log.figures.dropped_segments == 0
 

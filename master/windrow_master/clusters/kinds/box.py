@@ -38,7 +38,7 @@ _LINE: Final = re.compile(r"[^\x00-\x1f\x7f]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class EntryPorts:
     """The ports by which a box is entered; None: not this way. at: the address on which it listens there."""
 
     ssh_port: int | None = None
@@ -65,25 +65,25 @@ def needs_block(request: ClusterRequest, runtime: str) -> bool:
     return is_entered(request) and runtime == Runtime.PROCESS
 
 
-def doors(cluster: Cluster, runtime: str) -> Doors:
+def entry_ports(cluster: Cluster, runtime: str) -> EntryPorts:
     """Return the ports by which this box is entered on a host that runs it so; nowhere where it is none, or only
     simulated."""
     request = cluster.request
     if not is_entered(request) or runtime == Runtime.SIMULATED:
-        return Doors()
+        return EntryPorts()
     ssh, notebook, at = SSH_PORT, NOTEBOOK_PORT, "0.0.0.0"  # its own network: tunnels come to its address there
     if runtime == Runtime.PROCESS:
         if cluster.first_port is None:
-            return Doors()
+            return EntryPorts()
         ssh, notebook, at = cluster.first_port + SSH_PLACE, cluster.first_port + NOTEBOOK_PLACE, "127.0.0.1"
-    return Doors(ssh if request.ssh_keys else None, notebook if request.notebook else None, at)
+    return EntryPorts(ssh if request.ssh_keys else None, notebook if request.notebook else None, at)
 
 
 def environment(cluster: Cluster, runtime: str) -> Mapping[str, str]:
     """Return the environment of a box: the renter's and the box's own variables; the renter's own token for Jupyter
     wins."""
-    own, found = doors(cluster, runtime), dict(cluster.request.env)
-    if own != Doors():
+    own, found = entry_ports(cluster, runtime), dict(cluster.request.env)
+    if own != EntryPorts():
         found[CODE] = SCRIPT
     if own.ssh_port is not None:
         found[KEYS] = "\n".join(cluster.request.ssh_keys)
@@ -94,8 +94,8 @@ def environment(cluster: Cluster, runtime: str) -> Mapping[str, str]:
 
 def command(cluster: Cluster, runtime: str) -> tuple[str, ...]:
     """Return the command to run: SSH and the notebook, and beside them the renter's command or nothing."""
-    own = doors(cluster, runtime)
-    if own == Doors():
+    own = entry_ports(cluster, runtime)
+    if own == EntryPorts():
         return cluster.request.argv
     name = forward_host(cluster.name, cluster.cluster_id)
     words = (str(own.ssh_port or 0), str(own.notebook_port or 0), own.at, name)

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from windrow_master.clusters.model import ClusterKind, ClusterRequest, NetworkMode
-from windrow_proto.cords import private_address
+from windrow_proto.overlay_packets import private_address
 
 FIRST_PORT: Final = 20_000
 """Below 32768, where Linux takes ports from for outgoing connections (net.ipv4.ip_local_port_range)."""

@@ -5,31 +5,31 @@ import json
 import pytest
 
 from windrow_proto.errors import InvalidInput
-from windrow_proto.sight import (
+from windrow_proto.reachability import (
     PLACES_MAX,
-    Eyes,
+    Listening,
     Place,
     Seen,
-    decode_eyes,
+    decode_listening,
     decode_places,
     decode_seen,
-    encode_eyes,
+    encode_listening,
     encode_places,
     encode_seen,
 )
 
 
 def test_every_message_comes_back_as_it_was():
-    eyes, places = Eyes(5, "ab", "no TUN"), (Place("10.0.0.1", 5), Place("10.0.0.2", 65_535))
+    listening, places = Listening(5, "ab", "no TUN"), (Place("10.0.0.1", 5), Place("10.0.0.2", 65_535))
     seen = (Seen("ab"), Seen(why="no answer"))
-    assert decode_eyes(encode_eyes(eyes)) == eyes
+    assert decode_listening(encode_listening(listening)) == listening
     assert decode_places(encode_places(places)) == places
     assert decode_seen(encode_seen(seen)) == seen
 
 
 @pytest.mark.parametrize("bad", [b"", b"\xff", b"[" * 40_000, b"[" * 9_000, b"1", b'{"port": 0}', b'{"port": true}'])
 def test_what_is_no_message_is_refused(bad):
-    for decode in (decode_eyes, decode_places, decode_seen):
+    for decode in (decode_listening, decode_places, decode_seen):
         with pytest.raises(InvalidInput):
             decode(bad)
 

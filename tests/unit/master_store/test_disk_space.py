@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.master_support import ManualClock
-from windrow_master.store.disk_space import Room
+from windrow_master.store.disk_space import DiskSpace
 from windrow_proto.ballast import Ballast, ReservedDisk
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.disk_memory import MemoryDisk
@@ -16,8 +16,8 @@ from windrow_proto.units import KIB
 BALLAST, FLOOR, PIECE = 64 * KIB, 16 * KIB, 16 * KIB
 
 
-def room_on(disk: MemoryDisk) -> Room:
-    return Room(disk, ["/data"], ManualClock(), ballast_bytes=BALLAST, floor_bytes=FLOOR, piece_bytes=PIECE)
+def room_on(disk: MemoryDisk) -> DiskSpace:
+    return DiskSpace(disk, ["/data"], ManualClock(), ballast_bytes=BALLAST, floor_bytes=FLOOR, piece_bytes=PIECE)
 
 
 def test_with_room_the_ballast_is_laid_down_and_new_work_admitted() -> None:

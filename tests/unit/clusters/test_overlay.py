@@ -11,7 +11,7 @@ from tests.unit.clusters.world import principal
 from tests.waiting import poll_async
 from windrow_master.clusters.repository import TrafficRepository
 from windrow_master.network import overlay
-from windrow_master.network.overlay import CordService, CordStates
+from windrow_master.network.overlay import OverlayService, PeerLinkStates
 from windrow_master.network.tunnels import TunnelAddresses
 from windrow_proto.errors import HostUnreachable, LinkClosed
 from windrow_proto.keys import SigningKey
@@ -68,8 +68,8 @@ async def joining(m, places=None):
     """The service, running on such hosts."""
     broker, signing = Broker(), SigningKey.generate()
     of = (lambda host_id: PLACES) if places is None else places.get
-    service = CordService(m.store, m.clusters, broker, of, signing, m.clock, states := CordStates())
-    m.rented.cords = states.of
+    service = OverlayService(m.store, m.clusters, broker, of, signing, m.clock, states := PeerLinkStates())
+    m.rented.peer_links = states.of
     async with asyncio.TaskGroup() as group:
         running = group.create_task(service.run())
         try:
@@ -80,7 +80,7 @@ async def joining(m, places=None):
 
 @pytest.fixture
 async def view(m):
-    m.eyes.sight = Said(TUNNELS)
+    m.reachability.script = Said(TUNNELS)
     return await gang(m)
 
 
@@ -112,7 +112,7 @@ async def test_both_ends_are_shown_the_others_key_and_a_grant_of_their_own(m, vi
     assert len({(one.tunnel_id, one.host_id, one.workload_id, one.cluster_id) for one in grants}) == 1
     assert low.opening.cord_peer == high.opening.cord_own and low.opening.cord_own < high.opening.cord_own
     assert low.opening.tunnel_address == high.opening.tunnel_address == "in:2", "of the same Access"
-    assert (shown.cords, shown.cord_problem) == ((True,), "")
+    assert (shown.peer_links, shown.peer_link_problem) == ((True,), "")
 
 
 async def test_the_end_of_another_access_comes_from_outside(m, view):
@@ -141,7 +141,9 @@ async def test_a_peer_link_that_breaks_is_made_again_and_what_it_carried_is_coun
 async def test_a_host_that_is_away_is_the_problem_that_is_shown(m, view):
     async with joining(m) as (_, broker, _):
         broker.away.add(by_rank(view)[1].host_id)
-        await poll_async(lambda: [one.problem for one in m.rented.cords(view.cluster.cluster_id)] == ["It is away."])
+        await poll_async(
+            lambda: [one.problem for one in m.rented.peer_links(view.cluster.cluster_id)] == ["It is away."]
+        )
         assert all(end.closed for end in broker.ends), "nobody waits at its other end"
 
 
@@ -151,4 +153,4 @@ async def test_deleting_the_cluster_ends_its_peer_links(m, view):
         prepared(m, view)
         await m.clusters.delete(principal(), view.cluster.cluster_id)
         await poll_async(lambda: all(end.closed for end in broker.ends))
-        assert (service.count, m.rented.cords(view.cluster.cluster_id)) == (0, ())
+        assert (service.count, m.rented.peer_links(view.cluster.cluster_id)) == (0, ())

@@ -22,7 +22,7 @@ PASS_NOTHING: Final = struct.pack("HBBI", 0x06, 0, 0, 0)
 """One instruction of the classic filter: return 0, so many bytes of each packet."""
 
 
-class Door:
+class AcceptFilter:
     """Open until it is turned. times: how often it was shut."""
 
     def __init__(self) -> None:

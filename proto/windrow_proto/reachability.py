@@ -1,6 +1,6 @@
 """Reachability between hosts: what the Master asks two or more of them at once, in a channel to each. Pure.
 
- host ─▶ Eyes     it listens on a port for a while, shows a token to whoever comes, and says what it cannot
+ host ─▶ Listening     it listens on a port for a while, shows a token to whoever comes, and says what it cannot
  look ─▶ host     addresses, ports of the others
  host ─▶ Seen     of each of them the token that it was shown there, or why not
 
@@ -29,7 +29,7 @@ _TEXT_MAX: Final = 32_768
 
 
 @dataclass(frozen=True, slots=True)
-class Eyes:
+class Listening:
     """The addresses at which a host listens. cannot: why it can be in no private network; empty: it can.
     cannot_contained: why its containers can be in none."""
 
@@ -55,20 +55,20 @@ class Seen:
     why: str = ""
 
 
-def encode_eyes(eyes: Eyes) -> bytes:
+def encode_listening(listening: Listening) -> bytes:
     """As one message."""
-    told = {"port": eyes.port, "token": eyes.token}
-    cannot = {"cannot": eyes.cannot[:WHY_MAX], "cannot_contained": eyes.cannot_contained[:WHY_MAX]}
+    told = {"port": listening.port, "token": listening.token}
+    cannot = {"cannot": listening.cannot[:WHY_MAX], "cannot_contained": listening.cannot_contained[:WHY_MAX]}
     return json.dumps(told | cannot).encode()
 
 
-def decode_eyes(data: bytes) -> Eyes:
+def decode_listening(data: bytes) -> Listening:
     """Raises InvalidInput."""
     found = _loaded(data)
     if not isinstance(found, dict):
         raise InvalidInput("The report of a host on where it listens is a JSON object.")
     contained = _text(found.get("cannot_contained", OLD))
-    return Eyes(_port(found.get("port")), _text(found.get("token")), _text(found.get("cannot")), contained)
+    return Listening(_port(found.get("port")), _text(found.get("token")), _text(found.get("cannot")), contained)
 
 
 def encode_places(places: Sequence[Place]) -> bytes:

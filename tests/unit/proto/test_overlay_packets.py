@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_proto.cords import HERE, FrameReader, ends, frame, is_private, opening, packed, private_address
 from windrow_proto.errors import InvalidInput
+from windrow_proto.overlay_packets import HERE, FrameReader, ends, frame, is_private, opening, packed, private_address
 
 ONE, OTHER = "198.19.7.1", "198.19.7.2"
 
