@@ -25,7 +25,7 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check types rules bench sim chaos torture hostile architecture mission packages proto openapi conditions setup lock clean
+.PHONY: help up test check types rules collected bench sim chaos torture hostile architecture mission packages proto openapi conditions setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -34,7 +34,8 @@ help: ## this list
 up: $(VENV)/installed ## run a whole market on this machine: Master, two Accesses, this host's Agent, the console
 	@exec $(BIN)/windrow up $(UP)
 
-test: compiler check ## check, then every test; PROVISION=1 installs as root what only Debian has
+test: compiler $(VENV)/tested ## check, then every test; PROVISION=1 installs as root what only Debian has
+	@$(MAKE) --jobs=2 --output-sync=target types rules collected
 	@$(PY) -m tests.provision -- $(PY) -m tests.again -n $(WORKERS) $(TESTS)
 
 check: $(VENV)/tested ## lint, format, types, import rules, the console's own
@@ -50,6 +51,10 @@ rules:
 	@$(BIN)/lint-imports --config pyproject.toml
 	@$(PY) master/hatch_build.py check
 	@$(PY) master/hatch_build.py test
+
+# Rewrites the assertions of all tests once; else each worker does it. What fails here fails there with its words.
+collected:
+	@-$(PY) -m pytest --collect-only -qq -n0 $(TESTS) > /dev/null 2>&1
 
 bench: $(VENV)/tested ## benchmarks beside their peers; B=name for one, BENCH_SCALE=0.1 for a quick look
 	@for name in $(or $(B),$(BENCHES)); do \

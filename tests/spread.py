@@ -11,6 +11,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # no stubs
 
 TOGETHER: Final = {
+    "tests/architecture/": "one parsed tree",
+    "tests/architecture/test_alone.py": "tests/architecture/test_alone.py",  # it installs
     "tests/attacks/": "one network",
     "tests/browser/": "one Chromium",
     "tests/browser/test_boxes.py": "tests/browser/test_boxes.py",  # it has a Chromium of its own

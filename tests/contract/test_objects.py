@@ -118,7 +118,9 @@ async def test_a_put_that_is_cancelled_leaves_nothing(store):
     assert await store.stat(KEY) is None
 
 
-async def test_of_many_creators_one_succeeds_and_its_content_stays(store):
+async def test_of_many_creators_one_succeeds_and_its_content_stays(store, request: pytest.FixtureRequest):
+    if "moto" in request.node.callspec.id:
+        pytest.skip("moto looks and writes in two steps, without a lock; Ceph is asked instead")
     contents = [f"manifest {number}".encode() for number in range(8)]
     created = await asyncio.gather(*(store.put_if_absent(KEY, content) for content in contents))
 
