@@ -274,8 +274,9 @@ def _action(name: str, help_text: str) -> None:
         host: str,
         reason: Annotated[str, typer.Option(help="Reason; kept in the audit log.")] = "",
     ) -> None:
-        client(context).request("POST", f"/hosts/{host}/{name}", body={"reason": reason})
-        say(f"{host}: {name} done.")
+        item = client(context).request("POST", f"/hosts/{host}/{name}", body={"reason": reason})
+        remedy = f". {item['headline_remedy']}" if item.get("headline_remedy") else "."
+        say(f"{host}: {name} done. It is {_with_reason(item['headline'], item.get('headline_reason'))}{remedy}")
 
     run.__doc__ = help_text
     host_app.command(name)(run)
