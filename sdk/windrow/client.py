@@ -13,7 +13,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from windrow.config import DEADLINE_S
-from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
+from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, WaitTimedOut, WindrowClientError
 from windrow.soon import SOON_S, patiently
 from windrow.transport import FILES_S, TAR, Archive, Json, Transport
 
@@ -295,7 +295,13 @@ class Client(Transport):
 
 
 def _artefact_path(owner_kind: str, owner_id: str, name: str) -> str:
-    return f"/artefacts/{quote(owner_kind, safe='')}/{quote(owner_id, safe='')}/{quote(name)}"
+    try:
+        path = quote(name)
+    except UnicodeEncodeError:
+        path = ""
+    if not path or not name.isprintable():
+        raise InvalidInput(f"{name!r} cannot be the name of an artefact: it needs printable characters in UTF-8.")
+    return f"/artefacts/{quote(owner_kind, safe='')}/{quote(owner_id, safe='')}/{path}"
 
 
 def _member(rank: int) -> dict[str, int]:
