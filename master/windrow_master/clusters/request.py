@@ -27,7 +27,8 @@ FILES_CAP_BYTES: Final = 1 * GIB
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 """255 characters with a digest, as many as the API takes."""
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9 ._:@/+()-]+")
+_NAME: Final = re.compile(rf"(?=.{{1,{NAME_MAX}}}$)[A-Za-z0-9._:@/+()-]+( [A-Za-z0-9._:@/+()-]+)*", re.ASCII)
+"""Nothing that a page, a terminal or a query would have to defend against."""
 
 
 def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
@@ -55,7 +56,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     require("idle_seconds", is_endless, "left out with a command: the cluster ends with it")
     is_process = request.runtime == Runtime.PROCESS
     require("runtime", not (is_process and request.image is not None), "docker where an image is named")
-    return replace(request, name=clean_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
+    return replace(request, name=checked_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
 
 
 def check_volumes(request: ClusterRequest) -> None:
@@ -70,9 +71,11 @@ def check_volumes(request: ClusterRequest) -> None:
         raise InvalidInput(f"{said}, and writes it from a cluster or job of its own.", subject="volumes")
 
 
-def clean_name(name: str) -> str:
-    """A name without control characters, markup and anything else that no page should have to defend against."""
-    return " ".join(_UNSAFE.sub(" ", name).split())[:NAME_MAX].strip()
+def checked_name(name: str) -> str:
+    """The name as it was given; empty: none was. Raises InvalidInput with the rule: nobody finds what was renamed."""
+    rule = f"1 to {NAME_MAX} of A-Z a-z 0-9 . _ : @ / + ( ) -, maybe with single blanks between them"
+    require("name", not name or _NAME.fullmatch(name) is not None, rule)
+    return name
 
 
 def digest(request: ClusterRequest) -> bytes:
