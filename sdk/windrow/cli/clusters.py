@@ -319,10 +319,8 @@ def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = Fa
         return
     if (chosen := answer.get("chosen")) is not None:
         terms = ", ".join(f"{name} {points}" for name, points in (chosen.get("terms") or {}).items())
-        say(
-            f"Chosen: {chosen['host_name']}, tier {plain(chosen.get('tier'))}, {chosen['price_per_hour']} per hour; score "
-            f"{plain(chosen.get('score'))} of {plain(terms)}"
-        )
+        offer = f"tier {plain(chosen.get('tier'))}, {chosen['price_per_hour']} per hour"
+        say(f"Chosen: {chosen['host_name']}, {offer}; score {plain(chosen.get('score'))} of {plain(terms)}")
     for loser in answer.get("losers") or []:
         say(f"  not {plain(loser.get('host'))}: {plain(loser.get('reason'))}")
 
