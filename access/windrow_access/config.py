@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windrow_proto.errors import InvalidInput
+from windrow_proto.networks import host_and_port
 from windrow_proto.service_names import LOCAL_DOMAIN, check_domain
 
 REGION_MAX = 32
@@ -80,7 +81,7 @@ class RunConfig:
     def tunnel_address(self, port: int) -> str:
         """The address at which hosts find the tunnels of this port: at the name by which they found the Access."""
         host = parse_address(self.advertise)[0] if self.advertise else self.host
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return host_and_port(host, port)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -132,6 +133,8 @@ def parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 <= int(port) <= 65535:
         raise InvalidInput(f"{text!r} is not host:port.")
+    if host[:1] + host[-1:] != "[]" and ":" in host:
+        raise InvalidInput(f"{text!r} is not host:port: write an IPv6 address in brackets, [::1]:7443.")
     return host.strip("[]"), int(port)
 
 

@@ -18,6 +18,7 @@ from windrow_proto import enrol
 from windrow_proto.crashes import Crashes
 from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.logs import configure_log
+from windrow_proto.networks import host_and_port
 
 log = structlog.get_logger()
 
@@ -105,7 +106,14 @@ class Workers:
     def _start(self, number: int) -> "subprocess.Popen[bytes]":
         config = self._config
         command = [sys.executable, "-m", "windrow_access", "run", "--data-dir", str(config.data_dir)]
-        command += ["--listen", f"{config.host}:{self._port}", "--region", config.region, "--worker", str(number)]
+        command += [
+            "--listen",
+            host_and_port(config.host, self._port),
+            "--region",
+            config.region,
+            "--worker",
+            str(number),
+        ]
         command += ["--advertise", config.advertise] if config.advertise else []
         if config.metrics_port is not None:
             command += ["--metrics-port", str(config.metrics_port)]

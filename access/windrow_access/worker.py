@@ -32,6 +32,7 @@ from windrow_proto.crashes import Crashes
 from windrow_proto.endure import allow_open_files, endure
 from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.ids import AccessId, ClusterId
+from windrow_proto.networks import host_and_port
 from windrow_proto.ports import TrunkLink
 from windrow_proto.together import together
 from windrow_proto.tunnels import worker_name
@@ -81,7 +82,7 @@ class Worker:
         relay = self._made = self._relay(tunnel_port, service_place, bandwidth)
         guard = Guard(relay, self._clock, Callers(Limits()), StrangerLimits(), labels)
         at_once = connections_max(allow_open_files(), Limits(), StrangerLimits())
-        server = await link_grpc.serve_agents(guard, self._tls, f"{self._config.host}:{self._port}", at_once)
+        server = await link_grpc.serve_agents(guard, self._tls, host_and_port(self._config.host, self._port), at_once)
         speedtests = self._speedtests(guard, bandwidth, labels)
         endure()
         log.info("access_listening", address=server.address, region=self._config.region, worker=self._worker)
@@ -174,7 +175,7 @@ class Worker:
             access_id=AccessId(identity.subject_id),
             region=self._config.region,
             worker=self._worker,
-            address=self._config.advertise or f"{self._config.host}:{self._port}",
+            address=self._config.advertise or host_and_port(self._config.host, self._port),
             version=VERSION,
             signing_public=identity.signing.public,
             tunnel_address=self._config.tunnel_advertise or self._config.tunnel_address(tunnel_port),

@@ -5,6 +5,7 @@ whoever accepts a stream ends it at the certificate's end or at a ban (`close`).
 """
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -328,9 +329,22 @@ async def _serve(
     try:
         port = server.add_secure_port(listen, _server_credentials(identity))
     except RuntimeError as error:
-        raise Unavailable(f"{listen} could not be listened on; another process may have it.") from error
+        raise Unavailable(f"{listen} cannot be listened on: {_why_not(listen)}.") from error
     await server.start()
     return GrpcServer(server, listen.rpartition(":")[0], port)
+
+
+def _why_not(listen: str) -> str:
+    """The system's own reason, which gRPC does not tell."""
+    host, _, port = listen.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(found[0]) as probe:
+            probe.bind(found[4])
+            probe.listen()
+    except (OSError, ValueError) as error:
+        return (error.strerror if isinstance(error, OSError) else None) or "it is not an address and a port"
+    return "another process had it"
 
 
 def _server_credentials(identity: IdentitySource) -> grpc.ServerCredentials:

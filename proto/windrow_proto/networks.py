@@ -1,4 +1,4 @@
-"""IP networks as people write them in settings. Pure."""
+"""IP networks and addresses as people write them in settings. Pure."""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -6,6 +6,11 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from windrow_proto.errors import InvalidInput
 
 Network = IPv4Network | IPv6Network
+
+
+def host_and_port(host: str, port: int | str) -> str:
+    """Both together, as URLs and gRPC want them: an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_networks(texts: Iterable[str], what: str) -> tuple[Network, ...]:

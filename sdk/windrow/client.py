@@ -13,7 +13,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from windrow.config import DEADLINE_S
-from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
+from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, WaitTimedOut, WindrowClientError
 from windrow.soon import SOON_S, patiently
 from windrow.transport import FILES_S, TAR, Archive, Json, Transport
 
@@ -114,6 +114,15 @@ class Client(Transport):
             except MasterUnreachable:
                 pass  # the next look says so, if it is more than this stream
             time.sleep(LOOK_S)
+
+    def whole_log(self, cluster_id: str, *, offset: int = 0, rank: int = 0) -> Iterator[bytes]:
+        """All of the log as it is now, from byte `offset`; one answer has not more than some MiB of it."""
+        before = -1
+        while offset > before:
+            before = offset
+            for data in self.logs(cluster_id, offset=offset, rank=rank):
+                offset += len(data)
+                yield data
 
     def logs(self, cluster_id: str, *, follow: bool = False, offset: int = 0, rank: int = 0) -> Iterator[bytes]:
         """The log as it is written, from byte `offset`; ends when the workload ends, or at once without `follow`."""
@@ -295,7 +304,13 @@ class Client(Transport):
 
 
 def _artefact_path(owner_kind: str, owner_id: str, name: str) -> str:
-    return f"/artefacts/{quote(owner_kind, safe='')}/{quote(owner_id, safe='')}/{quote(name)}"
+    try:
+        path = quote(name)
+    except UnicodeEncodeError:
+        path = ""
+    if not path or not name.isprintable():
+        raise InvalidInput(f"{name!r} cannot be the name of an artefact: it needs printable characters in UTF-8.")
+    return f"/artefacts/{quote(owner_kind, safe='')}/{quote(owner_id, safe='')}/{path}"
 
 
 def _member(rank: int) -> dict[str, int]:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from windrow.errors import NoMaster, WindrowClientError
+from windrow.errors import InvalidInput, NoMaster, WindrowClientError
 
+PROXIES: Final = frozenset({"http_proxy", "https_proxy", "all_proxy"})
+"""Variables that HTTP libraries read, in either case."""
 DEADLINE_S = 30.0
 """A request that streams nothing is answered in milliseconds; half a minute without an answer means nobody is there."""
 OWN_TOKEN: Final = r"\bw[jlst]_[A-Za-z0-9_-]{40,}"
@@ -23,10 +25,10 @@ OWN_TOKEN: Final = r"\bw[jlst]_[A-Za-z0-9_-]{40,}"
 
 
 def variable(name: str) -> str:
-    """Returns the value of a variable of this process' environment. Raises WindrowClientError where it has nothing."""
+    """Returns the value of a variable of this process' environment. Raises InvalidInput where it has nothing."""
     value = os.environ.get(name)
     if value is None:
-        raise WindrowClientError(f"--env {name}: this shell has no variable {name}. Set it, or write {name}=value.")
+        raise InvalidInput(f"--env {name}: this shell has no variable {name}. Set it, or write {name}=value.")
     return value
 
 
@@ -55,15 +57,27 @@ class Config:
         return f"Config(url={self.url!r}, token='***', source={self.source!r})"
 
 
+def wants_traceback() -> bool:
+    """True if a fault of ours is to be shown with all that Python says of it."""
+    return os.environ.get("WINDROW_TRACEBACK", "") not in ("", "0")
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise WindrowClientError("This user has no home folder. Set HOME to a folder that can be written.") from None
+
+
 def user_file() -> Path:
     """The user's own configuration file."""
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    base = os.environ.get("XDG_CONFIG_HOME") or str(_home() / ".config")
     return Path(base) / "windrow" / "config.json"
 
 
 def ssh_folder() -> Path:
     """Returns the folder with this user's keys of OpenSSH."""
-    return Path.home() / ".ssh"
+    return _home() / ".ssh"
 
 
 def transfers_folder() -> Path:
@@ -73,13 +87,16 @@ def transfers_folder() -> Path:
 
 def state_folder() -> Path:
     """Returns the folder for files that can be had again: how to reach the workers of clusters."""
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    base = os.environ.get("XDG_STATE_HOME") or str(_home() / ".local" / "state")
     return Path(base) / "windrow" / "workers"
 
 
-def has_proxy() -> bool:
-    """True if the environment names a proxy for HTTP."""
-    return any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ)
+def proxies(url: str) -> list[str]:
+    """Returns the variables that name a proxy on the way to this address; none for this machine, which no proxy can
+    reach for us."""
+    if is_loopback(urlsplit(url).hostname or ""):
+        return []
+    return [name for name, value in os.environ.items() if value and name.lower() in PROXIES]
 
 
 def _checked_url(url: str, source: str) -> str:
@@ -111,7 +128,7 @@ def refuse_plain_http(config: Config) -> Config:
     """The same, where its token stays on this machine, is sealed on its way, or may be read there. Raises
     WindrowClientError."""
     parts = urlsplit(config.url)
-    if parts.scheme == "https" or config.allows_plain_http or _is_loopback(parts.hostname or ""):
+    if parts.scheme == "https" or config.allows_plain_http or is_loopback(parts.hostname or ""):
         return config
     raise WindrowClientError(
         f"{config.url} is plain HTTP to another machine: anybody on the way can read your token and act as "
@@ -124,7 +141,7 @@ def _refuse_other_machines(path: Path, found: Config) -> None:
     """Raise WindrowClientError where a folder names a Master on another machine: `windrow up` writes none, so the file
     came with somebody's files, and our work and secrets would go there."""
     host = urlsplit(found.url).hostname or ""
-    if not _is_loopback(host) and not _is_of_this_machine(host):
+    if not is_loopback(host) and not _is_of_this_machine(host):
         raise WindrowClientError(
             f"{path} names {found.url}, which is another machine; `windrow up` writes only Masters of this "
             "machine there, so the file may be somebody else's. Nothing was sent. If you mean that Master: "
@@ -142,7 +159,8 @@ def _is_of_this_machine(host: str) -> bool:
         return False
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """True for names and addresses of this machine that no other machine can answer."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -7,6 +7,14 @@ class WindrowClientError(Exception):
     """Something did not work. The message says what, to which id, and what to do next."""
 
 
+class NotFound(WindrowClientError):
+    """Nothing here has this name or id."""
+
+
+class InvalidInput(WindrowClientError):
+    """What was written is not valid. The message names it and the rule; nothing was sent."""
+
+
 class NoMaster(WindrowClientError):
     """No Master is configured here. Run `windrow up` in this folder, or `windrow login URL`."""
 

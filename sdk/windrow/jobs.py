@@ -16,10 +16,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
-from windrow.cli.request import body, parse_gpu
+from windrow.cli.request import body, name_from, parse_gpu
 from windrow.client import JOB_LOOK_S, Client
 from windrow.config import find
-from windrow.errors import ApiProblem, MasterUnreachable, WaitTimedOut, WindrowClientError
+from windrow.errors import (
+    ApiProblem,
+    InvalidInput,
+    MasterUnreachable,
+    NotFound,
+    WaitTimedOut,
+    WindrowClientError,
+)
 from windrow.fields import JOB, JobFields
 from windrow.folder.returning import lines
 from windrow.folder.sending import survey
@@ -315,11 +322,11 @@ class Platform:
         time zone), priority and packages. Raises WindrowClientError; no job is left then.
         """
         if isinstance(command, str) or not command:
-            raise WindrowClientError('command is a list of words: platform.submit(command=["python", "train.py"]).')
+            raise InvalidInput('command is a list of words: platform.submit(command=["python", "train.py"]).')
         after = [after] if isinstance(after, str | Job) else after
         said = {
             "argv": command,
-            "name": Path(command[0]).name[:40] if name is None else name,
+            "name": name_from(command[0]) if name is None else name,
             "await_files": folder is not None,
             "env": env or None,
             "after": [one.id if isinstance(one, Job) else self._id(one) for one in after] or None,
@@ -330,7 +337,7 @@ class Platform:
             "retries_on_exit": retry_on_exit or None,
             "max_duration_seconds": max_duration_s,
         }
-        request = body(JOB, {**said, **short, **fields}) | (parse_gpu(gpu) if gpu else {})
+        request = body(JOB, {**said, **short, **fields}) | (parse_gpu(gpu) if gpu is not None else {})
         request |= {"registry_login": dict(registry_login)} if registry_login else {}
         return self._sent(request, folder, include_secrets)
 
@@ -376,4 +383,4 @@ class Platform:
         for job in self.client.items("/jobs", name=name):
             if job["name"] == name:
                 return str(job["id"])
-        raise WindrowClientError(f"There is no job {name!r}. List yours: windrow job ls")
+        raise NotFound(f"There is no job {name!r}. List yours: windrow job ls")

@@ -13,7 +13,7 @@ from typing import IO, Any, Final, Self
 
 import httpx2
 
-from windrow.config import DEADLINE_S, Config, find
+from windrow.config import DEADLINE_S, Config, find, proxies
 from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
 
 Json = dict[str, Any]
@@ -38,6 +38,7 @@ class Transport:
             base_url=self.config.url + "/api/v1",
             headers={"User-Agent": "windrow-sdk/0.1"} | _bearer(self.config.token),
             timeout=DEADLINE_S,
+            trust_env=bool(proxies(self.config.url)),
             **options,
         )
 
@@ -153,8 +154,15 @@ class Transport:
     def _unreachable(self, error: Exception) -> MasterUnreachable:
         # A library's words about what was sent may hold the token; those about the way to the Master cannot.
         words = f": {error}" if isinstance(error, httpx2.NetworkError | httpx2.TimeoutException) else ""
+        if "CERTIFICATE_VERIFY_FAILED" in words:
+            return MasterUnreachable(
+                f"This machine does not trust the certificate of the Master at {self.config.url}{words}. Take its "
+                f"authority's file from an operator: windrow login --ca-file FILE {self.config.url}"
+            )
+        between = proxies(self.config.url)
+        way = f" It was asked through the proxy of {' or '.join(between)}." if between else ""
         return MasterUnreachable(
-            f"The Master at {self.config.url} does not answer ({type(error).__name__}{words}). Is it running?"
+            f"The Master at {self.config.url} does not answer ({type(error).__name__}{words}). Is it running?{way}"
         )
 
     @staticmethod
@@ -196,7 +204,8 @@ def _bearer(token: str) -> dict[str, str]:
 def fetch_authority(url: str) -> bytes:
     """The certificate by which a Master's own authority is known, from whoever answers there: check it before use."""
     try:
-        with httpx2.Client(base_url=url + "/api/v1", verify=_nobody(), timeout=DEADLINE_S) as http:
+        is_far = bool(proxies(url))
+        with httpx2.Client(base_url=url + "/api/v1", verify=_nobody(), timeout=DEADLINE_S, trust_env=is_far) as http:
             return http.get("/ca").read()
     except httpx2.TransportError as error:
         raise MasterUnreachable(f"The Master at {url} does not answer ({type(error).__name__}).") from error

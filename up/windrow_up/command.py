@@ -11,6 +11,7 @@ import typer
 from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.errors import WindrowError
 from windrow_proto.networks import parse_networks
+from windrow_up.free_ports import checked
 from windrow_up.market import MASTERS_MAX, SIMULATED_MAX, Market, UpConfig
 
 
@@ -34,6 +35,7 @@ def command(
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         proxies = tuple(map(str, parse_networks(trusted_proxy or (), "--trusted-proxy")))
+        listen = checked(listen)
         lock = DirectoryLock(path, "up")
     except WindrowError as error:
         print(error.detail, file=sys.stderr)

@@ -22,9 +22,10 @@ from windrow_proto import enrol
 from windrow_proto.data_directory import CliFile
 from windrow_proto.errors import DeadlineExceeded, StorageFailed, Unavailable, WindrowError
 from windrow_proto.master_process import TRUNK_PORT, is_database_shared, without_secrets
+from windrow_proto.networks import host_and_port
 from windrow_up import supervisor
 from windrow_up.client import MasterHttp
-from windrow_up.free_ports import free_port, is_free
+from windrow_up.free_ports import at_hand, free_port, is_free
 from windrow_up.masters import MasterLines
 from windrow_up.once import FINAL, Job
 from windrow_up.requests import MasterRequests
@@ -167,17 +168,17 @@ class Market:
 
     async def _start_access(self, number: int, region: str) -> None:
         name, folder = f"access-{region}", self._data / f"access-{region}"
-        names = ("127.0.0.1", "localhost", *([self._config.public] if self._config.public else []))
+        names = ("127.0.0.1", "localhost", *filter(None, (at_hand(self._config.listen), self._config.public)))
         await self._join(name, folder, "access", names)
         port = self._access_port("access", number, ACCESS_PORT)
         service_port = self._access_port("service", number, ACCESS_PORT + SERVICE_PORT_ABOVE)
-        arguments = ["--data-dir", str(folder), "--listen", f"{_in_address(self._config.listen)}:{port}"]
+        arguments = ["--data-dir", str(folder), "--listen", host_and_port(self._config.listen, port)]
         arguments += ["--service-port", str(service_port)]
         arguments += ["--region", region, *(word for trunk in self._lines.trunks() for word in ("--trunk", trunk))]
         if self._config.public:
-            arguments += ["--advertise", f"{_in_address(self._config.public)}:{port}"]
+            arguments += ["--advertise", host_and_port(self._config.public, port)]
         elif self._config.listen in {"0.0.0.0", "::"}:
-            arguments += ["--advertise", f"127.0.0.1:{port}"]
+            arguments += ["--advertise", host_and_port(at_hand(self._config.listen), port)]
         self._launch(name, supervisor.module("windrow_access", "run", *arguments))
 
     def _access_port(self, kind: str, number: int, first: int) -> int:
@@ -406,7 +407,3 @@ def _write_secret(path: Path, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
-
-
-def _in_address(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -10,7 +10,8 @@ from typing import Final
 
 from windrow_proto.data_directory import CliFile
 from windrow_proto.master_process import HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
-from windrow_up.free_ports import free_port
+from windrow_proto.networks import host_and_port
+from windrow_up.free_ports import at_hand, free_port
 
 PORTS: Final = {"http": HTTP_PORT, "https": HTTPS_PORT, "trunk": TRUNK_PORT, "health": HEALTH_PORT}
 """The first ports that each of several Masters tries."""
@@ -43,7 +44,7 @@ class MasterLines:
         ports = (
             [one["trunk"] for one in self._ports()] if self.is_shared else [self.cli.ports().get("trunk", TRUNK_PORT)]
         )
-        return tuple(f"127.0.0.1:{port}" for port in ports)
+        return tuple(host_and_port(at_hand(self.listen), port) for port in ports)
 
     def _ports(self) -> list[dict[str, int]]:
         """The ports of each Master, found once and kept."""

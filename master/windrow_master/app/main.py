@@ -49,7 +49,7 @@ from windrow_proto.endure import endure
 from windrow_proto.errors import Conflict, Fenced, StorageFailed, WindrowError
 from windrow_proto.link_grpc import serve_trunk
 from windrow_proto.master_process import EXIT_HELPLESS, HEALTH_PORT, HTTP_PORT, HTTPS_PORT, TRUNK_PORT
-from windrow_proto.networks import Network
+from windrow_proto.networks import Network, host_and_port
 from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import MIB, SECOND
 
@@ -122,7 +122,7 @@ def write_cli(config: Config, opened: Master, cli: CliFile, listeners: Listeners
         {
             **record,
             "url": f"http://{LOOPBACK}:{ports['http']}",
-            "local_url": f"https://{_in_url(_at_hand(config.listen))}:{ports['https']}",
+            "local_url": f"https://{host_and_port(_at_hand(config.listen), ports['https'])}",
             "https_url": opened.services.https_url,
             "health_url": f"http://{LOOPBACK}:{ports['health']}/healthz",
             "token": token,
@@ -135,16 +135,12 @@ def write_cli(config: Config, opened: Master, cli: CliFile, listeners: Listeners
 
 
 def _https_url(config: Config, listeners: Listeners) -> str:
-    return f"https://{_in_url(config.public)}:{serving.port_of(listeners.https)}"
+    return f"https://{host_and_port(config.public, serving.port_of(listeners.https))}"
 
 
 def _at_hand(listen: str) -> str:
     """An address of this machine at which what listens there answers."""
     return LOOPBACK if listen in {"0.0.0.0", "::"} else listen
-
-
-def _in_url(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
 
 
 def open_bus(config: Config, https_url: str, store: Store, clock: Clock, rng: Rng, ca_sha256: str) -> Bus:
@@ -164,7 +160,7 @@ def reached_at(config: Config, listeners: Listeners, clock: Clock, authority: Au
     """Return the addresses of this Master for people and Accesses, with its certificate, which it issues itself."""
     names = serving.own_names(config.listen, config.public, config.names)
     tls = authority.issue_master(serving.tls_key(config.data_dir / "identity"), names, clock.wall_ns())
-    trunk = f"{_in_url(config.public)}:{listeners.trunk_port}"
+    trunk = host_and_port(config.public, listeners.trunk_port)
     return Reached(tls, _https_url(config, listeners), serving.pin_of(tls), (trunk,))
 
 
@@ -187,7 +183,7 @@ async def serve(config: Config, opened: Master, listeners: Listeners) -> None:
     opened.fleet.start()
     if not is_loopback(opened.services.https_url):
         opened.services.wheelhouse.want()
-    trunk = await serve_trunk(opened.hub, tls, f"{_in_url(config.listen)}:{listeners.trunk_port}")
+    trunk = await serve_trunk(opened.hub, tls, host_and_port(config.listen, listeners.trunk_port))
     async with asyncio.TaskGroup() as group:
         loops = (
             opened.hub.run(),

@@ -22,12 +22,17 @@ from windrow_proto.volumes import check_mounts
 REQUEST_CHARS_MAX: Final = 64 * 1024
 """Of all that is asked for, its keys and volumes included: it is kept, listed and sent to each host."""
 NAME_MAX: Final = 64
-LOG_CAP_BYTES: Final = 10 * MIB
+LOG_CAP_BYTES: Final = 128 * MIB
+"""Of a run's log on its host: whoever follows it, as into a file, has all of it up to there."""
+LOG_KEPT_BYTES: Final = 10 * MIB
+"""Of that for those who read it at once or later."""
+LOG_CUT: Final = b"\n[windrow: the log was cut here; its host had more, which was not kept]\n"
 FILES_CAP_BYTES: Final = 1 * GIB
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 """255 characters with a digest, as many as the API takes."""
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9 ._:@/+()-]+")
+_NAME: Final = re.compile(rf"(?=.{{1,{NAME_MAX}}}$)[A-Za-z0-9._:@/+()-]+( [A-Za-z0-9._:@/+()-]+)*", re.ASCII)
+"""Nothing that a page, a terminal or a query would have to defend against."""
 
 
 def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
@@ -55,7 +60,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     require("idle_seconds", is_endless, "left out with a command: the cluster ends with it")
     is_process = request.runtime == Runtime.PROCESS
     require("runtime", not (is_process and request.image is not None), "docker where an image is named")
-    return replace(request, name=clean_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
+    return replace(request, name=checked_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
 
 
 def check_volumes(request: ClusterRequest) -> None:
@@ -70,9 +75,11 @@ def check_volumes(request: ClusterRequest) -> None:
         raise InvalidInput(f"{said}, and writes it from a cluster or job of its own.", subject="volumes")
 
 
-def clean_name(name: str) -> str:
-    """A name without control characters, markup and anything else that no page should have to defend against."""
-    return " ".join(_UNSAFE.sub(" ", name).split())[:NAME_MAX].strip()
+def checked_name(name: str) -> str:
+    """The name as it was given; empty: none was. Raises InvalidInput with the rule: nobody finds what was renamed."""
+    rule = f"1 to {NAME_MAX} of A-Z a-z 0-9 . _ : @ / + ( ) -, maybe with single blanks between them"
+    require("name", not name or _NAME.fullmatch(name) is not None, rule)
+    return name
 
 
 def digest(request: ClusterRequest) -> bytes:

@@ -33,7 +33,7 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     given = dict.fromkeys((INDEX, SIZE, JOB, ATTEMPT), str(job_id))
     is_ours = given.keys() & set(request.env)
     require("env", not is_ours, f"without {', '.join(sorted(is_ours))}, which the Master sets")
-    named = replace(request, name=clusters.clean_name(request.name) or f"job-{job_id[-6:]}")
+    named = replace(request, name=clusters.checked_name(request.name) or f"job-{job_id[-6:]}")
     size = clusters.size(clusters.checked(_cluster(named, given), ClusterId(job_id)))
     in_all = max(1, request.array_size) * size
     require("array_size", in_all <= ARRAY_CHARS_MAX, f"smaller: its jobs have {ARRAY_CHARS_MAX} characters in all")

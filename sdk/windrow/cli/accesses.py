@@ -94,7 +94,7 @@ def access_stop(
     if not yes:
         if not sys.stdin.isatty():
             raise typer.BadParameter("without a terminal this needs --yes")
-        typed = typer.prompt(f"This kills the Access. Type {name} to confirm")
+        typed = typer.prompt(f"This kills the Access. Type {name} to confirm", err=True)
         if typed not in {name, access}:
             raise typer.Abort
     item = api.request("POST", f"/accesses/{access}/stop", body={"confirm": access, "reason": reason})

@@ -10,10 +10,10 @@ import typer
 
 from windrow import link
 from windrow.cli.context import AsJson, client
-from windrow.cli.output import facts, print_json, print_list, say
+from windrow.cli.output import facts, plain, print_json, print_list, say
 from windrow.client import Client
 from windrow.config import Config, refuse_plain_http, save, save_authority
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput
 from windrow.transport import fetch_authority
 
 token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
@@ -38,7 +38,7 @@ def login(
     if token_file is not None:
         token = _token_in(token_file)
     elif sys.stdin.isatty():
-        token = typer.prompt("Token", hide_input=True).strip()
+        token = typer.prompt("Token", hide_input=True, err=True).strip()
     else:
         token = sys.stdin.readline().strip()
     _keep(Config(url, token, _whole(ca_file), "the command line", insecure_http))
@@ -70,7 +70,7 @@ def _token_in(path: Path) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise WindrowClientError(f"{path} cannot be read as a token: {type(error).__name__}.") from None
+        raise InvalidInput(f"{path} cannot be read as a token: {type(error).__name__}.") from None
 
 
 @token_app.command("ls")
@@ -162,7 +162,7 @@ def print_receipt(item: dict[str, Any]) -> None:
             ("Cluster", f"{item.get('cluster_name') or ''} {item['cluster_id']}"),
             ("Tier", item.get("tier")),
             ("Price per hour", f"{item['price_per_hour']} {item['currency']}"),
-            ("Ran", f"{item.get('started_at')} to {item.get('ended_at')}"),
+            ("Ran", f"{plain(item.get('started_at'))} to {item.get('ended_at') or 'now'}"),
             ("Signed running time", f"{item['running_seconds']} s"),
             *[("  workload", _line(line)) for line in item.get("lines", [])],
             ("Amount", f"{item['amount']} {item['currency']}{test}"),

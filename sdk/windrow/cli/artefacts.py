@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from windrow.cli.clusters import cluster_id
-from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import print_json, print_list, say, size_text
 from windrow.client import Client
 from windrow.errors import WindrowClientError
@@ -110,7 +110,7 @@ def artefact_rm(
     api = client(context)
     kind, owner = owner_of(api, of)
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"Delete {name}?", abort=True)
+        confirm(f"Delete {name}?")
     api.delete_artefact(kind, owner, name)
     print_json({"deleted": name}) if as_json else say(f"{name} is deleted.")
 

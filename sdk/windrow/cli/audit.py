@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.context import AsJson, client
-from windrow.cli.output import EXIT_FAILURE, facts, print_json, print_list, say
+from windrow.cli.exits import EXIT_FAILURE
+from windrow.cli.output import facts, print_json, print_list, say
 from windrow.errors import WindrowClientError
 
 audit_app = typer.Typer(help="The audit log.", no_args_is_help=True)

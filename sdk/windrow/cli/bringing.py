@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.output import EXIT_FAILURE, say
+from windrow.cli.exits import EXIT_FAILURE
+from windrow.cli.output import say
 from windrow.client import Client
 from windrow.folder.returning import Report, lines
 from windrow.folder.transfer import bring

@@ -9,11 +9,11 @@ import typer
 from windrow.cli import cluster_text as text
 from windrow.cli import entering, kept
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
-from windrow.cli.context import AsJson, Watch, Yes, client
+from windrow.cli.context import AsJson, Watch, Yes, client, confirm
+from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
 from windrow.cli.flags import options
 from windrow.cli.kept import given
 from windrow.cli.output import (
-    EXIT_FAILURE,
     err,
     facts,
     out,
@@ -23,8 +23,9 @@ from windrow.cli.output import (
     say,
 )
 from windrow.cli.request import body, parse_env, parse_gpu, registry_login
+from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.client import Client
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput, NotFound
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 
@@ -81,10 +82,8 @@ def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, A
     if len(found) == 1:
         return found[0]
     if not found:
-        raise WindrowClientError(f"There is no cluster {name!r}. List yours: windrow cluster ls")
-    raise WindrowClientError(
-        f"{len(found)} clusters are called {name!r}; use an id: {', '.join(c['id'] for c in found)}"
-    )
+        raise NotFound(f"There is no cluster {name!r}. List yours: windrow cluster ls")
+    raise InvalidInput(f"{len(found)} clusters are called {name!r}; use an id: {', '.join(c['id'] for c in found)}")
 
 
 def cluster_id(api: Client, name: str, *, ended: bool = False) -> str:
@@ -154,7 +153,7 @@ def cluster_create(
         "ssh_keys": keys if keys or ssh is False else None,
         "notebook": is_asked if notebook is not None or (is_asked and not base) else None,
     }
-    request = kept.changed(base, body(CLUSTER, asked) | (parse_gpu(gpu) if gpu else {}))
+    request = kept.changed(base, body(CLUSTER, asked) | (parse_gpu(gpu) if gpu is not None else {}))
     if plan:
         show_plan(api.plan(request), as_json)
         return
@@ -227,7 +226,7 @@ def show_plan(answer: dict[str, Any], as_json: bool) -> None:
     for refusal in answer.get("refusals") or []:
         say(f"  not {refusal.get('host_name') or refusal['host_id']}: {refusal['reason']}")
     if not answer["fits"]:
-        raise typer.Exit(EXIT_FAILURE)
+        raise typer.Exit(EXIT_CONFLICT)
 
 
 @cluster_app.command("show")
@@ -283,11 +282,12 @@ def cluster_logs(
     """Print the log of a cluster, or the kept log of one that has ended."""
     api = client(context)
     found, printed = cluster_id(api, cluster, ended=True), 0
-    for is_followed in (True, False) if follow else (False,):  # one that was followed may have been cut
-        for data in api.logs(found, follow=is_followed, offset=printed, rank=rank):
-            printed += len(data)
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+    output = ProgramOutput()
+    for data in api.logs(found, follow=True, rank=rank) if follow else ():
+        printed += len(data)
+        output.write(data)
+    for data in api.whole_log(found, offset=printed, rank=rank):  # what was followed may have been cut
+        output.write(data)
 
 
 @cluster_app.command("exec")
@@ -299,13 +299,13 @@ def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: 
 
 def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int:
     """Run and relay the output; returns the exit code."""
+    output = ProgramOutput()
+    say_unsent_input()
     for part in api.execute(cluster, argv, rank=rank):
         if isinstance(part, int):
             return part
         stream, data = part
-        target = sys.stderr if stream == 2 else sys.stdout
-        target.buffer.write(data)
-        target.buffer.flush()
+        output.write(data, stream)
     return EXIT_FAILURE
 
 
@@ -317,7 +317,10 @@ def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = Fa
     if as_json:
         print_json(answer)
         return
-    say(f"Chosen: {plain(answer.get('chosen'))}")
+    if (chosen := answer.get("chosen")) is not None:
+        terms = ", ".join(f"{name} {points}" for name, points in (chosen.get("terms") or {}).items())
+        offer = f"tier {plain(chosen.get('tier'))}, {chosen['price_per_hour']} per hour"
+        say(f"Chosen: {chosen['host_name']}, {offer}; score {plain(chosen.get('score'))} of {plain(terms)}")
     for loser in answer.get("losers") or []:
         say(f"  not {plain(loser.get('host'))}: {plain(loser.get('reason'))}")
 
@@ -353,7 +356,7 @@ def cluster_delete(
     api = client(context)
     found = cluster_id(api, cluster)
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"End {cluster}?" if keep_results else f"Delete {cluster} and everything in it?", abort=True)
+        confirm(f"End {cluster}?" if keep_results else f"Delete {cluster} and everything in it?")
     api.delete_cluster(found, keep_results=keep_results)
     if wait:
         item = api.wait_cluster(found, text.is_settled, END_TIMEOUT_S)

@@ -21,6 +21,11 @@ class Options:
     token: str | None = None
 
 
+def confirm(question: str) -> None:
+    """Asks on standard error, so that standard output has data alone; anything but yes ends the command."""
+    typer.confirm(question, abort=True, err=True)
+
+
 def client(context: typer.Context) -> Client:
     """The client of this invocation; closed when the command ends."""
     options = context.find_root().obj or Options()

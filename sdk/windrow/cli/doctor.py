@@ -5,7 +5,8 @@ from typing import Any, Final
 import typer
 
 from windrow.cli.context import AsJson, Options
-from windrow.cli.output import EXIT_FAILURE, facts, print_json
+from windrow.cli.exits import EXIT_FAILURE
+from windrow.cli.output import facts, print_json
 from windrow.client import Client
 from windrow.config import find
 from windrow.errors import WindrowClientError

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from windrow.cli.output import say
 from windrow.client import Client
 from windrow.config import ssh_folder
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput, WindrowClientError
 
 SSH_PORT: Final = 22
 NOTEBOOK_PORT: Final = 8888
@@ -17,28 +18,48 @@ SAID_MAX: Final = 128
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}", re.ASCII)
 """The names that a user may have: somebody's own settings of OpenSSH may give the name to a shell."""
 
+_KEY: Final = re.compile(
+    r"(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)"
+    r" [A-Za-z0-9+/]+={0,3}( .*)?"
+)
+"""The lines that a box takes: a kind of key, the key, and a comment."""
+
 
 def own_keys() -> list[str]:
     """The public keys that OpenSSH's client of this user would show first; none where it has none."""
-    return keys_in(sorted(ssh_folder().glob("id_*.pub")))
+    found: list[str] = []
+    for file in sorted(ssh_folder().glob("id_*.pub")):
+        if file.name.endswith("-cert.pub"):
+            continue  # a certificate stands beside its key
+        try:
+            found += [key for key in keys_in([file]) if key not in found]
+        except WindrowClientError as error:
+            say(f"  {error} This file was passed over.")
+    return found
 
 
 def keys_in(files: Sequence[Path]) -> list[str]:
-    """The public keys of these files, a line each; raises WindrowClientError."""
+    """The public keys of these files, a line each; raises InvalidInput, which names the file."""
     found: list[str] = []
     for file in files:
         try:
             text = file.read_bytes()[:KEY_FILE_MAX].decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise WindrowClientError(f"--ssh-key {file} cannot be read: {error}.") from error
+            raise InvalidInput(f"{file} cannot be read: {_why(error)}.") from error
         if "PRIVATE KEY" in text:
-            raise WindrowClientError(f"--ssh-key {file} is a private key. Keep it, and give the .pub file beside it.")
+            raise InvalidInput(f"{file} is a private key. Keep it, and give the .pub file beside it.")
         lines = [line.strip() for line in text.splitlines()]
         keys = [line for line in lines if line and not line.startswith("#")]
         if not keys:
-            raise WindrowClientError(f"--ssh-key {file} holds no public key.")
+            raise InvalidInput(f"{file} contains no public key.")
+        if odd := [key for key in keys if not _KEY.fullmatch(key)]:
+            raise InvalidInput(f"{file} contains a line that is not a public key of OpenSSH: {odd[0][:40]!r}.")
         found += [key for key in keys if key not in found]
     return found
+
+
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "it is not text"
 
 
 def asked(

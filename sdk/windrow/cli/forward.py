@@ -15,7 +15,7 @@ from windrow.cli.clusters import Which, cluster_named
 from windrow.cli.context import AsJson, Options, client
 from windrow.cli.output import err, print_json, print_whole, say, size_text
 from windrow.config import user_file
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput, WindrowClientError
 from windrow.forwarding import LOCALHOST, Forward
 
 AGAIN = "from windrow.cli.main import main; main()"
@@ -23,11 +23,11 @@ AGAIN = "from windrow.cli.main import main; main()"
 
 
 def ports_of(text: str) -> tuple[int, int | None]:
-    """`PORT` or `PORT:LOCAL`; raises WindrowClientError."""
+    """`PORT` or `PORT:LOCAL`; raises InvalidInput."""
     remote, colon, local = text.partition(":")
     words = [remote, local] if colon else [remote]
     if not all(word.isascii() and word.isdigit() and 0 < int(word) <= 65_535 for word in words):
-        raise WindrowClientError(f"{text!r} is no port. Write 8888, or 8888:9000 for port 9000 of this machine.")
+        raise InvalidInput(f"{text!r} is not a port. Write 8888, or 8888:9000 for port 9000 of this machine.")
     return int(remote), int(local) if colon else None
 
 

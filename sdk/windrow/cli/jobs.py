@@ -11,12 +11,14 @@ from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_w
 from windrow.cli.cluster_text import is_settled, print_plan
 from windrow.cli.clusters import END_TIMEOUT_S, Env, Gpu, Login, login_part, tell_unsaved
 from windrow.cli.context import AsJson, client
+from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.kept import given
-from windrow.cli.output import EXIT_FAILURE, EXIT_OK, Column, facts, print_json, print_list, say, size_text
-from windrow.cli.request import body, parse_env, parse_gpu, parse_span, read_requirements
+from windrow.cli.output import Column, facts, print_json, print_list, say, size_text
+from windrow.cli.request import body, name_from, parse_env, parse_gpu, parse_span, read_requirements
+from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.client import Client
-from windrow.errors import WaitTimedOut, WindrowClientError
+from windrow.errors import InvalidInput, NotFound, WaitTimedOut, WindrowClientError
 from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
@@ -41,27 +43,27 @@ WAIT_S = 7 * 86_400.0
 
 
 def job_id(api: Client, name: str) -> str:
-    """The id of a job, or of the newest of this name. Raises WindrowClientError."""
+    """The id of a job, or of the newest of this name. Raises NotFound."""
     if name.startswith("job_"):
         return name
     for job in api.items("/jobs", name=name):
         if job["name"] == name:
             return str(job["id"])
-    raise WindrowClientError(f"There is no job {name!r}. List yours: windrow job ls")
+    raise NotFound(f"There is no job {name!r}. List yours: windrow job ls")
 
 
 def script_command(script: Path) -> list[str]:
-    """How a script is run, by its name's end. Raises WindrowClientError."""
+    """How a script is run, by its name's end. Raises InvalidInput."""
     runner = {".py": "python", ".sh": "sh"}.get(script.suffix)
     if runner is None or not script.is_file():
-        raise WindrowClientError(f"--script {script}: name a file that ends with .py or .sh.")
+        raise InvalidInput(f"--script {script}: name a file that ends with .py or .sh.")
     return [runner, script.name]
 
 
 def _command(script: Path | None, argv: list[str] | None) -> list[str]:
     found = [*(script_command(script) if script else []), *(argv or [])]
     if not found:
-        raise WindrowClientError("Give a command: windrow job submit -- python train.py")
+        raise InvalidInput("Give a command: windrow job submit -- python train.py")
     return found
 
 
@@ -93,22 +95,25 @@ def job_submit(
     """Submit a batch job; uploads this folder and returns at once."""
     api = client(context)
     command = _command(script, argv)
-    parcel = _parcel(script, root, files, include_secrets)
+    if asked["array_size"] == 0:
+        raise InvalidInput("--array 0 would start no job. Write a number from 1, or leave it out for one job.")
+    say_unsent_input()
     asked |= {
         "argv": command,
-        "name": asked["name"] or Path(command[-1 if script else 0]).name[:40],
+        "name": name_from(script.name if script else command[0]) if asked["name"] is None else asked["name"],
         "env": parse_env(given(command, env)) if env else None,
-        "await_files": parcel is not None,
+        "await_files": files or script is not None,
         "after": [job_id(api, one) for one in asked["after"] or []] or None,
         "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
     }
-    request = body(JOB, asked) | (parse_gpu(gpu) if gpu else {})
+    request = body(JOB, asked) | (parse_gpu(gpu) if gpu is not None else {})
+    parcel = _parcel(script, root, files, include_secrets)
     if plan:
         _show_plan(api.request("POST", "/jobs/plan", body=request), as_json)
         return
     found = _submitted(api, request | login_part(login), parcel, as_json)
     if follow:
-        raise typer.Exit(_followed(api, str(found[0]["id"])))
+        raise typer.Exit(_followed(api, str(found[0]["id"]), ProgramOutput(is_beside=as_json)))
 
 
 def _submitted(api: Client, request: dict[str, Any], parcel: Parcel | None, as_json: bool) -> list[dict[str, Any]]:
@@ -145,8 +150,10 @@ def _send(api: Client, jobs: list[str], parcel: Parcel) -> None:
         say(f"  left out: {named(late)}")
 
 
-def _followed(api: Client, job: str) -> int:
-    _print_log(api, job, follow=True, attempt=None)
+def _followed(api: Client, job: str, output: ProgramOutput) -> int:
+    for data in api.job_logs(job, follow=True):
+        output.write(data)
+    output.end()
     ended = api.wait_job(job, WAIT_S)
     for attempt in ended["attempts"][-1:]:
         cluster = api.cluster(attempt["cluster_id"])
@@ -156,12 +163,6 @@ def _followed(api: Client, job: str) -> int:
             except WaitTimedOut:  # what the job came to is said all the same
                 say(f"The volumes of {job} are still being saved: windrow volume ls")
     return _code(ended)
-
-
-def _print_log(api: Client, job: str, *, follow: bool, attempt: int | None) -> None:
-    for data in api.job_logs(job, follow=follow, attempt=attempt):
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
 
 
 def _code(job: dict[str, Any]) -> int:
@@ -257,7 +258,9 @@ def job_logs(
 ) -> None:
     """Print the log of a job, also after it has ended."""
     api = client(context)
-    _print_log(api, job_id(api, job), follow=follow, attempt=attempt)
+    output = ProgramOutput()
+    for data in api.job_logs(job_id(api, job), follow=follow, attempt=attempt):
+        output.write(data)
 
 
 @job_app.command("wait")

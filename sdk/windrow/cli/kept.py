@@ -8,7 +8,7 @@ from windrow import config
 from windrow.cli import telltale
 from windrow.cli.output import say
 from windrow.client import Client
-from windrow.errors import ApiProblem, WindrowClientError
+from windrow.errors import ApiProblem, NotFound
 
 Json = dict[str, Any]
 
@@ -23,13 +23,13 @@ def given(argv: Sequence[str], env: Sequence[str]) -> list[str]:
 
 
 def template_named(api: Client, name: str) -> Json:
-    """Raises ApiProblem; WindrowClientError where there is none."""
+    """Raises ApiProblem; NotFound where there is none."""
     try:
         found: Json = api.get(f"/templates/{quote(name, safe='')}")
     except ApiProblem as problem:
         if problem.status != 404:
             raise
-        raise WindrowClientError(f"There is no template {name!r}. List yours: windrow template ls") from None
+        raise NotFound(f"There is no template {name!r}. List yours: windrow template ls") from None
     return found
 
 

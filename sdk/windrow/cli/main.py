@@ -1,10 +1,11 @@
 """The `windrow` command. Further verbs are found by the entry point group `windrow.commands` (`up` comes with
 windrow-up)."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,8 +29,11 @@ from windrow.cli import (
     volumes,
 )  # fmt: skip
 from windrow.cli.context import Options
-from windrow.cli.output import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, err, exit_code, print_error
+from windrow.cli.exits import EXIT_FAILURE, EXIT_OK, EXIT_SIGNAL, EXIT_USAGE, exit_code, table
+from windrow.cli.output import print_bug, print_error, print_problem, say
 from windrow.cli.signals import Ended
+from windrow.cli.streams import UNWRITTEN, flushed, have_streams, unwritten
+from windrow.config import wants_traceback
 from windrow.errors import WindrowClientError
 
 GROUP = "windrow.commands"
@@ -37,6 +41,7 @@ GROUP = "windrow.commands"
 app = typer.Typer(
     name="windrow",
     help="Rent GPUs and look after hosts.",
+    epilog=table(),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
@@ -115,29 +120,77 @@ def _asked(words: Sequence[str]) -> str | None:
 
 
 def main() -> None:
-    """Run the command and exit as output.py says."""
-    load_commands(sys.argv[1:])
+    """Run the command and exit as exits.py says. Whatever happens, a person reads sentences."""
+    have_streams()
+    sys.exit(flushed(_ran(sys.argv[1:])))
+
+
+def _ran(words: Sequence[str]) -> int:
+    """Runs the command of these words; returns its exit code."""
     try:
-        code = app(standalone_mode=False)
+        os.getcwd()
+        load_commands(words)
+        code = app(list(words), prog_name="windrow", standalone_mode=False)
     except WindrowClientError as error:
         print_error(error)
         code = exit_code(error)
     except typer.Abort as abort:
         # A question that was not answered by yes has no cause; Ctrl-C has.
-        err.print(
-            "Stopped." if isinstance(abort.__cause__, KeyboardInterrupt) else "\nNot confirmed: nothing was done."
-        )
+        say("Stopped." if isinstance(abort.__cause__, KeyboardInterrupt) else "Not confirmed: nothing was done.")
         code = EXIT_FAILURE
     except typer.Exit as stop:
         code = stop.exit_code
     except Ended as end:
         code = end.exit_code
     except KeyboardInterrupt:
-        code = 130
-    except Exception as error:  # the top of the process: usage errors of the parser are shown as it shows them
-        show = getattr(error, "show", None)
-        if show is None:
-            raise
-        show()
-        code = EXIT_USAGE
-    sys.exit(code if isinstance(code, int) else EXIT_OK)
+        code = EXIT_SIGNAL + 2
+    except Exception as error:  # the top of the process
+        code = _told(error, words)
+    return code if isinstance(code, int) else EXIT_OK
+
+
+def _told(error: Exception, words: Sequence[str]) -> int:
+    """Says what is wrong with the words, with this machine or with us; returns the exit code."""
+    if hasattr(error, "format_message"):  # of the parser
+        return _misused(error)
+    if wants_traceback():
+        raise error
+    if isinstance(error, UnicodeEncodeError):
+        print_problem(_not_utf8(words))
+        return EXIT_USAGE
+    if isinstance(error, OSError) and error.strerror:
+        print_problem(_of_this_machine(error))
+        return EXIT_FAILURE
+    print_bug(error)
+    return EXIT_FAILURE
+
+
+def _misused(error: Any) -> int:
+    """Says what the parser refuses, in one line; where nothing was asked for, the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+    else:
+        of = getattr(error, "ctx", None)
+        again = f" See: {of.command_path} --help" if of is not None else ""
+        print_problem(f"{error.format_message().rstrip('.')}.{again}")
+    return EXIT_USAGE
+
+
+def _not_utf8(words: Sequence[str]) -> str:
+    """Names the word that cannot be sent: JSON and the addresses of HTTP are UTF-8."""
+    odd = [number for number, word in enumerate(words, 1) if not word.isascii() and not _is_utf8(word)]
+    which = f"Word {odd[0]} of the command line" if odd else "A name or a variable"
+    return f"{which} contains a byte that is not UTF-8, and cannot be sent. Write it in UTF-8."
+
+
+def _is_utf8(word: str) -> bool:
+    return word == word.encode(errors="ignore").decode()
+
+
+def _of_this_machine(error: OSError) -> str:
+    """Names the file and what the system says of it."""
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}."
+    if isinstance(error, FileNotFoundError):
+        return "The current folder has been removed. Change to another one."
+    return unwritten(error) if error.errno in UNWRITTEN else f"{error.strerror}."

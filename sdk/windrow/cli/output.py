@@ -1,18 +1,21 @@
 """Output of the command: tables and JSON on standard output, progress and errors on standard error."""
 
 import json
+import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from windrow.errors import ApiProblem, MasterUnreachable, NoMaster, WaitTimedOut, WindrowClientError
+from windrow import __version__
+from windrow.config import OWN_TOKEN
+from windrow.errors import ApiProblem, WindrowClientError
 
-EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_AUTH, EXIT_CONFLICT, EXIT_UNAVAILABLE = 0, 1, 2, 3, 4, 5, 6
-EXIT_TIMED_OUT = 124
 ABSENT = "–"
 PIPE_WIDTH = 400
 """Columns where nobody looks at a screen: a row stays on one line for grep and awk."""
@@ -20,7 +23,9 @@ PIPE_WIDTH = 400
 Column = tuple[str, Callable[[dict[str, Any]], Any]]
 
 err = Console(stderr=True, highlight=False, emoji=False)
-out = Console(highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+out = Console(
+    highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout and sys.stdout.isatty() else PIPE_WIDTH
+)
 
 
 def plain(value: Any) -> str:
@@ -77,7 +82,12 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
 
 def say(text: str) -> None:
     """A line for the person, on standard error."""
-    err.print(escape(plain(text)))
+    _tell(escape(plain(text)))
+
+
+def _tell(markup: str) -> None:
+    """A line on standard error: whole where no terminal shows it, so that a search of a log finds its words."""
+    err.print(markup, soft_wrap=not err.is_terminal)
 
 
 def print_whole(text: str, to: Console = out) -> None:
@@ -85,36 +95,30 @@ def print_whole(text: str, to: Console = out) -> None:
     to.print(escape(plain(text)), soft_wrap=True)
 
 
-def exit_code(error: WindrowClientError) -> int:
-    """Returns the exit code for an error."""
-    if isinstance(error, WaitTimedOut):
-        return EXIT_TIMED_OUT
-    if isinstance(error, MasterUnreachable):
-        return EXIT_UNAVAILABLE
-    if isinstance(error, NoMaster):
-        return EXIT_USAGE
-    if not isinstance(error, ApiProblem):
-        return EXIT_FAILURE
-    by_status = {
-        401: EXIT_AUTH,
-        403: EXIT_AUTH,
-        404: EXIT_NOT_FOUND,
-        402: EXIT_CONFLICT,
-        409: EXIT_CONFLICT,
-        422: EXIT_USAGE,
-    }
-    by_status |= {429: EXIT_UNAVAILABLE, 502: EXIT_UNAVAILABLE, 503: EXIT_UNAVAILABLE, 504: EXIT_UNAVAILABLE}
-    return by_status.get(error.status, EXIT_FAILURE)
-
-
 def print_error(error: WindrowClientError) -> None:
     """Prints the error, the reasons where there are any, and the id to quote when asking somebody."""
-    err.print(f"[red]Error:[/] {escape(plain(str(error)))}")
+    print_problem(str(error))
     if isinstance(error, ApiProblem):
         for reason in error.reasons[:20]:
-            err.print(f"  - {escape(plain(_reason(reason)))}")
+            _tell(f"  - {escape(plain(_reason(reason)))}")
         if error.request_id:
-            err.print(f"  [dim]code {escape(error.code)}, request {escape(error.request_id)}[/]")
+            _tell(f"  [dim]code {escape(error.code)}, request {escape(error.request_id)}[/]")
+
+
+def print_problem(text: str) -> None:
+    """Prints what ended the command."""
+    _tell(f"[red]Error:[/] {escape(plain(text))}")
+
+
+def print_bug(error: Exception) -> None:
+    """Prints in one line what of ours failed, and where, without the values of any variable."""
+    at = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" at {Path(at[0].filename).name}:{at[0].lineno}" if at else ""
+    words = re.sub(OWN_TOKEN, "***", str(error))
+    print_problem(
+        f"This is a fault of windrow {__version__}: {type(error).__name__}{where}: {words[:200]}. Please report it, "
+        "with the output of the same command under WINDROW_TRACEBACK=1."
+    )
 
 
 def _reason(reason: Any) -> str:
@@ -122,7 +126,8 @@ def _reason(reason: Any) -> str:
     if not isinstance(reason, dict):
         return str(reason)
     of = reason.get("host_name") or reason.get("host_id")
-    return f"{of}: {reason.get('reason')}" if of else str(reason.get("reason"))
+    why = plain(reason.get("reason"))
+    return f"{of}: {why}" if of else why
 
 
 def size_text(count: Any) -> str:

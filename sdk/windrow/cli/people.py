@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import facts, print_json, print_list, say
 
 people_app = typer.Typer(help="Accounts of other people (operators).", no_args_is_help=True)
@@ -63,7 +63,7 @@ def account_suspend(
 ) -> None:
     """Suspend an account: its tokens stop working, its clusters and jobs end, its hosts take no new work."""
     if not yes:
-        typer.confirm(f"End all that {name} runs, and let nobody sign in to it?", abort=True)
+        confirm(f"End all that {name} runs, and let nobody sign in to it?")
     client(context).request("POST", f"/accounts/{name}/suspend", body={"reason": reason})
     say(f"{name} is suspended. To undo this: windrow account resume {name}")
 

@@ -7,44 +7,48 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput
 from windrow.fields import Field
 
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?$", re.IGNORECASE)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 _SPAN = re.compile(r"^(\d+(?:\.\d+)?)([smhd]?)$")
+NAME_MAX = 40
+"""Characters of a name that is made of a program's."""
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def parse_size(text: str) -> int:
-    """`24GB` is 24 * 10**9 bytes, `24GiB` 24 * 2**30; raises WindrowClientError on anything else."""
+    """`24GB` is 24 * 10**9 bytes, `24GiB` 24 * 2**30; raises InvalidInput on anything else."""
     match = _SIZE.match(text.strip())
     if match is None:
-        raise WindrowClientError(f"{text!r} is not a size. Write for example 24GB or 512MiB.")
+        raise InvalidInput(f"{text!r} is not a size. Write for example 24GB or 512MiB.")
     number, unit, binary = match.groups()
     return int(float(number) * (1024 if binary else 1000) ** _POWERS[unit.upper()])
 
 
 def parse_span(text: str) -> float:
-    """`90s`, `30m`, `8h`, `2d` or seconds; raises WindrowClientError on anything else."""
+    """`90s`, `30m`, `8h`, `2d` or seconds; raises InvalidInput on anything else."""
     match = _SPAN.match(text.strip())
     if match is None or float(match[1]) <= 0:
-        raise WindrowClientError(f"{text!r} is not a time. Write for example 90s, 30m, 8h or 2d.")
+        raise InvalidInput(f"{text!r} is not a time. Write for example 90s, 30m, 8h or 2d.")
     return float(match[1]) * _SECONDS[match[2]]
 
 
 def parse_gpu(text: str) -> dict[str, Any]:
     """`24GB` (one GPU with at least that), `2` (two of any), `H100:2` (two of that model), `24GB:2`."""
     what, _, count = text.strip().partition(":")
+    if not what:
+        raise InvalidInput("--gpu has no value. Leave it out for no GPU, or write 24GB, H100, H100:2 or a number.")
     if count and not (count.isdigit() and 1 <= int(count) <= 1024):
-        raise WindrowClientError(f"--gpu {text}: {count!r} is not a number of GPUs.")
+        raise InvalidInput(f"--gpu {text!r}: {count!r} is not a number of GPUs.")
     gpus = int(count or 1)
     if not count and what.isdigit():
         return {"gpus": int(what)}
     if _SIZE.match(what):
         return {"gpus": gpus, "gpu_memory_bytes": parse_size(what)}
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}", what):
-        raise WindrowClientError(f"--gpu {text}: write a memory size (24GB), a model (H100), or either with :count.")
+        raise InvalidInput(f"--gpu {text!r}: write a memory size (24GB), a model (H100), or either with :count.")
     return {"gpus": gpus, "gpu_model": what}
 
 
@@ -54,23 +58,21 @@ def parse_env(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise WindrowClientError(f"--env {name!r}: write NAME=value, or NAME for what your environment has.")
+            raise InvalidInput(f"--env {name!r}: write NAME=value, or NAME for what your environment has.")
         env[name] = value
     return env
 
 
 def read_requirements(path: Path) -> list[str]:
-    """The packages that a requirements file names; raises WindrowClientError for options, which are the host's own."""
+    """The packages that a requirements file names; raises InvalidInput for options, which are the host's own."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise WindrowClientError(f"{path} cannot be read: {error}") from None
+        raise InvalidInput(f"{path} cannot be read: {error}") from None
     found = [line for raw in lines if (line := re.sub(r"(^|\s)#.*$", "", raw).strip())]
     for line in found:
         if line.startswith("-") or line.endswith("\\"):
-            raise WindrowClientError(
-                f"{path}: {line[:80]!r} is not a package. Write one per line, as numpy or numpy==2.4."
-            )
+            raise InvalidInput(f"{path}: {line[:80]!r} is not a package. Write one per line, as numpy or numpy==2.4.")
     return found
 
 
@@ -78,26 +80,31 @@ def registry_login(text: str) -> dict[str, str]:
     """`NAME:PASSWORD`, as a file or a pipe holds it; the password may have colons."""
     name, colon, password = text.strip().partition(":")
     if not colon or not name or not password:
-        raise WindrowClientError("A registry's login is one line of NAME:PASSWORD.")
+        raise InvalidInput("A registry's login is one line of NAME:PASSWORD.")
     return {"username": name, "password": password}
 
 
 def body(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a request that these values are, by the names of its fields; None is left out. Sizes and times may be
-    text such as 8GB and 30m. Raises WindrowClientError, also for a name that is none."""
+    text such as 8GB and 30m. Raises InvalidInput, also for a name that is none."""
     known = {field.name: field for field in fields}
     for name in given:
         if name not in known:
-            raise WindrowClientError(f"{name!r} is no field of such a request. There are: {', '.join(sorted(known))}.")
+            raise InvalidInput(f"{name!r} is no field of such a request. There are: {', '.join(sorted(known))}.")
     return {name: _value(known[name], value) for name, value in given.items() if value is not None}
+
+
+def name_from(program: str) -> str | None:
+    """Returns a name for the work of this program, where nobody gave one; None: it has none that a name may be."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).name)[:NAME_MAX].strip("-") or None
 
 
 def _value(field: Field, value: Any) -> Any:
     """A value as JSON has it."""
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise WindrowClientError(f"{field.name} needs a time zone: datetime.now(UTC) + timedelta(hours=8).")
-        return value.isoformat()
+    if value == "":
+        raise InvalidInput(f"{field.flag or field.name} has no value. Leave it out, or give it one.")
+    if field.kind == "time":
+        return _time(field.flag or field.name, value)
     if field.kind == "size" and isinstance(value, str):
         return parse_size(value)
     if field.kind == "span" and isinstance(value, str):
@@ -107,3 +114,16 @@ def _value(field: Field, value: Any) -> Any:
     if field.kind in ("texts", "wholes"):
         return list(value)
     return dict(value) if field.kind == "map" else value
+
+
+def _time(name: str, value: datetime | str) -> str:
+    """A moment as RFC 3339 has it."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        raise InvalidInput(f"{name} {value!r} is not a time. Write for example 2030-01-31T18:00:00Z.") from None
+    if moment.tzinfo is None:
+        raise InvalidInput(
+            f"{name} {value} has no time zone. Write for example 2030-01-31T18:00:00Z (UTC), or +01:00 in place of Z."
+        )
+    return moment.isoformat()

@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from windrow.cli.account import print_receipt
 from windrow.cli.bringing import (
     AllowExecutables,
     IncludeSecrets,
@@ -23,12 +22,14 @@ from windrow.cli.cluster_text import ENDED, Progress, has_run, print_plan, print
 from windrow.cli.clusters import CREATE_TIMEOUT_S, Env, Gpu, Which
 from windrow.cli.clusters import cluster_id as id_of
 from windrow.cli.context import AsJson, client
+from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
 from windrow.cli.flags import options
 from windrow.cli.kept import given
 from windrow.cli.lease import CLIENT_LEASE_S, renewed, span
-from windrow.cli.output import EXIT_CONFLICT, EXIT_FAILURE, print_error, print_json, say, size_text
-from windrow.cli.request import body, parse_env, parse_gpu
+from windrow.cli.output import print_error, print_json, say, size_text
+from windrow.cli.request import body, name_from, parse_env, parse_gpu
 from windrow.cli.signals import Ended, Signals, heard
+from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.client import Client
 from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
 from windrow.fields import CLUSTER
@@ -90,17 +91,17 @@ def run(
     """
     api = client(context)
     here = Path.cwd()
-    parcel = survey(here, include_secrets=include_secrets) if files else Parcel(here, (), 0)
-    for line in parcel.left.lines():
-        say(f"  {line}")
     asked |= {
         "argv": argv,
-        "name": asked["name"] or Path(argv[0]).name[:40],
+        "name": name_from(argv[0]) if asked["name"] is None else asked["name"],
         "env": parse_env(given(argv, env)) if env else None,
         "await_files": files,
         "client_lease_s": None if detach else lease,
     }
-    request = body(CLUSTER, asked) | (parse_gpu(gpu) if gpu else {})
+    request = body(CLUSTER, asked) | (parse_gpu(gpu) if gpu is not None else {})
+    parcel = survey(here, include_secrets=include_secrets) if files else Parcel(here, (), 0)
+    for line in parcel.left.lines():
+        say(f"  {line}")
     plan = patiently(lambda: _fitting(api, request), SOON_S, say)
     print_plan(plan)
     if not as_json:
@@ -154,9 +155,15 @@ def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bo
     if as_json:
         print_json({"exit_code": code, "receipt": receipt, "missing": []})
     else:
-        sys.stdout.flush()
-        print_receipt(receipt)
+        say(f"  {cost_text(receipt)}")
     raise typer.Exit(code)
+
+
+def cost_text(receipt: dict[str, Any]) -> str:
+    """Returns a receipt in one line."""
+    amount, test = f"{receipt['amount']} {receipt['currency']}", " (test money)" if receipt.get("test_money") else ""
+    rate = f"{receipt['running_seconds']} s at {receipt['price_per_hour']} per hour"
+    return f"cost {amount}{test}: {rate}. Receipt: windrow receipt show {receipt['id']}"
 
 
 def _created(api: Client, request: dict[str, Any], signals: Signals) -> str:
@@ -224,9 +231,15 @@ def _fitting(api: Client, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple[int, Report]:
+    is_input_told, output = say_unsent_input(), ProgramOutput(is_beside=wishes.as_json)
     _send(api, cluster_id, parcel, wishes.files)
     api.wait_cluster(cluster_id, _has_started, CREATE_TIMEOUT_S, Progress())
-    ended = _followed(api, cluster_id)
+    try:
+        ended = _followed(api, cluster_id, output)
+    finally:
+        output.end()
+    if not is_input_told:
+        say_unsent_input()  # whoever writes it may have begun later
     if ended["phase"] == "Failed" and not has_run(ended):
         raise WindrowClientError(f"{cluster_id} failed: {ended.get('reason') or 'no reason was given'}")
     code = _exit_code(ended)
@@ -238,15 +251,15 @@ def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple
     return code, _brought(api, cluster_id, parcel.root, wishes.allow_executables)
 
 
-def _followed(api: Client, cluster_id: str) -> dict[str, Any]:
+def _followed(api: Client, cluster_id: str, output: ProgramOutput) -> dict[str, Any]:
     """Print its log until it ends; returns it as it is then. A Master or host that is away for a while ends nothing."""
     printed, away_since = 0, None
     while True:
         try:
-            printed += _print_log(api, cluster_id, printed, follow=True)
+            printed += _print_log(api, cluster_id, output, printed, follow=True)
             found = api.cluster(cluster_id)
             if _has_exited(found):
-                _print_log(api, cluster_id, printed, follow=False)
+                _print_log(api, cluster_id, output, printed, follow=False)
                 return found
             away_since = None
         except (MasterUnreachable, ApiProblem) as error:
@@ -257,14 +270,16 @@ def _followed(api: Client, cluster_id: str) -> dict[str, Any]:
         time.sleep(LOG_PAUSE_S)
 
 
-def _print_log(api: Client, cluster_id: str, offset: int, *, follow: bool) -> int:
+def _print_log(api: Client, cluster_id: str, output: ProgramOutput, offset: int, *, follow: bool) -> int:
     """Print the log from a byte on; returns how many bytes that were."""
     count = 0
     try:
-        for data in api.logs(cluster_id, follow=follow, offset=offset):
+        source = (
+            api.logs(cluster_id, follow=True, offset=offset) if follow else api.whole_log(cluster_id, offset=offset)
+        )
+        for data in source:
             count += len(data)
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+            output.write(data)
     except MasterUnreachable:
         if not count:
             raise

@@ -7,7 +7,7 @@ import typer
 
 from windrow.cli.cluster_text import RESTS, print_plan, print_tested
 from windrow.cli.clusters import Login, MaxPrice, Which, cluster_id, login_part, show_plan, started, tell_unsaved
-from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import print_json, say
 
 STOP_TIMEOUT_S = 180.0
@@ -24,7 +24,7 @@ def cluster_stop(
     api = client(context)
     found = cluster_id(api, cluster)
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"Stop {cluster}? What was written outside of its volumes and not fetched is gone.", abort=True)
+        confirm(f"Stop {cluster}? What was written outside of its volumes and not fetched is gone.")
     item = api.stop_cluster(found)
     if wait:
         item = api.wait_cluster(found, lambda c: c["phase"] in RESTS, STOP_TIMEOUT_S)
@@ -59,7 +59,7 @@ def cluster_start(
             if not as_json:
                 print_tested(answer)
             if sys.stdin.isatty():
-                typer.confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?", abort=True)
+                confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?")
     body: dict[str, Any] = {"max_price_per_hour": max_price} if max_price else {}
     item = api.start_cluster(found, body | login_part(login), tell=say)
     if item["request"].get("await_files"):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from windrow.cli.clusters import cluster_named
-from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.kept import template_named
 from windrow.cli.output import facts, print_json, print_list, say
 
@@ -62,6 +62,6 @@ def template_show(context: typer.Context, name: Name, as_json: AsJson = False) -
 def template_delete(context: typer.Context, name: Name, yes: Yes = False) -> None:
     """Delete a template; clusters made from it stay."""
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"Forget the template {name}?", abort=True, err=True)
+        confirm(f"Forget the template {name}?")
     client(context).request("DELETE", f"/templates/{name}")
     say(f"{name} is deleted.")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.clusters import cluster_id
-from windrow.cli.context import AsJson, Yes, client
+from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import facts, print_json, print_list, say, size_text
 from windrow.cli.request import parse_size
 
@@ -88,6 +88,6 @@ def volume_save(
 def volume_rm(context: typer.Context, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a volume and all that is in it."""
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"Delete the volume {name} and all that is in it?", abort=True, err=True)
+        confirm(f"Delete the volume {name} and all that is in it?")
     client(context).delete_volume(name)
     print_json({"deleted": name}) if as_json else say(f"{name} is deleted.")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from windrow.cli.request import body, parse_gpu
-from windrow.config import Config, find, has_proxy
-from windrow.errors import ApiProblem, FunctionError, PythonMismatch, WindrowClientError, WorkerRefused
+from windrow.config import Config, find, proxies
+from windrow.errors import ApiProblem, FunctionError, InvalidInput, PythonMismatch, WindrowClientError, WorkerRefused
 from windrow.fields import CLUSTER, ClusterFields
 from windrow.nearest import Nearest
 from windrow.remote import loop, memory, tunnel_request
@@ -93,7 +93,7 @@ def _needs(instance_type: str) -> Json:
         return parse_gpu(instance_type)
     number = count.removesuffix("+") or "1"
     if not number.isdigit() or not 1 <= int(number) <= 4096:
-        raise WindrowClientError(f"instance_type {instance_type!r}: write CPU:4, CPU:4+ or A100:2.")
+        raise InvalidInput(f"instance_type {instance_type!r}: write CPU:4, CPU:4+ or A100:2.")
     return {"cpus": int(number)}
 
 
@@ -174,9 +174,8 @@ class Cluster:
 
     def _recalled(self) -> Session | None:
         """The session with the worker that last had this name, if it still answers: without asking for the cluster."""
-        if self._client is not None or has_proxy():
+        if self._client is not None or proxies((config := find()).url):
             return None
-        config = find()
         known = memory.named(config, self.name)
         remembered = memory.of_worker(known) if known is not None else None
         if known is None or remembered is None or not _is_same_python(remembered.python):

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import os
+import re
 import stat
 import sys
 import sysconfig
@@ -24,12 +25,14 @@ CODE_BYTES_MAX: Final = 256 << 20
 @dataclass(frozen=True, slots=True)
 class Pointer:
     """The place of a function. root: the folder that is sent, None for what the environment has; name: empty where
-    the function itself is sent; is_main: its module is this program's own."""
+    the function itself is sent; is_main: its module is this program's own; file: of it below the root, where it cannot
+    be imported by a name, as a script without .py."""
 
     root: Path | None
     module: str
     name: str
     is_main: bool = False
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ def pointer_of(function: Callable[..., Any]) -> Pointer:
     """How to find it on the host; raises CannotSend."""
     if not callable(function):
         raise CannotSend(f"{function!r:.80} is no function.")
-    module_name, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    origin = _origin(function)
+    module_name, name = getattr(origin, "__module__", None), getattr(origin, "__qualname__", "")
     module = sys.modules.get(module_name or "")
     file = getattr(module, "__file__", None)
     if module is None or module_name is None or file is None:
@@ -69,20 +73,30 @@ def pointer_of(function: Callable[..., Any]) -> Pointer:
         return Pointer(None, "", "")
     spec = getattr(module, "__spec__", None)
     is_main = module_name == "__main__"
-    found_as = (spec.name if spec is not None else path.stem) if is_main else module_name
+    is_script = is_main and spec is None
+    is_odd = is_script and (path.suffix != ".py" or "." in path.stem or path.stem in sys.stdlib_module_names)
+    found_as = spec.name if is_main and spec is not None else path.stem if is_script else module_name
+    is_named = "<" not in name and _is_found(module, name, function)
     if is_installed(path):
-        return Pointer(None, found_as, name)
-    depth = found_as.count(".") + (path.stem == "__init__")
+        return Pointer(None, found_as, name) if is_named else Pointer(None, "", "")
+    depth = 0 if is_script else found_as.count(".") + (path.stem == "__init__")
     root = path.parents[depth]
     if root == Path(tempfile.gettempdir()).resolve() or is_home(root):
         raise CannotSend(
             f"{path} lies in {root} itself, and all of that would be sent. Move it to a folder of its own."
         )
-    if not is_main and not _is_found(module, name, function):
+    if not is_named:
         return Pointer(root, "", "")
-    if is_main and "<" in name:
-        return Pointer(root, "", "")
+    if is_odd:
+        return Pointer(root, "script_" + re.sub(r"\W", "_", path.name), name, is_main, path.name)
     return Pointer(root, found_as, name, is_main)
+
+
+def _origin(function: Any) -> Any:
+    """The function that a partial one calls: its module says what has to be sent."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
 
 
 def _is_found(module: Any, name: str, function: object) -> bool:

@@ -196,6 +196,7 @@ class Function(Generic[P, R]):
             "module": pointer.module,
             "name": pointer.name,
             "is_main": pointer.is_main,
+            "file": pointer.file,
             "env": cluster.env_name(env),
             "variables": dict(env.variables),
             "pool": options.pool,
@@ -224,7 +225,9 @@ class _Prepared(Generic[R]):
         name = getattr(self.local, "__name__", "it")
         value = arguments if self.pointer.name else (self.local, *arguments)
         what = f"The arguments of {name}" if self.pointer.name else f"{name} and its arguments"
-        body = pickles.dump(value, what, by_value=not self.pointer.name, is_main_sent=self.pointer.is_main)
+        body = pickles.dump(
+            *(value, what, self.reader.brought), by_value=not self.pointer.name, is_main_sent=self.pointer.is_main
+        )
         number = secrets.token_hex(16)
         asked = Asked({**self.record, "run": number, "begun": is_begun_told}, body, self.tree, self.on_output)
         ended = loop.start(self.session.call(asked))

@@ -3,6 +3,7 @@
 import asyncio
 import builtins
 import re
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def value_of(ended: Ended, reader: Reader, root: Path | None) -> Any:
     status, message = str(record.get("status")), str(record.get("message") or "")
     match status:
         case "returned":
-            return _loaded(ended, reader)
+            return _again(str(record.get("kind") or ""), _loaded(ended, reader))
         case "raised":
             error = _error(ended, reader, record, message)
             trace = str(record.get("traceback") or "")
@@ -43,6 +44,25 @@ def value_of(ended: Ended, reader: Reader, root: Path | None) -> Any:
             raise ResultLost(message)
         case _:
             raise RunDied(message or f"The call ended as {status!r}.")
+
+
+def _again(kind: str, value: Any) -> Any:
+    """The value; of a generator, which ran to its end there, one that gives the same items."""
+    if not kind:
+        return value
+    if not isinstance(value, tuple) or len(value) != 2 or not isinstance(value[0], list):
+        raise ResultLost("The host says that a generator's items came, and they did not.")
+    return _given(*value) if kind == "generator" else _given_later(value[0])
+
+
+def _given(items: list[Any], returned: Any) -> Generator[Any, None, Any]:
+    yield from items
+    return returned
+
+
+async def _given_later(items: list[Any]) -> AsyncGenerator[Any]:
+    for item in items:
+        yield item
 
 
 def _loaded(ended: Ended, reader: Reader) -> Any:

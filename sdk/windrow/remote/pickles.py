@@ -9,23 +9,23 @@ from typing import Any, Final
 
 from windrow.errors import CannotSend
 from windrow.remote.code import is_installed
-from windrow.remote.unpickling import QUICK, Careful, is_of_python, is_plain, is_quick, member_of, untrusted
+from windrow.remote.unpickling import BROUGHT, QUICK, Careful, is_of_python, is_plain, is_quick, member_of, untrusted
+from windrow.worker.calling import SKELETON, class_key
 from windrow.worker.frames import BODY_BYTES_MAX
 
 PROTOCOL: Final = 5
 
 
-def dump(value: Any, what: str, *, by_value: bool, is_main_sent: bool) -> bytes:
+def dump(value: Any, what: str, brought: "Brought", *, by_value: bool, is_main_sent: bool) -> bytes:
     """As bytes; what has no name to be found by there goes by value. Raises CannotSend.
 
-    by_value: all of it. is_main_sent: names in `__main__` are found there.
+    by_value: all of it. is_main_sent: names in `__main__` are found there. brought: is given the classes that go by
+    value, by the names under which they come back.
     """
     try:
         data = b"" if by_value else _by_name(value)
         if not data or (b"__main__" in data and not is_main_sent):
-            import cloudpickle  # late: most calls need none of it
-
-            data = cloudpickle.dumps(value, PROTOCOL)
+            data = _by_value(value, brought)
     except Exception as error:
         raise CannotSend(f"{what} cannot be pickled: {error}") from error
     if len(data) > BODY_BYTES_MAX:
@@ -40,6 +40,24 @@ def _by_name(value: Any) -> bytes:
         return b""
 
 
+def _by_value(value: Any, brought: "Brought") -> bytes:
+    import cloudpickle  # late: most calls need none of it
+
+    class Recording(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+        def reducer_override(self, obj: Any) -> Any:
+            found = super().reducer_override(obj)
+            if isinstance(obj, type) and isinstance(found, tuple) and found[0].__name__.startswith(SKELETON):
+                key = class_key(obj)
+                brought[key] = obj if brought.get(key, obj) is obj else None
+            return found
+
+    file = io.BytesIO()
+    Recording(file, PROTOCOL).dump(value)
+    return file.getvalue()
+
+
+Brought = dict[str, type | None]
+"""Classes that went by value, by their keys; None: several have this key, and nobody can tell which comes back."""
 Sent = Callable[[], frozenset[Path]]
 """The files that the host has from us; asked only where a result names a class."""
 NOTHING: Final[Sent] = frozenset
@@ -49,11 +67,13 @@ class Reader:
     """Makes objects of what came back.
 
     sent: the files whose classes are made; main: what the worker calls our `__main__`; trusts_host: make whatever the
-    host says, which may run any code here.
+    host says, which may run any code here. brought: classes that went there by value, as those of a notebook do.
     """
 
     def __init__(self, sent: Sent, main: str | None, trusts_host: bool) -> None:
         self._sent, self._main, self.trusts_host = sent, main, trusts_host
+        self.brought: Brought = {}
+        self._class_of = self.brought_class  # one object: a reader knows what it was given by its id
 
     def load(self, data: bytes | bytearray) -> Any:
         """The object; raises UntrustedResult, and what the library says of bytes that are no pickle."""
@@ -71,12 +91,21 @@ class Reader:
         module = self._here(module)
         if (module, name) == ("builtins", "getattr"):
             return member_of
+        if (module, name) == BROUGHT:
+            return self._class_of
         if not is_plain(module, name) and not self._is_allowed(module, name):
             raise untrusted(f"{module}.{name}")
         return _find(module, name)
 
+    def brought_class(self, key: object) -> type:
+        """Returns the class that went to the host under this key; raises UntrustedResult for any other."""
+        found = self.brought.get(key) if isinstance(key, str) else None
+        if found is None:
+            raise untrusted(f"the class {key!r:.100}, which this program did not send")
+        return found
+
     def _named(self, module: str, name: str) -> Any:
-        return _find(self._here(module), name)
+        return self._class_of if (module, name) == BROUGHT else _find(self._here(module), name)
 
     def _here(self, module: str) -> str:
         return "__main__" if self._main is not None and module == self._main else module

@@ -11,6 +11,7 @@ import copyreg
 import enum
 import importlib
 import io
+import operator
 import pickle
 import re
 import sys
@@ -23,10 +24,13 @@ from zoneinfo import ZoneInfo
 
 from windrow.errors import UntrustedResult
 from windrow.remote.code import is_standard
+from windrow.worker.calling import brought_class
 
 Find = Callable[[str, str], Any]
 """Module and name -> what it names; raises UntrustedResult."""
 
+BROUGHT: Final = (brought_class.__module__, brought_class.__qualname__)
+"""The name by which a class that went to the host by value comes back."""
 ARRAY_STATE: Final = 5
 """Of numpy: version, shape, dtype, is_fortran, the items."""
 DTYPE_STATE: Final = 8
@@ -77,6 +81,7 @@ _CALLED: Final[Mapping[tuple[str, str], Callable[[tuple[Any, ...]], bool]]] = {
 _NAMED: Final = {
     "builtins": {"bool", "dict", "float", "int", "list", "str", "tuple"},
     "copyreg": {"_reconstructor", "__newobj__"},
+    "_operator": {"or_"},
     "numpy": {"ndarray", "dtype"},
     "numpy._core.multiarray": {"_reconstruct", "scalar"},
     "numpy.core.multiarray": {"_reconstruct", "scalar"},
@@ -387,6 +392,10 @@ class Careful(pickle._Unpickler):
         module, name = self._names.get(id(called), ("", ""))
         if called is member_of or called is _zone:
             return called(*args)
+        if (module, name) == BROUGHT and len(args) == 1:
+            return called(*args)
+        if called is operator.or_ and len(args) == 2:
+            return _flags(*args)
         if (allowed := _CALLED.get((module, name))) is not None:
             if not allowed(args):
                 raise untrusted(f"{module}.{name} with odd arguments")
@@ -487,6 +496,16 @@ def _enum_member(kind: enum.EnumMeta, args: tuple[Any, ...]) -> Any:
         if member.value == args[0]:
             return member
     raise untrusted(f"a value that {kind.__qualname__} has not")
+
+
+def _flags(some: Any, more: Any) -> Any:
+    """The members of an enumeration of flags together, as Python 3.11 pickles them; more: members, or bits without."""
+    if not isinstance(some, enum.Flag):
+        raise untrusted("operator.or_ of what is no flag")
+    bits = more.value if type(more) is type(some) else more
+    if type(some.value) is not int or type(bits) is not int:
+        raise untrusted("operator.or_ of odd flags")
+    return _enum_member(type(some), (some.value | bits,))
 
 
 def _exception(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import importlib
+import importlib.machinery
+import importlib.util
 import inspect
 import json
 import os
@@ -10,6 +12,7 @@ import pickle
 import signal
 import sys
 import traceback
+import types
 from typing import IO, Any, Final
 
 from windrow.worker.frames import BODY_BYTES_MAX
@@ -20,6 +23,11 @@ MESSAGE_CHARACTERS_MAX: Final = 4_000
 NAME_CHARACTERS_MAX: Final = 500
 BYTES_A_CHARACTER: Final = 3
 """Of these on average, as JSON, which escapes by up to twelve: all of an outcome is one packet."""
+
+SKELETON: Final = "_make_skeleton_"
+"""The functions of cloudpickle that make a class of what came by value begin so."""
+ITERATORS: Final = (types.GeneratorType, map, filter, zip, enumerate)
+"""What gives its items once, and cannot be sent as it is."""
 
 _entry: dict[str, Any] = {}
 """The code that this process has loaded: the module of the function, where there is one."""
@@ -44,16 +52,50 @@ class _Capped:
         return size
 
 
+_brought: set[type] = set()
+"""The classes that came by value: they go back by their names, since the client has them."""
+
+
+def class_key(kind: type) -> str:
+    """The name of a class that goes by value; it does not take the names around it along."""
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def brought_class(key: str) -> type:
+    """The class of this name that came by value; the client reads this name in a result by its own means."""
+    return next(kind for kind in _brought if class_key(kind) == key)
+
+
+class _Result(pickle.Pickler):
+    """Writes what is found by names."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        return (brought_class, (class_key(obj),)) if isinstance(obj, type) and obj in _brought else NotImplemented
+
+
 class _Arguments(pickle.Unpickler):
     """Reads arguments; `__main__` of the client's script is the module of that script here."""
 
     def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("cloudpickle.") and name.startswith(SKELETON):
+            return _noting(super().find_class(module, name))
         found = _entry.get("module") if module == "__main__" and _entry.get("is_main") else None
         if found is None:
             return super().find_class(module, name)
         for part in name.split("."):
             found = getattr(found, part)
         return found
+
+
+def _noting(make: Any) -> Any:
+    """The same function; the class that it makes is known to have come by value."""
+
+    def made(*args: Any) -> Any:
+        kind = make(*args)
+        _brought.add(kind)
+        return kind
+
+    return made
 
 
 def load(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -63,10 +105,22 @@ def load(message: dict[str, Any]) -> dict[str, Any] | None:
         importlib.invalidate_caches()
     try:
         _entry["is_main"] = message["is_main"]
-        _entry["module"] = importlib.import_module(message["module"]) if message["module"] else None
+        _entry["module"] = _module(message) if message["module"] else None
     except BaseException as error:
         return {**_raised(error), "status": "raised", "while": "import"}
     return None
+
+
+def _module(message: dict[str, Any]) -> Any:
+    """The module by its name, or a script by its file where no name would find it."""
+    if not message.get("file"):
+        return importlib.import_module(message["module"])
+    loader = importlib.machinery.SourceFileLoader(message["module"], os.path.join(message["tree"], message["file"]))
+    spec = importlib.util.spec_from_loader(message["module"], loader)
+    assert spec is not None
+    module = sys.modules[message["module"]] = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 def call(job: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +133,8 @@ def call(job: dict[str, Any]) -> dict[str, Any]:
         answer = function(*args, **kwargs)
         if inspect.iscoroutine(answer):
             answer = asyncio.run(answer)
-        outcome = _returned(answer, job["result"])
+        kind, answer = _items(answer)
+        outcome = {**_returned(answer, job["result"]), "kind": kind}
     except KeyboardInterrupt as error:
         outcome = {**_raised(error), "status": "cancelled"}
     except BaseException as error:
@@ -93,10 +148,29 @@ def call(job: dict[str, Any]) -> dict[str, Any]:
     return {**outcome, "do": "done"}
 
 
+def _items(answer: Any) -> tuple[str, Any]:
+    """A generator cannot travel, what it gives can: its items and what it returns. With "" any other value as it is."""
+    if isinstance(answer, ITERATORS):
+        items: list[Any] = []
+
+        def whole() -> Any:
+            items.append((yield from answer))
+
+        given = list(whole())
+        return "generator", (given, items[0])
+    if inspect.isasyncgen(answer):
+
+        async def gathered() -> list[Any]:
+            return [item async for item in answer]
+
+        return "async generator", (asyncio.run(gathered()), None)
+    return "", answer
+
+
 def _read(job: dict[str, Any]) -> tuple[Any, Any, Any]:
     with open(job["args"], "rb") as file:
         if not job["name"]:
-            function, args, kwargs = pickle.load(file)
+            function, args, kwargs = _Arguments(file).load()
             return function, args, kwargs
         args, kwargs = _Arguments(file).load()
     function = _entry["module"]
@@ -120,12 +194,18 @@ def _returned(answer: Any, path: str) -> dict[str, Any]:
 def _write(value: Any, path: str) -> None:
     try:
         with open(path, "wb") as file:
-            pickle.Pickler(_Capped(file), PROTOCOL).dump(value)
+            (_Result if _brought else pickle.Pickler)(_Capped(file), PROTOCOL).dump(value)
     except (pickle.PicklingError, AttributeError, TypeError):
         import cloudpickle
 
         with open(path, "wb") as file:
-            cloudpickle.Pickler(_Capped(file), PROTOCOL).dump(value)
+
+            class Whole(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+                def reducer_override(self, obj: Any) -> Any:
+                    found = _Result.reducer_override(self, obj)
+                    return super().reducer_override(obj) if found is NotImplemented else found
+
+            Whole(_Capped(file), PROTOCOL).dump(value)
 
 
 def write_raised(error: BaseException, path: str) -> None:

@@ -24,17 +24,19 @@ SPARE_S: Final = 0.01
 GRACE_S: Final = 5.0
 """Between the interrupt of a cancelled call and its end by force."""
 
-Key = tuple[str | None, str | None, str, bool]
+Key = tuple[str | None, str | None, str, bool, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call to run. name: empty where the arguments bring the function along. pool: its processes; 0 is none."""
+    """A call to run. name: empty where the arguments bring the function along. file: of a script
+    that no name finds, in its tree; empty: the module is imported. pool: its processes; 0 is none."""
 
     tree: str | None
     module: str
     name: str
     is_main: bool
+    file: str
     env: str | None
     variables: dict[str, str]
     pool: int
@@ -42,7 +44,7 @@ class Call:
 
     @property
     def key(self) -> Key:
-        return (self.env, self.tree, self.module, self.is_main)
+        return (self.env, self.tree, self.module, self.is_main, self.file)
 
 
 @dataclass(slots=True)
@@ -239,7 +241,8 @@ class Runner:
                 self._end(known)
             zygote = self._zygote(call.env)
             folder = None if call.tree is None else str(self._trees.folder(call.tree) or "")
-            code = zygote.code({"tree": folder, "module": call.module, "is_main": call.is_main})
+            entry = {"module": call.module, "is_main": call.is_main, "file": call.file}
+            code = zygote.code({"tree": folder, **entry})
             try:
                 failed = await code.load(run)
             except BaseException:

@@ -335,6 +335,8 @@ def _call(asked: dict[str, Any]) -> Call:
     if len(json.dumps(variables)) > VARIABLES_BYTES_MAX:
         most = f"{VARIABLES_BYTES_MAX >> 10} KiB"
         raise _Refused("bad_call", f"Variables of the environment are more than {most}. Send that as an argument.")
+    if "/" in (file := str(asked.get("file") or "")) or "\0" in file or file in (".", "..") or (file and tree is None):
+        raise _Refused("bad_call", f"{file!r:.80} is not a file of the code's folder.")
     if timeout_s is not None and not (isinstance(timeout_s, int | float) and timeout_s > 0):
         raise _Refused("bad_call", "A time limit is a number of seconds above 0.")
     return Call(
@@ -342,6 +344,7 @@ def _call(asked: dict[str, Any]) -> Call:
         module=module,
         name=name,
         is_main=bool(asked.get("is_main")),
+        file=file,
         env=None if env is None else str(env),
         variables=variables,
         pool=_natural(asked.get("pool"), POOL_MAX),

@@ -24,6 +24,7 @@ def test_a_taken_port_is_followed_by_the_next_free_one() -> None:
     "arguments",
     [
         ["run", "--listen", "nowhere"],
+        ["run", "--listen", "::1:7443"],
         ["run", "--region", "a b"],
         ["run", "--region", ""],
         ["run", "--workers", "0"],

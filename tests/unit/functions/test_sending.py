@@ -6,6 +6,7 @@ import enum
 import functools
 import hashlib
 import io
+import operator
 import os
 import pickle
 import subprocess
@@ -24,6 +25,7 @@ from windrow.remote import cluster as clusters
 from windrow.remote import pickles
 from windrow.remote.code import Folders, pointer_of
 from windrow.remote.pickles import Reader
+from windrow.worker.calling import brought_class
 from windrow.worker.trees import BadCode, Trees, manifest_digest
 
 
@@ -186,10 +188,25 @@ def test_a_hostile_result_reaches_nothing_through_our_own_modules() -> None:
             Reader(_mine, None, False).find(module, name)
 
 
+def test_a_host_names_only_classes_that_went_there_by_value() -> None:
+    reader = Reader(_mine, None, False)
+    with pytest.raises(UntrustedResult, match="did not send"):
+        reader.load(pickle.dumps(Hostile(brought_class, "builtins.Popen"), 5))
+    for odd in ((1,), ("a", "b"), ()):
+        with pytest.raises((UntrustedResult, TypeError)):
+            reader.load(pickle.dumps(Hostile(brought_class, *odd), 5))
+
+
+@pytest.mark.parametrize("odd", [(1, 2), ([1], [2]), ({1: 2}, {3: 4}), (Colour.RED, 1)])
+def test_together_come_flags_and_nothing_else(odd: tuple[Any, ...]) -> None:
+    with pytest.raises(UntrustedResult):
+        Reader(_mine, None, False).load(pickle.dumps(Hostile(operator.or_, *odd), 5))
+
+
 def test_what_cannot_be_pickled_is_not_sent() -> None:
     with pytest.raises(CannotSend, match="The arguments of f cannot be pickled"):
         pickles.dump(
-            ((io.StringIO().write,), {}, sys._getframe()), "The arguments of f", by_value=False, is_main_sent=False
+            ((io.StringIO().write,), {}, sys._getframe()), "The arguments of f", {}, by_value=False, is_main_sent=False
         )
 
 

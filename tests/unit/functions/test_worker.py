@@ -1,10 +1,15 @@
 """The worker by itself, a real process behind a socket: calls, edits, and whatever functions do to it."""
 
 import asyncio
+import enum
+import functools
 import os
 import signal
+import sys
 import threading
+import types
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +149,96 @@ def test_a_pool_goes_on_after_one_of_it_has_died(worker: Worker, code: Code) -> 
 def test_a_function_without_a_name_goes_by_value(worker: Worker) -> None:
     offset = 3
     assert windrow.function(lambda n: n + offset).to(worker.cluster())(4) == 7
+
+
+def test_a_partial_function_brings_the_folder_of_what_it_calls(worker: Worker, code: Code) -> None:
+    once = functools.partial(code.module.add, 1)
+    assert windrow.function(once).to(worker.cluster())(2) == 3
+    assert windrow.function(functools.partial(once, b=3)).to(worker.cluster())() == 4
+
+
+def test_a_bound_method_is_called_on_its_object(worker: Worker, code: Code) -> None:
+    code.write("class Adder:\n    def __init__(self, n): self.n = n\n    def add(self, m): return self.n + m\n")
+    assert windrow.function(code.module.Adder(2).add).to(worker.cluster())(3) == 5
+
+
+def test_objects_of_a_class_that_went_there_by_value_come_back_as_that_class(worker: Worker) -> None:
+    @dataclass
+    class Point:
+        x: int
+
+    class Light(enum.Enum):
+        RED = 1
+
+    class Odd(Exception):
+        pass
+
+    def moved(point: Point) -> list[Any]:
+        return [Point(point.x + 1), Light.RED, {"in": Point(7)}]
+
+    def fails() -> None:
+        raise Odd("odd")
+
+    cluster = worker.cluster()
+    assert windrow.function(moved).to(cluster)(Point(1)) == [Point(2), Light.RED, {"in": Point(7)}]
+    pool = windrow.function(moved).to(cluster).distribute("pool", 1)
+    assert [pool(Point(n))[0] for n in (1, 2)] == [Point(2), Point(3)]
+    with pytest.raises(Odd, match="odd"):
+        windrow.function(fails).to(cluster)()
+    assert windrow.function(moved).to(worker.cluster(trusts_host=True))(Point(1))[0] == Point(2)
+
+
+def test_flags_come_back_alone_together_and_empty(worker: Worker, code: Code) -> None:
+    code.write(
+        "import enum\nclass Perm(enum.Flag):\n    R = 1\n    W = 2\n    X = 4\n"
+        "class Bits(enum.IntFlag):\n    A = 1\n    B = 8\n"
+        "def flags(): return [Perm.R, Perm.R | Perm.X, Perm(0), ~Perm.R, Bits.A | Bits.B, Bits(3)]\n"
+    )
+    made = code.on(worker, "flags")()
+    assert made == code.module.flags()
+    assert [type(one) for one in made] == [type(one) for one in code.module.flags()]
+
+
+def test_a_generator_gives_the_same_items_here(worker: Worker, code: Code) -> None:
+    code.write(
+        "def some(n):\n    yield from range(n)\n    return 'end'\n"
+        "def mapped(): return map(str, [1, 2])\n"
+        "def fails():\n    yield 1\n    raise KeyError('late')\n"
+        "async def later(n):\n    for one in range(n): yield one\n"
+    )
+
+    def all_of() -> Any:
+        returned = yield from code.on(worker, "some")(3)
+        yield returned
+
+    assert list(all_of()) == [0, 1, 2, "end"]
+    assert next(code.on(worker, "some")(3)) == 0
+    assert list(code.on(worker, "mapped")()) == ["1", "2"]
+    with pytest.raises(KeyError, match="late"):
+        code.on(worker, "fails")()
+
+    async def gathered() -> list[int]:
+        return [one async for one in code.on(worker, "later")(2)]
+
+    assert asyncio.run(gathered()) == [0, 1]
+
+
+@pytest.mark.parametrize("file", ["train", "train.v2.py", "queue.py", "my-train.py"])
+def test_a_script_runs_there_whatever_its_file_is_called(
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    path = folder / file
+    path.write_text("class Point:\n    def __init__(self, x): self.x = x\ndef move(p): return Point(p.x + 1)\n")
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=str(path), __spec__=None)
+    exec(compile(path.read_text(), str(path), "exec"), main.__dict__)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+
+    moved = windrow.function(main.move).to(worker.cluster())(main.Point(1))
+
+    assert isinstance(moved, main.Point) and moved.x == 2
 
 
 def test_output_comes_by_line_from_both_streams(worker: Worker, code: Code) -> None:

@@ -9,7 +9,8 @@ import httpx2
 import pytest
 
 from tests.support.pki import make_ca
-from windrow.cli.output import exit_code, plain
+from windrow.cli.exits import exit_code
+from windrow.cli.output import plain
 from windrow.client import Client
 from windrow.config import Config, find, save
 from windrow.errors import ApiProblem, NoMaster, WaitTimedOut

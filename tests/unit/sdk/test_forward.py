@@ -60,7 +60,7 @@ def test_a_port_is_there_or_there_and_here(text: str, found: tuple[int, int | No
 
 @pytest.mark.parametrize("text", ["", "0", "65536", "ssh", "80:", ":80", "80:0", "80:90:100", "-1", "8 0", "٣"])
 def test_what_is_no_port_is_said_to_be_none(text: str) -> None:
-    with pytest.raises(WindrowClientError, match="is no port"):
+    with pytest.raises(WindrowClientError, match="is not a port"):
         ports_of(text)
 
 

@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from windrow.cli import cluster_text, clusters, jobs
 from windrow.cli.main import app
+from windrow.cli.streams import ProgramOutput
 from windrow.client import Client
 from windrow.config import Config
 from windrow.errors import WaitTimedOut
@@ -114,5 +115,5 @@ class Saving:
 def test_a_jobs_exit_code_is_told_although_its_volumes_are_still_being_saved(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert jobs._followed(cast(Client, Saving()), "job_1") == 7
+    assert jobs._followed(cast(Client, Saving()), "job_1", ProgramOutput()) == 7
     assert "The volumes of job_1 are still being saved" in capsys.readouterr().err

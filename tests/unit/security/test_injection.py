@@ -12,11 +12,12 @@ from windrow.cli import output
 from windrow.config import Config, find, save
 from windrow.errors import WindrowClientError
 from windrow_master.api.sse import Message
-from windrow_master.clusters.request import clean_name as cluster_name
+from windrow_master.clusters.request import checked_name
 from windrow_master.fleet.sanitise import host_name
 from windrow_master.identity.decide import clean_name as member_name
 from windrow_master.telemetry import export
 from windrow_master.telemetry.remote.promql import selector
+from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
 from windrow_proto.scrape import Figure, exposition
 from windrow_proto.wire_fields import clean_text
@@ -97,10 +98,25 @@ def test_a_command_that_crashes_shows_neither_a_token_nor_what_its_variables_hel
 
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
 def test_no_name_that_is_kept_holds_a_control_character_or_a_line_break(text: str) -> None:
-    kept = (member_name(text, "x"), host_name(text, "x"), cluster_name(text), clean_text(text, 128))
+    kept = (member_name(text, "x"), host_name(text, "x"), clean_text(text, 128))
 
     assert not any(CONTROLS.search(name) for name in kept)
-    assert not any(c in name for name in kept[:1] + kept[2:3] for c in '<>"')
+    assert not any(c in kept[0] for c in '<>"')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [*NASTY, "L\u00e4b", "a\nb", "a\n", "x" * 65, " a", "a ", "a  b", "\u0663", "\x7f"],
+    ids=lambda text: ascii(text),
+)
+def test_a_name_of_a_cluster_or_job_is_refused_with_the_rule_and_never_changed(text: str) -> None:
+    with pytest.raises(InvalidInput, match="1 to 64 of A-Z"):
+        checked_name(text)
+
+
+@pytest.mark.parametrize("text", ["lab", "My Lab 2", "a@b:c/d+e (f)-g_h.i", "x" * 64, ""])
+def test_a_name_that_may_be_is_kept_as_it_was_given(text: str) -> None:
+    assert checked_name(text) == text
 
 
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
