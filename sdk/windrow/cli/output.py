@@ -14,6 +14,8 @@ from windrow.errors import ApiProblem, MasterUnreachable, NoMaster, WaitTimedOut
 EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_AUTH, EXIT_CONFLICT, EXIT_UNAVAILABLE = 0, 1, 2, 3, 4, 5, 6
 EXIT_TIMED_OUT = 124
 ABSENT = "–"
+LINES_MAX = 20
+"""Reasons that an error prints: fields of a form may have many."""
 PIPE_WIDTH = 400
 """Columns where nobody looks at a screen: a row stays on one line for grep and awk."""
 
@@ -109,20 +111,13 @@ def exit_code(error: WindrowClientError) -> int:
 
 def print_error(error: WindrowClientError) -> None:
     """Prints the error, the reasons where there are any, and the id to quote when asking somebody."""
-    err.print(f"[red]Error:[/] {escape(plain(str(error)))}")
+    said = error.detail if isinstance(error, ApiProblem) else str(error)
+    err.print(f"[red]Error:[/] {escape(plain(said))}")
     if isinstance(error, ApiProblem):
-        for reason in error.reasons[:20]:
-            err.print(f"  - {escape(plain(_reason(reason)))}")
+        for line in error.lines[:LINES_MAX]:
+            print_whole(f"  - {line}", err)
         if error.request_id:
             err.print(f"  [dim]code {escape(error.code)}, request {escape(error.request_id)}[/]")
-
-
-def _reason(reason: Any) -> str:
-    """One reason of a refusal: of which host, where it is about one."""
-    if not isinstance(reason, dict):
-        return str(reason)
-    of = reason.get("host_name") or reason.get("host_id")
-    return f"{of}: {reason.get('reason')}" if of else str(reason.get("reason"))
 
 
 def size_text(count: Any) -> str:

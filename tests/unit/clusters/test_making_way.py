@@ -113,7 +113,7 @@ async def test_without_proofs_a_refusal_is_one(m, proofs):
     await proofs.begin(HOST)
     with pytest.raises(NoCapacity) as refused:
         await m.create(principal(OWNER), host_id=HOST)
-    assert "1 in use (starting)" in str(refused.value.reasons)
+    assert "1 in use, starting" in str(refused.value.refusal.reasons)
 
 
 # --- the decision alone ---------------------------------------------------------------------------------------------

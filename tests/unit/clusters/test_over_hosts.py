@@ -116,9 +116,9 @@ async def test_where_one_host_is_missing_nothing_is_leased_anywhere(m):
     lose(m, THIRD)
     with pytest.raises(NoCapacity) as refused:
         await gang(m, hosts=3)
-    reasons = {reason["host_id"]: reason["reason"] for reason in refused.value.reasons}
-    assert reasons[HOST] == reasons[OTHER] == "it fits, but only 2 of the 3 hosts that you ask for do"
-    assert "not connected" in reasons[THIRD]
+    alone, away = sorted(refused.value.refusal.reasons, key=lambda reason: -reason.count)
+    assert alone.text == "2 of your hosts: only 2 of the 3 hosts that you ask for fit"
+    assert away.hosts[0][0] == THIRD and away.reason.startswith("offline")
     assert all(set(m.slots(host).values()) == {"free"} for host in ADDRESSES)
 
 

@@ -96,7 +96,7 @@ async def test_all_that_is_asked_for_fits_or_nothing_is_leased(m):
     free = next(host for host in ADDRESSES if host not in {one.host_id for one in view.workloads})
     with pytest.raises(NoCapacity) as refused:
         await resize(m, view, 4)
-    assert [reason["host_id"] for reason in refused.value.reasons] == [free]
+    assert [reason.hosts[0][0] for reason in refused.value.refusal.reasons] == [free]
     assert (await look(m, view)).cluster.request.hosts == 2 and set(m.slots(free).values()) == {"free"}
 
 
