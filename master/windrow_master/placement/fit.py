@@ -15,6 +15,8 @@ from windrow_proto.units import GIB, MINUTE, Microcents, money_text
 CONTAINED: Final = "of containers"
 """In the place of a network's name: that of containers is made for them, wherever their hosts are."""
 GIGABYTE: Final = 10**9
+OTHER_MODEL: Final = "another GPU model"
+_FIELDS: Final = {Obstacle.SLICE: "slice", Obstacle.TIER: "tier", Obstacle.GPU_MODEL: "gpu_model"}
 Way = tuple[Runtime, str | None]
 """A runtime, and the image that it runs."""
 
@@ -87,7 +89,7 @@ def _whole(size_bytes: int, asked_bytes: int) -> int:
 
 def _price(request: Request, slots: Sequence[SlotOffer]) -> Microcents:
     """Of these slots together; of processors per processor that is asked for, rounded down."""
-    total = sum(slot.price_per_hour for slot in slots)
+    total: int = sum(slot.price_per_hour for slot in slots)
     if request.gpus == 0 and request.cpus_priced is not None:
         total = total * request.cpus // request.cpus_priced
     return Microcents(total)
@@ -241,17 +243,16 @@ def _unsuited(request: Request, obstacle: Obstacle, suited: Sequence[SlotOffer],
             return Miss(obstacle, "GPU memory is not known")
         detail = f"{size_text(size, asked)}, you ask for {size_text(asked, asked)}"
         return Miss(obstacle, "too little GPU memory", detail, size, changes={"gpu_memory_bytes": _whole(size, asked)})
-    field, label = {
-        Obstacle.SLICE: ("slice", "other slices"),
-        Obstacle.TIER: ("tier", f"not in tier {request.tier}"),
-        Obstacle.GPU_MODEL: ("gpu_model", "another GPU model"),
-    }[obstacle]
+    label = {Obstacle.SLICE: "other slices", Obstacle.TIER: f"not in tier {request.tier}"}.get(obstacle, OTHER_MODEL)
     free = [slot for slot in others if slot.taken is None] or others
-    cheapest = min(free, key=lambda slot: (slot.price_per_hour, slot.slot_id))
-    value = {"slice": cheapest.profile, "tier": cheapest.tier}.get(field, cheapest.gpu_name)
-    names = {"slice": lambda slot: slot.profile, "tier": lambda slot: slot.tier}.get(field, lambda slot: slot.gpu_name)
-    kinds = tuple(sorted({names(slot) or "not graded yet" for slot in others}))
-    return Miss(obstacle, label, ", ".join(kinds), kinds=kinds, changes={field: value} if value else {})
+    value = _kind(obstacle, min(free, key=lambda slot: (slot.price_per_hour, slot.slot_id)))
+    kinds = tuple(sorted({_kind(obstacle, slot) or "not graded yet" for slot in others}))
+    return Miss(obstacle, label, ", ".join(kinds), kinds=kinds, changes={_FIELDS[obstacle]: value} if value else {})
+
+
+def _kind(obstacle: Obstacle, slot: SlotOffer) -> str:
+    """The slot's own value of what this obstacle is about."""
+    return {Obstacle.SLICE: slot.profile, Obstacle.TIER: slot.tier}.get(obstacle, slot.gpu_name)
 
 
 def _is_tier(tier: str, wanted: str) -> bool:

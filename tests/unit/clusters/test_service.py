@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, market_world, principal
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest, Results, WorkPhase
+from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.reports import LOST_AFTER_NS
 from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
@@ -60,7 +61,7 @@ async def test_the_preview_and_the_creation_agree(m):
 
 async def test_a_request_that_nothing_fits_gets_the_reason_of_all_hosts_and_changes_nothing(m):
     m.join(OTHER)
-    with pytest.raises(NoCapacity) as refused:
+    with pytest.raises(Refused) as refused:
         await m.create(gpus=1)
     (reason,) = refused.value.refusal.reasons
     assert (reason.text, sorted(host_id for host_id, _ in reason.hosts)) == ("2 of your hosts: no GPU", [HOST, OTHER])

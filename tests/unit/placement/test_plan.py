@@ -322,8 +322,9 @@ def test_a_request_over_several_hosts_takes_as_many_distinct_ones_best_first() -
     assert (answer.decision.chosen, answer.decision.others) == (answer.members[0], answer.members[1:])
 
 
-def test_one_host_too_few_is_a_refusal_that_says_so_of_each() -> None:
+def test_one_host_too_few_is_a_refusal_that_says_so_of_all_that_fit() -> None:
     answer = plan(gang(3), Snapshot((own("a"), own("b"), own("c", cpus_free=0))))
+    assert isinstance(answer, Refusal)
     assert [one.text for one in answer.reasons] == [
         "2 of your hosts: only 2 of the 3 hosts that you ask for fit",
         "c: too few processors (0 in all, you ask for 1)",
