@@ -3,7 +3,6 @@
 The docstring of a class is its default message. `retryable` says whether the same call may succeed later unchanged.
 """
 
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar
 
@@ -30,16 +29,11 @@ class WindrowError(Exception):
         detail: str | None = None,
         *,
         subject: str = "",
-        reasons: Sequence[Mapping[str, str]] = (),
         retry_after_ns: int = 0,
     ) -> None:
-        """reasons: one for each thing that was tried, for example per host; HTTP answers list them.
-
-        retry_after_ns: when another try makes sense, from now; 0 where that is not known. It goes over the link.
-        """
+        """retry_after_ns: when another try makes sense, from now; 0 where that is not known. It goes over the link."""
         self.detail = detail if detail is not None else (type(self).__doc__ or self.code).strip()
         self.subject = subject
-        self.reasons = tuple(reasons)
         self.retry_after_ns = retry_after_ns
         super().__init__(f"{self.detail} [{self.code}{' ' + subject if subject else ''}]")
 
@@ -87,7 +81,7 @@ class IdempotencyMismatch(WindrowError):
 
 
 class NoCapacity(WindrowError):
-    """No host can run this now. The reasons are listed for each host; change the request or wait."""
+    """No host can run this now. Change the request or wait."""
 
     code, grpc, http, fault, retryable = "no_capacity", "RESOURCE_EXHAUSTED", 409, Fault.WORLD, True
 

@@ -30,11 +30,25 @@ class WaitTimedOut(WindrowClientError):
     """The wait ended before what was waited for; it may still happen."""
 
 
+def refusal_lines(document: dict[str, Any]) -> list[str]:
+    """Returns the reasons of a problem or of a refusal, and then what would fit, a line each."""
+    found = [*(document.get("reasons") or ()), *(document.get("ways") or ())]
+    return [_line(one) if isinstance(one, dict) else str(one) for one in found]
+
+
+def _line(reason: dict[str, Any]) -> str:
+    if reason.get("text"):
+        return str(reason["text"])
+    about = reason.get("host_name") or reason.get("field")
+    return f"{about}: {reason.get('reason')}" if about else str(reason.get("reason"))
+
+
 class ApiProblem(WindrowClientError):
     """The Master said no (RFC 9457 problem details).
 
-    status: HTTP status; code: the stable code of the errors table; reasons: one entry per host where there are any;
-    retry_after_s: when it said that another try makes sense, in seconds from now, else 0.
+    status: HTTP status; code: the stable code of the errors table; reasons, ways: as the Master lists them, where there
+    are any: why, and which change of the request would fit; lines: the same as text; retry_after_s: when it said that
+    another try makes sense, in seconds from now, else 0.
     """
 
     def __init__(self, status: int, document: dict[str, Any], retry_after_s: float = 0) -> None:
@@ -45,7 +59,9 @@ class ApiProblem(WindrowClientError):
         self.request_id = str(document.get("request_id") or "")
         self.retryable = bool(document.get("retryable", False))
         self.reasons: list[Any] = list(document.get("reasons") or [])
-        super().__init__(self.detail)
+        self.ways: list[Any] = list(document.get("ways") or [])
+        self.lines = refusal_lines(document)
+        super().__init__("\n  ".join([self.detail, *self.lines]))
 
 
 class TunnelRefused(WindrowClientError):

@@ -54,21 +54,15 @@ UNSAID: Json = {
 
 
 def _fit(world: World, request: Json) -> Json:
-    refusals: list[Json] = []
+    refused: dict[str, list[Json]] = {}
     placement: list[Json] = []
     for host in list(world.hosts.values())[:40]:
         wanted, there = request.get("gpus", 0), len(host["gpus"])
         if wanted > there:
-            refusals.append(
-                {
-                    "note": "",
-                    "host_id": host["id"],
-                    "host_name": host["name"],
-                    "reason": f"has {there} GPUs, {wanted} are asked for",
-                }
-            )
+            reason = f"too few GPUs ({there} in all, you ask for {wanted} on one host)" if there else "no GPU"
+            refused.setdefault(reason, []).append(host)
         elif request.get("host_id") not in {None, host["id"]}:
-            refusals.append({"host_id": host["id"], "host_name": host["name"], "reason": "another host was asked for"})
+            refused.setdefault("another host was asked for", []).append(host)
         elif not placement:
             price = host["price_per_hour"]
             placement.append(
@@ -92,8 +86,30 @@ def _fit(world: World, request: Json) -> Json:
         "price_per_hour": price,
         "hold": f"{float(price) / 4:.6f}" if price else None,
         "balance": "99.912345",
-        "refusals": refusals,
+        "refusal": None if placement else _refusal(refused),
     }
+
+
+def _refusal(refused: dict[str, list[Json]]) -> Json:
+    reasons = [
+        {
+            "code": "gpus" if hosts[0]["gpus"] else "no_slot",
+            "text": f"{hosts[0]['name'] if len(hosts) == 1 else f'{len(hosts)} hosts'}: {reason}",
+            "reason": reason,
+            "count": len(hosts),
+            "is_own": False,
+            "hosts": [{"id": host["id"], "name": host["name"]} for host in hosts[:3]],
+        }
+        for reason, hosts in refused.items()
+    ]
+    most = max((host for hosts in refused.values() for host in hosts), key=lambda host: len(host["gpus"]))
+    way = {
+        "text": f"Fits on {most['name']} with {len(most['gpus'])} GPUs instead of 64, for 9.00 per hour",
+        "changes": {"gpus": len(most["gpus"])},
+        "hosts": [most["name"]],
+        "price_per_hour": "9.00",
+    }
+    return {"detail": "No host can run this now.", "is_possible": False, "reasons": reasons, "ways": [way]}
 
 
 def _requested(world: World, body: Json, fit: Json) -> str:
@@ -170,8 +186,8 @@ def cluster_routes(app: FastAPI, world: World) -> None:
                 409,
                 "no_capacity",
                 "Nothing fits",
-                "No host can run this now. The reasons are listed for each host.",
-                reasons=fit["refusals"],
+                fit["refusal"]["detail"],
+                reasons=fit["refusal"]["reasons"],
             )
         cluster_id = _requested(world, body, fit)
         place = fit["placement"][0]

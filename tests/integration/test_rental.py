@@ -230,7 +230,7 @@ def test_a_request_no_host_can_meet_says_why_for_each_host_and_costs_nothing(ren
     assert done.returncode == 5
     assert renter.host()["name"] in done.stderr
     assert refused.value.code == "no_capacity"
-    (reason,) = [one["reason"] for one in refused.value.reasons if one["host_id"] == renter.host()["id"]]
+    (reason,) = [one["reason"] for one in refused.value.reasons if one["hosts"][0]["id"] == renter.host()["id"]]
     assert "4000" in reason or "processor" in reason
     assert renter.balance() == before
 

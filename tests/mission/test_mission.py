@@ -218,7 +218,7 @@ def test_a_drained_host_takes_no_work_until_it_is_active_again(renter: Renter) -
 
     assert renter.windrow("host", "drain", host_id).returncode == 0
     drained = wait_for(lambda: (p := renter.ask("POST", "/clusters/plan", request)) and not p["fits"] and p)
-    (reason,) = [one["reason"] for one in drained["refusals"] if one["host_id"] == host_id]
+    (reason,) = [one["reason"] for one in drained["refusal"]["reasons"]]
     assert renter.windrow("host", "activate", host_id).returncode == 0
 
     assert "drain" in reason.lower()

@@ -28,8 +28,8 @@ APPLETS = (
 )
 PASSING = (
     "it came back less than 60 s ago",
-    "it is not connected: its link is suspect",
-    "it is not connected: not heard yet since the Master started",
+    "offline (its link is suspect)",
+    "offline (not heard yet since the Master started)",
 )
 """Why a host takes no work for a moment: what a machine that stands still for 15 s does to its own host."""
 SETTLED_S = 90

@@ -786,6 +786,12 @@ export interface HostLiveOut {
   at: string;
 }
 
+/** A host by its id and name. */
+export interface HostNameOut {
+  id: string;
+  name: string;
+}
+
 /** A host with its GPUs. */
 export interface HostOut {
   id: string;
@@ -933,6 +939,8 @@ export interface JobOut {
   array_index: number;
   state: string;
   reason: string | null;
+  /** Why it finds no place now; null in lists, and in an array but for the first */
+  refusal: RefusalOut | null;
   request: JobRequestOut;
   attempts: AttemptOut[];
   /** Of its last attempt */
@@ -1279,6 +1287,9 @@ export interface NetworkOut {
   problem: string | null;
 }
 
+/** The kind of a reason against a host. Refusals name them in this order: first what passes or a little more money solves, then what another request solves, then what nothing solves. */
+export type Obstacle = "price" | "busy" | "settling" | "offline" | "closed" | "too_few_hosts" | "cpus" | "memory" | "gpus" | "gpu_memory" | "tier" | "gpu_model" | "slice" | "image" | "runtime" | "isolation" | "unverified" | "network" | "no_slot" | "not_named" | "other";
+
 /** The supply of one tier; the price is per GPU, or for `cpu` tiers per processor. */
 export interface OfferOut {
   tier: string;
@@ -1523,8 +1534,8 @@ export interface PlanOut {
   hold: string | null;
   /** A decimal amount of money */
   balance: string;
-  /** Only where nothing fits */
-  refusals: RefusalOut[];
+  /** Why nothing fits, and what would; null where it fits */
+  refusal: RefusalOut | null;
 }
 
 /** A price. `own`: for one's own hosts; `all`: the operator's, for all owners who ask nothing themselves. */
@@ -1585,6 +1596,21 @@ export interface Reason {
   reason?: string;
 }
 
+/** A reason, and how many hosts it holds for. */
+export interface ReasonOut {
+  code: Obstacle;
+  /** As a line: `12 hosts: no free GPU` */
+  text: string;
+  /** The same without the hosts */
+  reason: string;
+  /** Number of hosts */
+  count: number;
+  /** True for hosts of the account that asks */
+  is_own: boolean;
+  /** At most three of them, the nearest to a fit first */
+  hosts: HostNameOut[];
+}
+
 /** A rental from its first to its last signed second, with every transfer it caused. */
 export interface ReceiptOut {
   id: string;
@@ -1613,11 +1639,16 @@ export interface ReceiptOut {
   balance_after: string;
 }
 
-/** The reason why a host does not take a request. */
+/** The reasons why a request fits nowhere now, and what would fit. */
 export interface RefusalOut {
-  host_id: string;
-  host_name: string;
-  reason: string;
+  /** In a sentence */
+  detail: string;
+  /** False: no host of this market has what is asked for, free or not */
+  is_possible: boolean;
+  /** One's own hosts first; at most four, the last for the rest */
+  reasons: ReasonOut[];
+  /** The smallest change first; at most two */
+  ways: WayOut[];
 }
 
 /** The login that is shown to the registry of a private image. */
@@ -2113,6 +2144,18 @@ export interface VolumeUseOut {
 export interface VolumesOut {
   items: VolumeOut[];
   next_cursor: null;
+}
+
+/** A change of the request with which it would fit now. */
+export interface WayOut {
+  /** In a sentence, with the host and the price */
+  text: string;
+  /** Fields of the request and their new values; null: leave it out */
+  changes: Record<string, unknown>;
+  /** Names of the hosts on which it would run */
+  hosts: string[];
+  /** A decimal amount of money */
+  price_per_hour: string;
 }
 
 /** The weight of each term of a score; terms are from 0 to 1000. */

@@ -62,6 +62,7 @@ export type SignedIn = Schema.SignedInOut;
 export type Series = Schema.SeriesOut;
 export type History = Schema.HistoryOut;
 export type ClusterPlan = Schema.PlanOut;
+export type Refusal = Schema.RefusalOut;
 export type Job = Schema.JobOut;
 export type JobAttempt = Schema.AttemptOut;
 export type ClusterRequest = Schema.ClusterBody;

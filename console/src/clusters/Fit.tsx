@@ -2,12 +2,21 @@
 import { Group, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ClusterPlan } from "../api/types.ts";
-import { amount, count, perHour, plain } from "../parts/format.ts";
-import { Facts, Grouped } from "../parts/page.tsx";
-import { readReason } from "../parts/problems.ts";
+import { amount, perHour, plain } from "../parts/format.ts";
+import { Facts } from "../parts/page.tsx";
 import { State } from "../parts/state.tsx";
+import { Refusal } from "./Refusal.tsx";
+import type { clusterChange } from "./ways.ts";
 
-export function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: number | null; currency: string }) {
+interface Props {
+  plan: ClusterPlan;
+  seconds: number | null;
+  currency: string;
+  /** Applies the changes of a way to the form beside it. */
+  use?: (changes: Parameters<typeof clusterChange>[0]) => void;
+}
+
+export function Fit({ plan, seconds, currency, use }: Props) {
   return (
     <Stack gap="sm" aria-live="polite" data-testid="plan">
       {plan.fits ? (
@@ -59,16 +68,7 @@ export function Fit({ plan, seconds, currency }: { plan: ClusterPlan; seconds: n
       ) : (
         <State state="No host fits" tone="bad" />
       )}
-      {plan.refusals.length > 0 && (
-        <details open={!plan.fits}>
-          <summary className="wr-quiet" style={{ fontSize: 13, cursor: "pointer" }}>
-            {plan.fits
-              ? `Why not ${plan.refusals.length === 1 ? "the other" : `${count(plan.refusals.length)} others`}`
-              : `Why: ${plan.refusals.length === 1 ? "1 host" : `${count(plan.refusals.length)} hosts`}`}
-          </summary>
-          <Grouped reasons={plan.refusals.map(readReason)} />
-        </details>
-      )}
+      {plan.refusal && <Refusal refusal={plan.refusal} {...(use ? { use } : {})} />}
     </Stack>
   );
 }

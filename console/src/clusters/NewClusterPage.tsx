@@ -46,8 +46,7 @@ import {
   toRequest,
   withLogin,
 } from "./request.ts";
-import { WaysOut } from "./WaysOut.tsx";
-import { clusterWays } from "./ways.ts";
+import { clusterChange } from "./ways.ts";
 
 const TYPING_MS = 350;
 const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
@@ -472,7 +471,12 @@ function Preview({ draft, sound, change }: { draft: Draft; sound: boolean; chang
         {query.error ? (
           <ProblemNote error={query.error} retry={() => void query.refetch()} />
         ) : plan ? (
-          <Fit plan={plan} seconds={request.max_duration_seconds ?? null} currency={me.data?.balance.currency ?? ""} />
+          <Fit
+            plan={plan}
+            seconds={request.max_duration_seconds ?? null}
+            currency={me.data?.balance.currency ?? ""}
+            use={(changes) => change(clusterChange(changes))}
+          />
         ) : (
           sound && <Waiting />
         )}
@@ -480,14 +484,6 @@ function Preview({ draft, sound, change }: { draft: Draft; sound: boolean; chang
           <Text size="sm" className="wr-quiet">
             The form is not complete yet.
           </Text>
-        )}
-        {sound && plan && !plan.fits && (
-          <WaysOut
-            ways={clusterWays(settled)}
-            path="/clusters/plan"
-            changed={(part) => toRequest({ ...settled, ...part }).request}
-            use={change}
-          />
         )}
       </Stack>
     </Panel>

@@ -1,55 +1,45 @@
 import { expect, it } from "vitest";
 import { BLANK_JOB, toJob } from "../jobs/jobs.ts";
+import { GIB } from "../parts/format.ts";
 import { BLANK, toRequest } from "./request.ts";
-import { clusterWays, jobWays } from "./ways.ts";
+import { clusterChange, jobChange } from "./ways.ts";
 
-it("tries nothing but simulated hosts for a request without conditions", () => {
-  expect(clusterWays(BLANK).map((way) => way.words)).toEqual(["on simulated hosts, which compute nothing"]);
-  expect(jobWays(BLANK_JOB).map((way) => way.words)).toEqual(["on simulated hosts, which compute nothing"]);
-});
-
-it("leaves out one condition at a time, and each change is a valid request", () => {
+it("makes a cluster's form ask for what the way says", () => {
   const draft = {
     ...BLANK,
     hardware: "gpu" as const,
-    gpus: 4,
-    gpuModel: "H100",
-    gpuMemoryGib: "80",
-    tier: "h100",
-    cpus: 64,
-    memoryGib: "512",
-    maxPrice: "1",
-    host: "host_1",
-    image: "a",
-    command: "true",
     kind: "gang" as const,
+    gpus: 8,
+    gpuModel: "B200",
+    command: "true",
+    maxPrice: "1",
+    image: "a",
   };
-  const ways = clusterWays(draft);
-  expect(ways.map((way) => way.words)).toEqual([
-    "on any host",
-    "with any GPU model",
-    "with any GPU memory",
-    "with any memory",
-    "at any price",
-    "on 1 host",
-    "with 1 GPU",
-    "in any tier",
-    "with 1 processor",
-    "without a container image",
-    "on processors instead of GPUs",
-    "on simulated hosts, which compute nothing",
-  ]);
-  for (const way of ways) expect(toRequest({ ...draft, ...way.change }).faults).toEqual({});
+  const changes = {
+    hosts: 3,
+    gpus: 2,
+    gpu_model: "NVIDIA L4",
+    gpu_memory_bytes: 17_000_000_000,
+    tier: "l4/C",
+    cpus: 4,
+    memory_bytes: 64 * GIB,
+    max_price_per_hour: "2.50",
+    slice: "1g.10gb",
+    image: null,
+  };
+  const { request, faults } = toRequest({ ...draft, ...clusterChange(changes) });
+  const { image, ...kept } = changes;
+  expect([image, request.image]).toEqual([null, undefined]);
+  expect(request).toMatchObject(kept);
+  expect(faults).toEqual({});
+  expect(toRequest({ ...draft, host: "host_1", ...clusterChange({ host_id: null }) }).request.host_id).toBeUndefined();
 });
 
-it("does the same for a job, and keeps a GPU's kind away from a job without GPUs", () => {
-  const draft = { ...BLANK_JOB, command: "true", gpus: 2, gpu: "H100", simulated: true };
-  const ways = jobWays(draft);
-  expect(ways.map((way) => way.words)).toEqual([
-    "with any GPU",
-    "with 1 GPU",
-    "on processors instead of GPUs",
-    "on real hosts",
-  ]);
-  for (const way of ways) expect(toJob({ ...draft, ...way.change }).faults).toEqual({});
+it("does the same for a job", () => {
+  const draft = { ...BLANK_JOB, command: "true", gpus: 8, gpu: "B200", tier: "b200" };
+  const memory = toJob({ ...draft, ...jobChange({ gpus: 1, tier: "l4/C", gpu_memory_bytes: 16 * GIB }) });
+  expect(memory.request).toMatchObject({ gpus: 1, tier: "l4/C", gpu_memory_bytes: 16 * GIB });
+  const model = toJob({ ...draft, ...jobChange({ gpu_model: "NVIDIA L4", cpus: 2 }) });
+  expect(model.request).toMatchObject({ gpu_model: "NVIDIA L4", cpus: 2 });
+  expect([memory.faults, model.faults]).toEqual([{}, {}]);
 });

@@ -7,6 +7,7 @@ import { freshKey, post, send } from "../api/client.ts";
 import { job as jobQuery, jobs as jobsQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
 import { Log } from "../clusters/Log.tsx";
+import { Refusal } from "../clusters/Refusal.tsx";
 import { quoted } from "../clusters/request.ts";
 import { amount, bytes, DASH, duration, plain, took, words } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
@@ -64,6 +65,11 @@ function JobView({ job }: { job: Job }) {
           <strong>{words(job.state)}</strong>
           <span className="wr-break">{plain(job.reason)}</span>
         </div>
+      )}
+      {job.refusal && (
+        <Panel title="Why it waits">
+          <Refusal refusal={job.refusal} />
+        </Panel>
       )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="cost so far" value={amount(job.cost_so_far, 2, 6)} note={<TestMoney />} />

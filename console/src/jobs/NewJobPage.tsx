@@ -7,13 +7,12 @@ import { useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { jobPlan } from "../api/queries.ts";
 import type { JobsSubmitted } from "../api/types.ts";
+import { Refusal } from "../clusters/Refusal.tsx";
 import { RegistryLogin } from "../clusters/RegistryLogin.tsx";
 import { NO_LOGIN, shownWith, withLogin } from "../clusters/request.ts";
-import { WaysOut } from "../clusters/WaysOut.tsx";
-import { jobWays } from "../clusters/ways.ts";
+import { jobChange } from "../clusters/ways.ts";
 import { perHour, plain } from "../parts/format.ts";
-import { Grouped, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
-import { readReason } from "../parts/problems.ts";
+import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
@@ -209,19 +208,7 @@ function Preview({
       ) : (
         <Stack gap="sm">
           <State state="Waits in the queue" tone="busy" />
-          {plan.refusals.length ? (
-            <Grouped reasons={plan.refusals.map(readReason)} />
-          ) : (
-            <Text size="sm" className="wr-quiet">
-              No host has joined yet.
-            </Text>
-          )}
-          <WaysOut
-            ways={jobWays(settled)}
-            path="/jobs/plan"
-            changed={(part) => toJob({ ...settled, ...part }).request}
-            use={change}
-          />
+          {plan.refusal && <Refusal refusal={plan.refusal} use={(changes) => change(jobChange(changes))} />}
         </Stack>
       )}
     </Panel>

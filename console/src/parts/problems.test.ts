@@ -40,6 +40,10 @@ describe("readReason", () => {
   it.each([
     ["plain words", { about: "", text: "plain words" }],
     [
+      { code: "busy", text: "12 hosts: no free GPU", reason: "no free GPU", count: 12 },
+      { about: "", text: "12 hosts: no free GPU" },
+    ],
+    [
       { host_id: "host_1", host_name: "vm", reason: "it is off" },
       { about: "vm", text: "it is off" },
     ],

@@ -21,19 +21,21 @@ export function readProblem(told: unknown, known: Problem): Problem {
     subject: text("subject") ?? known.subject,
     retryable: typeof given.retryable === "boolean" ? given.retryable : known.retryable,
     request_id: text("request_id") ?? known.request_id,
-    reasons: Array.isArray(given.reasons) ? given.reasons.map(readReason) : [],
+    reasons: [given.reasons, given.ways].flatMap((told) => (Array.isArray(told) ? told.map(readReason) : [])),
   };
 }
 
 /**
- * One reason of a problem. The Master sends text, or an object with `reason` and a field or a host that it is
- * about.
+ * One reason of a problem. The Master sends text, or an object with a whole line as `text`, or with `reason` and a
+ * field or a host that it is about.
  */
 export function readReason(told: unknown): Reason {
   if (typeof told !== "object" || told === null) return { about: "", text: String(told) };
   const given = told as Record<string, unknown>;
   const first = (...names: string[]) =>
     names.map((name) => given[name]).find((one): one is string => typeof one === "string" && one !== "");
+  const line = first("text");
+  if (line !== undefined) return { about: "", text: line };
   return {
     about: first("host_name", "field", "host_id") ?? "",
     text: first("reason", "detail") ?? JSON.stringify(told),

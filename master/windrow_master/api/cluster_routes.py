@@ -32,6 +32,7 @@ from windrow_master.api.paging import (
     tagged,
     time_or_none,
 )
+from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
@@ -234,20 +235,14 @@ class PlacedOut(Out):
     note: Annotated[str, Field(description="What there is to know of this way there; empty: nothing")]
 
 
-class RefusalOut(Out):
-    """The reason why a host does not take a request."""
-
-    host_id: str
-    host_name: str
-    reason: str
-
-
 class PlanOut(Out):
     """The outcome of creating a cluster now."""
 
     fits: Annotated[bool, Read(lambda preview: preview.chosen is not None)]
     fits_soon: Annotated[
-        bool, Field(description="It does not fit now, but will with a card that is back in a moment"), Read("is_soon")
+        bool,
+        Field(description="It does not fit now, but will with a card that is back in a moment"),
+        Read(lambda preview: preview.refusal is not None and preview.refusal.is_soon),
     ]
     placement: Annotated[list[PlacedOut], Read("members")]
     tested: Annotated[
@@ -260,7 +255,7 @@ class PlanOut(Out):
     ]
     hold: Annotated[Amount, Field(description="What would be set aside first, a decimal amount of money")]
     balance: Money
-    refusals: Annotated[list[RefusalOut], Field(description="Only where nothing fits")]
+    refusal: Annotated[RefusalOut | None, Field(description="Why nothing fits, and what would; null where it fits")]
 
 
 class WeightsOut(Out):

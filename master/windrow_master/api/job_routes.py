@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any
+from zlib import crc32
 
 from fastapi import Depends, Header, Query, Request, Response
 from pydantic import Field
@@ -23,6 +24,7 @@ from windrow_master.api.paging import (
     tagged,
     time_or_none,
 )
+from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
@@ -99,6 +101,10 @@ class JobOut(Out):
     array_index: int
     state: str
     reason: str | None
+    refusal: Annotated[
+        RefusalOut | None,
+        Field(description="Why it finds no place now; null in lists, and in an array but for the first"),
+    ]
     request: JobRequestOut
     attempts: list[AttemptOut]
     exit_code: Annotated[
@@ -204,7 +210,8 @@ async def jobs(services: Serving, principal: Asking, wanted: Wanted, limit: Limi
 async def job(request: Request, services: Serving, principal: Asking, job_id: str) -> Response:
     """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await services.jobs.get(principal, JobId(job_id))
-    return tagged(request, job_json(view), f"{view.job.version}-{view.cost}")
+    said = "" if view.refusal is None else crc32(repr((view.refusal.reasons, view.refusal.ways)).encode())
+    return tagged(request, job_json(view), f"{view.job.version}-{view.cost}-{said}")
 
 
 @route.put(
@@ -335,6 +342,7 @@ def job_json(view: JobView) -> dict[str, Any]:
             for number, (attempt, cost) in enumerate(spent, 1)
         ],
         cost_so_far=money_text(view.cost),
+        refusal=None if view.refusal is None else RefusalOut.of(view.refusal),
     )
 
 

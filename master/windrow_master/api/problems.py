@@ -11,6 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from windrow_master.api.paging import Json
+from windrow_master.api.refusals import RefusalOut
+from windrow_master.clusters.needs import Refused
 from windrow_proto.errors import (
     Fault,
     InvalidInput,
@@ -63,9 +65,10 @@ def problem(
         "retryable": error.retryable,
         "request_id": request_id_of(request),
     }
-    found = list(reasons) or list(getattr(error, "reasons", ()))
-    if found:
-        body["reasons"] = found[:REASONS_MAX]
+    if reasons:
+        body["reasons"] = list(reasons)[:REASONS_MAX]
+    if isinstance(error, Refused):
+        body |= RefusalOut.of(error.refusal)
     extra = dict(headers or {})
     if error.retry_after_ns > 0:
         extra.setdefault("Retry-After", str(-(-error.retry_after_ns // SECOND)))

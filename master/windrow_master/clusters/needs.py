@@ -12,7 +12,6 @@ from windrow_proto.errors import NoCapacity
 from windrow_proto.ids import HostId
 from windrow_proto.units import SECOND
 
-REASONS_MAX: Final = 200
 SOON_NS: Final = 2 * SECOND
 """When to ask again for a card that is being challenged, or is cleared up after a proof: a matter of seconds."""
 
@@ -32,31 +31,28 @@ class Look:
     hosts: Sequence[Meeting]
 
 
+class Refused(NoCapacity):
+    """No host can run this now. The reasons follow; change the request or wait."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        is_soon = refusal.is_soon or refusal.without_proofs is not None
+        super().__init__(refusal.detail, retry_after_ns=SOON_NS if is_soon else 0)
+        self.refusal = refusal
+
+
 @dataclass(frozen=True, slots=True)
 class Evict:
     """The test rentals on these hosts have to end first. refused: what the renter is told if they do not."""
 
     hosts: Sequence[HostId]
-    refused: NoCapacity
+    refused: Refused
 
 
 Needs = Look | Evict
 
 
 def eviction(refusal: Refusal) -> Evict:
-    """Return which test rentals have to end; raises NoCapacity where it would not fit without them either."""
+    """Return which test rentals have to end; raises Refused where it would not fit without them either."""
     if refusal.without_proofs is None:
-        raise _no_capacity(refusal)
-    return Evict(refusal.proofs_on, _no_capacity(refusal))
-
-
-def _no_capacity(refusal: Refusal) -> NoCapacity:
-    reasons = [
-        {"host_id": verdict.host_id, "host_name": verdict.host_name, "reason": verdict.reason or ""}
-        for verdict in refusal.reasons[:REASONS_MAX]
-    ]
-    if not reasons:
-        return NoCapacity("No host has joined yet. Start one with `windrow up`, or make a join token for one.")
-    again_ns = SOON_NS if refusal.is_soon or refusal.without_proofs is not None else 0
-    only = f"{reasons[0]['host_name']} does not fit: {reasons[0]['reason']}." if len(refusal.reasons) == 1 else None
-    return NoCapacity(only, reasons=reasons, retry_after_ns=again_ns)
+        raise Refused(refusal)
+    return Evict(refusal.proofs_on, Refused(refusal))

@@ -139,11 +139,12 @@ class ClusterService:
             proofs_on: tuple[HostId, ...] = ()
             if isinstance(answer, Refusal):
                 if answer.without_proofs is None:
-                    return Preview((), None, balance, answer.reasons, answer.is_soon)
+                    _ = answer.ways  # looked for here, in the reader's thread
+                    return Preview((), None, balance, answer)
                 proofs_on = answer.proofs_on
                 answer = answer.without_proofs
             hold = self._market.first_hold(answer.price_per_hour)
-            return Preview(answer.members, hold, balance, (), proofs_on=proofs_on)
+            return Preview(answer.members, hold, balance, proofs_on=proofs_on)
 
         return await self._store.read(read)
 
@@ -156,7 +157,7 @@ class ClusterService:
         is_proof: bool = False,
         login: RegistryLogin | None = None,
     ) -> tuple[Operation, ClusterView]:
-        """Rent and start, or raise NoCapacity with one reason per host, InsufficientFunds, InvalidInput,
+        """Rent and start, or raise Refused with the reasons, InsufficientFunds, InvalidInput,
         or DiskFull where the Master has no space for more.
 
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the

@@ -140,6 +140,8 @@ def _candidate(
         runtimes=() if inventory is None else inventory.runtimes,
         cpus_free=0 if inventory is None else inventory.cpu_count - committed.cpus,
         memory_free_bytes=Bytes(0 if inventory is None else inventory.memory_bytes - committed.memory_bytes),
+        cpus=0 if inventory is None else inventory.cpu_count,
+        memory_bytes=Bytes(0 if inventory is None else inventory.memory_bytes),
         slots=tuple(_slot_offer(host, slot, book, cpus) for slot in slots),
         default_image=host.default_image,
         is_fenced=host.is_fenced,
@@ -179,7 +181,7 @@ def _taken(slot: Slot) -> str | None:
     if slot.is_offered:
         # A slot without a tier has no price yet: its host has joined and not said what it is.
         return None if slot.tier else "not graded yet"
-    return f"unavailable ({slot.unavailable})" if slot.unavailable else f"in use ({slot.state.value})"
+    return f"unavailable: {slot.unavailable}" if slot.unavailable else f"in use, {slot.state.value}"
 
 
 def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Traffic, Workload
 from windrow_master.clusters.states import FINAL
-from windrow_master.placement.model import Chosen, Verdict
+from windrow_master.placement.model import Chosen, Refusal
 from windrow_proto.ids import HostId
 from windrow_proto.units import Microcents
 
@@ -34,17 +34,15 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The preview of a new cluster: its place, its price and the amount to hold; or the reasons of each host.
+    """The preview of a new cluster: its place, its price and the amount to hold; or why there is none.
 
-    is_soon: whether it would fit with the slots that are back in a moment. proofs_on: hosts on which test rentals of
-    the Master's own make way for it first.
+    proofs_on: hosts on which test rentals of the Master's own make way for it first.
     """
 
     members: tuple[Chosen, ...]
     hold: Microcents | None
     balance: Microcents
-    refusals: tuple[Verdict, ...]
-    is_soon: bool = False
+    refusal: Refusal | None = None
     proofs_on: tuple[HostId, ...] = ()
 
     @property

@@ -280,7 +280,7 @@ class JobController:
             try:
                 image = await self._store.read(partial(known_image, job=job))
                 asked = replace(cluster_request(logins.whole(self._seal_key, job)), image=image)
-                who, login = _principal(job, self._clock), logins.opened(self._seal_key, job)
+                who, login = principal_of(job, self._clock), logins.opened(self._seal_key, job)
                 _, made = await self._clusters.create(who, asked, attempt_key(job), login=login)
             except WindrowError as error:
                 return error
@@ -425,12 +425,12 @@ class JobController:
             self._save_due_ns.pop(cluster_id, None)
 
     async def _send(self, job: Job, cluster_id: ClusterId) -> None:
-        await self._files.send_folder(_principal(job, self._clock), cluster_id, job.group)
+        await self._files.send_folder(principal_of(job, self._clock), cluster_id, job.group)
         self._sent.add(cluster_id)
 
     async def _take_log(self, job: Job) -> tuple[int, bool]:
         cluster_id = job.attempts[-1].cluster_id
-        return await self._files.take_log(_principal(job, self._clock), cluster_id, job.job_id, len(job.attempts))
+        return await self._files.take_log(principal_of(job, self._clock), cluster_id, job.job_id, len(job.attempts))
 
     async def _collect(self, job: Job) -> None:
         """Bring in the log and the files of its attempt within their time, then let it end."""
@@ -442,7 +442,7 @@ class JobController:
             async with asyncio.timeout(limit_ns / SECOND):
                 size, is_cut = await self._take_log(job)
                 attempt = replace(attempt, log_bytes=size, log_truncated=is_cut)
-                attempted = _principal(job, self._clock), attempt.cluster_id, job.job_id, len(job.attempts)
+                attempted = principal_of(job, self._clock), attempt.cluster_id, job.job_id, len(job.attempts)
                 room_bytes = await self._store.read(lambda uow: _room_bytes(uow, job))
                 size, is_cut = await self._files.take_files(*attempted, room_bytes)
                 attempt = replace(attempt, files_bytes=size, files_truncated=is_cut)
@@ -481,7 +481,7 @@ def _room_bytes(uow: UnitOfWork, job: Job) -> int:
     return max(0, QUOTA_BYTES - taken(uow, job.account_id)[1]) // 2
 
 
-def _principal(job: Job, clock: Clock) -> Principal:
+def principal_of(job: Job, clock: Clock) -> Principal:
     """The account of a job, as who rents for it and reaches into its own."""
     account_id: AccountId = job.account_id
     lives_until_ns = clock.wall_ns() + _LIFE_NS

@@ -15,14 +15,15 @@ from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins, moving
 from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
-from windrow_master.jobs.controller import LOOK_NS, JobController
+from windrow_master.jobs.controller import LOOK_NS, JobController, principal_of
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import checked, cluster_request, digest
-from windrow_master.jobs.states import FINAL, JobEvent
+from windrow_master.jobs.states import FINAL, PLACEABLE, JobEvent
 from windrow_master.jobs.transitions import JobTransitions, known_image, spent
 from windrow_master.loops import page_alone
+from windrow_master.placement.model import Refusal
 from windrow_master.storage import volume_attachments
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.retention_rules import KEPT_DAYS, is_past
@@ -58,6 +59,8 @@ class JobView:
     """Of each attempt."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The values that may be shown to whoever asks."""
+    refusal: Refusal | None = None
+    """Of one that waits for a place: why there is none now."""
 
 
 class JobService:
@@ -104,7 +107,8 @@ class JobService:
     ) -> tuple[JobView, ...]:
         """Take a job, or all of an array; raises InvalidInput, NotFound for a job it should come after, TooMany.
 
-        key: the request's Idempotency-Key; the same one again answers with the jobs that it made. login: for the pulls
+        The first one says why there is no place for it now, where there is none. key: the request's Idempotency-Key;
+        the same one again answers with the jobs that it made. login: for the pulls
         of its image; it is no part of the request, and is kept sealed until the job has ended.
         """
 
@@ -119,7 +123,8 @@ class JobService:
             _check_living(uow, principal.account_id, count)
             return self._add(uow, principal, request, key, count, login)
 
-        return await self._store.write(change, name="job.submit")
+        first, *others = await self._store.write(change, name="job.submit")
+        return replace(first, refusal=await self._refusal(first.job)), *others
 
     def _add(
         self,
@@ -183,14 +188,24 @@ class JobService:
             raise Conflict(f"This job does not wait for its files: it is {job.state.value}.", subject=job.job_id)
 
     async def get(self, principal: Principal, job_id: JobId) -> JobView:
-        """One job, with the values of its environment for its renter; NotFound where there is none or it is somebody
-        else's."""
+        """One job, with the reasons why it finds no place, and the values of its environment for its renter; NotFound
+        where there is none or it is somebody else's."""
         view = await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, _SEES_ALL)))
+        view = replace(view, refusal=await self._refusal(view.job))
         if view.job.account_id != principal.account_id or Role.RENTER not in principal.roles:
             return view
         with suppress(InvalidInput):  # sealed to another key: its names are all that can be shown
             return replace(view, env=environments.opened(self._seal_key, view.job.sealed_env, view.job.group))
         return view
+
+    async def _refusal(self, job: Job) -> Refusal | None:
+        """Return why a job that waits for a place finds none; None where there is one, or it waits for other things."""
+        if job.state not in PLACEABLE and (job.state is not JobState.SUBMITTED or job.request.after):
+            return None
+        owner = principal_of(job, self._clock)
+        with suppress(WindrowError):  # such as a volume that is gone: its next try says so
+            return (await self._clusters.plan(owner, cluster_request(job))).refusal
+        return None
 
     async def get_own(self, principal: Principal, job_id: JobId) -> JobView:
         """One job of one's own: what it printed and left is nobody else's business."""

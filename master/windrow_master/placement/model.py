@@ -1,13 +1,17 @@
 """The values that placement decides over and answers with; it holds no rule and knows no other package. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final
 
 from windrow_master.spec import Resources
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Isolation
 from windrow_proto.units import MINUTE, Bytes, Microcents
+
+NO_BYTES: Final = Bytes(0)
 
 
 class Runtime(StrEnum):
@@ -24,7 +28,8 @@ class Request(Resources):
 
     tie_seed: any text that is the same for a preview and the creation that follows it; orders equal hosts.
     hosts: on how many, each of which gives all that is asked for; they must see each other. is_proof: the Master rents
-    a host to try it, verified or not; what runs is its own, so that plain processes will do.
+    a host to try it, verified or not; what runs is its own, so that plain processes will do. cpus_priced: the number of
+    processors that the prices of processor slots are for; None: `cpus`.
     """
 
     account_id: AccountId
@@ -34,6 +39,7 @@ class Request(Resources):
     wants_simulated: bool = False
     is_proof: bool = False
     hosts: int = 1
+    cpus_priced: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,8 @@ class SlotOffer:
 class Candidate:
     """One host as placement sees it.
 
-    cpus_free, memory_free_bytes: what the clusters already placed there have not asked for.
+    cpus, memory_bytes: all that it has; cpus_free, memory_free_bytes: what the clusters already placed there have not
+    asked for.
     default_image: what runs where a request names no image; None when its owner set none. network: hosts that see each
     other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
     from its own network. about_processes: what there is to know before a process is run there, or why none is;
@@ -92,6 +99,8 @@ class Candidate:
     network: str | None = ""
     settling_ns: int = MINUTE
     is_back_soon: bool = False
+    cpus: int = 0
+    memory_bytes: Bytes = NO_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +138,87 @@ class Chosen:
     tier: str
     price_per_hour: Microcents
     note: str = ""
+
+
+class Obstacle(StrEnum):
+    """The kind of a reason against a host. Refusals name them in this order: first what passes or a little more money
+    solves, then what another request solves, then what nothing solves."""
+
+    PRICE = "price"
+    BUSY = "busy"
+    SETTLING = "settling"
+    OFFLINE = "offline"
+    CLOSED = "closed"
+    TOO_FEW_HOSTS = "too_few_hosts"
+    CPUS = "cpus"
+    MEMORY = "memory"
+    GPUS = "gpus"
+    GPU_MEMORY = "gpu_memory"
+    TIER = "tier"
+    GPU_MODEL = "gpu_model"
+    SLICE = "slice"
+    IMAGE = "image"
+    RUNTIME = "runtime"
+    ISOLATION = "isolation"
+    UNVERIFIED = "unverified"
+    NETWORK = "network"
+    NO_SLOT = "no_slot"
+    NOT_NAMED = "not_named"
+    OTHER = "other"
+
+
+Changes = Mapping[str, Any]
+"""Fields of a request and their new values; None: the field is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """The reason why one host does not take a request.
+
+    label: in words that hold for every host with this obstacle; detail: of this one, may be empty. amount: how much it
+    has of what is too little there, in any unit. kinds: what it has instead, where that is no amount. changes: of the
+    request, with which this obstacle would be gone; empty: no change helps.
+    """
+
+    obstacle: Obstacle
+    label: str
+    detail: str = ""
+    amount: int | None = None
+    kinds: tuple[str, ...] = ()
+    changes: Changes = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return f"{self.label} ({self.detail})" if self.detail else self.label
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason of a refusal, and the hosts that it holds for. reason: in words; hosts: some of them, the nearest to a
+    fit first; is_own: they belong to the one who asks."""
+
+    code: Obstacle
+    reason: str
+    count: int
+    hosts: tuple[tuple[HostId, str], ...] = ()
+    is_own: bool = False
+
+    @property
+    def text(self) -> str:
+        """The same as a line: `12 hosts: no free GPU`."""
+        if self.count == 1 and self.hosts:
+            return f"{self.hosts[0][1]}: {self.reason}"
+        return f"{self.count} {'of your ' if self.is_own else ''}hosts: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A change of the request with which it would fit now, where, and for how much. text: the same in a sentence."""
+
+    changes: Changes
+    hosts: tuple[str, ...]
+    price_per_hour: Microcents
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +269,27 @@ class Placement:
         return Microcents(sum(member.price_per_hour for member in self.members))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Refusal:
-    """It does not fit now: one reason for each host, in words, worst fit last.
+    """It does not fit now.
 
-    is_soon: whether it would with the slots that are back in a moment. without_proofs: where it would run once the
-    Master's own test rentals on `proofs_on` have ended, which they do for it.
+    detail: in a sentence. reasons: of all hosts, grouped, one's own first. find_ways: as `ways`. is_possible: whether
+    the hosts of this market have what is asked for, free or not. is_soon: whether it would fit with the slots that are
+    back in a moment. without_proofs: where it would run once the Master's own test rentals on `proofs_on` have ended,
+    which they do for it.
     """
 
-    reasons: tuple[Verdict, ...]
+    detail: str
+    reasons: tuple[Reason, ...]
+    find_ways: Callable[[], tuple[Way, ...]] = field(compare=False, repr=False)
     decision: Decision
+    is_possible: bool = True
     is_soon: bool = False
     without_proofs: Placement | None = None
     proofs_on: tuple[HostId, ...] = ()
+
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """The smallest changes with which it would fit. They take as long as a few plans, so that they are looked for
+        when somebody reads them."""
+        return self.find_ways()

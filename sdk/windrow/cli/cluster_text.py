@@ -7,6 +7,7 @@ from rich.console import Console
 
 from windrow.cli import entering
 from windrow.cli.output import err, print_whole, say, size_text
+from windrow.errors import refusal_lines
 
 ENDED = ("Deleted", "Finished", "Failed")
 RESTS = (*ENDED, "Stopped")
@@ -37,11 +38,18 @@ def print_plan(plan: dict[str, Any]) -> None:
         )
         if place.get("note"):
             say(f"  {place['host_name']}: {place['note']}.")
-    if plan.get("fits") is False:
-        say(f"  no host can run this now; balance {plan.get('balance')}")
+    if plan.get("refusal"):
+        print_refusal(plan["refusal"])
         return
     price = " ".join(filter(None, (plan.get("price_per_hour"), plan.get("currency"), "per hour")))
     say(f"  {price}; reserved now: {plan.get('hold')}; balance {plan.get('balance')}")
+
+
+def print_refusal(refusal: dict[str, Any]) -> None:
+    """Prints why nothing fits, and what would, on standard error."""
+    say(refusal["detail"])
+    for line in refusal_lines(refusal):
+        print_whole(f"  - {line}", err)
 
 
 def print_tested(plan: dict[str, Any]) -> None:

@@ -223,8 +223,6 @@ def show_plan(answer: dict[str, Any], as_json: bool) -> None:
         return
     text.print_plan(answer)
     text.print_tested(answer)
-    for refusal in answer.get("refusals") or []:
-        say(f"  not {refusal.get('host_name') or refusal['host_id']}: {refusal['reason']}")
     if not answer["fits"]:
         raise typer.Exit(EXIT_CONFLICT)
 

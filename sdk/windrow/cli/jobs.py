@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
-from windrow.cli.cluster_text import is_settled, print_plan
+from windrow.cli.cluster_text import is_settled, print_plan, print_refusal
 from windrow.cli.clusters import END_TIMEOUT_S, Env, Gpu, Login, login_part, tell_unsaved
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
@@ -18,7 +18,7 @@ from windrow.cli.output import Column, facts, print_json, print_list, say, size_
 from windrow.cli.request import body, name_from, parse_env, parse_gpu, parse_span, read_requirements
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.client import Client
-from windrow.errors import InvalidInput, NotFound, WaitTimedOut, WindrowClientError
+from windrow.errors import InvalidInput, NotFound, WaitTimedOut, WindrowClientError, refusal_lines
 from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
@@ -125,6 +125,10 @@ def _submitted(api: Client, request: dict[str, Any], parcel: Parcel | None, as_j
         print_json(found)
     else:
         say(f"{len(found)} job(s) submitted. Follow: windrow job logs -f {found[0]['id']}")
+        refusal = found[0].get("refusal")
+        if refusal is not None:
+            say("Waiting in the queue.")
+            print_refusal(refusal)
         sys.stdout.write("".join(f"{one['id']}\n" for one in found))
     return found
 
@@ -134,10 +138,8 @@ def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
         print_json(answer)
         return
     print_plan(answer)
-    for refusal in answer.get("refusals") or []:
-        say(f"  not {refusal.get('host_name') or refusal['host_id']}: {refusal['reason']}")
     if not answer["fits"]:
-        say("The job would wait in the queue until one of these hosts can run it.")
+        say("The job would wait in the queue until a host can run it.")
 
 
 def _send(api: Client, jobs: list[str], parcel: Parcel) -> None:
@@ -203,6 +205,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
         [
             ("Job", f"{item['name']} {item['id']}"),
             ("State", f"{item['state']} {item['reason'] or ''}"),
+            *_waits(item.get("refusal")),
             ("Command", " ".join(asked["argv"])),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             *([("Variables", ", ".join(asked["env"]))] if asked.get("env") else []),
@@ -215,6 +218,14 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             *(_impact(api, str(item["id"])) if asked["gpus"] else ()),
         ]
     )
+
+
+def _waits(refusal: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Returns why a job finds no place now, and what would fit."""
+    if refusal is not None:
+        yield "Waits", refusal["detail"]
+        for line in refusal_lines(refusal):
+            yield "", f"- {line}"
 
 
 def _impact(api: Client, job: str) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,8 @@ from windrow.config import OWN_TOKEN
 from windrow.errors import ApiProblem, WindrowClientError
 
 ABSENT = "–"
+LINES_MAX = 20
+"""Reasons that an error prints: fields of a form may have many."""
 PIPE_WIDTH = 400
 """Columns where nobody looks at a screen: a row stays on one line for grep and awk."""
 
@@ -97,10 +99,10 @@ def print_whole(text: str, to: Console = out) -> None:
 
 def print_error(error: WindrowClientError) -> None:
     """Prints the error, the reasons where there are any, and the id to quote when asking somebody."""
-    print_problem(str(error))
+    print_problem(error.detail if isinstance(error, ApiProblem) else str(error))
     if isinstance(error, ApiProblem):
-        for reason in error.reasons[:20]:
-            _tell(f"  - {escape(plain(_reason(reason)))}")
+        for line in error.lines[:LINES_MAX]:
+            print_whole(f"  - {line}", err)
         if error.request_id:
             _tell(f"  [dim]code {escape(error.code)}, request {escape(error.request_id)}[/]")
 
@@ -119,15 +121,6 @@ def print_bug(error: Exception) -> None:
         f"This is a fault of windrow {__version__}: {type(error).__name__}{where}: {words[:200]}. Please report it, "
         "with the output of the same command under WINDROW_TRACEBACK=1."
     )
-
-
-def _reason(reason: Any) -> str:
-    """One reason of a refusal: of which host, where it is about one."""
-    if not isinstance(reason, dict):
-        return str(reason)
-    of = reason.get("host_name") or reason.get("host_id")
-    why = plain(reason.get("reason"))
-    return f"{of}: {why}" if of else why
 
 
 def size_text(count: Any) -> str:

@@ -225,7 +225,7 @@ def fetch(
 def _fitting(api: Client, request: dict[str, Any]) -> dict[str, Any]:
     plan: dict[str, Any] = api.plan(request)
     if not plan["fits"]:
-        said = {"code": "no_capacity", "detail": "No host can run this now.", "reasons": plan["refusals"]}
+        said = {"code": "no_capacity", **(plan["refusal"] or {})}
         raise ApiProblem(409, said, PAUSE_S if plan.get("fits_soon") else 0)
     return plan
 

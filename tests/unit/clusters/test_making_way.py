@@ -10,6 +10,7 @@ from tests.unit.clusters.test_over_hosts import m as m
 from tests.unit.clusters.world import HOST, OTHER, OWNER, principal
 from windrow_master.clusters import yielding
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Workload
+from windrow_master.clusters.needs import Refused
 from windrow_master.fleet.model import Slot, SlotState
 from windrow_master.identity.model import Account, Role
 from windrow_master.identity.repository import AccountRepository
@@ -111,9 +112,9 @@ async def test_what_lacks_a_member_has_a_proof_end_and_takes_its_host_with_the_n
 async def test_without_proofs_a_refusal_is_one(m, proofs):
     m.tests.proofs = None
     await proofs.begin(HOST)
-    with pytest.raises(NoCapacity) as refused:
+    with pytest.raises(Refused) as refused:
         await m.create(principal(OWNER), host_id=HOST)
-    assert "1 in use (starting)" in str(refused.value.reasons)
+    assert "1 in use, starting" in str(refused.value.refusal.reasons)
 
 
 # --- the decision alone ---------------------------------------------------------------------------------------------

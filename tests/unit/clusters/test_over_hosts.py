@@ -7,11 +7,12 @@ import pytest
 from tests.unit.clusters.world import HOST, OTHER, OWNER, market_world, principal
 from windrow_master.clusters.kinds.multi_host import FILL_NS, HURT_KEPT_NS
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Results, WorkPhase
+from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.market.model import RentalState
 from windrow_master.market.repository import RentalRepository
-from windrow_proto.errors import InsufficientFunds, InvalidInput, NoCapacity
+from windrow_proto.errors import InsufficientFunds, InvalidInput
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
@@ -114,11 +115,11 @@ async def test_the_price_is_the_sum_and_each_host_has_a_line_of_its_own(m):
 
 async def test_where_one_host_is_missing_nothing_is_leased_anywhere(m):
     lose(m, THIRD)
-    with pytest.raises(NoCapacity) as refused:
+    with pytest.raises(Refused) as refused:
         await gang(m, hosts=3)
-    reasons = {reason["host_id"]: reason["reason"] for reason in refused.value.reasons}
-    assert reasons[HOST] == reasons[OTHER] == "it fits, but only 2 of the 3 hosts that you ask for do"
-    assert "not connected" in reasons[THIRD]
+    alone, away = sorted(refused.value.refusal.reasons, key=lambda reason: -reason.count)
+    assert alone.text == "2 of your hosts: only 2 of the 3 hosts that you ask for fit"
+    assert away.hosts[0][0] == THIRD and away.reason.startswith("offline")
     assert all(set(m.slots(host).values()) == {"free"} for host in ADDRESSES)
 
 

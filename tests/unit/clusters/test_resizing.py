@@ -9,6 +9,7 @@ from tests.unit.clusters.test_over_hosts import ADDRESSES, FULL, by_rank, gone, 
 from tests.unit.clusters.test_over_hosts import m as m
 from tests.unit.clusters.world import OWNER, STRANGER, principal
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Network, NetworkMode, WorkPhase
+from windrow_master.clusters.needs import Refused
 from windrow_master.market.repository import RentalRepository
 from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NoCapacity, NotFound
 from windrow_proto.model import CommandKind, WorkloadPhase
@@ -94,9 +95,9 @@ async def test_a_new_host_that_fails_on_the_way_is_replaced_like_a_lost_one(m):
 async def test_all_that_is_asked_for_fits_or_nothing_is_leased(m):
     view = await ray(m)
     free = next(host for host in ADDRESSES if host not in {one.host_id for one in view.workloads})
-    with pytest.raises(NoCapacity) as refused:
+    with pytest.raises(Refused) as refused:
         await resize(m, view, 4)
-    assert [reason["host_id"] for reason in refused.value.reasons] == [free]
+    assert [reason.hosts[0][0] for reason in refused.value.refusal.reasons] == [free]
     assert (await look(m, view)).cluster.request.hosts == 2 and set(m.slots(free).values()) == {"free"}
 
 

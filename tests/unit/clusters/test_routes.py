@@ -206,7 +206,18 @@ async def test_a_plan_shows_place_price_hold_and_balance_or_the_refusals(site):
     assert_described(answer, cluster_routes.PlanOut)
     refused = answer.json()
     assert not refused["fits"]
-    assert refused["refusals"] == [{"host_id": HOST, "host_name": "a", "reason": "it has no GPU"}]
+    assert refused["refusal"]["reasons"] == [
+        {
+            "code": "no_slot",
+            "text": "a: no GPU",
+            "reason": "no GPU",
+            "count": 1,
+            "is_own": True,
+            "hosts": [{"id": HOST, "name": "a"}],
+        }
+    ]
+    assert not refused["refusal"]["is_possible"]
+    assert fits["refusal"] is None
 
 
 async def test_a_host_is_named_by_its_name_as_well_while_no_other_has_it(site):
@@ -220,10 +231,25 @@ async def test_a_host_is_named_by_its_name_as_well_while_no_other_has_it(site):
     assert answer.status_code == 409 and HOST in answer.json()["detail"], "nobody guesses which"
 
 
-async def test_no_capacity_is_a_problem_with_a_reason_for_each_host(site):
-    answer = await site.client.post("/api/v1/clusters", json={"gpus": 1})
+async def test_no_capacity_is_a_problem_that_says_what_the_plan_says_and_which_change_would_fit(site):
+    asked = {"cpus": 64, "max_price_per_hour": "9"}
+    answer = await site.client.post("/api/v1/clusters", json=asked)
+    plan = (await site.client.post("/api/v1/clusters/plan", json=asked)).json()
     assert (answer.status_code, answer.json()["code"]) == (409, "no_capacity")
-    assert answer.json()["reasons"][0]["reason"] == "it has no GPU"
+    told = answer.json()
+    assert {name: told[name] for name in plan["refusal"]} == plan["refusal"]
+    assert told["detail"].startswith("No host of this market has 64 processors")
+    assert [one["text"] for one in told["reasons"]] == ["a: too few processors (4 in all, you ask for 64)"]
+    assert [one["changes"] for one in told["ways"]] == [{"cpus": 4}]
+    fits = await site.client.post("/api/v1/clusters/plan", json=asked | told["ways"][0]["changes"])
+    assert fits.json()["price_per_hour"] == told["ways"][0]["price_per_hour"]
+
+
+async def test_a_price_that_would_fit_is_told_as_the_request_takes_it(site):
+    asked = {"cpus": 1, "max_price_per_hour": "0.001"}
+    (way,) = (await site.client.post("/api/v1/clusters", json=asked)).json()["ways"]
+    assert way["text"] == "Fits on a for 0.0165 more per hour than you allow (0.0175)"
+    assert (await site.client.post("/api/v1/clusters", json=asked | way["changes"])).status_code == 202
 
 
 async def test_a_card_that_is_being_challenged_is_told_of_as_back_soon_and_when_to_ask_again(site):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, market_world, principal
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest, Results, WorkPhase
+from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.reports import LOST_AFTER_NS
 from windrow_master.fleet.repository import SlotRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
@@ -58,17 +59,17 @@ async def test_the_preview_and_the_creation_agree(m):
     assert view.workloads[0].host_id == preview.chosen.host_id
 
 
-async def test_a_request_that_nothing_fits_gets_a_reason_for_each_host_and_changes_nothing(m):
+async def test_a_request_that_nothing_fits_gets_the_reason_of_all_hosts_and_changes_nothing(m):
     m.join(OTHER)
-    with pytest.raises(NoCapacity) as refused:
+    with pytest.raises(Refused) as refused:
         await m.create(gpus=1)
-    assert sorted(reason["host_id"] for reason in refused.value.reasons) == [HOST, OTHER]
-    assert {reason["reason"] for reason in refused.value.reasons} == {"it has no GPU"}
+    (reason,) = refused.value.refusal.reasons
+    assert (reason.text, sorted(host_id for host_id, _ in reason.hosts)) == ("2 of your hosts: no GPU", [HOST, OTHER])
     assert m.balance() == FULL and not m.commands(CommandKind.CREATE)
 
 
 async def test_a_stranger_without_an_image_is_told_what_to_do(m):
-    with pytest.raises(NoCapacity, match="add --image"):
+    with pytest.raises(NoCapacity, match=r"name one \(--image\)"):
         await m.create(principal(STRANGER))
 
 
@@ -365,9 +366,7 @@ async def test_why_it_runs_there_is_answered_from_the_record(m):
     decision = await m.clusters.explain(principal(), view.cluster.cluster_id)
     assert isinstance(decision, Decision) and decision.chosen is not None
     assert decision.chosen.host_id == HOST
-    assert [verdict.reason for verdict in decision.verdicts if verdict.reason] == [
-        "its owner or an operator holds it: it is draining"
-    ]
+    assert [verdict.reason for verdict in decision.verdicts if verdict.reason] == ["takes no new work (it is draining)"]
 
 
 async def test_a_drained_host_keeps_its_work_and_gets_no_new_one(m):

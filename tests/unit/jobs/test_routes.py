@@ -37,6 +37,27 @@ async def test_a_job_is_submitted_shown_listed_cancelled_and_run_again(site) -> 
     assert (again.status_code, again.json()["state"]) == (201, "Submitted")
 
 
+@pytest.mark.parametrize(
+    ("asked", "detail", "change"),
+    [
+        ({"cpus": 64}, "No host of this market has 64 processors, free or not", {"cpus": 4}),
+        ({"tier": "nonsense/A"}, "No host of this market has processors in tier nonsense/A", {"tier": "cpu/C"}),
+        ({"gpus": 1, "gpu_model": "B200"}, "No host of this market has 1 x B200", None),
+    ],
+)
+async def test_a_job_that_can_never_run_here_says_so_and_what_would(site, asked, detail, change) -> None:
+    (job,) = (await site.client.post("/api/v1/jobs", json=ASKED | asked)).json()["jobs"]
+    path = f"/api/v1/jobs/{job['id']}"
+    answer = await site.client.get(path)
+    assert_described(answer, job_routes.JobOut)
+    told = answer.json()["refusal"]
+    assert told == job["refusal"], "who submits it reads it at once"
+    assert told["detail"].startswith(detail) and not told["is_possible"]
+    assert [way["changes"] for way in told["ways"]] == ([] if change is None else [change])
+    assert told == (await site.client.post("/api/v1/jobs/plan", json=ASKED | asked)).json()["refusal"]
+    assert (await site.client.get(path, headers={"If-None-Match": answer.headers["etag"]})).status_code == 304
+
+
 async def test_the_same_key_makes_one_job(site) -> None:
     headers = {"Idempotency-Key": "once"}
     first = await site.client.post("/api/v1/jobs", json=ASKED, headers=headers)

@@ -57,13 +57,27 @@ async def test_a_job_runs_leaves_its_log_and_files_and_lets_its_cluster_go(tmp_p
         assert await text(pieces) == b"a tar"
 
 
+async def test_a_queued_job_says_what_the_plan_says_and_no_more_once_it_has_a_place(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(tier="nonsense/A")
+        await it.tick(3)
+        waiting = await it.jobs.get(principal(), job.job_id)
+        assert waiting.refusal is not None and not waiting.refusal.is_possible
+        assert waiting.job.reason == waiting.refusal.detail
+        assert "No host of this market has processors in tier nonsense/A" in waiting.job.reason
+        fits = await it.submit()
+        await it.tick(3)
+        assert (await it.jobs.get(principal(), fits.job_id)).refusal is None
+
+
 async def test_a_job_waits_for_room_and_says_why(tmp_path) -> None:
     async with world(tmp_path) as it:
         job = await it.submit()
         await it.tick(3)
         waiting = await it.get(job)
         assert waiting.state is S.QUEUED
-        assert "No host has joined yet" in waiting.reason
+        assert "No real host has joined yet" in waiting.reason
         assert waiting.version == 3, "the same reason again is no news"
         assert await it.jobs.counts() == {S.QUEUED: (1, waiting.created_at_ns)}
 

@@ -68,7 +68,7 @@ async def test_a_plan_counts_on_what_a_running_proof_holds_and_ends_nothing(m):
     async with proving(m) as proofs:
         spec = await started(m)
         preview = await m.clusters.plan(principal(OWNER), ASKED)
-        assert (len(preview.members), preview.refusals, preview.proofs_on) == (1, (), (HOST,))
+        assert (len(preview.members), preview.refusal, preview.proofs_on) == (1, None, (HOST,))
         assert (await m.cluster(spec.cluster_id)).phase is ClusterPhase.RUNNING
         assert (await proofs.of_host(HOST))[0].ended_at_ns is None
 
@@ -81,7 +81,7 @@ async def test_a_plan_counts_on_the_slot_of_a_proof_that_is_being_cleared_up(m):
         preview = await m.clusters.plan(principal(OWNER), ASKED)
         await ended(m, spec)
         await proved(m, proofs)
-    assert (len(preview.members), preview.refusals) == (1, ())
+    assert (len(preview.members), preview.refusal) == (1, None)
 
 
 async def test_a_proof_that_has_seen_all_and_is_being_cleared_up_is_waited_for_and_counts(m, asked_to_end):
@@ -135,7 +135,7 @@ async def test_a_host_that_does_not_end_a_proof_in_time_refuses_for_now_and_late
         (refused,) = await renting
         assert isinstance(refused, NoCapacity)
         assert (refused.code, refused.retry_after_ns) == ("no_capacity", SOON_NS)
-        assert "1 in use (stopping)" in refused.detail
+        assert "1 in use, stopping" in refused.detail
 
         waits.clear()
         m.clock.advance(LEAVING_NS)

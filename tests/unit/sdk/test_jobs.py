@@ -48,6 +48,27 @@ def test_the_shell_sees_zero_only_of_what_succeeded(state: str, code: int | None
     assert _code({"state": state, "exit_code": code}) == shown
 
 
+def test_who_submits_what_cannot_run_now_reads_why_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    detail = "No host of this market has 1 x GPU in tier h1000, free or not: it can run only when one joins."
+    ways = [{"text": "Fits on rack-7 in tier h100/C instead of h1000, for 2.50 per hour"}]
+    refusal = {"detail": detail, "reasons": [{"text": "12 hosts: not in tier h1000 (h100/C)"}], "ways": ways}
+    answer = httpx2.Response(201, json={"jobs": [{"id": "job_1", "refusal": refusal}]})
+    told = Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(lambda request: answer))
+    monkeypatch.setattr(jobs, "client", lambda context: context.with_resource(told))
+
+    get_command(app)(["job", "submit", "--no-files", "--tier", "h1000", "--", "true"], standalone_mode=False)
+
+    said = capsys.readouterr()
+    assert said.out == "job_1\n"
+    assert "".join(said.err.split()) == "".join(
+        f"1 job(s) submitted. Follow: windrow job logs -f job_1 Waiting in the queue. {detail}"
+        "- 12 hosts: not in tier h1000 (h100/C)"
+        "- Fits on rack-7 in tier h100/C instead of h1000, for 2.50 per hour".split()
+    )
+
+
 def test_a_login_is_read_from_its_file_and_sent_with_the_limits_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,7 @@ WAITS = "box is being tested by the market; your work replaces the test in a mom
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     def ask(tested: dict[str, Any], *words: str) -> str:
-        plan = {"fits": True, "placement": PLACES, "hold": "1", "balance": "9", "refusals": []} | tested
+        plan = {"fits": True, "placement": PLACES, "hold": "1", "balance": "9", "refusal": None} | tested
 
         def master(request: httpx2.Request) -> httpx2.Response:
             if request.url.path.endswith("/plan"):

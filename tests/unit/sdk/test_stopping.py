@@ -21,7 +21,7 @@ LAB: dict[str, Any] = {
     "version": 3,
     "request": {"argv": [], "gpus": 1, "image": "reg.example/a:1", "tier": None, "max_price_per_hour": None},
 }
-PLAN = {"fits": True, "price_per_hour": "2.50", "hold": "0.625", "balance": "9", "placement": [], "refusals": []}
+PLAN = {"fits": True, "price_per_hour": "2.50", "hold": "0.625", "balance": "9", "placement": [], "refusal": None}
 
 
 class Master:
