@@ -252,6 +252,8 @@ def _way(request: Request, host: Candidate) -> tuple[Runtime, str | None] | str:
         return f"you name no image, {own}, and it has no default image: add --image"
     if Runtime.DOCKER not in host.runtimes:
         return "it cannot run containers now: its docker runtime is not available"
+    if request.gpus and not host.gives_containers_gpus:
+        return "its containers get no GPUs: the NVIDIA Container Toolkit is missing there"
     if not host.is_fenced and not is_own:
         return "it does not keep containers away from its own network: until it does, they run its owner's work only"
     return Runtime.DOCKER, image
