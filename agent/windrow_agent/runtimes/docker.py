@@ -395,11 +395,12 @@ class DockerRuntime:
             workspace, tmp, *_ = [_dict(api.create_volume(name, labels=labels)) for name in names]
             made = api.create_container(
                 image_id,
-                command=facts_of.command(spec, image),
+                entrypoint=facts_of.entrypoint(spec),
+                command=facts_of.command(spec, known),
                 name=facts_of.container_name(spec),
                 labels=labels,
                 environment=facts_of.environment(spec, known, kind.cdi),
-                working_dir=facts_of.WORKSPACE,
+                working_dir=facts_of.working_folder(spec, known),
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
                 host_config=api.create_host_config(**host_config),

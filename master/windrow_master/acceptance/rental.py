@@ -131,6 +131,7 @@ class Rental:
             name=f"proof of {self._host.name}"[:64],
             gpus=self.gpus,
             argv=argv,
+            entrypoint="",
             env=environment,
             host_id=self._host.host_id,
             runtime=self._runtime,
