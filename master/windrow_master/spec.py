@@ -122,6 +122,15 @@ class Work:
         ""
     )
     argv: Annotated[tuple[str, ...], Spec(items=ARGV_MAX, chars=TEXT_MAX, text="The command, a word each")] = ()
+    entrypoint: Annotated[
+        str | None,
+        Spec(
+            form=r"^[^\x00]*$",
+            flag="--entrypoint",
+            text="One program, without NUL, in place of the image's ENTRYPOINT and CMD; empty: none",
+            help="Program in place of the image's ENTRYPOINT; '' for none, so that the command runs by itself.",
+        ),
+    ] = None
     env: Annotated[Mapping[str, str], Spec(items=ENV_MAX, chars=TEXT_MAX, text="The environment of the command")] = (
         field(default_factory=dict)
     )

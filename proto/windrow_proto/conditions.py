@@ -141,6 +141,16 @@ class ConditionCode(StrEnum):
         "Containers on this host reach its network, so that they run its owner's work only.",
         "On the host: `sudo windrow-agent fence` (it needs nft). It does not reach a rootless container daemon.",
     )
+    DOCKER_NO_GPUS = _host(
+        "docker.no_gpus",
+        Effect.NONE,
+        Severity.TICKET,
+        "Containers on this host get no NVIDIA GPUs, since its container daemon knows no NVIDIA Container Toolkit. Its "
+        "GPUs are on offer to its owner's processes only.",
+        "On the host, install `nvidia-container-toolkit`. Then for Docker: `sudo nvidia-ctk runtime configure "
+        "--runtime=docker` and `sudo systemctl restart docker`; for Podman: `sudo nvidia-ctk cdi generate "
+        "--output=/etc/cdi/nvidia.yaml`. The agent looks again every minute.",
+    )
     PROCESS_UNCONFINED = _host(
         "process.unconfined",
         Effect.NONE,

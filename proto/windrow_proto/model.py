@@ -283,7 +283,8 @@ class WorkloadSpec:
     free. peers: the addresses of all others in the private network in which `address` is its own; none: it meets them
     directly. registry_login: for one pull of its image, sealed to its host (sealed.py). sealed_env: more of env, sealed
     to its host: what its renter set. may_use_local_image: an image that the host has will do: the account owns the
-    host, or its owner offers this image to everybody."""
+    host, or its owner offers this image to everybody. entrypoint: in place of the image's ENTRYPOINT and CMD; empty:
+    none; None: the image's own. starts_in_workspace: in /workspace, although its image has a WORKDIR."""
 
     workload_id: WorkloadId
     cluster_id: ClusterId
@@ -308,6 +309,8 @@ class WorkloadSpec:
     volumes: tuple[Mount, ...] = ()
     may_use_local_image: bool = False
     sealed_env: bytes = field(default=b"", repr=False)
+    entrypoint: str | None = None
+    starts_in_workspace: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,10 @@ TILE: Final = 64
 GROUP: Final = 16
 """Work-items of a group along each side."""
 
+LOADER: Final = "libOpenCL.so.1"
+"""The library by which a program finds the OpenCL of all drivers."""
+LOADER_SOURCE: Final = "Debian and Ubuntu: apt-get install ocl-icd-libopencl1"
+
 PRODUCT: Final = r"""
 #define TILE 64
 #define DEEP 16

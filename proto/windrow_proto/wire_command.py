@@ -132,6 +132,8 @@ def _from_workload(spec: WorkloadSpec) -> host_pb2.WorkloadSpec:
         volumes=[host_pb2.VolumeMount(name=v.name, path=v.path, read_only=v.read_only) for v in spec.volumes],
         may_use_local_image=spec.may_use_local_image,
         sealed_env=spec.sealed_env,
+        entrypoint=spec.entrypoint,
+        starts_in_workspace=spec.starts_in_workspace,
     )
 
 
@@ -160,6 +162,8 @@ def _to_workload(message: host_pb2.WorkloadSpec) -> WorkloadSpec:
         volumes=_to_mounts(message.volumes),
         may_use_local_image=message.may_use_local_image,
         sealed_env=fields.blob(message.sealed_env, SEALED_VALUES_MAX),
+        entrypoint=fields.arguments((message.entrypoint,))[0] if message.HasField("entrypoint") else None,
+        starts_in_workspace=message.starts_in_workspace,
     )
 
 

@@ -23,6 +23,7 @@ class Field(NamedTuple):
 
 COMMON: Final = (
     Field("name", "text", flag="--name", help="Name; default: generated.", is_filter=True),
+    Field("entrypoint", "text", flag="--entrypoint", help="Program in place of the image's ENTRYPOINT; '' for none, so that the command runs by itself."),
     Field("env", "map"),
     Field("await_files", "yes"),
     Field("simulated", "yes"),
@@ -71,6 +72,7 @@ JOB: Final = (
 class ClusterFields(TypedDict, total=False):
     """The fields of a cluster's request that a call may give by name; None: not given."""
 
+    entrypoint: str | None
     simulated: bool | None
     volumes: Sequence[str] | None
     gpus: int | None
@@ -98,6 +100,7 @@ class ClusterFields(TypedDict, total=False):
 class JobFields(TypedDict, total=False):
     """The fields of a job's request that a call may give by name; None: not given."""
 
+    entrypoint: str | None
     simulated: bool | None
     volumes: Sequence[str] | None
     gpus: int | None

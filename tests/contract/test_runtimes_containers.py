@@ -85,6 +85,38 @@ async def test_a_container_is_what_images_expect(place: Place, tmp_path: Path, u
         await _docker(place, "rmi", "-f", name)
 
 
+PROGRAM = 'ENTRYPOINT ["/bin/echo", "EP:"]\nCMD ["own"]\nWORKDIR /app'
+
+
+@only(CONTAINERS)
+@pytest.mark.parametrize(
+    ("argv", "entrypoint", "is_with_files", "said"),
+    [
+        ((), None, False, "EP: own"),
+        (("two words", "$HOME"), None, True, "EP: two words $HOME"),
+        (("sh", "-c", "echo $0; pwd"), "", False, "sh\n/app"),
+        (("sh", "-c", "echo $0; pwd"), "", True, "sh\n/workspace"),
+        (("-c", "pwd"), "sh", False, "/app"),
+        ((), "hostname", False, "HOST"),
+    ],
+)
+async def test_an_images_entry_point_and_folder_are_honoured(
+    place: Place, tmp_path: Path, argv: tuple[str, ...], entrypoint: str | None, is_with_files: bool, said: str
+):
+    name = "windrow-test-entry:local"
+    await asyncio.to_thread(import_image, tmp_path / "image", name, None, place.docker_url, change=PROGRAM)
+    try:
+        spec = place.spec(*argv, entrypoint=entrypoint, starts_in_workspace=is_with_files)
+        spec = replace(spec, image=name)
+        run = await run_to_end(place, spec)
+        log = (await log_of(place, spec.workload_id))[0].decode()
+        container = await _docker(place, "inspect", "-f", "{{.Config.Hostname}}", container_name(spec))
+        assert (run.exit_code, log) == (0, said.replace("HOST", container) + "\n")
+        await place.runtime.remove(spec.workload_id)
+    finally:
+        await _docker(place, "rmi", "-f", name)
+
+
 @only(DOCKER)
 async def test_a_program_is_not_process_1_and_ends_by_signals(place: Place):
     killed = place.spec("sh", "-c", "kill -9 $$")

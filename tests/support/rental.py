@@ -210,7 +210,7 @@ def import_image(
 ) -> None:
     """Make the image of one static binary under this name. folder: for its files, not there yet or empty. programs:
     scripts in it, by their paths without the first slash. docker_url: of the daemon, where it is another one.
-    change: a line of a Dockerfile."""
+    change: lines of a Dockerfile."""
     (folder / "bin").mkdir(parents=True)
     shutil.copy(str(shutil.which("busybox")), folder / "bin" / "busybox")
     for applet in APPLETS:
@@ -229,7 +229,7 @@ def import_image(
             member.type, member.mode = tarfile.DIRTYPE, 0o1777 if inner == "tmp" else 0o755
             tar.addfile(member)
     own = os.environ | ({"DOCKER_HOST": docker_url} if docker_url else {})
-    changes = ["--change", change] if change else []
+    changes = [f"--change={line}" for line in change.splitlines()]
     subprocess.run(
         ["docker", "import", *changes, str(archive), name], check=True, capture_output=True, timeout=120, env=own
     )

@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-LIBRARY: Final = "libOpenCL.so.1"
+from windrow_proto.product_kernels import LOADER, LOADER_SOURCE
+
 DEVICES_MAX: Final = 64
 LOG_MAX: Final = 2_000
 """Characters of a compiler's complaint that are passed on."""
@@ -69,11 +70,11 @@ class Device:
 class OpenCl:
     """The library, loaded. Raises ComputeFailed where there is none."""
 
-    def __init__(self, library: str = LIBRARY) -> None:
+    def __init__(self, library: str = LOADER) -> None:
         try:
             self._library: Any = ctypes.CDLL(library)
         except OSError as error:
-            raise ComputeFailed(f"OpenCL is not here: {error}") from error
+            raise ComputeFailed(f"OpenCL is not here: {error} ({LOADER_SOURCE})") from error
         self.call("clGetPlatformIDs", 0, None, None, allowed=(0, -30, _PLATFORMS_NONE))  # is it OpenCL at all?
 
     def call(self, name: str, *arguments: object, allowed: Sequence[int] = (0,)) -> int:

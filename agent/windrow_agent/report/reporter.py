@@ -15,6 +15,7 @@ from windrow_agent.core.sampling import batches, is_batch_due
 from windrow_agent.link.outbox import Outbox
 from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.port import Runtime
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.model import Benchmark, Event, Inventory, Kind, Lane, inventory_hash
 from windrow_proto.ports import Clock
 from windrow_proto.samples import encode_batch
@@ -68,6 +69,7 @@ class Reporter:
         self._is_put_off = False
         self._runtimes: dict[str, str] | None = None
         self._runtime_conditions: tuple[str, ...] = ()
+        self._gives_nvidia = True
         self._runtime_facts: dict[str, int | str] = {}
         self._changed = asyncio.Event()
 
@@ -75,7 +77,9 @@ class Reporter:
     def conditions(self) -> tuple[str, ...]:
         """All that is the matter with this host and its agent."""
         standing = self._sources.sampler.conditions
-        own = sorted((*self._sources.faults(), *self._runtime_conditions))
+        has_nvidia = any(card.vendor == "nvidia" for card in self._sources.sampler.gpus.gpus)
+        lacks = () if self._gives_nvidia or not has_nvidia else (ConditionCode.DOCKER_NO_GPUS.value,)
+        own = sorted((*self._sources.faults(), *self._runtime_conditions, *lacks))
         return (*(condition.text for condition in standing), *own)
 
     def changed(self) -> None:
@@ -176,7 +180,10 @@ class Reporter:
             found = {name: one.version for name, one in facts.items() if one.is_usable}
             conditions = tuple(one.condition for one in facts.values() if one.condition)
             more = {name: value for one in facts.values() for name, value in one.more.items()}
-            if (found, conditions, more) != (self._runtimes, self._runtime_conditions, self._runtime_facts):
+            gives_nvidia = all(one.gives_nvidia for one in facts.values())
+            known = self._runtimes, self._runtime_conditions, self._runtime_facts, self._gives_nvidia
+            if (found, conditions, more, gives_nvidia) != known:
                 self._runtimes, self._runtime_conditions, self._runtime_facts = found, conditions, more
+                self._gives_nvidia = gives_nvidia
                 self._changed.set()
             await self._clock.sleep_ns(PROBE_RUNTIMES_NS)

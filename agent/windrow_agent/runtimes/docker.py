@@ -71,8 +71,6 @@ NAME: Final = "docker"
 DEFAULT_URL: Final = "unix:///var/run/docker.sock"
 CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
-UNFENCED: Final = "docker.unfenced"
-"""The condition of a host whose own network containers reach; strangers get none there."""
 OWN_USERS: Final = "container_own_users"
 """The name of a fact that the host reports (host_fields.py)."""
 LOOK_NS: Final = 400 * MILLISECOND
@@ -128,9 +126,9 @@ class DockerRuntime:
         away = f"they reach this host's network: {failed}" if failed else "kept away from this host's network"
         detail = f"containers without capabilities, {docker_daemon.users_of(info)}; {away}"
         more = {OWN_USERS: int(docker_daemon.is_apart(info))}
-        return RuntimeFacts(
-            True, str(answer.get("Version", "")), detail, ConditionCode.DOCKER_UNFENCED if failed else "", more
-        )
+        condition = ConditionCode.DOCKER_UNFENCED if failed else ""
+        gives_nvidia = await asyncio.to_thread(docker_daemon.gives_nvidia, answer, info)
+        return RuntimeFacts(True, str(answer.get("Version", "")), detail, condition, more, gives_nvidia)
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Have the image, then the volume and the container; a container of this name is taken as it is."""
@@ -397,11 +395,12 @@ class DockerRuntime:
             workspace, tmp, *_ = [_dict(api.create_volume(name, labels=labels)) for name in names]
             made = api.create_container(
                 image_id,
-                command=facts_of.command(spec, image),
+                entrypoint=facts_of.entrypoint(spec),
+                command=facts_of.command(spec, known),
                 name=facts_of.container_name(spec),
                 labels=labels,
                 environment=facts_of.environment(spec, known, kind.cdi),
-                working_dir=facts_of.WORKSPACE,
+                working_dir=facts_of.working_folder(spec, known),
                 stdin_open=not spec.argv,  # a bare shell then waits for its input instead of ending at once
                 ports=list(spec.ports),
                 host_config=api.create_host_config(**host_config),

@@ -3,6 +3,8 @@
 import json
 import os
 import resource
+import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +33,9 @@ OPEN_FOLDER: Final = Path("/run/windrow-profile")
 root writes."""
 CALL_S: Final = 30.0
 ROOT: Final = "/var/lib/docker"
+NVIDIA_HOOKS: Final = ("nvidia-container-runtime-hook", "nvidia-container-toolkit")
+"""The toolkit's programs that Docker looks for when it starts; the second is the name of older releases."""
+CDI_FOLDERS: Final = (Path("/etc/cdi"), Path("/var/run/cdi"))
 INIT_FOLDERS: Final = (
     "/usr/bin",
     "/usr/local/bin",
@@ -95,10 +100,7 @@ class DaemonKind:
 
 def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> DaemonKind:
     """Which daemon has answered so to `/version` and `/info`."""
-    names = [str(one.get("Name", "")) for one in version.get("Components") or []]
-    is_podman = any("podman" in name.lower() for name in names)
-    found = info.get("DiscoveredDevices") or []  # Docker 28.2 and later; before, CDI is not asked for
-    cdi = frozenset(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
+    is_podman, cdi = _is_podman(version), _cdi(info)
     root = str(info.get("DockerRootDir") or ROOT)
     caps = CAPS if is_apart(info) else ()
     limits = own_limits() if is_podman else []
@@ -108,6 +110,26 @@ def kind_of(version: dict[str, Any], info: dict[str, Any], base_url: str) -> Dae
         limits.append({"Name": "nproc", "Soft": at_most, "Hard": at_most})
     podman_url = base_url if is_podman else ""
     return DaemonKind(limits or None, podman_url, root, cdi, caps, is_rootless(info), _has_init(info, base_url))
+
+
+def gives_nvidia(version: dict[str, Any], info: dict[str, Any], folders: Iterable[Path] = CDI_FOLDERS) -> bool:
+    """True if containers can be given NVIDIA's cards: the daemon knows the toolkit's runtime or finds its hook, or has
+    the cards described by CDI, which Podman reads from files in these folders. version, info: its answers. Blocking."""
+    if "nvidia" in (info.get("Runtimes") or {}) or any(one.startswith(facts_of.CDI) for one in _cdi(info)):
+        return True
+    if any(shutil.which(name) for name in NVIDIA_HOOKS):
+        return True
+    return _is_podman(version) and any(any(folder.glob("*nvidia*")) for folder in folders)
+
+
+def _is_podman(version: dict[str, Any]) -> bool:
+    return any("podman" in str(one.get("Name", "")).lower() for one in version.get("Components") or [])
+
+
+def _cdi(info: dict[str, Any]) -> frozenset[str]:
+    """The devices that the daemon knows by CDI, as Docker says from 28.2 on; before, it is not asked for them."""
+    found = info.get("DiscoveredDevices") or []
+    return frozenset(str(one.get("ID")) for one in found if one.get("Source") == "cdi")
 
 
 def _has_init(info: dict[str, Any], base_url: str) -> bool:

@@ -107,11 +107,23 @@ def cdi_names(gpus: Iterable[str], known: frozenset[str]) -> list[str]:
     return names if names and known.issuperset(names) else []
 
 
-def command(spec: WorkloadSpec, image: dict[str, Any] | None) -> list[str] | None:
-    """The command that the container runs; None: the command of its image, as inspected; it stays up if neither has
-    one."""
-    config = (image or {}).get("Config", {})
-    return list(spec.argv) or (None if config.get("Cmd") or config.get("Entrypoint") else list(STAY_UP))
+def entrypoint(spec: WorkloadSpec) -> list[str] | None:
+    """The program that the command is given to; None: the image's own ENTRYPOINT."""
+    return None if spec.entrypoint is None else [spec.entrypoint]  # one empty word is Docker's way to say: none
+
+
+def command(spec: WorkloadSpec, image: dict[str, Any]) -> list[str] | None:
+    """The command, or the arguments of the entry point; None: what the image, as inspected, says. A container that has
+    neither stays up."""
+    config = image.get("Config") or {}
+    has_own = bool(spec.entrypoint) if spec.entrypoint is not None else config.get("Cmd") or config.get("Entrypoint")
+    return list(spec.argv) or (None if has_own else list(STAY_UP))
+
+
+def working_folder(spec: WorkloadSpec, image: dict[str, Any]) -> str:
+    """The folder in which the program starts: /workspace, or the image's WORKDIR. image: as inspected."""
+    own = str((image.get("Config") or {}).get("WorkingDir") or "/")
+    return WORKSPACE if spec.starts_in_workspace or own == "/" else own
 
 
 def environment(spec: WorkloadSpec, image: dict[str, Any], cdi: frozenset[str]) -> dict[str, str]:

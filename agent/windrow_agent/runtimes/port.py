@@ -76,7 +76,7 @@ class RuntimeFacts:
     """The state of a runtime: whether it can be used here, its version, and how well it isolates, in words.
 
     condition: what is the matter with it although it can be used, as `code` or `code:detail`; else empty. more: of the
-    host's facts what this runtime knows.
+    host's facts what this runtime knows. gives_nvidia: whether it can give NVIDIA's cards, where there are any.
     """
 
     is_usable: bool
@@ -84,6 +84,7 @@ class RuntimeFacts:
     detail: str
     condition: str = ""
     more: Mapping[str, int | str] = field(default_factory=dict)
+    gives_nvidia: bool = True
 
 
 @dataclass(frozen=True, slots=True)

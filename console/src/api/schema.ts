@@ -339,6 +339,8 @@ export interface ClusterBody {
   name?: string;
   /** The command, a word each */
   argv?: string[];
+  /** One program, without NUL, in place of the image's ENTRYPOINT and CMD; empty: none */
+  entrypoint?: string | null;
   /** The environment of the command */
   env?: Record<string, string>;
   /** Wait for a folder of files before the start */
@@ -879,6 +881,8 @@ export interface JobBody {
   name?: string;
   /** The command, a word each */
   argv: string[];
+  /** One program, without NUL, in place of the image's ENTRYPOINT and CMD; empty: none */
+  entrypoint?: string | null;
   /** The environment of the command */
   env?: Record<string, string>;
   /** Wait for a folder of files before the start */
@@ -961,6 +965,8 @@ export interface JobRequestOut {
   name: string;
   /** The command, a word each */
   argv: string[];
+  /** One program, without NUL, in place of the image's ENTRYPOINT and CMD; empty: none */
+  entrypoint: string | null;
   /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
   env: Record<string, string | null>;
   /** Wait for a folder of files before the start */
@@ -1062,6 +1068,8 @@ export interface KeptRequestOut {
   name: string;
   /** The command, a word each */
   argv: string[];
+  /** One program, without NUL, in place of the image's ENTRYPOINT and CMD; empty: none */
+  entrypoint: string | null;
   /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
   env: Record<string, string | null>;
   /** Wait for a folder of files before the start */

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from windrow_proto.metrics import BENCHMARK_UNIT, GPU_MATRIX, GPU_MEMORY, MATRIX_UNIT
 from windrow_proto.model import Benchmark, GpuFacts
-from windrow_proto.product_kernels import PRODUCT
+from windrow_proto.product_kernels import LOADER, LOADER_SOURCE, PRODUCT
 
 SPAN_MS: Final = 300
 """For one figure: clocks have risen long before, and eight cards are done in seconds."""
@@ -27,8 +27,9 @@ SIZE_MAX: Final = 8_192
 """Rows of the largest product: 1.1e12 operations, and 768 MiB for its three matrices."""
 WAIT_S: Final = 60
 """For all cards: compiling takes seconds, with a cold cache for many cards more."""
-DRIVERS: Final = ("libnvidia-opencl.so.1",)
-"""Driver libraries that are used where there is no loader (libOpenCL.so.1), or where it knows no driver."""
+LIBRARIES: Final = {LOADER: LOADER_SOURCE, "libnvidia-opencl.so.1": "it comes with NVIDIA's driver"}
+"""The loader, then driver libraries that are used where there is none or where it knows no driver; where each comes
+from."""
 RATE_MAX: Final = 10**18
 
 COPY: Final = """
@@ -163,12 +164,12 @@ def rates(cl, device):
     if read(out, row * n + column, 1) != [true]: say(wrong="an entry of its product of %d rows is not true" % n)
     else: say(matrix=rate, size=n)
 tried = []
-for name in ["libOpenCL.so.1"] + json.loads(os.environ["PROOF_DRIVERS"]):
+for name, source in json.loads(os.environ["PROOF_LIBRARIES"]).items():
     try:
         cl = Cl(name)
         device = cl.find()
     except (OSError, AttributeError, Failed) as error:
-        tried.append("%s: %s" % (name, error) if isinstance(error, Failed) else "there is no %s" % name)
+        tried.append("%s: %s" % (name, error) if isinstance(error, Failed) else "there is no %s (%s)" % (name, source))
         continue
     try: rates(cl, device)
     except Failed as error: say(why=str(error))
@@ -185,7 +186,7 @@ def environment(gpus: Sequence[GpuFacts]) -> dict[str, str]:
         "PROOF_BENCHMARK": PROGRAM,
         "PROOF_KERNELS": PRODUCT + COPY,
         "PROOF_CARDS": json.dumps([[gpu.uuid, address_of(gpu)] for gpu in gpus]),
-        "PROOF_DRIVERS": json.dumps(DRIVERS),
+        "PROOF_LIBRARIES": json.dumps(LIBRARIES),
         "PROOF_SPAN_MS": str(SPAN_MS),
         "PROOF_SIZE_MAX": str(SIZE_MAX),
         "PROOF_COPY_BYTES": str(COPY_BYTES),

@@ -134,6 +134,7 @@ class Rental:
             gpus=self.gpus,
             slice=self._profile,
             argv=argv,
+            entrypoint="",
             env=environment,
             host_id=self._host.host_id,
             runtime=self._runtime,

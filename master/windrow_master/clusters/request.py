@@ -58,6 +58,8 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
     is_endless = request.idle_ns is None or not ends_itself
     require("idle_seconds", is_endless, "left out with a command: the cluster ends with it")
+    is_image = request.image is not None or not request.entrypoint
+    require("entrypoint", is_image, "left out where no image is named: it takes the place of the image's")
     is_process = request.runtime == Runtime.PROCESS
     require("runtime", not (is_process and request.image is not None), "docker where an image is named")
     return replace(request, name=checked_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
@@ -138,15 +140,16 @@ def workload_spec(
     may_use_local_image: bool = False,
 ) -> WorkloadSpec:
     """Return the workload that the host is told to start. Processors are limited to what was asked and paid for;
-    beside GPUs if asked."""
+    beside GPUs if asked. Work starts in /workspace where its files are, or where the command is the Master's own."""
     is_limited = request.gpus == 0 or request.cpus > 1
+    argv = request.argv if member is None else member.argv
     return WorkloadSpec(
         workload_id=workload_id,
         cluster_id=cluster_id,
         slots=slots,
         runtime=runtime,
         image=image,
-        argv=request.argv if member is None else member.argv,
+        argv=argv,
         env=dict(request.env if member is None else member.env),
         cpu_milli=1000 * request.cpus if is_limited else 0,
         memory_bytes=request.memory_bytes or 0,
@@ -162,4 +165,6 @@ def workload_spec(
         peers=() if member is None or member.address is None else member.peers,
         volumes=request.volumes,
         may_use_local_image=may_use_local_image,
+        entrypoint=request.entrypoint,
+        starts_in_workspace=request.await_files or argv != request.argv,
     )

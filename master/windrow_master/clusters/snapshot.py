@@ -145,6 +145,7 @@ def _candidate(
         slots=tuple(_slot_offer(host, slot, book, cpus) for slot in slots),
         default_image=host.default_image,
         is_fenced=host.is_fenced,
+        gives_containers_gpus=host.gives_containers_gpus,
         about_processes=host.about_processes,
         about_containers=ABOUT_CONTAINERS.get(host.container_users, ""),
         network=network_of(host),

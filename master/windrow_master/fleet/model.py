@@ -215,6 +215,11 @@ class Host:
         return all(one.code != ConditionCode.DOCKER_UNFENCED for one in self.conditions)
 
     @property
+    def gives_containers_gpus(self) -> bool:
+        """True unless its container daemon cannot give GPUs to containers."""
+        return all(one.code != ConditionCode.DOCKER_NO_GPUS for one in self.conditions)
+
+    @property
     def is_unconfined(self) -> bool:
         """True if its process workloads run without a sandbox, in its own network."""
         return any(one.code == ConditionCode.PROCESS_UNCONFINED for one in self.conditions)

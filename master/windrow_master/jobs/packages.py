@@ -1,8 +1,8 @@
 """Installs the Python packages of a job: runs its command in an environment that is made before it, on its host. Pure.
 
-The environment is `.venv` in the working folder, which never counts among the files that a job changed; the host's or
-the image's own packages are seen in it. uv makes it where it is there, else venv and pip, with their caches and
-temporary files inside it, since `/tmp` of a container is small.
+The environment is `.venv` in the working folder, which never counts among the files that a job changed, or in
+`/workspace` where an image's WORKDIR cannot be written; the host's or the image's own packages are seen in it. uv makes
+it where it is there, else venv and pip, with their caches and temporary files inside it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,8 @@ SCRIPT: Final = f"""
 set -e
 python=$(command -v python3 || command -v python) ||
   {{ echo 'This host has no Python to install the packages with.' >&2; exit 127; }}
-env=$PWD/{ENVIRONMENT}; lists=$1; shift
+env=$PWD/{ENVIRONMENT}; [ -w "$PWD" ] || env=/workspace/{ENVIRONMENT}
+lists=$1; shift
 rm -rf "$env"; mkdir "$env"; mkdir "$env/tmp"
 while [ "$lists" -gt 0 ]; do printf '%s\\n' "$1" >> "$env/packages"; shift; lists=$((lists - 1)); done
 export TMPDIR="$env/tmp"

@@ -140,6 +140,8 @@ def _way(request: Request, host: Candidate) -> Way | Miss:
         changes = {"image": None} if has_process else {}
         detail = "its docker runtime is not available"
         return Miss(Obstacle.RUNTIME, "cannot run containers now", detail, changes=changes)
+    if request.gpus and not host.gives_containers_gpus:
+        return Miss(Obstacle.RUNTIME, "cannot give GPUs to containers", "the NVIDIA Container Toolkit is missing")
     if not host.is_fenced and not is_own:
         return Miss(Obstacle.RUNTIME, "does not keep containers away from its own network: for its owner only")
     return Runtime.DOCKER, image

@@ -75,9 +75,10 @@ class Candidate:
     asked for.
     default_image: what runs where a request names no image; None when its owner set none. network: hosts that see each
     other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
-    from its own network. about_processes: what there is to know before a process is run there, or why none is;
-    about_containers: how its containers are kept apart from it. settling_ns: how long its link has to hold before it is
-    settled. is_back_soon: whether it only was not heard yet since the Master started.
+    from its own network. gives_containers_gpus: whether its container daemon can. about_processes: what there is to
+    know before a process is run there, or why none is; about_containers: how its containers are kept apart from it.
+    settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was not heard yet
+    since the Master started.
     """
 
     host_id: HostId
@@ -94,6 +95,7 @@ class Candidate:
     slots: tuple[SlotOffer, ...]
     default_image: str | None = None
     is_fenced: bool = True
+    gives_containers_gpus: bool = True
     about_processes: str = ""
     about_containers: str = ""
     network: str | None = ""

@@ -362,7 +362,7 @@ class SlotGrant(_message.Message):
     def __init__(self, slot_id: _Optional[str] = ..., token: _Optional[int] = ..., gpu_uuid: _Optional[str] = ..., isolation: _Optional[_Union[Isolation, str]] = ...) -> None: ...
 
 class WorkloadSpec(_message.Message):
-    __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes", "await_members", "address", "listens", "peers", "registry_login", "volumes", "may_use_local_image", "sealed_env")
+    __slots__ = ("workload_id", "cluster_id", "slots", "runtime", "image", "argv", "env", "cpu_milli", "memory_bytes", "ports", "await_files", "lease_ns", "paid_ns", "log_cap_bytes", "files_cap_bytes", "await_members", "address", "listens", "peers", "registry_login", "volumes", "may_use_local_image", "sealed_env", "entrypoint", "starts_in_workspace")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -393,6 +393,8 @@ class WorkloadSpec(_message.Message):
     VOLUMES_FIELD_NUMBER: _ClassVar[int]
     MAY_USE_LOCAL_IMAGE_FIELD_NUMBER: _ClassVar[int]
     SEALED_ENV_FIELD_NUMBER: _ClassVar[int]
+    ENTRYPOINT_FIELD_NUMBER: _ClassVar[int]
+    STARTS_IN_WORKSPACE_FIELD_NUMBER: _ClassVar[int]
     workload_id: str
     cluster_id: str
     slots: _containers.RepeatedCompositeFieldContainer[SlotGrant]
@@ -416,7 +418,9 @@ class WorkloadSpec(_message.Message):
     volumes: _containers.RepeatedCompositeFieldContainer[VolumeMount]
     may_use_local_image: bool
     sealed_env: bytes
-    def __init__(self, workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., runtime: _Optional[str] = ..., image: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., await_files: _Optional[bool] = ..., lease_ns: _Optional[int] = ..., paid_ns: _Optional[int] = ..., log_cap_bytes: _Optional[int] = ..., files_cap_bytes: _Optional[int] = ..., await_members: _Optional[bool] = ..., address: _Optional[str] = ..., listens: _Optional[_Iterable[int]] = ..., peers: _Optional[_Iterable[str]] = ..., registry_login: _Optional[bytes] = ..., volumes: _Optional[_Iterable[_Union[VolumeMount, _Mapping]]] = ..., may_use_local_image: _Optional[bool] = ..., sealed_env: _Optional[bytes] = ...) -> None: ...
+    entrypoint: str
+    starts_in_workspace: bool
+    def __init__(self, workload_id: _Optional[str] = ..., cluster_id: _Optional[str] = ..., slots: _Optional[_Iterable[_Union[SlotGrant, _Mapping]]] = ..., runtime: _Optional[str] = ..., image: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ..., await_files: _Optional[bool] = ..., lease_ns: _Optional[int] = ..., paid_ns: _Optional[int] = ..., log_cap_bytes: _Optional[int] = ..., files_cap_bytes: _Optional[int] = ..., await_members: _Optional[bool] = ..., address: _Optional[str] = ..., listens: _Optional[_Iterable[int]] = ..., peers: _Optional[_Iterable[str]] = ..., registry_login: _Optional[bytes] = ..., volumes: _Optional[_Iterable[_Union[VolumeMount, _Mapping]]] = ..., may_use_local_image: _Optional[bool] = ..., sealed_env: _Optional[bytes] = ..., entrypoint: _Optional[str] = ..., starts_in_workspace: _Optional[bool] = ...) -> None: ...
 
 class VolumeMount(_message.Message):
     __slots__ = ("name", "path", "read_only")

@@ -12,14 +12,18 @@ from windrow_agent.core.devices import Devices
 from windrow_agent.runtimes.docker_facts import (
     CLUSTER,
     WORKLOAD,
+    command,
     correct_start,
+    entrypoint,
     host_config,
     may_lack_reason,
     read_start,
     run_of,
+    working_folder,
     write_start,
 )
 from windrow_agent.runtimes.port import Run
+from windrow_agent.runtimes.sandbox import STAY_UP
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import WorkloadSpec
 from windrow_proto.units import GIB, MIB, MILLISECOND, SECOND
@@ -96,3 +100,37 @@ def test_no_container_may_take_what_its_host_lives_on(asked: int, host: int, giv
     spec = WorkloadSpec(WorkloadId("work_1"), ClusterId("c"), (), "docker", "busybox", memory_bytes=asked)
     limits = host_config(spec, 4, host, Devices())
     assert (limits["mem_limit"], limits["memswap_limit"], limits["pids_limit"]) == (given, given, 4096)
+
+
+SERVES = {"Entrypoint": ["/serve"], "Cmd": ["--all"], "WorkingDir": "/app"}
+
+
+@pytest.mark.parametrize(
+    ("image", "argv", "asked", "program", "arguments"),
+    [
+        (SERVES, (), None, None, None),
+        (SERVES, ("--one",), None, None, ["--one"]),
+        (SERVES, (), "python", ["python"], None),
+        (SERVES, ("a.py",), "python", ["python"], ["a.py"]),
+        (SERVES, ("sh", "-c", "true"), "", [""], ["sh", "-c", "true"]),
+        (SERVES, (), "", [""], list(STAY_UP)),
+        ({"Cmd": ["sh"]}, (), None, None, None),
+        ({}, (), None, None, list(STAY_UP)),
+    ],
+)
+def test_a_command_is_given_to_the_entry_point_of_the_image_or_of_the_request(
+    image: dict[str, Any], argv: tuple[str, ...], asked: str | None, program: object, arguments: object
+) -> None:
+    spec = WorkloadSpec(WorkloadId("work_1"), ClusterId("c"), (), "docker", "i", argv, entrypoint=asked)
+    assert (entrypoint(spec), command(spec, {"Config": image})) == (program, arguments)
+
+
+@pytest.mark.parametrize(
+    ("own", "is_with_files", "folder"),
+    [("/app", False, "/app"), ("/app", True, "/workspace"), ("/", False, "/workspace"), (None, False, "/workspace")],
+)
+def test_work_starts_in_the_folder_of_its_image_unless_its_files_are_in_workspace(
+    own: str | None, is_with_files: bool, folder: str
+) -> None:
+    spec = WorkloadSpec(WorkloadId("work_1"), ClusterId("c"), (), "docker", "i", starts_in_workspace=is_with_files)
+    assert working_folder(spec, {"Config": {"WorkingDir": own}}) == folder

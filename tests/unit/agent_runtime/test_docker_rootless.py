@@ -36,6 +36,35 @@ async def test_strangers_get_no_containers_where_the_rules_do_not_reach(
     assert (facts.condition, facts.more) == (condition, {"container_own_users": has_own_users})
 
 
+@pytest.mark.parametrize(
+    ("info", "files", "is_podman", "is_given"),
+    [
+        ({"Runtimes": {"runc": {}, "nvidia": {}}}, (), False, True),
+        ({"DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}, (), False, True),
+        ({"DiscoveredDevices": [{"Source": "cdi", "ID": "amd.com/gpu=0"}]}, (), False, False),
+        ({"Runtimes": {"runc": {}}}, (), False, False),
+        ({}, ("bin/nvidia-container-runtime-hook",), False, True),
+        ({}, ("cdi/nvidia.yaml",), True, True),
+        ({}, ("cdi/nvidia.yaml",), False, False),
+        ({}, ("cdi/amd.json",), True, False),
+    ],
+)
+def test_containers_get_nvidias_cards_where_the_daemon_knows_the_toolkit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    info: dict[str, Any],
+    files: tuple[str, ...],
+    is_podman: bool,
+    is_given: bool,
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    version = {"Components": [{"Name": "Podman Engine"}]} if is_podman else {}
+    assert docker_daemon.gives_nvidia(version, info, (tmp_path / "cdi",)) is is_given
+
+
 @pytest.mark.parametrize("info", [DOCKER, PODMAN])
 @pytest.mark.parametrize(
     ("cgroups", "is_bounded_here"),

@@ -3,13 +3,15 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent.core.gpu_port import GpuInventory
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.report.reporter import Reporter, Sources
 from windrow_agent.runtimes.port import RuntimeFacts
-from windrow_proto.ids import BootId
-from windrow_proto.model import Inventory, Kind
+from windrow_proto.ids import BootId, GpuUuid
+from windrow_proto.model import GpuFacts, Inventory, Kind
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_proto.windows import RecordKey
 from windrow_proto.wire_host import decode_inventory
@@ -135,6 +137,32 @@ def test_whose_users_containers_have_is_among_the_facts_of_the_host() -> None:
         return decode_inventory(outbox.bodies[-1])
 
     assert run(1, told).more["container_own_users"] == 1
+
+
+class ToollessRuntime:
+    """Its daemon cannot give NVIDIA's cards to containers."""
+
+    async def facts(self) -> RuntimeFacts:
+        """Returns that the runtime can be used."""
+        return RuntimeFacts(True, "24", "", gives_nvidia=False)
+
+
+@pytest.mark.parametrize(("vendor", "conditions"), [("nvidia", ("docker.no_gpus",)), ("amd", ())])
+def test_a_host_whose_containers_get_no_nvidia_cards_says_so_where_it_has_some(
+    vendor: str, conditions: tuple[str, ...]
+) -> None:
+    async def told(loop: VirtualLoop) -> Inventory:
+        clock, outbox = VirtualClock(loop), Told()
+        sampler = ChangingSampler(clock, ())
+        sampler.gpus = GpuInventory((GpuFacts(GpuUuid("GPU-1"), 0, vendor, "X1"),))
+        runtimes = {"docker": ToollessRuntime()}
+        sources = Sources(sampler, runtimes, int, "1", tuple, dict)  # type: ignore[arg-type]
+        telling = loop.create_task(report(Reporter(sources, outbox, clock)))  # type: ignore[arg-type]
+        await clock.sleep_ns(SECOND)
+        telling.cancel()
+        return decode_inventory(outbox.bodies[-1])
+
+    assert run(1, told).conditions == conditions
 
 
 def tellings(*at_ns: int) -> int:

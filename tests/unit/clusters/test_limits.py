@@ -59,6 +59,8 @@ async def later(m, span_ns):
         ({"client_lease_ns": DAY + 1}, "client_lease_s"),
         ({"idle_ns": HOUR, "argv": ("python", "train.py")}, "idle_seconds"),
         ({"idle_ns": HOUR, "kind": ClusterKind.GANG, "argv": ("torchrun",)}, "idle_seconds"),
+        ({"entrypoint": "python"}, "entrypoint"),
+        ({"entrypoint": "py\0thon", "image": "debian"}, "entrypoint"),
     ],
 )
 def test_a_limit_that_is_none_is_refused_by_its_name(request_, field):

@@ -45,10 +45,16 @@ async def test_creating_holds_money_leases_the_slot_and_orders_the_work_together
     spec = m.spec()
     assert (view.cluster.phase, view.workloads[0].phase) == (ClusterPhase.CREATING, WorkPhase.PENDING)
     assert (spec.runtime, spec.cpu_milli, spec.await_files, dict(spec.env)) == ("process", 2000, True, {"A": "b"})
+    assert (spec.entrypoint, spec.starts_in_workspace) == (None, True)
     assert (spec.slots[0].slot_id, spec.slots[0].token) == (f"{HOST}/cpu/0", 1)
     assert (spec.lease_ns, spec.paid_ns) == (30 * MINUTE, 15 * MINUTE)
     assert m.balance() == FULL - m.rental(view.cluster.cluster_id).held
     assert set(m.slots().values()) == {"starting"}
+
+
+async def test_work_without_files_starts_in_its_images_folder_and_with_the_entry_point_that_was_asked_for(m):
+    await m.create(image="debian", argv=("serve",), entrypoint="", runtime="docker")
+    assert (m.spec().entrypoint, m.spec().starts_in_workspace) == ("", False)
 
 
 async def test_the_preview_and_the_creation_agree(m):

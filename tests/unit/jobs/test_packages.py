@@ -42,6 +42,14 @@ def test_the_command_finds_its_packages_and_its_own_words(installer, tmp_path):
     assert done.stdout.splitlines()[-1] == f"42 ['two words', '$HOME'] {tmp_path / ENVIRONMENT}"
 
 
+def test_the_environment_is_in_the_workspace_where_the_images_folder_cannot_be_written():
+    script = packages.command(["numpy"], ("true",))[2].partition("lists=")[0].rpartition("env=$PWD")[2]
+    words = ["sh", "-c", f'env=$PWD{script}echo "$env"']
+    nobody = 65534 if os.geteuid() == 0 else None
+    done = subprocess.run(words, cwd="/", user=nobody, capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"/workspace/{ENVIRONMENT}\n"
+
+
 def test_a_package_that_there_is_not_ends_it_before_its_command(tmp_path):
     done = run(tmp_path, ["./nothing-1.0-py3-none-any.whl"], "sh", "-c", "echo ran")
     assert done.returncode != 0 and "ran" not in done.stdout

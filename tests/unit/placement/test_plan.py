@@ -146,6 +146,14 @@ def test_containers_that_reach_their_hosts_network_run_its_owners_work_only() ->
     assert placed(plan(request(account_id=OWNER), unfenced)).chosen.runtime is Runtime.DOCKER
 
 
+def test_containers_that_get_no_gpus_take_no_request_for_gpus() -> None:
+    without = Snapshot((host("a", gpu(0), cpu(), gives_containers_gpus=False),))
+    assert "the NVIDIA Container Toolkit is missing" in reasons(plan(request(gpus=1), without))[0]
+    assert placed(plan(request(), without)).chosen.runtime is Runtime.DOCKER
+    own = placed(plan(request(gpus=1, account_id=OWNER, image=None), without))
+    assert own.chosen.runtime is Runtime.PROCESS
+
+
 def test_a_stranger_without_an_image_gets_the_hosts_default_image() -> None:
     answer = placed(plan(request(image=None), Snapshot((host("a", cpu(), default_image="debian:13"),))))
     assert (answer.chosen.runtime, answer.chosen.image) == (Runtime.DOCKER, "debian:13")

@@ -28,9 +28,7 @@ from windrow_proto.units import MIB
 CARDS = (GpuFacts(GpuUuid("CPU-0"), 0, "pocl", "a processor"), GpuFacts(GpuUuid("CPU-1"), 1, "pocl", "a processor"))
 FOREIGN = GpuFacts(GpuUuid("GPU-none"), 2, "nvidia", "X1", pci_bus_id="00000000:17:00.0")
 H100 = gpus.BY_PCI[0x2330 << 16 | gpus.NVIDIA]
-LOADER = '["libOpenCL.so.1"]'
-
-
+NOWHERE = {"libwindrow-nowhere.so": "from nowhere"}
 SMALL = {"PROOF_SPAN_MS": "20", "PROOF_SIZE_MAX": "512", "PROOF_COPY_BYTES": str(8 * MIB)}
 POCL = {"POCL_DEVICES": "pthread pthread"}
 
@@ -99,9 +97,9 @@ async def test_a_card_that_moves_half_of_its_sheet_is_in_another_tier_than_one_t
 
 
 def test_a_driver_without_a_loader_is_asked_itself(environment: dict[str, str]) -> None:
-    direct = environment | {"PROOF_DRIVERS": '["libpocl.so.2"]', "PROOF_CARD": '["CPU-1", ""]'}
-    code = benchmark.PROGRAM.replace(LOADER, '["libwindrow-nowhere.so"]')
-    said = subprocess.run(["python3", "-c", code], env=direct, capture_output=True, check=True).stdout
+    libraries = json.dumps(NOWHERE | {"libpocl.so.2": "PoCL"})
+    direct = environment | {"PROOF_LIBRARIES": libraries, "PROOF_CARD": '["CPU-1", ""]'}
+    said = subprocess.run(["python3", "-c", benchmark.PROGRAM], env=direct, capture_output=True, check=True).stdout
     found = program.read(said).figures["CPU-1"]
     assert found.memory and found.matrix and not found.why
 
@@ -115,12 +113,13 @@ def test_a_kernel_that_does_nothing_is_no_fast_one(environment: dict[str, str]) 
     assert found.benchmarks("CPU-0", 1) == ()
 
 
-def test_a_machine_without_opencl_says_so(environment: dict[str, str]) -> None:
-    code = benchmark.PROGRAM.replace(LOADER, '["libwindrow-nowhere.so"]')
-    asked = environment | {"PROOF_CARD": '["CPU-0", ""]'}
-    said = subprocess.run(["python3", "-c", code], env=asked, capture_output=True, check=True).stdout
+def test_a_machine_without_opencl_names_the_package_to_install(environment: dict[str, str]) -> None:
+    shipped = {f"{name}.absent": source for name, source in json.loads(environment["PROOF_LIBRARIES"]).items()}
+    asked = environment | {"PROOF_LIBRARIES": json.dumps(shipped), "PROOF_CARD": '["CPU-0", ""]'}
+    said = subprocess.run(["python3", "-c", benchmark.PROGRAM], env=asked, capture_output=True, check=True).stdout
     why = program.read(said).figures["CPU-0"].why
-    assert why == "there is no libwindrow-nowhere.so; there is no libnvidia-opencl.so.1"
+    loader = "there is no libOpenCL.so.1.absent (Debian and Ubuntu: apt-get install ocl-icd-libopencl1)"
+    assert why == f"{loader}; there is no libnvidia-opencl.so.1.absent (it comes with NVIDIA's driver)"
 
 
 # --- what is believed -------------------------------------------------------------------------------------------------

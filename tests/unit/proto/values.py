@@ -45,7 +45,7 @@ CUT = model.Inventory(
 SPEC = model.WorkloadSpec(
     WORKLOAD, CLUSTER, SLOTS, "docker", "img:1", ("sh", "-c", "a\nb"), {"K": "v=\n1"}, 2000, 1 << 30, (22, 8080), True,
     30 * 60 * 10**9, 15 * 60 * 10**9, 10 << 20, 1 << 30, True, "10.0.0.5", (20_000, 20_001),
-    ("10.8.0.2",), b"sealed", may_use_local_image=True,
+    ("10.8.0.2",), b"sealed", may_use_local_image=True, entrypoint="", starts_in_workspace=True,
 )  # fmt: skip
 CLAIM = BandwidthClaim("n", "acc_1", HOST, 10**9, 2 * 10**9, 5, 6, 7, 8)
 
