@@ -21,6 +21,7 @@ from typing import IO, Any, Final, TypeVar
 
 from windrow_agent.core import devices, egress
 from windrow_agent.runtimes import (
+    docker_apt,
     docker_daemon,
     docker_disk,
     docker_exits,
@@ -414,6 +415,9 @@ class DockerRuntime:
             raise
         if not facts_of.is_root(facts_of.user_of(known.get("Config") or {})):
             _open_to_its_user(workspace, tmp)
+        elif not kind.caps:
+            with contextlib.suppress(docker.errors.APIError):  # most often: its image has no such folder, and no apt
+                api.put_archive(made["Id"], docker_apt.FOLDER, docker_apt.settings())
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
 
     def _start(self, api: Any, workload_id: WorkloadId, container_id: str) -> Run:
