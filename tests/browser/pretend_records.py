@@ -7,24 +7,18 @@ from fastapi import FastAPI, Response
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_world import Json, World, at
 
-USES = ("idle", "rented", "faulty", "offline", "withheld")
+USES = ("idle", "rented", "faulty", "offline", "paused")
 DAYS = ("0.000000", "0.120000", "0.044400", "0.000000", "1.250000", "0.310000", "0.087655")
 
 
-def _use(slot: str, link: str) -> str:
-    if slot == "faulted":
-        return "faulty"
-    if link != "online":
-        return "offline"
-    return "idle" if slot == "free" else "rented"
-
-
-def _counts(uses: list[str]) -> Json:
+def counts(uses: list[str]) -> Json:
+    """The number in each state."""
     return {"total": len(uses), **{use: uses.count(use) for use in USES}}
 
 
-def _host_uses(hosts: list[Json]) -> list[str]:
-    return [_use(host["slots"][0]["state"], host["link_state"]) for host in hosts]
+def host_uses(hosts: list[Json]) -> list[str]:
+    """The state of each host."""
+    return [host["slots"][0]["state_text"] for host in hosts]
 
 
 def overview_routes(app: FastAPI, world: World) -> None:
@@ -38,15 +32,15 @@ def overview_routes(app: FastAPI, world: World) -> None:
         for simulated, tier in sorted({(host["simulated"], host["tier"]) for host in hosts}):
             of = [host for host in hosts if (host["simulated"], host["tier"]) == (simulated, tier)]
             cards = [row for row in rows if row["tier"] == tier and row["simulated"] == simulated]
-            gpus = [_use(row["slot_state"], row["link_state"]) for row in cards]
-            one = {"tier": tier, "simulated": simulated, "hosts": _counts(_host_uses(of)), "gpus": _counts(gpus)}
+            gpus = [row["state"] for row in cards]
+            one = {"tier": tier, "simulated": simulated, "hosts": counts(host_uses(of)), "gpus": counts(gpus)}
             tiers.append(one)
         days = [{"day": at(86_400 * (6 - index))[:10], "amount": amount} for index, amount in enumerate(DAYS)]
         revenue = {"scope": "all", "currency": "CRD", "test_money": True, "today": DAYS[-1], "days": days}
         return {
             "at": at(),
-            "hosts": _counts(_host_uses(hosts)),
-            "gpus": _counts([_use(row["slot_state"], row["link_state"]) for row in rows]),
+            "hosts": counts(host_uses(hosts)),
+            "gpus": counts([row["state"] for row in rows]),
             "simulated_hosts": sum(host["simulated"] for host in hosts),
             "simulated_gpus": sum(row["simulated"] for row in rows),
             "tiers": tiers,

@@ -13,9 +13,18 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from tests.browser.pretend_accesses import attached
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
+from tests.browser.pretend_records import counts, host_uses
 from tests.browser.pretend_world import Json, World, at
 from windrow_master.api.health import LogHealthOut
 
+DEGRADED: Json = {
+    "id": "host_019a0000-0000-7000-8000-000000000001",
+    "name": "workbench",
+    "simulated": False,
+    "headline": "degraded",
+    "reason": "2 of 8 GPUs faulty. GPU 1, 5: This GPU fell off its bus; the others go on",
+    "remedy": "Reboot the host. If it happens again, reseat or replace the card.",
+}
 UNSAID: Json = {
     "name": "",
     "gpu_model": None,
@@ -471,4 +480,10 @@ def health_routes(app: FastAPI, world: World) -> None:
                 "history": [view],
             },
             "accesses": attached(world),
+            "fleet": {
+                "hosts": counts(host_uses(list(world.hosts.values()))),
+                "gpus": counts([row["state"] for row in world.gpu_rows.values()]),
+                "troubled": [DEGRADED],
+                "troubled_count": 1,
+            },
         }

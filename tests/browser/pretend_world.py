@@ -135,6 +135,7 @@ def add_host(world: World, host_id: str, name: str, *, cards: int, simulated: bo
             "tier": tier,
             "memory_bytes": gpu["memory_bytes"],
             "link_state": link,
+            **state_of("idle" if link == "online" else "offline"),
             "slot_state": "free",
             "unavailable_reason": None,
             "price_per_hour": price,
@@ -171,6 +172,11 @@ def add_command(world: World, host_id: str) -> None:
         world.event("command.done", [host_id, command_id], f"{kind} {state}")
 
 
+def state_of(word: str) -> Json:
+    """The state of a GPU in one of the Master's five words."""
+    return {"state": word, "state_text": word, "state_reason": None, "parts": 0, "parts_rented": 0}
+
+
 def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Json]:
     return [
         {
@@ -187,6 +193,7 @@ def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Js
             "pci_bus_id": f"0000:{index + 16:02x}:00.0",
             "core_count": 16896,
             "live": None,
+            **state_of("idle"),
             "slot_state": "free",
             "unavailable_reason": None,
             "isolation": "whole",
@@ -198,6 +205,7 @@ def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Js
 
 NO_GPU = {
     "code": "no_gpu",
+    "about": None,
     "detail": "No GPU was found: this host offers its processors.",
     "severity": "info",
     "remedy": "Nothing, if this host has no GPU.",
@@ -214,8 +222,9 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
         "admin_state": "active",
         "verify_state": "unverified",
         "link_state": link,
-        "headline": "online" if link == "online" else "suspect",
+        "headline": "idle" if link == "online" else "offline",
         "headline_reason": None if link == "online" else "no heartbeat for 17 s",
+        "headline_remedy": None,
         "last_seen_at": at(1),
         "access_id": f"access_{region}",
         "region": region,
@@ -342,6 +351,8 @@ def slot(slot_id: str, host_id: str, gpu: str | None) -> Json:
         "gpu_uuid": gpu,
         "kind": kind,
         "state": "free",
+        "state_text": "idle",
+        "state_reason": None,
         "unavailable": None,
         "token": 3,
         "cluster_id": None,

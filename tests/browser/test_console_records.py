@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from tests.browser.pretend_master import SECRET, Served
 from tests.browser.pretend_records import DAYS
 from tests.browser.pretend_rental import add_receipt
-from tests.browser.pretend_world import at
+from tests.browser.pretend_world import at, state_of
 from tests.browser.test_console_states import signed_in
 
 Pretend = Callable[..., Served]
@@ -23,11 +23,11 @@ async def test_the_overview_counts_what_is_idle_rented_and_faulty_and_what_it_ea
     page: Page, pretend: Pretend
 ) -> None:
     served = pretend(neighbours=8)
-    for row, state in zip(served.world.gpu_rows.values(), ("running", "running", "faulted"), strict=False):
-        row["slot_state"] = state
+    for row, state in zip(served.world.gpu_rows.values(), ("rented", "rented", "faulty"), strict=False):
+        row |= state_of(state)
     await signed_in(page, served, "/")
     of_gpus = page.get_by_test_id("uses-gpu")
-    await expect(of_gpus).to_have_text(re.compile(r"Rented\s*2\s*Idle\s*61\s*Withheld\s*0\s*Faulty\s*1\s*Offline\s*0"))
+    await expect(of_gpus).to_have_text(re.compile(r"Rented\s*2\s*Idle\s*61\s*Paused\s*0\s*Faulty\s*1\s*Offline\s*0"))
     await expect(page.get_by_test_id("revenue-today")).to_contain_text("0.0876")
     await expect(page.get_by_test_id("revenue-week")).to_contain_text("1.812")
     await expect(page.get_by_role("region", name="Recent events")).to_contain_text("workbench joined")

@@ -43,7 +43,7 @@ async def test_a_fault_changes_its_own_slot_at_once_and_nothing_else(world: Heal
     assert {slot for slot, was in after.slots.items() if was != before.slots[slot]} == sick
     assert {after.slots[slot][0] for slot in sick} == {fault.slot}
     assert all(after.slots[slot][1] for slot in sick)
-    assert (after.headline, after.link) == (before.headline, before.link)
+    assert (after.headline, after.link) == ("degraded", before.link)
 
 
 async def told(world: HealthWorld, kind: str) -> tuple[str, Mapping[str, str]]:

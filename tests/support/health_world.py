@@ -32,12 +32,14 @@ from windrow_agent.runtimes.process import ProcessRuntime
 from windrow_agent.runtimes.process_mps import MpsProcessRuntime
 from windrow_agent.runtimes.shim import boot_id
 from windrow_agent.threads import ThreadRunner
+from windrow_master.fleet.availability import headline
 from windrow_master.fleet.evidence_repository import EvidenceRepository
 from windrow_master.fleet.messages import Holds
 from windrow_master.fleet.model import CommandState, HostFacts, Slot
 from windrow_master.fleet.repository import CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.slices import SHARED
 from windrow_master.fleet.states import AdminEvent
+from windrow_master.fleet.view import Entry
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.disk import OsDisk
@@ -85,7 +87,7 @@ class HealthWorld:
             return Seen(
                 {slot.slot_id: (str(slot.state), slot.unavailable) for slot in slots},
                 frozenset(condition.code for condition in host.conditions) - {ConditionCode.PROCESS_UNCONFINED},
-                str(host.headline(slots)),
+                headline(Entry(host, slots, 0)).word,
                 str(host.link_state),
             )
 

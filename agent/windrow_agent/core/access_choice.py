@@ -1,9 +1,11 @@
 """Chooses the Access to dial, from round trips and from the load that each Access tells: the nearest first, but not for
 every millisecond. Pure.
 
-An agent stays where it is unless another is at least 10 ms and a third nearer, or its own drains. Those that are about
-as near as each other come in an order of this host's own, by the free capacity that each tells, so that the hosts of a
-dead Access spread over the others in proportion to it; what was never measured comes last, in such an order, too.
+An agent stays where it is unless another is at least 10 ms and a third nearer, or its own drains, or its home serves
+again. Those that are about as near as each other come in an order of this host's own, by the free capacity that each
+tells, so that the hosts of a dead Access spread over the others in proportion to it; what was never measured comes
+last, in such an order, too. One of the nearest is the host's home, whatever the loads are: hosts return to an Access
+that has drained or died, as long as it is not the fuller one.
 """
 
 import hashlib
@@ -36,7 +38,7 @@ def order(
 ) -> tuple[str, ...]:
     """Addresses to dial, the best first. measured: by address; an address that did not answer is not in it.
 
-    current: the address in use or last used; it leads unless another is clearly better.
+    current: the address in use or last used; it leads unless another is clearly better, or is this host's home.
     """
     known = _by_nearness(host_id, [point for point in regions.points if point.address in measured], measured)
     unknown = [point for point in regions.points if point.address not in measured]
@@ -48,7 +50,8 @@ def order(
     leaves = here.is_draining or any(point.draining for point in known if point.address == current)
     if leaves or is_clearly_nearer(best.rtt_ns, here.rtt_ns):
         return addresses
-    return (current, *(address for address in addresses if address != current))
+    first = _home(host_id, known, measured, current) or current
+    return (first, *(address for address in addresses if address != first))
 
 
 def second(
@@ -137,6 +140,22 @@ def _by_nearness(
     return tuple(
         point for group in groups for point in sorted(group, key=lambda one: _own_turn(host_id, one, measured))
     )
+
+
+def _home(host_id: HostId, known: Sequence[AccessPoint], measured: Mapping[str, Measured], current: str) -> str | None:
+    """The one of the nearest Accesses, `current` among them, that is this host's own. The choice never changes with the
+    loads, so that a host moves once and no two Accesses exchange hosts for ever. None where it is fuller than
+    `current`."""
+    nearest_ns = min(measured[point.address].rtt_ns for point in known)
+    equals = [
+        point
+        for point in known
+        if not _drains(point, measured) and is_about_as_near(measured[point.address].rtt_ns, nearest_ns)
+    ]
+    if all(point.address != current for point in equals):
+        return None
+    home = min(equals, key=lambda point: turn(f"{host_id}|{point.access_id}", 1)).address
+    return home if measured[home].load_permille <= measured[current].load_permille else None
 
 
 def _own_turn(host_id: HostId, point: AccessPoint, measured: Mapping[str, Measured]) -> float:

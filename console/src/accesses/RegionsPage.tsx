@@ -280,8 +280,8 @@ function Guard({
 }
 
 const RESUMES =
-  "It takes agents again. Those that left come back when it is clearly nearer to them than " +
-  "where they are; nobody is moved now.";
+  "It takes agents again. Hosts that are about as near to it as to their present one spread over both " +
+  "by themselves within ten minutes.";
 
 function drains(access: Access, others: readonly Access[]): string {
   if (others.length === 0) return "No other Access serves: this will be refused, since its agents could go nowhere.";

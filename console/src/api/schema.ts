@@ -147,6 +147,9 @@ export interface AuditVerdictOut {
   anchor: AuditHeadOut | null;
 }
 
+/** The state of a GPU or slot, as everybody reads it. */
+export type Availability = "rented" | "idle" | "paused" | "faulty" | "offline";
+
 /** The amount that an account can spend. */
 export interface BalanceNowOut {
   /** A decimal amount of money */
@@ -456,6 +459,8 @@ export interface CommandOut {
 export interface ConditionOut {
   /** Stable; with `:` and the id of a GPU where it is about one */
   code: string;
+  /** The GPU that it is about, by its number on the host: `GPU 5` */
+  about: string | null;
   detail: string;
   /** `page`: look at once; `ticket`: within days; `info`: never */
   severity: Severity;
@@ -547,6 +552,15 @@ export interface FilesArrived {
   files: number;
 }
 
+/** The health of the hosts and GPUs. */
+export interface FleetHealthOut {
+  hosts: UseCounts;
+  gpus: UseCounts;
+  /** By name, 100 at most */
+  troubled: TroubledHostOut[];
+  troubled_count: number;
+}
+
 /** One metric of the whole fleet over time, by tier. */
 export interface FleetHistoryOut {
   series: TierSeriesOut[];
@@ -598,6 +612,15 @@ export interface GpuLiveOut {
 
 /** A GPU of a host. */
 export interface GpuOut {
+  /** The first that holds of faulty, offline, rented, idle, paused */
+  state: Availability;
+  /** The same as people read it, with the parts rented of a GPU in parts */
+  state_text: string;
+  /** Why nobody may rent it, or a part of it, now */
+  state_reason: string | null;
+  /** How many parts MIG or MPS makes of it; 0: it is rented as a whole */
+  parts: number;
+  parts_rented: number;
   uuid: string;
   index: number;
   vendor: string;
@@ -619,6 +642,15 @@ export interface GpuOut {
 
 /** One GPU whole. */
 export interface GpuPageOut {
+  /** The first that holds of faulty, offline, rented, idle, paused */
+  state: Availability;
+  /** The same as people read it, with the parts rented of a GPU in parts */
+  state_text: string;
+  /** Why nobody may rent it, or a part of it, now */
+  state_reason: string | null;
+  /** How many parts MIG or MPS makes of it; 0: it is rented as a whole */
+  parts: number;
+  parts_rented: number;
   uuid: string;
   index: number;
   vendor: string;
@@ -656,6 +688,15 @@ export interface GpuPageOut {
 
 /** One GPU in the flat list of the whole fleet. */
 export interface GpuRowOut {
+  /** The first that holds of faulty, offline, rented, idle, paused */
+  state: Availability;
+  /** The same as people read it, with the parts rented of a GPU in parts */
+  state_text: string;
+  /** Why nobody may rent it, or a part of it, now */
+  state_reason: string | null;
+  /** How many parts MIG or MPS makes of it; 0: it is rented as a whole */
+  parts: number;
+  parts_rented: number;
   uuid: string;
   host_id: string;
   host_name: string;
@@ -690,10 +731,11 @@ export interface HTTPValidationError {
   detail?: ValidationError[];
 }
 
-/** The Master's and every Access's state. */
+/** The state of the Master, of every Access, and of the fleet. */
 export interface HealthOut {
   master: MasterHealthOut;
   accesses: AccessHealthOut[];
+  fleet: FleetHealthOut;
 }
 
 /** Some metrics of a host over time. */
@@ -758,6 +800,8 @@ export interface HostOut {
   /** The one word that says how it is */
   headline: string;
   headline_reason: string | null;
+  /** What to do about a host that is degraded */
+  headline_remedy: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   conditions: ConditionOut[];
@@ -1717,6 +1761,10 @@ export interface SlotOut {
   gpu_uuid: string | null;
   kind: string;
   state: string;
+  /** rented, idle, paused, faulty or offline: as people read it */
+  state_text: string;
+  /** Why nobody may rent it now */
+  state_reason: string | null;
   unavailable: string | null;
   /** Grows with every grant; a host refuses commands with a lower one. Shown as cluster_id is */
   token: number | null;
@@ -1914,6 +1962,17 @@ export interface TransferOut {
   at: string;
 }
 
+/** A host that a person has to look after: it is degraded, offline or in quarantine. */
+export interface TroubledHostOut {
+  id: string;
+  name: string;
+  simulated: boolean;
+  headline: string;
+  reason: string;
+  /** What to do about it */
+  remedy: string | null;
+}
+
 /** An Access by which tunnels may go. */
 export interface TunnelAccessOut {
   id: string;
@@ -1966,14 +2025,14 @@ export interface UnrentedOut {
   reasons: string[];
 }
 
-/** The number in each group; their sum is `total`. */
+/** The number in each state; their sum is `total`. */
 export interface UseCounts {
   total: number;
   idle: number;
   rented: number;
   faulty: number;
   offline: number;
-  withheld: number;
+  paused: number;
 }
 
 export interface ValidationError {

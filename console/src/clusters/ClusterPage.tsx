@@ -36,6 +36,11 @@ import { StartAsked, StopAsked } from "./StopStart.tsx";
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "finished", "failed", "stopped");
 
+/** False where its work is gone from its host and no log of it was kept: asking for the log would be refused. */
+const hasLog = (cluster: Cluster) =>
+  !is(cluster, "deleted", "finished") ||
+  cluster.workloads.some((work) => work.rank === 0 && work.results !== null && work.results.log_bytes !== null);
+
 export function ClusterPage() {
   const { clusterId } = useParams({ from: "/clusters/$clusterId" });
   const client = useQueryClient();
@@ -138,12 +143,18 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       <div className="wr-columns">
         <div className="wr-stack">
           <Panel title="Output" bare>
-            <Log
-              key={cluster.rental_id}
-              path={`/clusters/${encodeURIComponent(cluster.id)}/logs`}
-              over={over}
-              waiting={over ? "No log is kept." : "Waiting for the first line…"}
-            />
+            {hasLog(cluster) ? (
+              <Log
+                key={cluster.rental_id}
+                path={`/clusters/${encodeURIComponent(cluster.id)}/logs`}
+                over={over}
+                waiting="Waiting for the first line…"
+              />
+            ) : (
+              <Empty title="The log is not kept">
+                It was deleted with the cluster. The log of a command that ends by itself is kept for 30 days.
+              </Empty>
+            )}
           </Panel>
           <Inside cluster={cluster} up={up} over={over} />
         </div>

@@ -125,7 +125,9 @@ export function Log({ path, over, waiting }: { path: string; over: boolean; wait
             </div>
           ))}
         </div>
-        {lines.length === 0 && <div className="wr-log-note">{ended ? "It wrote nothing." : waiting}</div>}
+        {lines.length === 0 && !problem && (
+          <div className="wr-log-note">{ended ? "The program wrote nothing." : waiting}</div>
+        )}
         {problem && <div className="wr-log-note wr-err">{problem}</div>}
         {ended && lines.length > 0 && <div className="wr-log-note">end of the log</div>}
       </div>

@@ -136,8 +136,7 @@ export function NewClusterPage() {
               method="POST"
               path="/clusters"
               body={shownWith(request, login)}
-              command={request.simulated ? undefined : asCommand(request, login !== null)}
-              none="The command line rents real hosts only."
+              command={asCommand(request, login !== null)}
             />
             <Keep request={request} sound={sound} />
           </aside>

@@ -326,7 +326,7 @@ export function operand(word: string): string {
 /** A file that holds NAME:PASSWORD, for the command line. */
 export const LOGIN_FILE = "login.txt";
 
-/** The same request as the `windrow` command, which knows real hosts only. */
+/** The same request as the `windrow` command. */
 export function asCommand(request: KeptRequest, hasLogin = false): string {
   const words = ["windrow", "cluster", "create"];
   const flag = (name: string, value: string | number | null | undefined) =>
@@ -338,7 +338,7 @@ export function asCommand(request: KeptRequest, hasLogin = false): string {
   if (request.cpus && request.cpus !== 1) flag("--cpus", request.cpus);
   if (request.memory_bytes) flag("--memory", `${request.memory_bytes / GIB}GiB`);
   flag("--tier", request.tier);
-  flag("--runtime", request.runtime);
+  flag("--runtime", request.simulated ? "simulated" : request.runtime);
   flag("--image", request.image);
   if (hasLogin) flag("--registry-login", LOGIN_FILE);
   if (request.gpu_model && request.gpus) flag("--gpu", `${request.gpu_model}:${request.gpus}`);

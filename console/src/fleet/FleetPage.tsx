@@ -2,6 +2,7 @@
 import { Button, Text } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useDeferredValue, useMemo } from "react";
+import { USES } from "../parts/Bars.tsx";
 import { count, percent } from "../parts/format.ts";
 import { JoinIcon } from "../parts/icons.tsx";
 import { Empty, Figure, PageHead } from "../parts/page.tsx";
@@ -83,14 +84,10 @@ function Liveness({ live, loading }: { live: boolean; loading: boolean }) {
 function Totals({ rows, hosts, known }: { rows: readonly FleetRow[]; hosts: number; known: boolean }) {
   const sums = useMemo(() => {
     const cards = rows.filter((row) => row.kind === "gpu");
-    const state = (row: FleetRow) => (row.slot ?? "").toLowerCase();
     const busy = cards.filter((row) => row.use !== null);
     return {
       cards: cards.length,
-      free: cards.filter((row) => state(row) === "free").length,
-      taken: cards.filter((row) => ["reserved", "starting", "running", "stopping"].includes(state(row))).length,
-      faulted: cards.filter((row) => state(row) === "faulted").length,
-      away: new Set(rows.filter((row) => row.link.toLowerCase() !== "online").map((row) => row.hostId)).size,
+      in: USES.map(([use, name]) => [name, cards.filter((row) => row.state === use).length] as const),
       use: busy.length ? busy.reduce((sum, row) => sum + (row.use ?? 0), 0) / busy.length : null,
       simulated: new Set(rows.filter((row) => row.simulated).map((row) => row.hostId)).size,
     };
@@ -103,11 +100,10 @@ function Totals({ rows, hosts, known }: { rows: readonly FleetRow[]; hosts: numb
         value={shown(hosts)}
         note={sums.simulated ? `${count(sums.simulated)} simulated` : undefined}
       />
-      <Figure label="not online" value={shown(sums.away)} />
       <Figure label="GPUs" value={shown(sums.cards)} />
-      <Figure label="free" value={shown(sums.free)} />
-      <Figure label="in use" value={shown(sums.taken)} />
-      <Figure label="faulted" value={shown(sums.faulted)} />
+      {sums.in.map(([name, found]) => (
+        <Figure key={name} label={name.toLowerCase()} value={shown(found)} />
+      ))}
       <Figure label="mean GPU use" value={percent(sums.use)} />
     </div>
   );

@@ -2,11 +2,11 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { type ReactNode, useEffect } from "react";
 import { me as meQuery, overview as overviewQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Overview, TierCounts, UseCounts } from "../api/types.ts";
-import { DayBars, USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
+import { DayBars, USES, type Use, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
 import { amount, count, plain, words } from "../parts/format.ts";
 import { JoinIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
@@ -181,13 +181,22 @@ function Counted({
                   <UseKey use={use} />
                   {name}
                 </dt>
-                <dd>{count(counts[use])}</dd>
+                <dd>{of === "GPU" ? <Listed use={use}>{count(counts[use])}</Listed> : count(counts[use])}</dd>
               </div>
             ))}
           </dl>
         </>
       )}
     </Panel>
+  );
+}
+
+/** A count, as a link to the GPUs that it counts. */
+function Listed({ use, children }: { use: Use; children: ReactNode }) {
+  return (
+    <Link className="wr-link" to="/fleet" search={{ kind: "gpu", state: use }}>
+      {children}
+    </Link>
   );
 }
 
@@ -219,7 +228,7 @@ const TIER_COLUMNS: readonly Column<TierCounts>[] = [
   figure("hosts", "Hosts", (row) => row.hosts.total, count),
   simulated((row) => row.simulated),
   ...(["hosts", "gpus"] as const).flatMap((kind) =>
-    (["total", "rented", "idle", "withheld", "faulty", "offline"] as const).map((use) =>
+    (["total", "rented", "idle", "paused", "faulty", "offline"] as const).map((use) =>
       figure<TierCounts, number>(
         `${kind}_${use}`,
         `${kind === "gpus" ? "GPUs" : "Hosts"} ${use === "total" ? "in all" : use}`,

@@ -52,12 +52,12 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
     cell: (row) => <CellState state={row.link} />,
   },
   {
-    id: "slot",
-    name: "Slot",
-    width: "78px",
-    value: (row) => row.slot,
+    id: "state",
+    name: "State",
+    width: "minmax(84px, .7fr)",
+    value: (row) => row.state,
     facet: true,
-    cell: (row) => (row.slot ? <CellState state={row.slot} /> : DASH),
+    cell: (row) => (row.stateText ? <CellState state={row.stateText} reason={row.why} /> : DASH),
   },
   {
     id: "use",
@@ -143,8 +143,13 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
 // One element per cell, its shape and bar drawn by style alone: hundreds of these are laid out again at each long
 // scroll.
 
-function CellState({ state }: { state: string }) {
-  return <span className={`wr-cell-state wr-cell-${toneOf(state)}`}>{words(state)}</span>;
+function CellState({ state, reason }: { state: string; reason?: string | null }) {
+  const text = words(state);
+  return (
+    <span className={`wr-cell-state wr-cell-${toneOf(state)}`} title={reason ? `${text}: ${plain(reason)}` : text}>
+      {text}
+    </span>
+  );
 }
 
 function CellMeter({ ratio, text, title }: { ratio: number | null; text: string; title?: string }) {

@@ -38,6 +38,6 @@ function wordTest(word: string): Test {
 function haystack(row: FleetRow): string {
   return (
     `${row.host} ${row.model} ${row.region ?? ""} ${row.tier ?? ""} ${row.link} ` +
-    `${row.slot ?? ""} ${row.key} ${row.clusterId ?? ""}`
+    `${row.stateText ?? ""} ${row.key} ${row.clusterId ?? ""}`
   ).toLowerCase();
 }

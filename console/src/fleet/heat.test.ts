@@ -14,7 +14,8 @@ const row = (key: string, change: Partial<FleetRow> = {}): FleetRow => ({
   tier: "h100/A",
   memoryBytes: 80,
   link: "online",
-  slot: "free",
+  state: "idle",
+  stateText: "idle",
   why: null,
   price: null,
   clusterId: null,
@@ -28,7 +29,7 @@ const row = (key: string, change: Partial<FleetRow> = {}): FleetRow => ({
 const looks = (rows: FleetRow[], measure: (typeof MEASURES)[number]) => rows.map((one) => stepOf(one, measure).look);
 
 test("absent is a dash in every measure, and zero is not absent", () => {
-  const unknown = row("u", { use: null, temperature: null, memoryUsedBytes: null, tier: null, slot: null });
+  const unknown = row("u", { use: null, temperature: null, memoryUsedBytes: null, tier: null, state: null });
   for (const measure of MEASURES) expect(stepOf(unknown, measure)).toEqual({ look: "none", mark: "–" });
   expect(readingOf(unknown, "use")).toBe("–");
   expect(stepOf(row("z", { use: 0, temperature: 0 }), "use")).toEqual({ look: "s0", mark: "0" });
@@ -58,32 +59,24 @@ test("a colour begins where the legend says", () => {
   ]);
 });
 
-test("a host that is away outweighs what its slot said last, and a state not known here is no health", () => {
+test("health is the state that the Master says, and a state not known here is no health", () => {
+  const states = ["idle", "rented", "paused", "faulty", "offline", "new_word"];
   expect(
     looks(
-      [
-        row("a"),
-        row("b", { slot: "running" }),
-        row("c", { slot: "faulted" }),
-        row("d", { link: "lost" }),
-        row("e", { link: "suspect" }),
-        row("f", { slot: "new_word" }),
-      ],
+      states.map((state) => row(state, { state })),
       "health",
     ),
-  ).toEqual(["ok", "busy", "bad", "bad", "warn", "warn"]);
-  expect(legend([row("a"), row("d", { link: "lost" })], "health").map((one) => one.cells)).toEqual([1, 0, 0, 1]);
+  ).toEqual(["ok", "busy", "warn", "bad", "bad", "warn"]);
+  expect(legend([row("a"), row("d", { state: "offline" })], "health").map((one) => one.cells)).toEqual([1, 0, 0, 1]);
 });
 
-test("a card that is free and cannot be had says why", () => {
-  const closed = row("a", { why: "Something other than rented work uses this GPU." });
-  expect(
-    looks([closed, row("b", { why: "sick", slot: "faulted" }), row("c", { why: "quiet", slot: "running" })], "health"),
-  ).toEqual(["warn", "bad", "busy"]);
-  expect(labelOf(closed, "health")).toBe(
-    "north-1, H100: Health Free, host online. Not to be had: Something other than rented work uses this GPU.",
-  );
-  expect(labelOf(closed, "use")).not.toContain("Not to be had");
+test("a card that cannot be rented says why, and one in parts how many are rented", () => {
+  const why = "Something other than rented work uses this GPU.";
+  const closed = row("a", { state: "paused", stateText: "paused", why });
+  expect(labelOf(closed, "health")).toBe(`north-1, H100: Health Paused: ${why}`);
+  expect(labelOf(closed, "use")).not.toContain(why);
+  const shared = row("b", { state: "rented", stateText: "rented, 1 of 2 parts" });
+  expect(readingOf(shared, "health")).toBe("Rented, 1 of 2 parts");
 });
 
 test("a cell says everything in words, and hostile names harm nobody", () => {

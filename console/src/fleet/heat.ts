@@ -30,22 +30,20 @@ const FIFTHS = ["below 20%", "20 to 39%", "40 to 59%", "60 to 79%", "80% and mor
 const DEGREES = ["below 30 °C", "30 to 44 °C", "45 to 59 °C", "60 to 74 °C", "75 °C and more"];
 const TIER_STEPS: Record<string, number> = { A: 4, B: 2, C: 0 };
 const HEALTH: Record<string, readonly [mark: string, label: string]> = {
-  ok: ["●", "Free"],
-  busy: ["◐", "In use"],
-  warn: ["▲", "Not to be had now"],
-  bad: ["✕", "Faulted, or its host is away"],
+  ok: ["●", "Idle"],
+  busy: ["◐", "Rented"],
+  warn: ["▲", "Paused"],
+  bad: ["✕", "Faulty or offline"],
 };
 const NONE: Step = { look: "none", mark: DASH };
 
 const fifth = (ratio: number) => Math.min(4, Math.max(0, Math.floor(Math.round(ratio * 100) / 20)));
 const gradeOf = (tier: string) => tier.slice(tier.lastIndexOf("/") + 1);
 
-/** A host that is not online outweighs what its slot said last. */
+/** A state that is not known here is no health. */
 function healthOf(row: FleetRow): string | null {
-  if (row.link.toLowerCase() !== "online") return row.link.toLowerCase() === "suspect" ? "warn" : "bad";
-  const tone = row.slot === null ? null : toneOf(row.slot, "slot");
-  const look = tone === "off" ? "warn" : tone; // a state that is not known here is no health
-  return look === "ok" && row.why !== null ? "warn" : look;
+  const tone = row.state === null ? null : toneOf(row.state);
+  return tone === "off" ? "warn" : tone;
 }
 
 export function stepOf(row: FleetRow, measure: Measure): Step {
@@ -84,10 +82,7 @@ export function readingOf(row: FleetRow, measure: Measure): string {
     case "tier":
       return plain(row.tier);
     case "health":
-      return (
-        `${words(row.slot)}, host ${words(row.link).toLowerCase()}` +
-        (row.why === null ? "" : `. Not to be had: ${plain(row.why)}`)
-      );
+      return words(row.stateText) + (row.why === null ? "" : `: ${plain(row.why)}`);
   }
 }
 

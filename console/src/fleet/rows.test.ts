@@ -12,6 +12,11 @@ const gpu = (uuid: string, change: Partial<GpuRow> = {}): GpuRow => ({
   tier: "h100/A",
   memory_bytes: 80,
   link_state: "online",
+  state: "idle",
+  state_text: "idle",
+  state_reason: null,
+  parts: 0,
+  parts_rented: 0,
   slot_state: "free",
   unavailable_reason: null,
   price_per_hour: "1.9",
@@ -103,12 +108,18 @@ test("names are in the order of their numbers, and what shares a name stays in i
   expect(byName(rows, ([name]) => name).map((row) => row.join(" "))).toEqual(["n-2 a", "n-10 a", "n-10 b"]);
 });
 
-test("why a free card cannot be had goes with its row, and with the slot of a host without cards", () => {
+test("why a card cannot be rented goes with its row, and with the slot of a host without cards", () => {
   const slots = [
-    { state: "free", unavailable: "the disk is full", cluster_id: null },
+    { state: "free", state_text: "paused", state_reason: "the disk is full", cluster_id: null },
   ] as unknown as HostSummary["slots"];
   const fleet = merge(NO_FLEET, [
-    batch(1, [gpu("g1", { unavailable_reason: "it is hot" }), gpu("g2")], [host("host_b", { slots })], true),
+    batch(
+      1,
+      [gpu("g1", { state: "paused", state_text: "paused", state_reason: "it is hot" }), gpu("g2")],
+      [host("host_b", { slots })],
+      true,
+    ),
   ]);
   expect(fleet.rows.map((row) => row.why)).toEqual(["it is hot", null, "the disk is full"]);
+  expect(fleet.rows.map((row) => row.state)).toEqual(["paused", "idle", "paused"]);
 });

@@ -14,8 +14,11 @@ export interface FleetRow {
   tier: string | null;
   memoryBytes: number | null;
   link: string;
-  slot: string | null;
-  /** Why the slot cannot be had, though it is free. */
+  /** One of the five words of the Master. */
+  state: string | null;
+  /** The same as it is shown: of a GPU in parts with the number rented. */
+  stateText: string | null;
+  /** Why it, or a part of it, cannot be rented now. */
   why: string | null;
   price: string | null;
   clusterId: string | null;
@@ -142,8 +145,9 @@ function gpuRow(gpu: GpuRow): FleetRow {
     tier: gpu.tier,
     memoryBytes: gpu.memory_bytes,
     link: gpu.link_state,
-    slot: gpu.slot_state,
-    why: gpu.unavailable_reason,
+    state: gpu.state,
+    stateText: gpu.state_text,
+    why: gpu.state_reason,
     price: gpu.price_per_hour,
     clusterId: gpu.cluster_id,
     use: gpu.utilization_ratio,
@@ -168,8 +172,9 @@ function hostRow(host: HostSummary): FleetRow {
     tier: host.tier,
     memoryBytes: host.memory_bytes,
     link: host.link_state,
-    slot: slot?.state ?? null,
-    why: slot?.unavailable ?? null,
+    state: slot?.state_text ?? null,
+    stateText: slot?.state_text ?? null,
+    why: slot?.state_reason ?? null,
     price: host.price_per_hour,
     clusterId: slot?.cluster_id ?? null,
     use: host.live?.cpu_ratio ?? null,

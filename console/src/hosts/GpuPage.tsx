@@ -1,10 +1,11 @@
 // The page of one GPU: every field, its conditions and XIDs over time, benchmarks, and the reasons for its tier.
 
-import { Text } from "@mantine/core";
+import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { events as eventsQuery, gpu as gpuQuery, host as hostQuery } from "../api/queries.ts";
 import type { EventRow, GpuField, GpuPage as GpuWhole } from "../api/types.ts";
+import { Conditions } from "../parts/Conditions.tsx";
 import { bytes, celsius, DASH, fieldText, percent, perHour, plain, watts, words } from "../parts/format.ts";
 import { Facts, Figure, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
 import { Subject } from "../parts/Subject.tsx";
@@ -44,7 +45,7 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
         title={plain(gpu.name)}
         beside={
           <>
-            <State state={gpu.slot_state} reason={gpu.unavailable_reason} />
+            <State state={gpu.state_text} reason={gpu.state_reason} />
             {gpu.simulated && <Simulated />}
             <Text size="xs" className="wr-quiet">
               <Id id={gpu.uuid} />
@@ -52,11 +53,16 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
           </>
         }
       />
-      {gpu.unavailable_reason && (
+      {gpu.state_reason && (
         <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">
-          {plain(gpu.unavailable_reason)}
+          {plain(gpu.state_reason)}
         </Text>
       )}
+      {gpu.conditions.length ? (
+        <Stack gap={6} mb={16}>
+          <Conditions found={gpu.conditions} />
+        </Stack>
+      ) : null}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="tier" value={plain(gpu.tier)} />
         <Figure label="price" value={perHour(gpu.price_per_hour)} note={<TestMoney />} />

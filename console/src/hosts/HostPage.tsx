@@ -95,6 +95,7 @@ function HostView({ host }: { host: Host }) {
       {host.headline_reason && (
         <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">
           {plain(host.headline_reason)}
+          {host.headline_remedy && <>. What to do: {plain(host.headline_remedy)}</>}
         </Text>
       )}
       {host.conditions.length ? (
@@ -204,10 +205,9 @@ const GPU_COLUMNS: readonly Column<Gpu>[] = [
     cell: (gpu) => <span title={gpu.tier_reasons.join("\n")}>{plain(gpu.tier)}</span>,
   },
   state(
-    "Slot",
-    (gpu) => gpu.slot_state,
-    (gpu) => gpu.unavailable_reason,
-    { id: "slot" },
+    "State",
+    (gpu) => gpu.state_text,
+    (gpu) => gpu.state_reason,
   ),
   {
     id: "utilization_ratio",
@@ -383,13 +383,13 @@ function Records({ host }: { host: Host }) {
 const SLOT_COLUMNS: readonly Column<Host["slots"][number]>[] = [
   identity((slot) => slot.id, { name: "Slot" }),
   { id: "kind", name: "Kind", value: (slot) => slot.kind, cell: (slot) => slot.kind.toUpperCase() },
-  state("State", (slot) => slot.state, undefined, {
+  state("State", (slot) => slot.state_text, undefined, {
     cell: (slot) => (
       <>
-        <State state={slot.state} reason={slot.unavailable} />
-        {slot.unavailable && (
+        <State state={slot.state_text} reason={slot.state_reason} />
+        {slot.state_reason && (
           <Text size="xs" className="wr-quiet wr-break">
-            {plain(slot.unavailable)}
+            {plain(slot.state_reason)}
           </Text>
         )}
       </>

@@ -10,7 +10,7 @@ import { plain } from "../parts/format.ts";
 import { Command, Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Simulated, State, When } from "../parts/state.tsx";
-import { isPlace, joinLine } from "./joining.ts";
+import { isHereOnly, isPlace, joinLine } from "./joining.ts";
 
 /** As long as the Master lets a join token live. */
 const LIFE_S = 15 * 60;
@@ -44,8 +44,8 @@ export function JoinPage() {
         <Panel title="1. Get the command">
           <Stack gap="sm">
             <Text size="sm">
-              A host joins with a token that works once and lives 15 minutes. The host needs Linux with Python 3.11,
-              reaches out by itself, and opens no port.
+              A host joins with a token that works once and lives 15 minutes. The host needs Linux; it connects outward
+              and opens no port.
             </Text>
             <Group>
               <Button
@@ -70,6 +70,15 @@ export function JoinPage() {
           <>
             <Panel title="2. Paste it on that host">
               <Stack gap="sm">
+                {isHereOnly(making.made) && (
+                  <div className="wr-note" role="note">
+                    <strong>For this machine only</strong>
+                    <span>
+                      The Master listens on loopback, so that no other machine reaches it. To let others join, start it
+                      again with an address that they reach: <code>windrow up --listen 0.0.0.0 --public ADDRESS</code>.
+                    </span>
+                  </div>
+                )}
                 <Command
                   text={joinLine(making.made, window.location.origin, isWrong ? "" : place)}
                   label="join command"

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isPlace, joinLine } from "./joining.ts";
+import { isHereOnly, isPlace, joinLine } from "./joining.ts";
 
 test("a place is a domain or an address, and never more than one word of a shell", () => {
   for (const good of ["dns:access.example.org", "https://maps.example.org", "https://maps.example.org:8443/regions.pb"])
@@ -23,6 +23,14 @@ test("the installer's line is the Master's, with the place at its end", () => {
   const made = { join_token: "wj_1", command: "curl https://m/install.sh | sudo sh -s -- --token wj_1" };
   expect(joinLine(made, "http://x", "")).toBe(made.command);
   expect(joinLine(made, "http://x", "dns:a.example")).toBe(`${made.command} --access dns:a.example`);
+});
+
+test("a line for the Master's own machine is told apart", () => {
+  expect(isHereOnly({ command: "curl -k https://127.0.0.1:8446/install.sh | sh -s -- --this-machine-only" })).toBe(
+    true,
+  );
+  expect(isHereOnly({ command: "curl https://m/install.sh | sh" })).toBe(false);
+  expect(isHereOnly({ command: null })).toBe(false);
 });
 
 test("without an installer the token goes into a file that only its owner reads", () => {

@@ -6,6 +6,10 @@ export function isPlace(text: string): boolean {
   return /^dns:[A-Za-z0-9.-]+$/.test(text) || /^https:\/\/[A-Za-z0-9][A-Za-z0-9:/.%_~-]*$/.test(text);
 }
 
+/** True where the Master's line serves its own machine alone: no other one reaches this address. */
+export const isHereOnly = (made: Pick<JoinTokenMade, "command">): boolean =>
+  made.command?.includes("--this-machine-only") ?? false;
+
 /**
  * The line to paste on a host. The Master's own carries the token where it serves an installer; otherwise the token
  * goes into a file first. place: where to look for an Access, as `isPlace` allows it; empty for none.

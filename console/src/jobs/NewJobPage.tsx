@@ -164,8 +164,7 @@ export function NewJobPage() {
               method="POST"
               path="/jobs"
               body={shownWith(request, login)}
-              command={request.simulated ? undefined : asJobCommand(request, login !== null)}
-              none="The command line rents real hosts only."
+              command={asJobCommand(request, login !== null)}
             />
           </aside>
         </div>

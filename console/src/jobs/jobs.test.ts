@@ -88,3 +88,8 @@ test("half a login, and one for no image, are said beside their fields", () => {
   expect(Object.keys(toJob({ ...asked, registryUser: "me" }).faults).sort()).toEqual(["image", "registryPassword"]);
   expect(Object.keys(toJob({ ...asked, image: "a", registryPassword: "x" }).faults)).toEqual(["registryUser"]);
 });
+
+test("a simulated job has a command as well", () => {
+  const { request } = toJob({ ...BLANK_JOB, command: "true", simulated: true });
+  expect(asJobCommand(request)).toBe("windrow job submit --no-files --runtime simulated -- true");
+});

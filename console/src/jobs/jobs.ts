@@ -91,7 +91,7 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   return { request, login: readLogin(draft, faults), faults };
 }
 
-/** The same as the `windrow` command, which knows real hosts only. */
+/** The same as the `windrow` command. */
 export function asJobCommand(request: JobRequest, hasLogin = false): string {
   const words = ["windrow", "job", "submit", "--no-files"];
   const flag = (name: string, value: string | number | null | undefined) =>
@@ -101,6 +101,7 @@ export function asJobCommand(request: JobRequest, hasLogin = false): string {
   if (hasLogin) flag("--registry-login", LOGIN_FILE);
   flag("--gpu", gpuWords(request));
   flag("--tier", request.tier);
+  if (request.simulated) flag("--runtime", "simulated");
   if (request.cpus !== 1) flag("--cpus", request.cpus);
   flag("--retries", request.retries);
   if (request.max_duration_seconds) flag("--max-duration", `${request.max_duration_seconds}s`);

@@ -5,13 +5,13 @@ import { amount, count, weekday } from "./format.ts";
 
 export type Use = Exclude<keyof UseCounts, "total">;
 
-/** In the order in which they are drawn and read. */
+/** The states of GPUs and hosts as the Master says them, in the order in which they are drawn and read. */
 export const USES: readonly (readonly [Use, string, string])[] = [
-  ["rented", "Rented", "Somebody holds it."],
+  ["rented", "Rented", "Somebody holds it, or a part of it."],
   ["idle", "Idle", "Can be rented now."],
-  ["withheld", "Withheld", "Drained, under maintenance, or busy with another share of its host."],
-  ["faulty", "Faulty", "Its slot has faulted, or its host is in quarantine."],
-  ["offline", "Offline", "Its host is not online."],
+  ["paused", "Paused", "Cannot be rented now: its host drains, it is too hot, or something else uses it."],
+  ["faulty", "Faulty", "It is broken, or its host is in quarantine."],
+  ["offline", "Offline", "Its host does not answer."],
 ];
 
 /** Once on a page that has such bars: what fills each group. */
@@ -19,7 +19,7 @@ export function UsePatterns() {
   return (
     <svg width="0" height="0" aria-hidden="true" style={{ position: "absolute" }}>
       <defs>
-        <pattern id="wr-use-withheld" width="4" height="4" patternUnits="userSpaceOnUse">
+        <pattern id="wr-use-paused" width="4" height="4" patternUnits="userSpaceOnUse">
           <rect width="4" height="4" fill="var(--wr-surface)" />
           <path d="M0 2h4" stroke="var(--wr-off)" strokeWidth="1.4" />
         </pattern>
@@ -39,7 +39,7 @@ export function UsePatterns() {
 const FILLS: Record<Use, string> = {
   rented: "var(--wr-meter-fill)",
   idle: "var(--wr-meter)",
-  withheld: "url(#wr-use-withheld)",
+  paused: "url(#wr-use-paused)",
   faulty: "url(#wr-use-faulty)",
   offline: "url(#wr-use-offline)",
 };

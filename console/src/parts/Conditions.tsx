@@ -6,7 +6,10 @@ import { When } from "./state.tsx";
 export function Conditions({ found }: { found: readonly Condition[] }) {
   return found.map((one) => (
     <div key={one.code} className={one.severity === "info" ? "wr-note wr-note-calm" : "wr-note"}>
-      <strong>{words(one.code)}</strong>
+      <strong>
+        {one.about && `${plain(one.about)}: `}
+        {words(one.code.split(":")[0])}
+      </strong>
       <span className="wr-break">
         {plain(one.detail)}{" "}
         <span className="wr-quiet">

@@ -1,5 +1,5 @@
 // The request of a form as a command of `windrow` and of curl. A token is always a variable, never a value.
-import { Button, Collapse, Stack, Text } from "@mantine/core";
+import { Button, Collapse, Stack } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { callOf } from "../clusters/request.ts";
 import { Command } from "./page.tsx";
@@ -9,12 +9,11 @@ interface SameProps {
   /** After /api/v1. */
   path: string;
   body?: unknown;
-  /** The line of `windrow`, or why there is none. */
+  /** The line of `windrow`. */
   command?: string | undefined;
-  none?: string;
 }
 
-export function Same({ method, path, body, command, none }: SameProps) {
+export function Same({ method, path, body, command }: SameProps) {
   const [opened, { toggle }] = useDisclosure(false);
   return (
     <div>
@@ -23,15 +22,7 @@ export function Same({ method, path, body, command, none }: SameProps) {
       </Button>
       <Collapse expanded={opened}>
         <Stack gap="xs" mt="xs">
-          {command ? (
-            <Command text={command} label="windrow command" />
-          ) : (
-            none && (
-              <Text size="sm" className="wr-quiet">
-                {none}
-              </Text>
-            )
-          )}
+          {command && <Command text={command} label="windrow command" />}
           <Command text={callOf(method, path, body, window.location.origin)} label="HTTP call" />
         </Stack>
       </Collapse>

@@ -8,7 +8,6 @@ const TONES: Record<Tone, readonly string[]> = {
     "running",
     "active",
     "verified",
-    "free",
     "succeeded",
     "healthy",
     "enrolled",
@@ -16,8 +15,7 @@ const TONES: Record<Tone, readonly string[]> = {
     "connected",
     "completed",
     "finished",
-    "available",
-    "allocated",
+    "idle",
     "serving",
     "passed",
   ],
@@ -49,6 +47,7 @@ const TONES: Record<Tone, readonly string[]> = {
   warn: [
     "suspect",
     "degraded",
+    "paused",
     "draining",
     "maintenance",
     "unverified",
@@ -58,7 +57,7 @@ const TONES: Record<Tone, readonly string[]> = {
     "unavailable",
     "offline_expected",
   ],
-  bad: ["lost", "failed", "faulted", "quarantined", "timed_out", "timedout", "banned", "killed", "offline", "departed"],
+  bad: ["lost", "failed", "faulty", "quarantined", "timed_out", "timedout", "banned", "killed", "offline", "departed"],
   off: [
     "retired",
     "deleted",
@@ -78,15 +77,15 @@ const TONE_OF = new Map<string, Tone>(
   Object.entries(TONES).flatMap(([tone, states]) => states.map((state) => [state, tone as Tone] as const)),
 );
 
-/** Words with another meaning in one place: a running step of a check is in progress, a running slot is in use. */
+/** Words with another meaning in one place: a running step of a check is in progress. */
 const IN = {
   stage: { done: "ok", running: "busy", waiting: "off", skipped: "off", absent: "off", unfinished: "warn" },
   challenge: { unprovable: "warn", unfinished: "warn" },
-  slot: { running: "busy" },
 } as const satisfies Record<string, Record<string, Tone>>;
 
 export function toneOf(state: string | null | undefined, of?: keyof typeof IN): Tone {
-  const word = (state ?? "none").toLowerCase().replace(/[ -]/g, "_");
+  // The Master counts after a comma: "rented, 1 of 2 parts".
+  const word = (state ?? "none").toLowerCase().replace(/,.*/, "").replace(/[ -]/g, "_");
   const own: Record<string, Tone> = of ? IN[of] : {};
   return own[word] ?? TONE_OF.get(word) ?? "off";
 }

@@ -85,7 +85,7 @@ function CommandView({ row }: { row: CommandRow }) {
                   </Link>,
                 ],
                 ["About", <Subject key="s" id={row.subject} />],
-                ["Progress", percent(row.progress)],
+                ...(row.done_at === null ? [["Progress", percent(row.progress)] as const] : []),
                 ["Took", took(row.created_at, row.done_at)],
               ]}
             />
@@ -102,8 +102,9 @@ function Way({ row }: { row: CommandRow }) {
   const over = row.done_at !== null;
   const steps: readonly (readonly [string, string | null, boolean])[] = [
     ["Queued", row.created_at, true],
-    ["Sent to the host", row.sent_at, row.sent_at !== null],
-    ...(row.step ? [[words(row.step), null, over || row.sent_at !== null] as const] : []),
+    // Nothing of what is over is still to come.
+    ...(over && row.sent_at === null ? [] : [["Sent to the host", row.sent_at, row.sent_at !== null] as const]),
+    ...(row.step && !over ? [[words(row.step), null, row.sent_at !== null] as const] : []),
     [over ? words(row.state) : "Done", row.done_at, over],
   ];
   const last = steps.reduce((latest, [, , came], index) => (came ? index : latest), 0);

@@ -77,16 +77,18 @@ class Rental:
         ways: Ways,
         host: Host,
         gpus: int,
+        profile: str | None,
         cards: Sequence[GpuFacts],
         runtime: str,
         chance: int,
         measured: Callable[[], Awaitable[Host]],
     ) -> None:
-        """gpus: to rent, 0 for its processors; cards: of them, those to be measured; chance: any number; measured: the
-        host with its line as it is now."""
+        """gpus: to rent, 0 for its processors; profile: they are slices of this profile; cards: of them, those to be
+        measured; chance: any number; measured: the host with its line as it is now."""
         self._measured = measured
         self._clock, self._clusters, self._market, self._ways = clock, clusters, market, ways
         self._host, self.gpus, self._cards, self._runtime = host, gpus, tuple(cards), runtime
+        self._profile = profile
         self._port = program.port_of(chance)
         self._who = principal(clock.wall_ns())
         self.cluster_id: ClusterId | None = None
@@ -130,6 +132,7 @@ class Rental:
             kind=ClusterKind.BOX,
             name=f"proof of {self._host.host_id}"[:64],
             gpus=self.gpus,
+            slice=self._profile,
             argv=argv,
             env=environment,
             host_id=self._host.host_id,

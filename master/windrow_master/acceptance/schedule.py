@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from windrow_master.fleet.model import AdminState, Host, LinkState, ProofOutcome, Slot, VerifyState, link_words
+from windrow_master.placement.isolation import FOR_STRANGERS
 from windrow_master.verification.schedule import back_off_ns
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import HOUR, MINUTE, SECOND
@@ -95,9 +96,15 @@ def runtime(host: Host) -> str | None:
     return "process" if "process" in known else None
 
 
-def gpus_wanted(slots: Sequence[Slot]) -> int:
-    """Return how many GPUs are rented: all that are on offer; 0 asks for the processors."""
-    return sum(slot.gpu_uuid is not None and slot.is_offered for slot in slots)
+def gpus_wanted(slots: Sequence[Slot]) -> tuple[int, str | None]:
+    """Return how many GPUs are rented, or slices of which profile: all whole GPUs that are on offer; where there are
+    none, one slice by MIG; else 0, which asks for the processors. Parts by MPS are for the host's owner alone."""
+    offered = [slot for slot in slots if slot.gpu_uuid is not None and slot.is_offered]
+    whole = sum(not slot.profile for slot in offered)
+    if whole:
+        return whole, None
+    profile = next((slot.profile for slot in offered if slot.isolation in FOR_STRANGERS), None)
+    return (0, None) if profile is None else (1, profile)
 
 
 def cards_wanted(host: Host, slots: Sequence[Slot]) -> tuple[GpuFacts, ...]:

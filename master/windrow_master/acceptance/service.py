@@ -205,10 +205,10 @@ class ProofService(HostScheduler[Walk]):
         uow[ProofRepository].add(proof)
         uow.audit(actor, OPERATION, host_id, "it was due" if actor == "master" else "it was asked for")
         uow.event("host.proving", (host_id,), f"{host.name} is rented for a moment to try it", actor=actor)
-        wanted, kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
-        measured = partial(self._measured, host_id)
+        (wanted, profile), kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
+        measured, cards = partial(self._measured, host_id), schedule.cards_wanted(host, slots)
         rental = Rental(
-            *(self._clock, self._clusters, self._market, self._ways, host, wanted, schedule.cards_wanted(host, slots)),
+            *(self._clock, self._clusters, self._market, self._ways, host, wanted, profile, cards),
             *(kind, self._chance(), measured),
         )
         return Walk(proof, rental)

@@ -191,7 +191,7 @@ async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
 
 @route.post("/accesses/{access_id}/resume", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=AccessOut)
 async def resume_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
-    """Let a drained Access take agents again; those that left come back when it is clearly nearer to them."""
+    """Let a drained Access take agents again; those that belong there return by themselves within ten minutes."""
     _check_operator(principal, access_id)
     before = await _row(services, access_id)
     await services.accesses.resume(AccessId(access_id), principal.actor, body.reason)

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from windrow_master.api.services import Figure
-from windrow_master.fleet.model import Condition
+from windrow_master.fleet import availability
+from windrow_master.fleet.model import Condition, Host
 from windrow_proto import conditions
 from windrow_proto.conditions import Severity
 from windrow_proto.units import time_text
@@ -16,6 +17,7 @@ def condition_json(text: str, detail: str, since_ns: int) -> dict[str, Any]:
     known = conditions.find(text)
     return {
         "code": text,
+        "about": None,
         "detail": detail,
         "severity": Severity.TICKET if known is None else known.severity,
         "remedy": conditions.UNKNOWN_REMEDY if known is None else known.remedy,
@@ -24,9 +26,9 @@ def condition_json(text: str, detail: str, since_ns: int) -> dict[str, Any]:
     }
 
 
-def of_host(one: Condition) -> dict[str, Any]:
+def of_host(host: Host, one: Condition) -> dict[str, Any]:
     """A condition as a host has it."""
-    return condition_json(one.code, one.detail, one.since_ns)
+    return condition_json(one.code, one.detail, one.since_ns) | {"about": availability.about(host, one.code)}
 
 
 def figures(texts: Iterable[str]) -> Iterable[Figure]:

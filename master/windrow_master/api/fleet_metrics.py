@@ -1,4 +1,4 @@
-"""Gives the fleet to Prometheus: hosts and GPUs by use, each slot's state, the latest readings of each host and GPU.
+"""Gives the fleet to Prometheus: hosts and GPUs by their state, each slot's state, and the latest readings of each.
 
 Lets the loop breathe between hosts. A thousand hosts with eight GPUs each are some 50,000 lines. A host
 that is not online has no readings: what it said last is no longer true.
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from windrow_master.api.overview import GPU, host_use, slot_use
+from windrow_master.fleet.availability import gpus_shown, headline
 from windrow_master.fleet.model import AdminState, Host, LinkState, Slot
 from windrow_master.fleet.view import Entry
 from windrow_master.telemetry.live import LiveView
@@ -48,14 +48,14 @@ def _counts(entries: Iterable[Entry]) -> Iterator[Figure]:
     hosts, gpus = Counter[tuple[tuple[str, str], ...]](), Counter[tuple[tuple[str, str], ...]]()
     for entry in entries:
         host = entry.host
-        hosts[_key(host, host.tier, host_use(entry).value)] += 1
-        for slot in entry.slots:
-            if slot.kind == GPU:
-                gpus[_key(host, slot.tier, slot_use(entry, slot).value)] += 1
+        hosts[_key(host, host.tier, headline(entry).state)] += 1
+        tiers = {slot.gpu_uuid: slot.tier for slot in entry.slots}
+        for uuid, shown in gpus_shown(entry).items():
+            gpus[_key(host, tiers.get(uuid, ""), shown.state)] += 1
     for labels, count in sorted(hosts.items()):
-        yield Figure("hosts", "Hosts by their use now", count, dict(labels))
+        yield Figure("hosts", "Hosts by their state now", count, dict(labels))
     for labels, count in sorted(gpus.items()):
-        yield Figure("gpus", "GPUs and slices by their use now", count, dict(labels))
+        yield Figure("gpus", "GPUs by their state now", count, dict(labels))
 
 
 def _key(host: Host, tier: str, use: str) -> tuple[tuple[str, str], ...]:
@@ -95,7 +95,7 @@ def _cards(slots: Iterable[Slot], own: Labels, models: Mapping[GpuUuid, str]) ->
     seen = set[GpuUuid]()
     for slot in slots:
         uuid = slot.card or slot.gpu_uuid
-        if slot.kind == GPU and uuid is not None and uuid not in seen:
+        if slot.kind == "gpu" and uuid is not None and uuid not in seen:
             seen.add(uuid)
             yield uuid, own | {"gpu": uuid, "model": models.get(uuid, ""), "tier": slot.tier}
 

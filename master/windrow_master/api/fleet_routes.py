@@ -20,6 +20,7 @@ from windrow_master.api.paging import Cursor, Limit, accepted, read_cursor, sift
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.api.visibility import own_host
+from windrow_master.fleet import availability
 from windrow_master.fleet.conditions import MASTERS_CODES
 from windrow_master.fleet.lookup import find_command
 from windrow_master.fleet.model import AdminState, CardBenchmark, CommandRow
@@ -110,7 +111,7 @@ def _matches(entry: Entry, state: str | None, simulated: bool | None, q: str | N
     if state is None:
         if host.admin_state is AdminState.RETIRED:
             return False
-    elif state not in {host.headline(entry.slots).word, str(host.admin_state), str(host.link_state)}:
+    elif state not in {availability.headline(entry).word, str(host.admin_state), str(host.link_state)}:
         return False
     if q is None:
         return True

@@ -8,6 +8,8 @@ from pydantic import Field
 from windrow_master.api import condition_shapes
 from windrow_master.api.answers import Amount, Isolated, Out, Read, Time, isolation_text
 from windrow_master.api.paging import time_or_none
+from windrow_master.fleet import availability
+from windrow_master.fleet.availability import Availability, Shown
 from windrow_master.fleet.model import Host, Slot
 from windrow_master.fleet.presence import Live
 from windrow_master.fleet.view import Entry
@@ -49,11 +51,22 @@ class ConditionOut(Out):
     """One thing that is not as it should be on a host or in the market itself."""
 
     code: Annotated[str, Field(description="Stable; with `:` and the id of a GPU where it is about one")]
+    about: Annotated[str | None, Field(description="The GPU that it is about, by its number on the host: `GPU 5`")]
     detail: str
     severity: Annotated[Severity, Field(description="`page`: look at once; `ticket`: within days; `info`: never")]
     remedy: Annotated[str, Field(description="What to run and where to look")]
     runbook: Annotated[str, Field(description="The page about it, in the source tree")]
     since: Time
+
+
+class GpuStateOut(Out):
+    """The state of a GPU: one of five words, the same in every list."""
+
+    state: Annotated[Availability, Field(description="The first that holds of faulty, offline, rented, idle, paused")]
+    state_text: Annotated[str, Field(description="The same as people read it, with the parts rented of a GPU in parts")]
+    state_reason: Annotated[str | None, Field(description="Why nobody may rent it, or a part of it, now")]
+    parts: Annotated[int, Field(description="How many parts MIG or MPS makes of it; 0: it is rented as a whole")]
+    parts_rented: int
 
 
 class GpuLiveOut(Out):
@@ -67,7 +80,7 @@ class GpuLiveOut(Out):
     at: Time
 
 
-class GpuOut(Out):
+class GpuOut(GpuStateOut):
     """A GPU of a host."""
 
     uuid: str
@@ -94,6 +107,8 @@ class SlotOut(Out):
     gpu_uuid: str | None
     kind: str
     state: str
+    state_text: Annotated[str, Field(description="rented, idle, paused, faulty or offline: as people read it")]
+    state_reason: Annotated[str | None, Field(description="Why nobody may rent it now")]
     unavailable: str | None
     token: Annotated[
         int | None,
@@ -152,6 +167,7 @@ class HostSummaryOut(Out):
     link_state: str
     headline: Annotated[str, Field(description="The one word that says how it is")]
     headline_reason: str | None
+    headline_remedy: Annotated[str | None, Field(description="What to do about a host that is degraded")]
     created_at: Time
     conditions: list[ConditionOut]
     tier: str | None
@@ -192,7 +208,7 @@ class HostOut(HostSummaryOut):
     gpus: list[GpuOut]
 
 
-class GpuRowOut(Out):
+class GpuRowOut(GpuStateOut):
     """One GPU in the flat list of the whole fleet."""
 
     uuid: str
@@ -244,9 +260,9 @@ class CommandOut(Out):
 def host_json(entry: Entry, live: Live | None, reading: Reading | None, book: PriceBook, sees: Sees | None) -> Json:
     """A host with its GPUs and slots. sees: None for its owner and who oversees the market."""
     slots = {slot.gpu_uuid: slot for slot in entry.slots if slot.gpu_uuid is not None}
-    inventory = entry.host.inventory
+    inventory, shown = entry.host.inventory, availability.gpus_shown(entry)
     facts = inventory.gpus if inventory else ()
-    gpus = [gpu_json(gpu, slots.get(gpu.uuid), gpu_live_json(gpu.uuid, reading)) for gpu in facts]
+    gpus = [gpu_json(gpu, slots.get(gpu.uuid), shown[gpu.uuid], gpu_live_json(gpu.uuid, reading)) for gpu in facts]
     head = head_json(entry, reading, book) | holders_json(entry, sees)
     return {**head, **link_json(entry.host, live), "gpus": gpus}
 
@@ -255,14 +271,14 @@ def holders_json(entry: Entry, sees: Sees | None) -> Json:
     """Return the owner of a host and the holders of its slots; strangers learn neither."""
     return {
         "owner_account": entry.host.owner_account if sees is None else None,
-        "slots": [slot_json(slot, sees is None or sees(slot)) for slot in entry.slots],
+        "slots": [slot_json(entry.host, slot, sees is None or sees(slot)) for slot in entry.slots],
     }
 
 
 def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
     """A host without its GPUs, without what every heartbeat changes, and without who holds what."""
     host, inventory = entry.host, entry.host.inventory
-    headline = host.headline(entry.slots)
+    headline = availability.headline(entry)
     return {
         "id": host.host_id,
         "name": host.name,
@@ -272,8 +288,9 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
         "link_state": host.link_state,
         "headline": headline.word,
         "headline_reason": headline.reason,
+        "headline_remedy": headline.remedy or None,
         "created_at": time_text(host.created_at_ns),
-        "conditions": [condition_shapes.of_host(one) for one in host.conditions],
+        "conditions": [condition_shapes.of_host(host, one) for one in host.conditions],
         "tier": host.tier or None,
         "tier_reasons": list(host.tier_reasons),
         "bandwidth": _bandwidth_json(host),
@@ -353,7 +370,7 @@ def gpu_live_json(uuid: str, reading: Reading | None) -> Json | None:
     return {**_values(reading, uuid, GPU_LIVE), "at": time_text(reading.at_ns)}
 
 
-def gpu_json(gpu: GpuFacts, slot: Slot | None, live: Json | None) -> Json:
+def gpu_json(gpu: GpuFacts, slot: Slot | None, shown: Shown, live: Json | None) -> Json:
     """A GPU of a host; `live` is the last field, so that a text can be cut before it."""
     return {
         "uuid": gpu.uuid,
@@ -365,6 +382,7 @@ def gpu_json(gpu: GpuFacts, slot: Slot | None, live: Json | None) -> Json:
         "tier_reasons": list(slot.tier_reasons) if slot else [],
         "pci_bus_id": gpu.pci_bus_id or None,
         "core_count": gpu.core_count,
+        **_state_json(shown),
         "slot_state": slot.state if slot else None,
         "unavailable_reason": slot.unavailable if slot else None,
         "isolation": isolation_text(slot.isolation) if slot else None,
@@ -373,14 +391,27 @@ def gpu_json(gpu: GpuFacts, slot: Slot | None, live: Json | None) -> Json:
     }
 
 
-def slot_json(slot: Slot, is_open: bool) -> Json:
+def _state_json(shown: Shown) -> Json:
+    return {
+        "state": shown.state,
+        "state_text": shown.text,
+        "state_reason": shown.reason,
+        "parts": shown.parts,
+        "parts_rented": shown.parts_rented,
+    }
+
+
+def slot_json(host: Host, slot: Slot, is_open: bool) -> Json:
     """A slot. is_open: with who holds it."""
+    shown = availability.slot_shown(host, slot)
     return {
         "id": slot.slot_id,
         "host_id": slot.host_id,
         "gpu_uuid": slot.gpu_uuid,
         "kind": slot.kind,
         "state": slot.state,
+        "state_text": shown.text,
+        "state_reason": shown.reason,
         "unavailable": slot.unavailable,
         "token": slot.token if is_open else None,
         "cluster_id": slot.holder if is_open else None,
@@ -396,7 +427,7 @@ ROW_LIVE = ("utilization_ratio", "memory_used_bytes", "temperature_celsius", "po
 """The last fields of a row, in their order."""
 
 
-def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, book: PriceBook, *, is_open: bool) -> Json:
+def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, shown: Shown, book: PriceBook, *, is_open: bool) -> Json:
     """One GPU of a host for the flat list of the whole fleet, nothing read of it yet; what is read stands last.
 
     is_open: with who holds it.
@@ -413,6 +444,7 @@ def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, book: PriceBook, *,
         "tier": tier or None,
         "memory_bytes": gpu.memory_bytes,
         "link_state": host.link_state,
+        **_state_json(shown),
         "slot_state": slot.state if slot is not None else None,
         "unavailable_reason": slot.unavailable if slot is not None else None,
         "price_per_hour": _price(host, tier, book),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from windrow_master.api import fleet_shapes as shapes
+from windrow_master.fleet.availability import gpus_shown
 from windrow_master.fleet.model import Slot
 from windrow_master.fleet.presence import Live
 from windrow_master.fleet.view import Entry
@@ -43,13 +44,13 @@ def text_of(value: Any) -> str:
 def frames(entry: Entry, book: PriceBook, book_version: int) -> Frames:
     """The frames of a host as it is now."""
     slots = {slot.gpu_uuid: slot for slot in entry.slots if slot.gpu_uuid is not None}
-    inventory = entry.host.inventory
+    inventory, states = entry.host.inventory, gpus_shown(entry)
     found = []
     for gpu in inventory.gpus if inventory else ():
-        slot = slots.get(gpu.uuid)
-        whole = text_of(shapes.gpu_json(gpu, slot, None)).removesuffix(_NO_LIVE)
+        slot, shown = slots.get(gpu.uuid), states[gpu.uuid]
+        whole = text_of(shapes.gpu_json(gpu, slot, shown, None)).removesuffix(_NO_LIVE)
         row, closed = (
-            text_of(shapes.row_json(entry, gpu, slot, book, is_open=is_open)).removesuffix(_NO_ROW_LIVE)
+            text_of(shapes.row_json(entry, gpu, slot, shown, book, is_open=is_open)).removesuffix(_NO_ROW_LIVE)
             for is_open in (True, False)
         )
         found.append((str(gpu.uuid), whole, row, closed))

@@ -9,6 +9,7 @@ from pydantic import Field
 from windrow_master.api import condition_shapes
 from windrow_master.api.answers import Amount, Out, Read, Time
 from windrow_master.api.fleet_shapes import ConditionOut, GpuOut, Sees, SlotOut, gpu_json, gpu_live_json, slot_json
+from windrow_master.fleet.availability import gpus_shown
 from windrow_master.fleet.conditions import CLAIM
 from windrow_master.fleet.model import CardBenchmark, Slot
 from windrow_master.fleet.view import Entry
@@ -93,10 +94,10 @@ def gpu_page_json(
     host, slot = entry.host, _slot(entry, gpu.uuid)
     subjects = {"", gpu.uuid, *(part.uuid for part in gpu.slices)}
     mine = [c for c in host.conditions if split(c.code)[1] in subjects]
-    conditions = [condition_shapes.of_host(one) for one in mine]
+    conditions = [condition_shapes.of_host(host, one) for one in mine]
     inventory = host.inventory or Inventory()
     return {
-        **gpu_json(gpu, slot, gpu_live_json(gpu.uuid, reading)),
+        **gpu_json(gpu, slot, gpus_shown(entry)[gpu.uuid], gpu_live_json(gpu.uuid, reading)),
         "host_id": host.host_id,
         "host_name": host.name,
         "simulated": host.simulated,
@@ -105,7 +106,9 @@ def gpu_page_json(
         "price_per_hour": price,
         "cluster_id": slot.holder if slot is not None and (sees is None or sees(slot)) else None,
         "slices": [
-            slot_json(one, sees is None or sees(one)) for one in entry.slots if one.card == gpu.uuid and one.profile
+            slot_json(host, one, sees is None or sees(one))
+            for one in entry.slots
+            if one.card == gpu.uuid and one.profile
         ],
         "conditions": [c for c in conditions if not c["code"].startswith(CLAIM)],
         "claims": [c for c in conditions if c["code"].startswith(CLAIM)],

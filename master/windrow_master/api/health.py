@@ -11,14 +11,16 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from windrow_master.api import answers, metrics
+from windrow_master.api import answers, metrics, overview
 from windrow_master.api.answers import Out, Time
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.condition_shapes import figures as condition_figures
 from windrow_master.api.deps import Services, Serving, principal_of
+from windrow_master.api.fleet_feed import feed_of
 from windrow_master.api.fleet_metrics import fleet_text
 from windrow_master.api.fleet_shapes import ConditionOut
 from windrow_master.api.market_metrics import market_figures
+from windrow_master.api.overview_routes import UseCounts, counts_json
 from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Figure
@@ -31,6 +33,9 @@ from windrow_proto.errors import Forbidden
 
 route = Routes("operators")
 root = Routes(None)
+
+TROUBLED_MAX: Final = 100
+"""Hosts shown with their trouble; more than that is a trouble of the installation."""
 
 
 class StoreHealthOut(Out):
@@ -110,11 +115,32 @@ class AccessHealthOut(Out):
     connected_since: Time
 
 
+class TroubledHostOut(Out):
+    """A host that a person has to look after: it is degraded, offline or in quarantine."""
+
+    id: str
+    name: str
+    simulated: bool
+    headline: str
+    reason: str
+    remedy: Annotated[str | None, Field(description="What to do about it")]
+
+
+class FleetHealthOut(Out):
+    """The health of the hosts and GPUs."""
+
+    hosts: UseCounts
+    gpus: UseCounts
+    troubled: Annotated[list[TroubledHostOut], Field(description=f"By name, {TROUBLED_MAX} at most")]
+    troubled_count: int
+
+
 class HealthOut(Out):
-    """The Master's and every Access's state."""
+    """The state of the Master, of every Access, and of the fleet."""
 
     master: MasterHealthOut
     accesses: list[AccessHealthOut]
+    fleet: FleetHealthOut
 
 
 class WellOut(Out):
@@ -131,7 +157,7 @@ WELL: Final[dict[int | str, dict[str, Any]]] = {200: {"model": WellOut}, 503: {"
 
 @route.get("/operators/health", may=Permission.HEALTH_READ, answer=HealthOut)
 async def operators_health(services: Serving) -> Any:
-    """The Master's and every Access's state, for operators."""
+    """The state of the Master, of every Access, and of the fleet, for operators."""
     figures = services.store.figures
     age_ns = services.clock.monotonic_ns() - services.started_at_ns
     store = {
@@ -154,6 +180,28 @@ async def operators_health(services: Serving) -> Any:
             **services.health.telemetry(),
         },
         "accesses": [dict(access) for access in services.health.accesses()],
+        "fleet": await _fleet(services),
+    }
+
+
+async def _fleet(services: Services) -> dict[str, Any]:
+    sums = overview.glance(services.fleet.view, await feed_of(services).book())
+    troubled = overview.troubled(services.fleet.view)
+    return {
+        "hosts": counts_json(sums.hosts),
+        "gpus": counts_json(sums.gpus),
+        "troubled": [
+            {
+                "id": entry.host.host_id,
+                "name": entry.host.name,
+                "simulated": entry.host.simulated,
+                "headline": shown.word,
+                "reason": shown.reason,
+                "remedy": shown.remedy or None,
+            }
+            for entry, shown in troubled[:TROUBLED_MAX]
+        ],
+        "troubled_count": len(troubled),
     }
 
 

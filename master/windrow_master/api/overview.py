@@ -1,18 +1,14 @@
-"""Sums up the installation: the use of each host and GPU just now, by tier, and the earnings by day. Pure.
+"""Sums up the installation: the state of each host and GPU just now, by tier, and the earnings by day. Pure.
 
-One thing is in exactly one of five groups, the first of these that holds: faulty (its slot faulted, or its host is in
-quarantine), offline (its host is not online), rented (somebody holds it), withheld (nobody may have it just now:
-drained, under maintenance, or busy with another share of the same host), idle. A GPU counts by its slot, a host by all
-of its slots.
+The states are those of fleet/availability.py. A GPU counts once, whole or in parts.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
-from windrow_master.fleet.model import AdminState, LinkState, Slot, SlotState
-from windrow_master.fleet.states import SLOT_HELD
+from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, slot_shown
+from windrow_master.fleet.model import AdminState, Slot
 from windrow_master.fleet.view import Entry
 from windrow_master.market.model import PriceUnit
 from windrow_master.market.offers import PriceBook, unit_of
@@ -20,28 +16,19 @@ from windrow_proto.units import DAY, Microcents
 
 DAYS: Final = 7
 """Shown of what was earned: a week has every kind of day once."""
-GPU: Final = "gpu"
-
-
-class Use(StrEnum):
-    """The use of a host or GPU now."""
-
-    IDLE = "idle"
-    RENTED = "rented"
-    FAULTY = "faulty"
-    OFFLINE = "offline"
-    WITHHELD = "withheld"
+TROUBLED: Final = ("quarantined", "offline", "degraded")
+"""The words of hosts that a person has to look after."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """The number of one kind in each group."""
+    """The number of one kind in each state."""
 
-    counts: dict[Use, int] = field(default_factory=lambda: dict.fromkeys(Use, 0))
+    counts: dict[Availability, int] = field(default_factory=lambda: dict.fromkeys(Availability, 0))
 
-    def add(self, use: Use) -> None:
+    def add(self, state: Availability) -> None:
         """One more."""
-        self.counts[use] += 1
+        self.counts[state] += 1
 
 
 @dataclass(slots=True)
@@ -71,29 +58,6 @@ class Glance:
         return self.tiers.setdefault((simulated, tier), TierTally(tier, simulated))
 
 
-def slot_use(entry: Entry, slot: Slot) -> Use:
-    """The group of one slot."""
-    host = entry.host
-    if slot.state is SlotState.FAULTED or host.admin_state is AdminState.QUARANTINED:
-        return Use.FAULTY
-    if host.link_state is not LinkState.ONLINE:
-        return Use.OFFLINE
-    if slot.state in SLOT_HELD:
-        return Use.RENTED
-    return Use.IDLE if slot.is_offered and host.admin_state is AdminState.ACTIVE else Use.WITHHELD
-
-
-def host_use(entry: Entry) -> Use:
-    """The group of one host: rented when any slot of it is, idle when any may be had."""
-    uses = {slot_use(entry, slot) for slot in entry.slots}
-    if entry.host.admin_state is AdminState.QUARANTINED:
-        return Use.FAULTY
-    if entry.host.link_state is not LinkState.ONLINE:
-        return Use.OFFLINE
-    order = (Use.FAULTY, Use.RENTED, Use.IDLE)
-    return next((use for use in order if use in uses), Use.WITHHELD)
-
-
 def glance(entries: Iterable[Entry], book: PriceBook) -> Glance:
     """Count all hosts that are not retired."""
     sums = Glance()
@@ -101,31 +65,45 @@ def glance(entries: Iterable[Entry], book: PriceBook) -> Glance:
         host = entry.host
         if host.admin_state is AdminState.RETIRED:
             continue
-        use = host_use(entry)
-        sums.hosts.add(use)
+        state = headline(entry).state
+        sums.hosts.add(state)
         sums.simulated_hosts += host.simulated
         if host.tier:
-            sums.of_tier(host.tier, host.simulated).hosts.add(use)
-        for slot in entry.slots:
-            _count_slot(sums, entry, slot, book)
+            sums.of_tier(host.tier, host.simulated).hosts.add(state)
+        _count_gpus(sums, entry)
+        if not host.simulated:  # what is simulated earns nothing
+            for slot in entry.slots:
+                _add_worth(sums, entry, slot, book)
     return sums
 
 
-def _count_slot(sums: Glance, entry: Entry, slot: Slot, book: PriceBook) -> None:
-    use, host = slot_use(entry, slot), entry.host
-    if slot.kind == GPU:
-        sums.gpus.add(use)
+def troubled(entries: Iterable[Entry]) -> list[tuple[Entry, Headline]]:
+    """Return the hosts that a person has to look after, by name."""
+    shown = ((entry, headline(entry)) for entry in entries)
+    return sorted((one for one in shown if one[1].word in TROUBLED), key=lambda one: one[0].host.name)
+
+
+def _count_gpus(sums: Glance, entry: Entry) -> None:
+    host, tiers = entry.host, {slot.gpu_uuid: slot.tier for slot in entry.slots}
+    for uuid, shown in gpus_shown(entry).items():
+        sums.gpus.add(shown.state)
         sums.simulated_gpus += host.simulated
-        if slot.tier:
-            sums.of_tier(slot.tier, host.simulated).gpus.add(use)
-    if not slot.tier or host.simulated:
-        return  # what is simulated earns nothing
+        tier = tiers.get(uuid)
+        if tier:
+            sums.of_tier(tier, host.simulated).gpus.add(shown.state)
+
+
+def _add_worth(sums: Glance, entry: Entry, slot: Slot, book: PriceBook) -> None:
+    host = entry.host
+    if not slot.tier:
+        return
     processors = (host.inventory.cpu_count if host.inventory else None) or 1
     units = processors if unit_of(slot.tier) is PriceUnit.PROCESSOR else 1
     worth = book.price(host.owner_account, slot.tier, slot.share_milli) * units
-    if use is Use.RENTED:
+    state = slot_shown(host, slot).state
+    if state is Availability.RENTED:
         sums.rented_per_hour += worth
-    elif use is Use.IDLE:
+    elif state is Availability.IDLE:
         sums.idle_per_hour += worth
 
 

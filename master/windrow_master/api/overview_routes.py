@@ -1,4 +1,4 @@
-"""The route of the console's first page: the use of the fleet, the earnings, and the latest events."""
+"""The route of the console's first page: the state of the fleet, the earnings, and the latest events."""
 
 from asyncio import Lock
 from typing import Any
@@ -27,14 +27,14 @@ _EARNINGS: WeakKeyDictionary[object, tuple[Earnings, Lock]] = WeakKeyDictionary(
 
 
 class UseCounts(BaseModel):
-    """The number in each group; their sum is `total`."""
+    """The number in each state; their sum is `total`."""
 
     total: int
     idle: int
     rented: int
     faulty: int
     offline: int
-    withheld: int
+    paused: int
 
 
 class TierCounts(BaseModel):
@@ -96,12 +96,17 @@ async def overview_now(services: Serving, principal: Asking) -> Any:
     events = await services.store.read(lambda uow: uow.events.newest(limit=EVENTS_SHOWN)) if sees_all else ()
     return {
         "at": time_text(services.clock.wall_ns()),
-        "hosts": _counts(sums.hosts),
-        "gpus": _counts(sums.gpus),
+        "hosts": counts_json(sums.hosts),
+        "gpus": counts_json(sums.gpus),
         "simulated_hosts": sums.simulated_hosts,
         "simulated_gpus": sums.simulated_gpus,
         "tiers": [
-            {"tier": one.tier, "simulated": one.simulated, "hosts": _counts(one.hosts), "gpus": _counts(one.gpus)}
+            {
+                "tier": one.tier,
+                "simulated": one.simulated,
+                "hosts": counts_json(one.hosts),
+                "gpus": counts_json(one.gpus),
+            }
             for _, one in sorted(sums.tiers.items())
         ],
         "per_hour": {
@@ -114,8 +119,9 @@ async def overview_now(services: Serving, principal: Asking) -> Any:
     }
 
 
-def _counts(tally: Tally) -> dict[str, int]:
-    return {"total": sum(tally.counts.values()), **{use.value: count for use, count in tally.counts.items()}}
+def counts_json(tally: Tally) -> dict[str, int]:
+    """Return the number in each state, and their sum."""
+    return {"total": sum(tally.counts.values()), **{state.value: count for state, count in tally.counts.items()}}
 
 
 async def earned(services: Services, account: LedgerAccount | None) -> list[tuple[int, Microcents]]:

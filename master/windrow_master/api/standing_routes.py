@@ -9,7 +9,7 @@ from windrow_master.api.answers import Out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
 from windrow_master.api.route import Routes
-from windrow_master.fleet import reliability_counts
+from windrow_master.fleet import availability, reliability_counts
 from windrow_master.fleet.model import AdminState, Slot, Verification
 from windrow_master.fleet.states import VerifyState
 from windrow_master.fleet.view import Entry
@@ -120,7 +120,7 @@ def _hindrance(entry: Entry, slot: Slot, now_ns: int) -> str:
     if not slot.is_offered:
         return (slot.unavailable or f"it is {slot.state}").rstrip(".")
     if host.admin_state is not AdminState.ACTIVE or not host.is_settled(now_ns):
-        headline = host.headline(entry.slots)
-        is_back = headline.word in ("available", "allocated")
+        headline = availability.headline(entry)
+        is_back = headline.word in availability.AT_WORK
         return "its host came back just now" if is_back else f"its host is {headline.word}: {headline.reason}"
     return ""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windrow_master.fleet.states import AdminState, LinkEvent, LinkState, VerifyState
+from windrow_master.fleet.states import LinkEvent, LinkState
 from windrow_proto.ids import HostId
 from windrow_proto.units import MINUTE, SECOND
 
@@ -123,52 +123,5 @@ def heard(presence: Presence, access_id: str, now_ns: int) -> Presence:
     return Presence(presence.host_id, LinkState.ONLINE, access_id, now_ns)
 
 
-HEADLINES: Final = (
-    "retired",
-    "quarantined",
-    "lost",
-    "suspect",
-    "unknown",
-    "maintenance",
-    "draining",
-    "enrolled",
-    "verifying",
-    "allocated",
-    "available",
-)
-"""The order in which one fact hides another in the one word that is shown for a host."""
-
-
 NOT_HEARD_YET: Final = "not heard yet since the Master started"
 """Of a host whose link is UNKNOWN."""
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """One word for a host, and why."""
-
-    word: str
-    reason: str
-
-
-def headline(
-    admin: AdminState, verify: VerifyState, link: LinkState, *, held_slots: int, slots: int, admin_reason: str = ""
-) -> Headline:
-    """The one word shown for a host, by precedence of HEADLINES, with the reason in words."""
-    if admin is AdminState.RETIRED or admin is AdminState.QUARANTINED:
-        return Headline(str(admin), admin_reason or f"an operator set it {admin}")
-    if link is LinkState.LOST:
-        return Headline("lost", "it has not reported for two minutes or more")
-    if link is LinkState.SUSPECT:
-        return Headline("suspect", "its heartbeats stopped; it may be on its way to another Access")
-    if link is LinkState.UNKNOWN:
-        return Headline("unknown", NOT_HEARD_YET)
-    if admin is AdminState.MAINTENANCE or admin is AdminState.DRAINING:
-        return Headline(str(admin), admin_reason or f"an operator set it {admin}")
-    if admin is AdminState.ENROLLED or link is LinkState.UNSEEN:
-        return Headline("enrolled", "it joined; its first inventory has not come yet")
-    if verify is VerifyState.VERIFYING:
-        return Headline("verifying", "its hardware is being checked")
-    if held_slots:
-        return Headline("allocated", f"{held_slots} of {slots} slots are in use")
-    return Headline("available", "ready for work")

@@ -9,11 +9,10 @@ from enum import StrEnum
 from typing import Final
 
 from windrow_master.fleet.flaps import NEVER, SETTLED_NS, Flaps, settling_ns
-from windrow_master.fleet.liveness import NOT_HEARD_YET, Headline, headline
+from windrow_master.fleet.liveness import NOT_HEARD_YET
 from windrow_master.fleet.reliability import Record
 from windrow_master.fleet.states import (
     COMMAND_DONE,
-    SLOT_HELD,
     AdminState,
     CommandState,
     LinkEvent,
@@ -39,7 +38,6 @@ __all__ = [
     "EvidenceRow",
     "Flaps",
     "GapRow",
-    "Headline",
     "Host",
     "HostFacts",
     "HostRecord",
@@ -232,18 +230,6 @@ class Host:
         """The users that its containers run as, one of ABOUT_CONTAINERS; empty: not known."""
         is_own = self.inventory.more.get("container_own_users") if self.inventory is not None else None
         return "" if is_own is None else OWN_USERS if is_own else HOSTS_USERS
-
-    def headline(self, slots: tuple["Slot", ...]) -> Headline:
-        """The one word shown for it, and why."""
-        held = sum(slot.state in SLOT_HELD for slot in slots)
-        return headline(
-            self.admin_state,
-            self.verify_state,
-            self.link_state,
-            held_slots=held,
-            slots=len(slots),
-            admin_reason=self.admin_reason,
-        )
 
     def gpu(self, uuid: str) -> GpuFacts | None:
         """The facts of one of its GPUs."""

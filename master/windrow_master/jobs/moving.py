@@ -23,7 +23,7 @@ def moved(job: Job, move: JobMove, found: Answer, now_ns: int) -> Job:
         if found.event is JobEvent.RUNS:
             attempt = replace(attempt, started_at_ns=now_ns)
         if move.state not in HOLDING:
-            attempt = replace(attempt, ended_at_ns=now_ns, outcome=found.reason or found.event.value)
+            attempt = replace(attempt, ended_at_ns=now_ns, outcome=found.reason or move.state.value)
         attempts = (*attempts[:-1], attempt)
     return replace(
         job,

@@ -1,6 +1,6 @@
 """`windrow doctor`: is there a Master, does it know us, are there hosts; with the next step for whatever is missing."""
 
-from typing import Any
+from typing import Any, Final
 
 import typer
 
@@ -12,6 +12,10 @@ from windrow.config import find
 from windrow.errors import WindrowClientError
 
 Check = tuple[str, bool, str]
+TROUBLED: Final = ("degraded", "offline", "quarantined")
+"""The states of hosts that a person has to look after."""
+SHOWN_MAX: Final = 8
+"""Hosts told one by one: more would hide the other checks."""
 
 
 def doctor(context: typer.Context, as_json: AsJson = False) -> None:
@@ -42,17 +46,31 @@ def examine(options: Options) -> list[Check]:
                 checks.append(
                     ("access", bool(health["accesses"]), names or "No Access is connected: start windrow-access.")
                 )
-            hosts = list(api.items("/hosts"))
-            online = sum(h["link_state"].lower() == "online" for h in hosts)
-            hint = (
-                f"{online} of {len(hosts)} online"
-                if hosts
-                else "None: `windrow token add --join`, then its line on a host."
-            )
-            checks.append(("hosts", online > 0, hint))
+            checks += _hosts(me, list(api.items("/hosts")))
     except WindrowClientError as error:
         checks.append(("master", False, str(error)))
     return checks
+
+
+def _hosts(me: Any, hosts: list[Any]) -> list[Check]:
+    """Returns how many hosts are online, and each that needs the one who asks: an operator looks after all, a provider
+    after their own."""
+    if not hosts:
+        return [("hosts", False, "None: `windrow token add --join`, then its line on a host.")]
+    online = sum(host["link_state"] == "online" for host in hosts)
+    own, is_operator = me["account"]["id"], "operator" in me["roles"]
+    mine = [host for host in hosts if is_operator or host.get("owner_account") == own]
+    bad = [host for host in mine if host["headline"] in TROUBLED]
+    found = [("hosts", online > 0, f"{online} of {len(hosts)} online")]
+    found += [(f"host {host['name']}", False, _trouble(host)) for host in bad[:SHOWN_MAX]]
+    if len(bad) > SHOWN_MAX:
+        found.append(("hosts", False, f"{len(bad) - SHOWN_MAX} more need somebody: `windrow host ls`."))
+    return found
+
+
+def _trouble(host: Any) -> str:
+    said = f"{host['headline']}: {host.get('headline_reason') or ''}".rstrip(": .")
+    return f"{said}. {host.get('headline_remedy') or ''}".rstrip()
 
 
 def _troubles(health: Any) -> list[Check]:

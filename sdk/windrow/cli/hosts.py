@@ -43,6 +43,23 @@ def _bandwidth(item: dict[str, Any]) -> str:
     return f"{rate_text(measured.get('down_bps'))} / {rate_text(measured.get('up_bps'))}"
 
 
+def _with_reason(state: Any, reason: Any) -> str:
+    return f"{state}: {reason}" if reason else str(state)
+
+
+def gpu_state(gpu: dict[str, Any]) -> str:
+    """The state of a GPU as the Master says it, with its reason; of an older Master, the state of its slot."""
+    if "state_text" in gpu:
+        return _with_reason(gpu["state_text"], gpu.get("state_reason"))
+    return _with_reason(gpu.get("slot_state") or "–", gpu.get("unavailable_reason"))
+
+
+def _slot_state(slot: dict[str, Any]) -> str:
+    if "state_text" in slot:
+        return _with_reason(slot["state_text"], slot.get("state_reason"))
+    return _with_reason(slot["state"], slot.get("unavailable"))
+
+
 def step_text(step: dict[str, Any]) -> str:
     """One step of a test rental in a line."""
     took = "" if step["took_ms"] is None else f", {step['took_ms'] / 1000:.1f} s"
@@ -57,7 +74,7 @@ def stage_text(stage: dict[str, Any]) -> str:
 @host_app.command("ls")
 def host_ls(
     context: typer.Context,
-    state: Annotated[str | None, typer.Option(help="Only hosts in this state, for example Online.")] = None,
+    state: Annotated[str | None, typer.Option(help="Only hosts in this state, for example degraded.")] = None,
     as_json: AsJson = False,
     watch: Watch = False,
 ) -> None:
@@ -123,7 +140,8 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
     facts(
         [
             ("Host", f"{item['name']} ({item['id']})" + (" SIMULATED" if item["simulated"] else "")),
-            ("State", f"{item['headline']}: {item.get('headline_reason') or ''}"),
+            ("State", _with_reason(item["headline"], item.get("headline_reason"))),
+            *([("What to do", item["headline_remedy"])] if item.get("headline_remedy") else []),
             ("Access", f"{item.get('access_id')} in {item.get('region')}, {item.get('rtt_ms')} ms"),
             ("System", f"{item.get('os')}, {item.get('kernel')}"),
             ("Processor", f"{item.get('cpu_model')}, {item.get('cpu_count')} logical"),
@@ -141,10 +159,10 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
             ("Price per hour", item.get("price_per_hour")),
             *_conditions(item.get("conditions") or []),
             *[
-                ("GPU", f"{g['index']} {g['name']} {size_text(g.get('memory_bytes'))} {g['uuid']}")
+                ("GPU", f"{g['index']} {g['name']} {size_text(g.get('memory_bytes'))} {g['uuid']} {gpu_state(g)}")
                 for g in item.get("gpus") or []
             ],
-            *[("Slot", f"{s['id']} {s['state']} {s.get('unavailable') or ''}") for s in item.get("slots") or []],
+            *[("Slot", f"{s['id']} {_slot_state(s)}") for s in item.get("slots") or []],
         ]
     )
 
@@ -180,7 +198,9 @@ def _conditions(found: list[dict[str, Any]], name: str = "Condition") -> list[tu
     """Each condition with its remedy; without one where the Master is older than that."""
     lines: list[tuple[str, Any]] = []
     for one in found:
-        lines.append((name, f"{one['code']}: {one['detail']} (since {one['since']})"))
+        about = one.get("about")
+        code = f"{about}: {one['code'].partition(':')[0]}" if about else one["code"]
+        lines.append((name, f"{code}: {one['detail']} (since {one['since']})"))
         lines += [("", f"- {one['remedy']}")] if one.get("remedy") else []
     return lines
 
@@ -254,8 +274,9 @@ def _action(name: str, help_text: str) -> None:
         host: str,
         reason: Annotated[str, typer.Option(help="Reason; kept in the audit log.")] = "",
     ) -> None:
-        client(context).request("POST", f"/hosts/{host}/{name}", body={"reason": reason})
-        say(f"{host}: {name} done.")
+        item = client(context).request("POST", f"/hosts/{host}/{name}", body={"reason": reason})
+        remedy = f". {item['headline_remedy']}" if item.get("headline_remedy") else "."
+        say(f"{host}: {name} done. It is {_with_reason(item['headline'], item.get('headline_reason'))}{remedy}")
 
     run.__doc__ = help_text
     host_app.command(name)(run)
@@ -317,7 +338,7 @@ def gpu_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False
         ("HOST", lambda g: g["host_name"] + (" (simulated)" if g["simulated"] else "")),
         ("MODEL", lambda g: g["name"]),
         ("TIER", lambda g: g.get("tier")),
-        ("SLOT", lambda g: g.get("slot_state")),
+        ("STATE", lambda g: g.get("state_text") or g.get("slot_state")),
         ("UTIL", lambda g: ratio_text(g.get("utilization_ratio"))),
         ("MEMORY", lambda g: f"{size_text(g.get('memory_used_bytes'))} of {size_text(g.get('memory_bytes'))}"),
         ("TEMP", lambda g: None if g.get("temperature_celsius") is None else f"{g['temperature_celsius']:.0f} °C"),
@@ -338,12 +359,11 @@ def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
     if as_json:
         print_json(item)
         return
-    state = f"{item['slot_state'] or ''} {item['unavailable_reason'] or ''}".strip()
     facts(
         [
             ("GPU", f"{item['name']} ({item['uuid']})" + (" SIMULATED" if item["simulated"] else "")),
             ("Host", f"{item['host_name']} ({item['host_id']}), {item['link_state']}"),
-            ("Slot", state),
+            ("State", gpu_state(item)),
             ("Isolation", item.get("isolation")),
             *[("Slice", _slice_text(one)) for one in item.get("slices", [])],
             ("May be cut into", ", ".join(item.get("layout", [])) or "nothing: it stays whole"),
@@ -366,7 +386,7 @@ def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
 
 def _slice_text(slot: dict[str, Any]) -> str:
     share = f"{slot['share_milli'] / 10:g} % of it, isolation {slot['isolation']}"
-    return f"{slot['profile']} {slot['id']}: {slot['state']} {slot['unavailable'] or ''} ({share})"
+    return f"{slot['profile']} {slot['id']}: {_slot_state(slot)} ({share})"
 
 
 @gpu_app.command("cut")
@@ -477,6 +497,6 @@ def _watch(api: Any, path: str, as_json: bool) -> None:
         elif name == "rows":
             for row in data.get("rows", []):
                 load = ratio_text(row.get("utilization_ratio"))
-                say(f"{row['host_name']} {row['name']} {row.get('slot_state')} {load}")
+                say(f"{row['host_name']} {row['name']} {row.get('state_text') or row.get('slot_state')} {load}")
         else:
             say(plain(data.get("text") or data))

@@ -60,10 +60,38 @@ def test_over_equals_a_thousand_hosts_spread_within_a_fifth_of_an_even_share(acc
     assert len(counts) == accesses and max(counts.values()) - min(counts.values()) <= 0.2 * hosts / accesses
 
 
-def test_load_never_outweighs_two_milliseconds_nor_moves_who_is_connected():
+def test_load_never_outweighs_two_milliseconds():
     measured = {"a:1": Measured(MILLISECOND, 999), "b:1": Measured(4 * MILLISECOND, 0), "c:1": Measured(MILLISECOND, 0)}
     assert _firsts(measured)["b:1"] == 0
-    assert _firsts(measured, current="a:1") == {"a:1": 1000}
+    assert _firsts(measured, current="a:1")["b:1"] == 0
+
+
+def _spread_over(measured, at):
+    """Let each host look again, one after the other, with the loads as they are then; return how many moved."""
+    moved = 0
+    for host, here in at.items():
+        counts = Counter(at.values())
+        now = {address: Measured(rtt_ns, counts[address]) for address, rtt_ns in measured.items()}
+        at[host] = access_choice.order(host, MAP, now, here)[0]
+        moved += at[host] != here
+    return moved
+
+
+def test_after_a_drain_the_hosts_return_to_the_access_that_serves_again_and_then_stay():
+    measured = {"a:1": MILLISECOND, "b:1": 2 * MILLISECOND}
+    at = {HostId(f"host_{n}"): "a:1" for n in range(54)}
+    assert _spread_over(measured, at) > 0
+    counts = Counter(at.values())
+    assert abs(counts["a:1"] - counts["b:1"]) <= 54 // 5, counts
+    assert _spread_over(measured, at) == 0
+
+
+def test_nobody_returns_to_an_access_that_is_fuller_or_farther_or_drains():
+    full = {"a:1": Measured(MILLISECOND, 10), "b:1": Measured(MILLISECOND, 11)}
+    far = {"a:1": Measured(MILLISECOND, 10), "b:1": Measured(4 * MILLISECOND)}
+    drains = {"a:1": Measured(MILLISECOND, 10), "b:1": Measured(MILLISECOND, is_draining=True)}
+    for measured in (full, far, drains):
+        assert _firsts(measured, current="a:1") == {"a:1": 1000}
 
 
 def test_on_a_long_line_an_eighth_of_it_is_no_difference_and_more_is():

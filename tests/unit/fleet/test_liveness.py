@@ -5,18 +5,16 @@ from dataclasses import replace
 import pytest
 
 from windrow_master.fleet.liveness import (
-    HEADLINES,
     START_GRACE_NS,
     Breaker,
     Presence,
-    headline,
     heard,
     lost_after_ns,
     suspect_after_ns,
     trip,
     verdict,
 )
-from windrow_master.fleet.states import AdminState, LinkEvent, LinkState, VerifyState
+from windrow_master.fleet.states import LinkEvent, LinkState
 from windrow_proto.ids import HostId
 from windrow_proto.units import SECOND
 
@@ -91,19 +89,3 @@ def test_a_word_ends_every_silence_and_says_the_way():
     for link in (LinkState.UNSEEN, LinkState.SUSPECT, LinkState.LOST, LinkState.ONLINE):
         back = heard(replace(ONLINE, link=link), "acc_2", 2000 * S)
         assert back == Presence(HOST, LinkState.ONLINE, "acc_2", heard_ns=2000 * S)
-
-
-def test_the_headline_follows_the_precedence():
-    rank = {word: n for n, word in enumerate(HEADLINES)}
-    for admin in AdminState:
-        for verify in VerifyState:
-            for link in LinkState:
-                word = headline(admin, verify, link, held_slots=1, slots=2).word
-                possible = {str(admin), str(verify), str(link), "allocated"} & set(rank)
-                possible |= {"enrolled"} if link is LinkState.UNSEEN else set()
-                assert word == min(possible, key=rank.__getitem__)
-
-
-def test_an_idle_sound_host_is_available():
-    shown = headline(AdminState.ACTIVE, VerifyState.UNVERIFIED, LinkState.ONLINE, held_slots=0, slots=1)
-    assert (shown.word, shown.reason) == ("available", "ready for work")

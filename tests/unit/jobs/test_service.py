@@ -48,7 +48,7 @@ async def test_a_job_runs_leaves_its_log_and_files_and_lets_its_cluster_go(tmp_p
         await it.tick(2)
 
         done = await it.get(job)
-        assert (done.state, done.reason) == (S.SUCCEEDED, "")
+        assert (done.state, done.reason, done.attempts[-1].outcome) == (S.SUCCEEDED, "", "Succeeded")
         (attempt,) = done.attempts
         assert (attempt.exit_code, attempt.log_bytes, attempt.files_bytes) == (0, 8, 5)
         assert it.market.commands(CommandKind.DELETE)

@@ -8,8 +8,9 @@ import pytest
 from tests.support.personas import DRIVER, uuid
 from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.bandwidth_schedule import MEASURE_DAY_BYTES
-from windrow_master.fleet.model import MeasuredRound
+from windrow_master.fleet.model import LinkState, MeasuredRound
 from windrow_master.fleet.presence import Route
+from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
@@ -342,3 +343,30 @@ async def test_a_host_that_was_measured_too_much_today_is_not_and_the_answer_say
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
     assert "it can be measured again from" in refused.json()["detail"]
     assert 0 < int(refused.headers["Retry-After"]) <= DAY // SECOND
+
+
+async def test_a_gpu_has_one_state_in_every_list_and_a_host_with_a_dead_one_is_degraded(api, fleet):
+    def change(uow):
+        row = uow[HostRepository].get(HOST)
+        lost = replace(row.inventory, conditions=(f"gpu.lost:{GPU_1}",))
+        assert uow[HostRepository].save(replace(row, link_state=LinkState.ONLINE, version=row.version + 1))
+        api.services.fleet.hosts.inventory(uow, HOST, lost)
+
+    await api.services.store.write(change, name="test")
+    await fleet.refresh()
+    api.clock.advance(10**9)
+    box = await ok(await api.client.get(f"/api/v1/hosts/{HOST}"))
+    (listed,) = (await ok(await api.client.get("/api/v1/hosts?state=degraded")))["items"]
+    (row,) = (await ok(await api.client.get("/api/v1/gpus")))["items"]
+    page = await ok(await api.client.get(f"/api/v1/gpus/{GPU_1}"))
+    health = (await ok(await api.client.get("/api/v1/operators/health")))["fleet"]
+    overview = await ok(await api.client.get("/api/v1/overview"))
+    assert {one["state"] for one in (*box["gpus"], *listed["gpus"], row, page)} == {"faulty"}
+    assert overview["gpus"] == health["gpus"]
+    assert (overview["gpus"]["faulty"], overview["gpus"]["total"]) == (1, 1)
+    assert box["headline"] == "degraded"
+    assert box["headline_reason"].startswith("1 of 1 GPU faulty. GPU 0: This GPU fell off its bus")
+    assert box["headline_remedy"].startswith("Reboot the host.")
+    assert [one["about"] for one in page["conditions"]] == ["GPU 0"]
+    (troubled,) = [one for one in health["troubled"] if one["id"] == HOST]
+    assert (troubled["headline"], troubled["remedy"]) == ("degraded", box["headline_remedy"])

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
-
-from windrow_master.api.overview import DAYS, Earnings, Use, glance, host_use, slot_use
+from windrow_master.api.overview import DAYS, Earnings, glance
+from windrow_master.fleet.availability import Availability
 from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, SlotState
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.model import Role
@@ -12,6 +11,7 @@ from windrow_master.market.model import FEES, MINT, Transfer, TransferKind, acco
 from windrow_master.market.offers import PriceBook
 from windrow_master.market.repository import LedgerRepository
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId, TransferId
+from windrow_proto.model import GpuFacts, Inventory
 from windrow_proto.units import DAY, MICROCENTS_PER_UNIT, Microcents
 
 HOST = HostId("host_1")
@@ -20,47 +20,37 @@ OWNER = AccountId("account_1")
 
 def host(**changes):
     made = Host(HOST, "box", OWNER, False, 0, admin_state=AdminState.ACTIVE, link_state=LinkState.ONLINE, tier="h100/A")
-    return replace(made, **changes)
+    return replace(made, **{"inventory": cards(0, 1), **changes})
+
+
+def cards(*numbers):
+    return Inventory(gpus=tuple(GpuFacts(GpuUuid(f"GPU-{n}"), n, "nvidia", "H100") for n in numbers))
 
 
 def slot(number, **changes):
-    made = Slot(SlotId(f"{HOST}/gpu/{number}"), HOST, "gpu", GpuUuid(f"GPU-{number}"), tier="h100/A")
-    return replace(made, **changes)
+    uuid = GpuUuid(f"GPU-{number}")
+    return replace(Slot(SlotId(f"{HOST}/gpu/{number}"), HOST, "gpu", uuid, card=uuid, tier="h100/A"), **changes)
 
 
 def entry(of, *slots):
     return Entry(of, tuple(slots), 1)
 
 
-@pytest.mark.parametrize(
-    ("of", "changes", "use"),
-    [
-        ({}, {}, Use.IDLE),
-        ({}, {"state": SlotState.RUNNING}, Use.RENTED),
-        ({}, {"state": SlotState.SCRUBBING}, Use.RENTED),
-        ({}, {"unavailable": "the host's other share is rented"}, Use.WITHHELD),
-        ({"admin_state": AdminState.DRAINING}, {}, Use.WITHHELD),
-        ({"admin_state": AdminState.DRAINING}, {"state": SlotState.RUNNING}, Use.RENTED),
-        ({"link_state": LinkState.LOST}, {"state": SlotState.RUNNING}, Use.OFFLINE),
-        ({"link_state": LinkState.UNSEEN}, {}, Use.OFFLINE),
-        ({"link_state": LinkState.LOST}, {"state": SlotState.FAULTED}, Use.FAULTY),
-        ({"admin_state": AdminState.QUARANTINED}, {}, Use.FAULTY),
-    ],
-)
-def test_a_gpu_is_in_the_first_group_that_holds(of, changes, use):
-    assert slot_use(entry(host(**of)), slot(0, **changes)) is use
+def test_a_host_is_in_one_group():
+    def group(of, *slots):
+        return next(state for state, count in glance([entry(of, *slots)], PriceBook(())).hosts.counts.items() if count)
 
-
-def test_a_host_is_rented_when_any_of_its_slots_is_and_idle_when_any_may_be_had():
-    assert host_use(entry(host(), slot(0), slot(1, state=SlotState.RUNNING))) is Use.RENTED
-    assert host_use(entry(host(), slot(0), slot(1, unavailable="busy"))) is Use.IDLE
-    assert host_use(entry(host(), slot(0, state=SlotState.FAULTED), slot(1, state=SlotState.RUNNING))) is Use.FAULTY
-    assert host_use(entry(host(link_state=LinkState.SUSPECT), slot(0))) is Use.OFFLINE
-    assert host_use(entry(host())) is Use.WITHHELD
+    assert group(host(), slot(0), slot(1, state=SlotState.RUNNING)) is Availability.RENTED
+    assert group(host(), slot(0), slot(1, unavailable="busy")) is Availability.IDLE
+    assert group(host(), slot(0, state=SlotState.FAULTED), slot(1, state=SlotState.RUNNING)) is Availability.FAULTY
+    assert group(host(admin_state=AdminState.QUARANTINED), slot(0)) is Availability.FAULTY
+    assert group(host(link_state=LinkState.SUSPECT), slot(0)) is Availability.OFFLINE
+    assert group(host(admin_state=AdminState.DRAINING), slot(0)) is Availability.PAUSED
+    assert group(host()) is Availability.PAUSED
 
 
 def test_the_groups_sum_up_to_all_hosts_and_gpus_that_are_not_retired_and_simulated_ones_earn_nothing():
-    toy = host(simulated=True)
+    toy = host(simulated=True, inventory=cards(2))
     sums = glance(
         [
             entry(host(), slot(0), slot(1, state=SlotState.RUNNING)),

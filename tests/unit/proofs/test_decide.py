@@ -19,9 +19,10 @@ from windrow_master.fleet.model import (
     SlotState,
     VerifyState,
 )
+from windrow_master.fleet.slices import CUT
 from windrow_master.spec import TEXT_MAX
 from windrow_proto.ids import AccountId, ClusterId, GpuUuid, HostId, SlotId
-from windrow_proto.model import Inventory
+from windrow_proto.model import Inventory, Isolation
 from windrow_proto.units import GIB, HOUR, MINUTE, SECOND, Microcents
 
 NOW = 1_000 * HOUR
@@ -100,7 +101,17 @@ def test_a_container_of_the_default_image_is_tried_where_strangers_get_one() -> 
     both = replace(HOST, inventory=Inventory(runtimes=("process", "docker")))
     assert schedule.runtime(both) == "process"
     assert schedule.runtime(replace(both, default_image="debian")) == "docker"
-    assert schedule.gpus_wanted((SLOT, CARD, replace(CARD, unavailable="MIG is on"))) == 1
+
+
+def test_whole_gpus_are_rented_and_of_a_cut_host_one_slice_that_strangers_may_have() -> None:
+    closed = replace(CARD, unavailable=CUT)
+    mig = [replace(CARD, slot_id=SlotId(f"MIG-{n}"), profile="1g.10gb", isolation=Isolation.MIG) for n in range(3)]
+    mps = [replace(CARD, slot_id=SlotId(f"MPS-{n}"), profile="mps.50", isolation=Isolation.MPS) for n in range(2)]
+    assert schedule.gpus_wanted((SLOT, CARD, replace(CARD, unavailable="MIG is on"))) == (1, None)
+    assert schedule.gpus_wanted((SLOT, CARD, closed, *mig, *mps)) == (1, None)
+    assert schedule.gpus_wanted((SLOT, closed, *mps, *mig)) == (1, "1g.10gb")
+    assert schedule.gpus_wanted((SLOT, closed, *mps)) == (0, None)
+    assert schedule.gpus_wanted((SLOT,)) == (0, None)
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from windrow_master.market.repository import LedgerRepository
 from windrow_master.market.service import PRICE_MAX
 from windrow_proto.errors import Conflict, StorageFailed, TooMany, Unavailable
 from windrow_proto.metrics import GPU_MATRIX, GPU_MEMORY
-from windrow_proto.model import Benchmark, CommandKind, CommandPhase
+from windrow_proto.model import Benchmark, CommandKind, CommandPhase, Isolation
 from windrow_proto.units import HOUR, SECOND
 
 
@@ -75,6 +75,19 @@ async def test_a_proof_says_how_many_measured_where_the_second_did_not_come_in_t
         one = await proved(m, proofs)
     assert one.outcome is ProofOutcome.PASSED
     assert "measured by the relay access_1" in one.words
+
+
+async def test_a_cut_host_is_proved_by_one_of_its_slices(m):
+    m.join(gpus=1, cut=("1g.10gb", "1g.10gb"))
+    m.inside.said = SAID + b'windrow-proof {"gpus": 1}\nwindrow-proof {"memory": 1024}\n'
+    async with proving(m) as proofs:
+        spec = await started(m)
+        await ended(m, spec)
+        one = await proved(m, proofs)
+    assert one.outcome is ProofOutcome.PASSED, one
+    assert [slot.isolation for slot in spec.slots] == [Isolation.MIG]
+    states = {step.name: step.state for step in one.steps}
+    assert (states["count"], states["benchmark"]) == (StepState.PASSED, StepState.ABSENT)
 
 
 MODEL = gpus.BY_PCI[0x233110DE]

@@ -202,3 +202,42 @@ def test_a_condition_is_shown_with_its_remedy_and_without_one_where_the_master_k
     assert "gpu.hot:GPU-1: This GPU is hot. (since 2027" in show("host", "show", "host_1", verification=NONE_YET)
     monkeypatch.setitem(GPU, "conditions", [hot | {"remedy": "Look at its cooling."}])
     assert "- Look at its cooling." in show("gpu", "show", "GPU-1", verification=NONE_YET)
+
+
+STATE: Json = {"state": "rented", "state_text": "rented, 1 of 2 parts", "state_reason": None}
+
+
+def test_the_state_of_a_gpu_and_slot_is_the_masters_word_with_its_reason() -> None:
+    assert hosts.gpu_state(GPU | STATE) == "rented, 1 of 2 parts"
+    paused = {"state_text": "paused", "state_reason": "it is hot"}
+    assert hosts.gpu_state(GPU | paused) == "paused: it is hot"
+    assert hosts.gpu_state(GPU) == "free", "of a Master that does not say it"
+
+
+def test_a_degraded_host_is_shown_with_what_to_do_and_its_conditions_by_the_number_of_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = {
+        "code": "gpu.lost:GPU-1",
+        "about": "GPU 5",
+        "detail": "It fell off.",
+        "since": "2027-01-15",
+        "remedy": "Reboot.",
+    }
+    degraded = {"headline": "degraded", "headline_reason": "1 of 2 GPUs faulty", "headline_remedy": "Reboot."}
+    slot = {"id": "GPU-1", "state": "faulted", "state_text": "faulty", "state_reason": "It fell off."}
+    item = HOST | degraded | {"conditions": [lost], "gpus": [GPU | STATE | {"index": 5}], "slots": [slot]}
+    nothing = {"code": "not_found", "detail": "Not Found"}
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        is_host = request.url.path.endswith("/host_1")
+        return httpx2.Response(200, json=item) if is_host else httpx2.Response(404, json=nothing)
+
+    config, transport = Config("http://master", "wr_secret"), httpx2.MockTransport(answer)
+    monkeypatch.setattr(hosts, "client", lambda context: context.with_resource(Client(config, transport=transport)))
+    get_command(app)(["host", "show", "host_1"], standalone_mode=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "State degraded: 1 of 2 GPUs faulty What to do Reboot." in shown
+    assert "Condition GPU 5: gpu.lost: It fell off." in shown
+    assert "GPU-1 rented, 1 of 2 parts" in shown
+    assert "Slot GPU-1 faulty: It fell off." in shown

@@ -1,0 +1,257 @@
+"""Says of each slot, GPU and host whether it is rented, idle, paused, faulty or offline. Pure.
+
+The first that holds is said:
+
+    faulty    it is broken, or its host is in quarantine
+    offline   its host does not answer
+    rented    somebody holds it; of a GPU in parts: holds a part of it
+    idle      somebody may rent it now; of a GPU in parts: may rent a part of it
+    paused    nobody may rent it now: its host drains, it is too hot, something else uses it
+
+These are the words of API, console, command line and metrics. A host has finer words, of which the first in HOST_WORDS
+that holds is said: it is degraded where a person has to look after it or one of its GPUs (conditions.py).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from windrow_master.fleet.conditions import unavailable_reason
+from windrow_master.fleet.liveness import NOT_HEARD_YET
+from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, SlotState, VerifyState
+from windrow_master.fleet.states import SLOT_HELD
+from windrow_master.fleet.view import Entry
+from windrow_proto.conditions import Effect, Severity, find, split
+from windrow_proto.ids import GpuUuid
+from windrow_proto.model import GpuFacts
+
+HOST_WORDS: Final = (
+    "retired",
+    "quarantined",
+    "offline",
+    "maintenance",
+    "draining",
+    "enrolled",
+    "verifying",
+    "degraded",
+    "rented",
+    "idle",
+    "paused",
+)
+"""The order in which one fact hides another in the one word that is shown for a host."""
+AT_WORK: Final = HOST_WORDS[HOST_WORDS.index("degraded") :]
+"""The words of a host that may take work, as far as its link and people's decisions go."""
+UNVERIFIED: Final = "it was faulty, and was not verified since"
+VERIFY: Final = "Run `windrow host verify HOST`: the GPU is offered again when it passes."
+_OFFLINE: Final = {
+    LinkState.LOST: "it has not reported for two minutes or more",
+    LinkState.SUSPECT: "its heartbeats stopped; it may be on its way to another Access",
+    LinkState.UNKNOWN: NOT_HEARD_YET,
+    LinkState.UNSEEN: "it joined; its first inventory has not come yet",
+}
+
+
+class Availability(StrEnum):
+    """The state of a GPU or slot, as everybody reads it."""
+
+    RENTED = "rented"
+    IDLE = "idle"
+    PAUSED = "paused"
+    FAULTY = "faulty"
+    OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The state of a slot or GPU. reason: why nobody may rent it, or a part of it; parts: of a GPU that is cut by MIG
+    or shared by MPS, else 0."""
+
+    state: Availability
+    reason: str | None = None
+    parts: int = 0
+    parts_rented: int = 0
+
+    @property
+    def text(self) -> str:
+        """The state with the count of rented parts, as lists show it: `rented, 1 of 2 parts`."""
+        is_counted = self.parts and self.state in (Availability.RENTED, Availability.IDLE)
+        return f"{self.state}, {self.parts_rented} of {self.parts} parts" if is_counted else str(self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One word for a host, why, and what its owner can do. state: its group, where hosts are counted."""
+
+    word: str
+    reason: str
+    state: Availability
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that a person has to look after. gpu: the index of the GPU that it is about; None: the whole host."""
+
+    words: str
+    remedy: str
+    gpu: int | None = None
+
+
+def slot_shown(host: Host, slot: Slot) -> Shown:
+    """The state of one slot by itself: a whole GPU, a part of one, or processors."""
+    if slot.state is SlotState.FAULTED:
+        return Shown(Availability.FAULTY, slot.unavailable or UNVERIFIED)
+    closed = _host_closed(host)
+    if closed is not None:
+        return closed
+    if slot.state in SLOT_HELD:
+        return Shown(Availability.RENTED, slot.unavailable)
+    if slot.unavailable is not None:
+        return Shown(Availability.PAUSED, slot.unavailable)
+    if host.admin_state is not AdminState.ACTIVE:
+        return Shown(Availability.PAUSED, _about_decision(host))
+    return Shown(Availability.IDLE)
+
+
+def gpus_shown(entry: Entry) -> dict[GpuUuid, Shown]:
+    """The state of each GPU that the host has, whole or in parts."""
+    inventory, slots = entry.host.inventory, dict[GpuUuid, list[Slot]]()
+    for slot in entry.slots:
+        if slot.card is not None:
+            slots.setdefault(slot.card, []).append(slot)
+    gpus = inventory.gpus if inventory else ()
+    return {gpu.uuid: _gpu_shown(entry.host, gpu, slots.get(gpu.uuid, ())) for gpu in gpus}
+
+
+def headline(entry: Entry) -> Headline:
+    """The one word shown for a host, by precedence of HOST_WORDS, with its reason."""
+    host, state = entry.host, _group(entry)
+    decided = _about_decision(host)
+    if host.admin_state in (AdminState.RETIRED, AdminState.QUARANTINED):
+        return Headline(str(host.admin_state), decided, state)
+    if host.link_state in _OFFLINE and host.link_state is not LinkState.UNSEEN:
+        return Headline("offline", _OFFLINE[host.link_state], state)
+    if host.admin_state in (AdminState.MAINTENANCE, AdminState.DRAINING):
+        return Headline(str(host.admin_state), decided, state)
+    if host.admin_state is AdminState.ENROLLED or host.link_state is LinkState.UNSEEN:
+        return Headline("enrolled", _OFFLINE[LinkState.UNSEEN], state)
+    if host.verify_state is VerifyState.VERIFYING:
+        return Headline("verifying", "its hardware is being checked", state)
+    troubles = tuple(_troubles(entry))
+    if troubles:
+        return Headline("degraded", _told(entry, troubles), state, _remedies(troubles))
+    return _at_work(entry)
+
+
+def _at_work(entry: Entry) -> Headline:
+    gpus = gpus_shown(entry).values()
+    rented = sum(one.state is Availability.RENTED for one in gpus)
+    found = [slot_shown(entry.host, slot) for slot in entry.slots]
+    if rented:
+        return Headline("rented", f"{rented} of {_gpus(len(gpus))} rented", Availability.RENTED)
+    if any(one.state is Availability.RENTED for one in found):
+        return Headline("rented", "its processors are rented", Availability.RENTED)
+    if any(one.state is Availability.IDLE for one in found):
+        return Headline("idle", "ready for work", Availability.IDLE)
+    reason = next((one.reason for one in found if one.reason), "it offers nothing")
+    return Headline("paused", f"nothing of it can be rented now: {reason}", Availability.PAUSED)
+
+
+def _host_closed(host: Host) -> Shown | None:
+    """The state that its host gives to all of its slots; None where each has its own."""
+    if host.admin_state is AdminState.QUARANTINED:
+        return Shown(Availability.FAULTY, "its host is in quarantine")
+    if host.link_state is not LinkState.ONLINE:
+        return Shown(Availability.OFFLINE, f"its host is not connected: {_OFFLINE[host.link_state]}")
+    return None
+
+
+def _about_decision(host: Host) -> str:
+    return host.admin_reason or f"an operator set it {host.admin_state}"
+
+
+def _gpu_shown(host: Host, gpu: GpuFacts, slots: Sequence[Slot]) -> Shown:
+    names = {part.uuid for part in gpu.slices}
+    whole = next((slot for slot in slots if slot.gpu_uuid == gpu.uuid), None)
+    parts = [slot for slot in slots if slot.profile and (slot.gpu_uuid in names or slot.state in SLOT_HELD)]
+    if not parts or (whole is not None and whole.state is SlotState.FAULTED):
+        return _of_card(host, gpu) if whole is None else slot_shown(host, whole)
+    found = [slot_shown(host, slot) for slot in parts]
+    order = (Availability.RENTED, Availability.IDLE, Availability.PAUSED, Availability.OFFLINE, Availability.FAULTY)
+    state = min((one.state for one in found), key=order.index)
+    reason = next((one.reason for one in found if one.reason), None)
+    return Shown(state, reason, len(parts), sum(slot.state in SLOT_HELD for slot in parts))
+
+
+def _of_card(host: Host, gpu: GpuFacts) -> Shown:
+    """The state of a card without a slot: another host has it."""
+    reason = unavailable_reason(gpu.uuid, host.conditions) or "another host offers this GPU"
+    return _host_closed(host) or Shown(Availability.PAUSED, reason)
+
+
+def _group(entry: Entry) -> Availability:
+    """The group of a host: rented when any slot of it is, idle when any may be had."""
+    closed = _host_closed(entry.host)
+    if closed is not None:
+        return closed.state
+    found = {slot_shown(entry.host, slot).state for slot in entry.slots}
+    order = (Availability.FAULTY, Availability.RENTED, Availability.IDLE)
+    return next((state for state in order if state in found), Availability.PAUSED)
+
+
+# --- what a person has to look after ---------------------------------------------------------------------------------
+
+
+def _troubles(entry: Entry) -> Iterator[Trouble]:
+    """By the host's conditions, and the GPUs that are faulty though no condition says so any more."""
+    host, told = entry.host, set[GpuUuid]()
+    cards = _cards(host)
+    for one in host.conditions:
+        known, subject = find(one.code), split(one.code)[1]
+        if known is None or known.effect is Effect.NONE or known.severity is Severity.INFO:
+            continue
+        gpu = cards.get(subject)
+        if gpu is not None and known.effect is Effect.FAULT:
+            told.add(gpu.uuid)
+        yield Trouble(one.detail or known.words, known.remedy, None if gpu is None else gpu.index)
+    for uuid, shown in gpus_shown(entry).items():
+        if shown.state is Availability.FAULTY and uuid not in told:
+            yield Trouble(shown.reason or UNVERIFIED, VERIFY, cards[uuid].index)
+
+
+def _cards(host: Host) -> Mapping[str, GpuFacts]:
+    """Each GPU of a host by its id and by those of its parts."""
+    gpus = host.inventory.gpus if host.inventory else ()
+    return {uuid: gpu for gpu in gpus for uuid in (gpu.uuid, *(part.uuid for part in gpu.slices))}
+
+
+def _told(entry: Entry, troubles: Sequence[Trouble]) -> str:
+    """The troubles in a sentence each: GPUs with the same trouble stand together."""
+    cards: dict[str, list[int]] = {}
+    for one in troubles:
+        named = cards.setdefault(one.words, [])
+        named += [] if one.gpu is None or one.gpu in named else [one.gpu]
+    shown = gpus_shown(entry).values()
+    faulty = sum(one.state is Availability.FAULTY for one in shown)
+    counted = f"{faulty} of {_gpus(len(shown))} faulty. " if faulty else ""
+    told = (f"{_named(named)}{words.rstrip('.')}." for words, named in cards.items())
+    return (counted + " ".join(told)).rstrip(".")
+
+
+def _gpus(number: int) -> str:
+    return "1 GPU" if number == 1 else f"{number} GPUs"
+
+
+def _named(indices: Sequence[int]) -> str:
+    return f"GPU {', '.join(str(index) for index in sorted(indices))}: " if indices else ""
+
+
+def _remedies(troubles: Sequence[Trouble]) -> str:
+    return " ".join(dict.fromkeys(one.remedy for one in troubles if one.remedy))
+
+
+def about(host: Host, code: str) -> str | None:
+    """The GPU that a condition of a host is about, by its number; None: the whole host, or a GPU that is gone."""
+    gpu = _cards(host).get(split(code)[1])
+    return None if gpu is None else f"GPU {gpu.index}"
