@@ -115,6 +115,15 @@ class Client(Transport):
                 pass  # the next look says so, if it is more than this stream
             time.sleep(LOOK_S)
 
+    def whole_log(self, cluster_id: str, *, offset: int = 0, rank: int = 0) -> Iterator[bytes]:
+        """All of the log as it is now, from byte `offset`; one answer has not more than some MiB of it."""
+        before = -1
+        while offset > before:
+            before = offset
+            for data in self.logs(cluster_id, offset=offset, rank=rank):
+                offset += len(data)
+                yield data
+
     def logs(self, cluster_id: str, *, follow: bool = False, offset: int = 0, rank: int = 0) -> Iterator[bytes]:
         """The log as it is written, from byte `offset`; ends when the workload ends, or at once without `follow`."""
         params = {"follow": "true" if follow else "false", "offset": offset, **_member(rank)}

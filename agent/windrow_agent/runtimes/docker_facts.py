@@ -39,7 +39,7 @@ BRIDGE: Final = {
     "com.docker.network.bridge.enable_icc": "false",
 }
 """Of the network of all workloads: a bridge that the fence knows by name, whose containers do not see each other."""
-LOG_FILE: Final = {"max-size": "64m", "max-file": "2"}
+LOG_FILE: Final = {"max-size": "256m", "max-file": "2"}
 """Of the daemon's own file, whose JSON makes short lines several times longer; the cap is applied when reading."""
 
 

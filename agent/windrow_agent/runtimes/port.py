@@ -18,7 +18,7 @@ from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.ports import Clock
 from windrow_proto.units import GIB, KIB, MIB
 
-LOG_CAP_BYTES: Final = 10 * MIB
+LOG_CAP_BYTES: Final = 128 * MIB
 """Of one run's log, where the command names none; the rest is dropped and the log says so."""
 FILES_CAP_BYTES: Final = 1 * GIB
 """Of files either way, where the command names none."""

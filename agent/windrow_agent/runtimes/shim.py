@@ -64,6 +64,10 @@ UNMADE = 1
 """How bubblewrap ends when it cannot make the sandbox."""
 NO_SANDBOX = 125
 """The exit code when it could not be made at all, as Docker has it."""
+EXECVP = b"bwrap: execvp "
+"""How its words begin where the sandbox is made, and the command in it cannot be started."""
+CANNOT_RUN, NO_PROGRAM = 126, 127
+LAST_BYTES = 4096
 LAUNCHES = 6
 AGAIN_S = 0.1
 TICK_S = 0.5
@@ -368,6 +372,15 @@ def is_unmade(spec: dict[str, Any], code: int, said: int) -> bool:
     return bool(spec["sandbox"]) and code == UNMADE and BEGAN not in status
 
 
+def unstarted(said: bytes) -> int | None:
+    """The exit code, as shells have it, where bubblewrap made the sandbox and could not start the command in it: a
+    script whose interpreter is not there, a program for another processor. said: its last words; None: not so."""
+    line = said.rstrip(b"\n").rpartition(b"\n")[2]
+    if not line.startswith(EXECVP):
+        return None
+    return CANNOT_RUN if line.endswith(os.strerror(errno.EACCES).encode()) else NO_PROGRAM
+
+
 class Log:
     """The one log file of a run; cut once, and it says so."""
 
@@ -376,8 +389,10 @@ class Log:
         self.left = cap_bytes - os.fstat(self.file).st_size
         self.cap = cap_bytes
         self.cut = False
+        self.last = b""
 
     def write(self, data: bytes) -> None:
+        self.last = (self.last + data)[-LAST_BYTES:]
         if self.cut:
             return
         try:
@@ -437,9 +452,13 @@ def supervise(folder: str, spec: dict[str, Any]) -> int:
         began_ns, reason, code, is_told, unmade = once(folder, spec, null, ends, log)
         ran_ns = time.monotonic_ns() - began_ns
         is_asked = is_told or os.path.exists(os.path.join(folder, ASKED))
+        if unmade:
+            pump(out_read, log)
+            if (refused := unstarted(log.last)) is not None:
+                unmade, code = False, refused
+                log.write(b"[windrow: the command or the interpreter that its first line names cannot be started]\n")
         if not unmade or is_asked or not left:
             break
-        pump(out_read, log)
         log.write(b"[windrow: the sandbox could not be made; trying again]\n")
         time.sleep(AGAIN_S)
     close_groups(spec)

@@ -22,7 +22,11 @@ from windrow_proto.volumes import check_mounts
 REQUEST_CHARS_MAX: Final = 64 * 1024
 """Of all that is asked for, its keys and volumes included: it is kept, listed and sent to each host."""
 NAME_MAX: Final = 64
-LOG_CAP_BYTES: Final = 10 * MIB
+LOG_CAP_BYTES: Final = 128 * MIB
+"""Of a run's log on its host: whoever follows it, as into a file, has all of it up to there."""
+LOG_KEPT_BYTES: Final = 10 * MIB
+"""Of that for those who read it at once or later."""
+LOG_CUT: Final = b"\n[windrow: the log was cut here; its host had more, which was not kept]\n"
 FILES_CAP_BYTES: Final = 1 * GIB
 
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Final
 
-from windrow_master.clusters.request import FILES_CAP_BYTES, LOG_CAP_BYTES
+from windrow_master.clusters.request import FILES_CAP_BYTES, LOG_CUT, LOG_KEPT_BYTES
 from windrow_master.identity.model import Principal
 from windrow_master.jobs.model import JobId
 from windrow_master.network.workload_io import WorkAccess
@@ -21,8 +21,8 @@ from windrow_proto.ids import ClusterId
 from windrow_proto.units import MIB
 
 ROOT: Final = "jobs"
-LOG_KEPT_MAX: Final = LOG_CAP_BYTES + MIB
-"""Of one attempt: a host's own cap, and the last piece."""
+LOG_KEPT_MAX: Final = LOG_KEPT_BYTES + MIB
+"""Of one attempt: what is read at once, and the last piece."""
 FILES_KEPT_MAX: Final = ARTEFACT_BYTES_MAX
 """Of what one attempt changed: as much as any artefact; the rest is cut off."""
 
@@ -55,7 +55,8 @@ class JobFiles:
         if end >= LOG_KEPT_MAX:
             return end, True
         data, is_cut = await self.inside.log(principal, cluster_id, end)
-        data = data[: LOG_KEPT_MAX - end]
+        if len(data) > LOG_KEPT_MAX - end:
+            data = data[: LOG_KEPT_MAX - end] + LOG_CUT
         if data:
             await self._objects.put(object_key(f"{_attempt(job_id, attempt)}/log/{end:012d}"), _once(data), len(data))
         return end + len(data), is_cut

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from windrow_master.clusters.model import Workload, WorkPhase
-from windrow_master.clusters.request import FILES_CAP_BYTES, LOG_CAP_BYTES
+from windrow_master.clusters.request import FILES_CAP_BYTES, LOG_KEPT_BYTES
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
 from windrow_master.network.channels import ChannelBroker, ChannelStream
@@ -73,7 +73,7 @@ class WorkAccess:
         self.host_channels = SharesOfEach[HostId]("channels to this host", ways, HOST_CHANNELS)
 
     async def log(self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0) -> tuple[bytes, bool]:
-        """The log from byte `offset` as it is now, and whether the cap of a run's log has cut it."""
+        """The log from byte `offset` as it is now, at most some LOG_KEPT_BYTES of it, and whether there is more."""
         workload = await self._inside(principal, cluster_id, rank)
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.LOGS, offset=offset)
         found = bytearray()
@@ -83,7 +83,7 @@ class WorkAccess:
                     _raise_if_failed(part, cluster_id)
                     return bytes(found), part.truncated
                 found += part.data
-                if len(found) > LOG_CAP_BYTES + BLOCK_BYTES:
+                if len(found) > LOG_KEPT_BYTES:
                     return bytes(found), True
         raise LinkClosed(subject=cluster_id)
 

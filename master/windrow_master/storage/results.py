@@ -20,6 +20,7 @@ import structlog
 from windrow_master.clusters import lookup
 from windrow_master.clusters.model import Cluster, Results, Workload, WorkPhase
 from windrow_master.clusters.reports import has_results, is_given_up
+from windrow_master.clusters.request import LOG_CUT
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, when_due
@@ -260,6 +261,7 @@ class ResultService:
         data, is_cut = await self._inside.log(principal, cluster.cluster_id, 0, workload.rank)
         if not data:
             return replace(results, log_bytes=0)
+        data += LOG_CUT if is_cut else b""
         room = await self._room(cluster)
         if len(data) > room:
             problem = f"its log ({len(data):,} bytes) is over half of what is left of your quota ({room:,} bytes)"

@@ -40,7 +40,7 @@ def print_plan(plan: dict[str, Any]) -> None:
     if plan.get("fits") is False:
         say(f"  no host can run this now; balance {plan.get('balance')}")
         return
-    price = f"{plan.get('price_per_hour')} {plan.get('currency') or ''} per hour"
+    price = " ".join(filter(None, (plan.get("price_per_hour"), plan.get("currency"), "per hour")))
     say(f"  {price}; reserved now: {plan.get('hold')}; balance {plan.get('balance')}")
 
 

@@ -288,10 +288,11 @@ def cluster_logs(
     api = client(context)
     found, printed = cluster_id(api, cluster, ended=True), 0
     output = ProgramOutput()
-    for is_followed in (True, False) if follow else (False,):  # one that was followed may have been cut
-        for data in api.logs(found, follow=is_followed, offset=printed, rank=rank):
-            printed += len(data)
-            output.write(data)
+    for data in api.logs(found, follow=True, rank=rank) if follow else ():
+        printed += len(data)
+        output.write(data)
+    for data in api.whole_log(found, offset=printed, rank=rank):  # what was followed may have been cut
+        output.write(data)
 
 
 @cluster_app.command("exec")
@@ -321,7 +322,10 @@ def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = Fa
     if as_json:
         print_json(answer)
         return
-    say(f"Chosen: {plain(answer.get('chosen'))}")
+    if (chosen := answer.get("chosen")) is not None:
+        terms = ", ".join(f"{name} {points}" for name, points in (chosen.get("terms") or {}).items())
+        offer = f"tier {plain(chosen.get('tier'))}, {chosen['price_per_hour']} per hour"
+        say(f"Chosen: {chosen['host_name']}, {offer}; score {plain(chosen.get('score'))} of {plain(terms)}")
     for loser in answer.get("losers") or []:
         say(f"  not {plain(loser.get('host'))}: {plain(loser.get('reason'))}")
 

@@ -161,7 +161,7 @@ def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bo
 
 def cost_text(receipt: dict[str, Any]) -> str:
     """Returns a receipt in one line."""
-    amount, test = f"{receipt['amount']} {receipt['currency']}", " of test money" if receipt.get("test_money") else ""
+    amount, test = f"{receipt['amount']} {receipt['currency']}", " (test money)" if receipt.get("test_money") else ""
     rate = f"{receipt['running_seconds']} s at {receipt['price_per_hour']} per hour"
     return f"cost {amount}{test}: {rate}. Receipt: windrow receipt show {receipt['id']}"
 
@@ -274,7 +274,10 @@ def _print_log(api: Client, cluster_id: str, output: ProgramOutput, offset: int,
     """Print the log from a byte on; returns how many bytes that were."""
     count = 0
     try:
-        for data in api.logs(cluster_id, follow=follow, offset=offset):
+        source = (
+            api.logs(cluster_id, follow=True, offset=offset) if follow else api.whole_log(cluster_id, offset=offset)
+        )
+        for data in source:
             count += len(data)
             output.write(data)
     except MasterUnreachable:

@@ -24,9 +24,7 @@ def cluster_stop(
     api = client(context)
     found = cluster_id(api, cluster)
     if not yes and sys.stdin.isatty():
-        confirm(
-            f"Stop {cluster}? What was written outside of its volumes and not fetched is gone.", abort=True, err=True
-        )
+        confirm(f"Stop {cluster}? What was written outside of its volumes and not fetched is gone.")
     item = api.stop_cluster(found)
     if wait:
         item = api.wait_cluster(found, lambda c: c["phase"] in RESTS, STOP_TIMEOUT_S)

@@ -202,7 +202,7 @@ def _write(value: Any, path: str) -> None:
 
             class Whole(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
                 def reducer_override(self, obj: Any) -> Any:
-                    found = _Result.reducer_override(self, obj)  # type: ignore[arg-type]  # it reads nothing of it
+                    found = _Result.reducer_override(self, obj)
                     return super().reducer_override(obj) if found is NotImplemented else found
 
             Whole(_Capped(file), PROTOCOL).dump(value)

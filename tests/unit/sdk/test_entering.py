@@ -10,7 +10,7 @@ import pytest
 from windrow.cli import entering
 from windrow.client import Client
 from windrow.config import Config
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput, WindrowClientError
 
 KEY, SECOND = "ssh-ed25519 AAAA me@home", "ssh-rsa BBBB"
 
@@ -45,6 +45,25 @@ def test_ones_own_keys_go_to_a_box_without_a_command_and_nowhere_else(home: Path
     assert entering.asked("box", ["train"], [], True, None) == ([], False)
     assert entering.asked("service", [], [], True, None) == ([], False)
     assert entering.asked("box", ["train"], [home / "work.pub"], True, True) == ([SECOND, KEY], True)
+
+
+def test_files_that_are_no_keys_are_passed_over_and_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "id_ed25519.pub").write_text(f"{KEY}\n")
+    (home / "id_ed25519-cert.pub").write_text("ssh-ed25519-cert-v01@openssh.com AAAA me\n")
+    (home / "id_odd.pub").write_text("hello\n")
+    (home / "id_bytes.pub").write_bytes(b"\xff\xfe")
+
+    assert entering.own_keys() == [KEY]
+
+    said = capsys.readouterr().err
+    assert "id_odd.pub" in said and "id_bytes.pub" in said and "passed over" in said
+    assert "cert" not in said
+
+
+def test_a_certificate_that_is_given_as_a_key_is_refused_with_its_name(home: Path) -> None:
+    (home / "id_x-cert.pub").write_text("ssh-ed25519-cert-v01@openssh.com AAAA me\n")
+    with pytest.raises(InvalidInput, match=r"id_x-cert\.pub contains a line that is not a public key"):
+        entering.keys_in([home / "id_x-cert.pub"])
 
 
 def test_who_has_no_keys_sends_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

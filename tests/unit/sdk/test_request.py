@@ -1,11 +1,12 @@
 """A person's words become the request that they meant, or a sentence that says how to write it."""
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from windrow.cli.request import body, parse_env, parse_gpu, parse_size
-from windrow.errors import WindrowClientError
+from windrow.cli.request import body, name_from, parse_env, parse_gpu, parse_size, read_requirements
+from windrow.errors import InvalidInput, WindrowClientError
 from windrow.fields import CLUSTER, JOB
 
 
@@ -53,3 +54,26 @@ def test_values_may_be_written_as_people_do() -> None:
     assert body(JOB, {"checkpoint_every_seconds": "0"}) == {"checkpoint_every_seconds": 0}
     with pytest.raises(WindrowClientError, match="'gpu' is no field"):
         body(JOB, {"gpu": 1})
+
+
+def test_an_empty_value_is_refused_and_not_taken_for_none() -> None:
+    with pytest.raises(InvalidInput, match="--memory has no value"):
+        body(CLUSTER, {"memory_bytes": ""})
+    with pytest.raises(InvalidInput, match="--gpu has no value"):
+        parse_gpu("")
+
+
+@pytest.mark.parametrize("text", ["tomorrow", "2030-02-31T18:00:00Z", "2030-01-31T18:00:00"])
+def test_a_deadline_that_is_no_moment_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InvalidInput, match="2030-01-31T18:00:00Z"):
+        body(JOB, {"deadline": text})
+
+
+def test_a_name_is_made_of_the_programs_and_may_be_one() -> None:
+    found = [name_from(one) for one in ("/usr/bin/python", "my script.py", "L\u00e4b", "\u65e5\u672c", "x" * 80)]
+    assert found == ["python", "my-script.py", "L-b", None, "x" * 40]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_package(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_bytes(b"\xef\xbb\xbfnumpy\n")
+    assert read_requirements(tmp_path / "requirements.txt") == ["numpy"]
