@@ -106,8 +106,8 @@ function Fleet({ fleet }: { fleet: Health["fleet"] }) {
   return (
     <Panel title={`Hosts that need somebody (${count(troubled_count)})`} bare>
       <Text size="sm" className="wr-quiet" px="md" py={8}>
-        {count(gpus.faulty)} of {count(gpus.total)} GPUs faulty, {count(gpus.offline)} offline; {count(hosts.offline)}{" "}
-        of {count(hosts.total)} hosts offline.
+        {`${count(gpus.faulty)} of ${count(gpus.total)} GPUs faulty, ${count(gpus.offline)} offline; `}
+        {`${count(hosts.offline)} of ${count(hosts.total)} hosts offline.`}
         {more > 0 && ` ${count(more)} hosts more are not shown.`}
       </Text>
       <DataTable

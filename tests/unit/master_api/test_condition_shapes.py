@@ -7,6 +7,7 @@ from windrow_proto.conditions import PAGE, UNKNOWN_REMEDY, ConditionCode
 def test_a_condition_is_told_with_its_severity_its_remedy_and_its_runbook() -> None:
     lost = ConditionCode.GPU_LOST
     assert condition_json("gpu.lost:GPU-1", lost.words, 5) == {
+        "about": None,
         "code": "gpu.lost:GPU-1",
         "detail": lost.words,
         "severity": "ticket",
