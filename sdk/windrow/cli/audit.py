@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE
 from windrow.cli.output import facts, print_json, say
@@ -42,7 +43,9 @@ ENTRIES = Table(
 def audit_ls(
     context: typer.Context,
     view: View,
-    subject: Annotated[str | None, typer.Option(help="Only about this host, cluster or token.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Only about this host, cluster or job, by name or id, or about this id.")
+    ] = None,
     actor: Annotated[
         str | None, typer.Option(help="Only entries by this actor, for example account/account_1.")
     ] = None,
@@ -52,9 +55,10 @@ def audit_ls(
     until: Annotated[str | None, typer.Option(help="Only before this time (RFC 3339).")] = None,
 ) -> None:
     """List entries of the audit log, newest first."""
-    since = None if view.since is None else view.since.isoformat()
-    wanted = {"subject": subject, "actor": actor, "action": action, "since": since, "until": until}
     api = client(context)
+    about = None if subject is None else resolving.subject(api, subject)
+    since = None if view.since is None else view.since.isoformat()
+    wanted = {"subject": about, "actor": actor, "action": action, "since": since, "until": until}
     view.print(api, api.items("/audit", **wanted))
 
 

@@ -155,6 +155,7 @@ def cluster_create(
         "kind": kind,
         "argv": argv or None,
         "env": parse_env(given(argv or [], env)) if env else None,
+        "host_id": resolving.host(api, asked["host_id"]),
         "ssh_keys": keys if keys or ssh is False else None,
         "notebook": is_asked if notebook is not None or (is_asked and not base) else None,
     }

@@ -501,8 +501,7 @@ def command_ls(
 ) -> None:
     """List commands, newest first. `--name`: of the kind."""
     api = client(context)
-    found = None if host is None else resolving.found(api, resolving.HOSTS, host)
-    view.print(api, api.items("/commands", host=found))
+    view.print(api, api.items("/commands", host=resolving.host(api, host)))
 
 
 @command_app.command("show")
@@ -547,12 +546,15 @@ EVENTS = Table(
 def event_ls(
     context: typer.Context,
     view: View,
-    subject: Annotated[str | None, typer.Option(help="Only about this host, cluster or GPU.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Only about this host, GPU, cluster or job, by name or id.")
+    ] = None,
     watch: Watch = False,
 ) -> None:
     """List events, newest first. `--name`: of the kind, as host.*."""
     api = client(context)
-    view.print(api, api.items("/events", subject=subject))
+    about = None if subject is None else resolving.subject(api, subject)
+    view.print(api, api.items("/events", subject=about))
     if watch:
         _watch(api, "/events/stream", view.is_json)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from windrow.cli.cluster_text import ENDED
@@ -87,14 +88,30 @@ def found(api: Client, kind: Kind, text: str, *, ended: bool = True, newest: boo
 
 def gpu(api: Client, text: str) -> str:
     """The UUID of a GPU: as written, by the start of its UUID, or as HOST/INDEX. Raises as `found` does."""
-    host, slash, index = text.rpartition("/")
+    place, slash, index = text.rpartition("/")
     if not slash or not index.isdigit():
         return found(api, GPUS, text)
-    of = api.get(f"/hosts/{found(api, HOSTS, host)}")
+    of = api.get(f"/hosts/{found(api, HOSTS, place)}")
     for one in of.get("gpus") or ():
         if one["index"] == int(index):
             return str(one["uuid"])
-    raise NotFound(f"{of['name']} has no GPU {index}. List its GPUs: windrow host show {host}")
+    raise NotFound(f"{of['name']} has no GPU {index}. List its GPUs: windrow host show {place}")
+
+
+def host(api: Client, text: str | None) -> str | None:
+    """The id of the host that this text means; of none, None. Raises as `found` does."""
+    return None if text is None else found(api, HOSTS, text)
+
+
+def subject(api: Client, text: str) -> str:
+    """The id of the host, GPU, cluster or job that this text means; of nothing among them, the text: records are also
+    about tokens and accounts. Raises InvalidInput where it may mean several, ApiProblem."""
+    if _WHOLE.fullmatch(text):
+        return text
+    for kind in (HOSTS, CLUSTERS, JOBS, GPUS):
+        with suppress(NotFound):
+            return found(api, kind, text)
+    return text
 
 
 def _is_id(kind: Kind, text: str) -> bool:

@@ -163,14 +163,17 @@ def test_a_list_without_ended_work_says_how_many_there_are(capsys: pytest.Captur
 
 # --- names and short ids ----------------------------------------------------------------------------------------------
 
-HOSTS = [
+HOSTS: list[Json] = [
     {"id": an_id("host", 1), "name": "vm", "admin_state": "active", "gpus": [{"index": 5, "uuid": "GPU-5"}]},
     {"id": an_id("host", 2), "name": "twin", "admin_state": "active"},
     {"id": an_id("host", 3), "name": "twin", "admin_state": "active"},
     {"id": an_id("host", 4), "name": "deadbeef", "admin_state": "active"},
 ]
-RELAYS = [{"id": an_id("access", 9), "stop_name": "local-a", "address": "relay.example:7443"}]
-CARDS = [{"uuid": "GPU-8f3c1c2e-0001-4000-8000-000000000001"}, {"uuid": "GPU-8f3c1c2f-0001-4000-8000-000000000001"}]
+RELAYS: list[Json] = [{"id": an_id("access", 9), "stop_name": "local-a", "address": "relay.example:7443"}]
+CARDS: list[Json] = [
+    {"uuid": "GPU-8f3c1c2e-0001-4000-8000-000000000001"},
+    {"uuid": "GPU-8f3c1c2f-0001-4000-8000-000000000001"},
+]
 
 
 @pytest.fixture
@@ -181,7 +184,7 @@ def api() -> Any:
             return httpx2.Response(200, json=next(one for one in HOSTS if one["id"] == place))
         if request.url.params.get("state") == "retired":
             return httpx2.Response(200, json={"items": [], "next_cursor": None})
-        found: list[Any] = {"hosts": HOSTS, "accesses": RELAYS, "gpus": CARDS, "clusters": CLUSTERS}[place]
+        found: list[Any] = {"hosts": HOSTS, "accesses": RELAYS, "gpus": CARDS, "clusters": CLUSTERS, "jobs": []}[place]
         found = [one for one in found if q is None or q in one["name"] or q in one["id"]]
         return httpx2.Response(200, json={"items": found, "next_cursor": None})
 
@@ -194,7 +197,7 @@ def api() -> Any:
     [
         (resolving.HOSTS, "vm", HOSTS[0]["id"]),
         (resolving.HOSTS, HOSTS[0]["id"], HOSTS[0]["id"]),
-        (resolving.HOSTS, short(str(HOSTS[2]["id"])), HOSTS[2]["id"]),
+        (resolving.HOSTS, short(HOSTS[2]["id"]), HOSTS[2]["id"]),
         (resolving.HOSTS, "deadbeef", HOSTS[3]["id"]),
         (resolving.HOSTS, "host_019ac3f5e0b17002", HOSTS[1]["id"]),
         (resolving.RELAYS, "local-a", RELAYS[0]["id"]),
@@ -230,3 +233,10 @@ def test_what_means_several_is_refused_with_the_candidates(api: Client, kind: re
 def test_what_means_nothing_is_not_found(api: Client, text: str) -> None:
     with pytest.raises(NotFound, match="windrow host ls"):
         resolving.found(api, resolving.HOSTS, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"), [("vm", HOSTS[0]["id"]), ("lab", CLUSTERS[0]["id"]), ("account/ana", "account/ana")]
+)
+def test_records_are_asked_for_by_name_and_else_by_what_is_written(api: Client, text: str, whole: str) -> None:
+    assert resolving.subject(api, text) == whole
