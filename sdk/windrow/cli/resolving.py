@@ -99,8 +99,8 @@ def gpu(api: Client, text: str) -> str:
 
 
 def host(api: Client, text: str | None) -> str | None:
-    """The id of the host that this text means; of none, None. Raises as `found` does."""
-    return None if text is None else found(api, HOSTS, text)
+    """The id of the host that this text means; of none or an empty one, the same. Raises as `found` does."""
+    return found(api, HOSTS, text) if text else text
 
 
 def subject(api: Client, text: str) -> str:
