@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import resolving
 from windrow.cli.context import AsJson, Yes, client
-from windrow.cli.output import ABSENT, facts, print_json, print_list, say
+from windrow.cli.output import ABSENT, facts, print_json, say
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 
 access_app = typer.Typer(help="Accesses: the relays that hosts dial.", no_args_is_help=True)
 
@@ -17,29 +19,39 @@ STOP_LOOK_S = 0.5
 Reason = Annotated[str, typer.Option(help="Reason; kept in the audit log.")]
 
 
+ACCESSES = Table(
+    (
+        id_column(),
+        Column("NAME", lambda a: a["stop_name"], 2, 20),
+        Column("STATE", lambda a: str(a["state"])),
+        Column("REGION", lambda a: a["region"], 1, 16),
+        Column("AGENTS", lambda a: a["agents"]),
+        Column("LOAD", lambda a: load_text(a)),
+        Column("RTT", lambda a: rtt_text(a), 3),
+        Column("WORKERS", lambda a: a["workers"], 5),
+        Column("ADDRESS", lambda a: a["address"], 4),
+        time_column("SINCE", lambda a: a["since"], 6),
+        Column("VERSION", lambda a: a["version"], 7),
+    ),
+    "No Access is known: start windrow-access, without it no host is heard.",
+    name=lambda a: a["stop_name"],
+    states=lambda a: (a["state"],),
+)
+
+
 @access_app.command("ls")
-def access_ls(context: typer.Context, as_json: AsJson = False) -> None:
+@lists(ACCESSES)
+def access_ls(context: typer.Context, view: View) -> None:
     """List Accesses, also those that are drained or gone."""
-    columns = [
-        ("ID", lambda a: a["id"]),
-        ("REGION", lambda a: a["region"]),
-        ("STATE", lambda a: a["state"]),
-        ("AGENTS", lambda a: a["agents"]),
-        ("LOAD", load_text),
-        ("RTT", rtt_text),
-        ("WORKERS", lambda a: a["workers"]),
-        ("ADDRESS", lambda a: a["address"]),
-        ("SINCE", lambda a: a["since"]),
-        ("VERSION", lambda a: a["version"]),
-    ]
-    empty = "No Access is known: start windrow-access, without it no host is heard."
-    print_list(client(context).items("/accesses"), columns, empty, as_json)
+    api = client(context)
+    view.print(api, api.items("/accesses"))
 
 
 @access_app.command("show")
 def access_show(context: typer.Context, access: str, as_json: AsJson = False) -> None:
     """Show everything about one Access."""
-    item = client(context).get(f"/accesses/{access}")
+    api = client(context)
+    item = api.get(f"/accesses/{resolving.found(api, resolving.RELAYS, access)}")
     if as_json:
         print_json(item)
         return
@@ -64,7 +76,9 @@ def access_show(context: typer.Context, access: str, as_json: AsJson = False) ->
 @access_app.command("drain")
 def access_drain(context: typer.Context, access: str, reason: Reason = "", as_json: AsJson = False) -> None:
     """Take an Access out of service: its agents move to other Accesses within seconds."""
-    item = client(context).request("POST", f"/accesses/{access}/drain", body={"reason": reason})
+    api = client(context)
+    named = resolving.found(api, resolving.RELAYS, access)
+    item = api.request("POST", f"/accesses/{named}/drain", body={"reason": reason})
     if as_json:
         print_json(item)
         return
@@ -74,7 +88,9 @@ def access_drain(context: typer.Context, access: str, reason: Reason = "", as_js
 @access_app.command("resume")
 def access_resume(context: typer.Context, access: str, reason: Reason = "", as_json: AsJson = False) -> None:
     """Put a drained Access back into service."""
-    item = client(context).request("POST", f"/accesses/{access}/resume", body={"reason": reason})
+    api = client(context)
+    named = resolving.found(api, resolving.RELAYS, access)
+    item = api.request("POST", f"/accesses/{named}/resume", body={"reason": reason})
     if as_json:
         print_json(item)
         return
@@ -90,19 +106,20 @@ def access_stop(
     The Access restarts by itself. Exits with 1 if acknowledged data was lost or an agent did not return in time.
     """
     api = client(context)
-    name = api.get(f"/accesses/{access}")["stop_name"] or access
+    named = resolving.found(api, resolving.RELAYS, access)
+    name = api.get(f"/accesses/{named}")["stop_name"] or named
     if not yes:
         if not sys.stdin.isatty():
             raise typer.BadParameter("without a terminal this needs --yes")
         typed = typer.prompt(f"This kills the Access. Type {name} to confirm", err=True)
-        if typed not in {name, access}:
+        if typed not in {name, access, named}:
             raise typer.Abort
-    item = api.request("POST", f"/accesses/{access}/stop", body={"confirm": access, "reason": reason})
+    item = api.request("POST", f"/accesses/{named}/stop", body={"confirm": named, "reason": reason})
     if not as_json:
         say(f"{item['name']} is killed; {item['agents']} agents look for another Access.")
     while item["phase"] == "running":
         time.sleep(STOP_LOOK_S)
-        item = api.get(f"/accesses/{access}/stop")
+        item = api.get(f"/accesses/{named}/stop")
     if as_json:
         print_json(item)
     else:

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from windrow import link
+from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
-from windrow.cli.output import facts, plain, print_json, print_list, say
+from windrow.cli.output import facts, plain, print_json, say
+from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
 from windrow.client import Client
 from windrow.config import Config, refuse_plain_http, save, save_authority
 from windrow.errors import InvalidInput
@@ -73,17 +75,25 @@ def _token_in(path: Path) -> str:
         raise InvalidInput(f"{path} cannot be read as a token: {type(error).__name__}.") from None
 
 
+TOKENS = Table(
+    (
+        id_column(),
+        Column("NAME", lambda t: t["name"]),
+        Column("ROLES", lambda t: ", ".join(t.get("roles") or [])),
+        time_column("EXPIRES", lambda t: t.get("expires_at")),
+        time_column("LAST USED", lambda t: t.get("last_used_at"), 1),
+    ),
+    "No tokens. Make one: windrow token add NAME",
+    name=lambda t: t["name"],
+)
+
+
 @token_app.command("ls")
-def token_ls(context: typer.Context, as_json: AsJson = False) -> None:
+@lists(TOKENS)
+def token_ls(context: typer.Context, view: View) -> None:
     """List your API tokens (never their secrets)."""
-    columns = [
-        ("ID", lambda t: t["id"]),
-        ("NAME", lambda t: t["name"]),
-        ("ROLES", lambda t: ", ".join(t.get("roles") or [])),
-        ("EXPIRES", lambda t: t.get("expires_at")),
-        ("LAST USED", lambda t: t.get("last_used_at")),
-    ]
-    print_list(client(context).items("/tokens"), columns, "No tokens. Make one: windrow token add NAME", as_json)
+    api = client(context)
+    view.print(api, api.items("/tokens"))
 
 
 @token_app.command("add")
@@ -119,29 +129,45 @@ def token_add(
 
 
 @token_app.command("rm")
-def token_rm(context: typer.Context, token_id: str) -> None:
+def token_rm(
+    context: typer.Context, token_id: Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the token.")]
+) -> None:
     """Revoke a token at once."""
-    client(context).request("DELETE", f"/tokens/{token_id}")
+    api = client(context)
+    api.request("DELETE", f"/tokens/{resolving.found(api, resolving.TOKENS, token_id)}")
     say(f"{token_id} is revoked.")
 
 
+RECEIPTS = Table(
+    (
+        id_column(),
+        Column("CLUSTER", lambda r: r.get("cluster_name") or r["cluster_id"], most=20),
+        Column("STATE", lambda r: r.get("state")),
+        Column("AMOUNT", lambda r: f"{r['amount']} {r['currency']}"),
+        Column("SECONDS", lambda r: r["running_seconds"], 3),
+        time_column("ENDED", lambda r: r.get("ended_at"), 2),
+        Column("TIER", lambda r: r.get("tier"), 4),
+    ),
+    "Nothing was rented yet: windrow run -- CMD",
+    name=lambda r: r.get("cluster_name"),
+    states=lambda r: (r.get("state"),),
+    at=lambda r: r.get("started_at"),
+)
+
+
 @receipt_app.command("ls")
-def receipt_ls(context: typer.Context, as_json: AsJson = False) -> None:
-    """List receipts, newest first."""
-    columns = [
-        ("ID", lambda r: r["id"]),
-        ("CLUSTER", lambda r: r.get("cluster_name") or r["cluster_id"]),
-        ("SECONDS", lambda r: r["running_seconds"]),
-        ("AMOUNT", lambda r: f"{r['amount']} {r['currency']}"),
-        ("ENDED", lambda r: r.get("ended_at") or "running"),
-    ]
-    print_list(client(context).items("/receipts"), columns, "Nothing was rented yet: windrow run -- CMD", as_json)
+@lists(RECEIPTS)
+def receipt_ls(context: typer.Context, view: View) -> None:
+    """List receipts, newest first. `--name`: of the cluster."""
+    api = client(context)
+    view.print(api, api.items("/receipts"))
 
 
 @receipt_app.command("show")
 def receipt_show(context: typer.Context, receipt: str, as_json: AsJson = False) -> None:
     """Show one receipt and the signed running time behind it."""
-    item = client(context).get(f"/receipts/{receipt}")
+    api = client(context)
+    item = api.get(f"/receipts/{resolving.found(api, resolving.RECEIPTS, receipt)}")
     if as_json:
         print_json(item)
     else:
@@ -171,26 +197,38 @@ def print_receipt(item: dict[str, Any]) -> None:
     )
 
 
+TRANSFERS = Table(
+    (
+        Column("AMOUNT", lambda t: t["amount"]),
+        Column("KIND", lambda t: t["kind"], most=20),
+        Column("DEBIT", lambda t: t["debit"], 1, show=brief),
+        Column("CREDIT", lambda t: t["credit"], 1, show=brief),
+        time_column("AT", lambda t: t["at"]),
+    ),
+    "No transfers yet.",
+    at=lambda t: t["at"],
+)
+BALANCES = Table(
+    (
+        Column("ACCOUNT", lambda b: b["account"], show=brief),
+        Column("AMOUNT", lambda b: b["amount"]),
+        Column("CURRENCY", lambda b: b["currency"]),
+    ),
+    "No balances.",
+)
+
+
 @ledger_app.command("ls")
-def ledger_ls(context: typer.Context, as_json: AsJson = False) -> None:
+@lists(TRANSFERS)
+def ledger_ls(context: typer.Context, view: View) -> None:
     """List your transfers, newest first."""
-    columns = [
-        ("AT", lambda t: t["at"]),
-        ("DEBIT", lambda t: t["debit"]),
-        ("CREDIT", lambda t: t["credit"]),
-        ("AMOUNT", lambda t: t["amount"]),
-        ("KIND", lambda t: t["kind"]),
-    ]
-    print_list(client(context).items("/ledger/transfers"), columns, "No transfers yet.", as_json)
+    api = client(context)
+    view.print(api, api.items("/ledger/transfers"))
 
 
 @ledger_app.command("balances")
-def ledger_balances(context: typer.Context, as_json: AsJson = False) -> None:
+@lists(BALANCES)
+def ledger_balances(context: typer.Context, view: View) -> None:
     """List the balances that you may see."""
-    answer = client(context).get("/ledger/balances")
-    columns = [
-        ("ACCOUNT", lambda b: b["account"]),
-        ("AMOUNT", lambda b: b["amount"]),
-        ("CURRENCY", lambda b: b["currency"]),
-    ]
-    print_list(answer["items"], columns, "No balances.", as_json)
+    api = client(context)
+    view.print(api, api.get("/ledger/balances")["items"])

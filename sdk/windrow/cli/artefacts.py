@@ -8,7 +8,9 @@ import typer
 
 from windrow.cli.clusters import cluster_id
 from windrow.cli.context import AsJson, Yes, client, confirm
-from windrow.cli.output import print_json, print_list, say, size_text
+from windrow.cli.jobs import job_id
+from windrow.cli.output import print_json, say, size_text
+from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import WindrowClientError
 
@@ -30,24 +32,32 @@ def owner_of(api: Client, text: str | None) -> tuple[str, str]:
         kind, _, name = text.partition("/")
         return kind, name
     if text.startswith("job_"):
-        return "job", text
+        return "job", job_id(api, text)
     return "cluster", cluster_id(api, text, ended=True)
 
 
+ARTEFACTS = Table(
+    (
+        id_column(rank=3),
+        Column("NAME", lambda a: a["name"]),
+        Column("SIZE", lambda a: size_text(a["size_bytes"])),
+        Column("OF", lambda a: f"{a['owner_kind']}/{a['owner_id']}", 1, show=brief),
+        time_column("CREATED", lambda a: a["created_at"], 2),
+        time_column("KEPT UNTIL", lambda a: a["expires_at"] or "deleted"),
+    ),
+    "No artefacts. Try: windrow artefact put FILE",
+    name=lambda a: a["name"],
+    at=lambda a: a["created_at"],
+)
+
+
 @artefact_app.command("ls")
-def artefact_ls(context: typer.Context, of: Owner = None, as_json: AsJson = False) -> None:
+@lists(ARTEFACTS)
+def artefact_ls(context: typer.Context, view: View, of: Owner = None) -> None:
     """List artefacts, the latest first: all of the account, or of one owner."""
     api = client(context)
     kind, owner = (None, None) if of is None else owner_of(api, of)
-    columns = [
-        ("ID", lambda a: a["id"]),
-        ("OF", lambda a: f"{a['owner_kind']}/{a['owner_id']}"),
-        ("NAME", lambda a: a["name"]),
-        ("SIZE", lambda a: size_text(a["size_bytes"])),
-        ("CREATED", lambda a: a["created_at"]),
-        ("KEPT UNTIL", lambda a: a["expires_at"] or "deleted"),
-    ]
-    print_list(api.artefacts(kind, owner), columns, "No artefacts. Try: windrow artefact put FILE", as_json)
+    view.print(api, api.artefacts(kind, owner))
 
 
 @artefact_app.command("put")
@@ -121,19 +131,24 @@ checkpoint_app = typer.Typer(help="Checkpoints of running work.", no_args_is_hel
 Cluster = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of a cluster, running or ended.")]
 
 
+CHECKPOINTS = Table(
+    (
+        Column("STEP", lambda c: c["step"]),
+        Column("SIZE", lambda c: size_text(c["size_bytes"])),
+        Column("FILES", lambda c: c["files"]),
+        time_column("SAVED", lambda c: c["saved_at"]),
+    ),
+    "No checkpoints. The work renames whole ones to step-NUMBER in CKPT_DIR; then: windrow checkpoint save",
+    at=lambda c: c["saved_at"],
+)
+
+
 @checkpoint_app.command("ls")
-def checkpoint_ls(context: typer.Context, cluster: Cluster, as_json: AsJson = False) -> None:
+@lists(CHECKPOINTS)
+def checkpoint_ls(context: typer.Context, view: View, cluster: Cluster) -> None:
     """List checkpoints, newest first."""
     api = client(context)
-    columns = [
-        ("STEP", lambda c: c["step"]),
-        ("SIZE", lambda c: size_text(c["size_bytes"])),
-        ("FILES", lambda c: c["files"]),
-        ("SAVED", lambda c: c["saved_at"]),
-    ]
-    empty = "No checkpoints. The work renames whole ones to step-NUMBER in CKPT_DIR; then: windrow checkpoint save"
-    found = api.items(f"/clusters/{cluster_id(api, cluster, ended=True)}/checkpoints")
-    print_list(found, columns, empty, as_json)
+    view.print(api, api.items(f"/clusters/{cluster_id(api, cluster, ended=True)}/checkpoints"))
 
 
 @checkpoint_app.command("save")

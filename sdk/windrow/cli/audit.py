@@ -2,47 +2,64 @@
 
 import json
 import os
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE
-from windrow.cli.output import facts, print_json, print_list, say
+from windrow.cli.output import facts, print_json, say
+from windrow.cli.tables import Column, Table, View, brief, lists, time_column
 from windrow.errors import WindrowClientError
 
 audit_app = typer.Typer(help="The audit log.", no_args_is_help=True)
 
 
+ENTRIES = Table(
+    (
+        Column("NUMBER", lambda e: e["number"]),
+        time_column("AT", lambda e: e["at"]),
+        Column("ACTION", lambda e: e["action"]),
+        Column("SUBJECT", lambda e: e["subject"], show=brief),
+        Column("ACTOR", lambda e: e["actor"], 1, show=brief),
+        Column("REASON", lambda e: e.get("reason"), 2, 20),
+        Column(
+            "FIELDS",
+            lambda e: " ".join(f"{key}={value}" for key, value in sorted((e.get("fields") or {}).items())),
+            3,
+            20,
+            brief,
+        ),
+    ),
+    "No such entry.",
+    at=lambda e: e["at"],
+)
+
+
 @audit_app.command("ls")
+@lists(ENTRIES, limit=200)
 def audit_ls(
     context: typer.Context,
-    subject: Annotated[str | None, typer.Option(help="Only about this host, cluster or token.")] = None,
+    view: View,
+    subject: Annotated[
+        str | None, typer.Option(help="Only about this host, cluster or job, by name or id, or about this id.")
+    ] = None,
     actor: Annotated[
         str | None, typer.Option(help="Only entries by this actor, for example account/account_1.")
     ] = None,
     action: Annotated[
         str | None, typer.Option(help="Only this action, or all that begin with this word: host.")
     ] = None,
-    since: Annotated[str | None, typer.Option(help="Only from this time on (RFC 3339).")] = None,
     until: Annotated[str | None, typer.Option(help="Only before this time (RFC 3339).")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most this many.")] = 200,
-    as_json: AsJson = False,
 ) -> None:
     """List entries of the audit log, newest first."""
-    columns = [
-        ("NUMBER", lambda e: e["number"]),
-        ("AT", lambda e: e["at"]),
-        ("ACTOR", lambda e: e["actor"]),
-        ("ACTION", lambda e: e["action"]),
-        ("SUBJECT", lambda e: e["subject"]),
-        ("REASON", lambda e: e.get("reason")),
-        ("FIELDS", lambda e: " ".join(f"{key}={value}" for key, value in sorted((e.get("fields") or {}).items()))),
-    ]
-    wanted = {"subject": subject, "actor": actor, "action": action, "since": since, "until": until}
-    print_list(islice(client(context).items("/audit", **wanted), limit), columns, "No such entry.", as_json)
+    api = client(context)
+    about = None if subject is None else resolving.subject(api, subject)
+    since = None if view.since is None else view.since.isoformat()
+    wanted = {"subject": about, "actor": actor, "action": action, "since": since, "until": until}
+    view.print(api, api.items("/audit", **wanted))
 
 
 @audit_app.command("verify")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli import cluster_text as text
-from windrow.cli import entering, kept
+from windrow.cli import entering, kept, resolving
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
 from windrow.cli.context import AsJson, Watch, Yes, client, confirm
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
@@ -19,13 +19,12 @@ from windrow.cli.output import (
     out,
     plain,
     print_json,
-    print_list,
     say,
 )
 from windrow.cli.request import body, parse_env, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, say_unsent_input
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
-from windrow.errors import InvalidInput, NotFound
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 
@@ -71,24 +70,14 @@ Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the
 
 
 def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, Any]:
-    """The cluster of this id, or the one that has not ended of this name; with `ended` else the newest that has. Raises
-    ApiProblem, WindrowClientError."""
-    if name.startswith("cluster_"):
-        return api.cluster(name)
-    called = [one for one in api.items("/clusters", name=name) if one.get("name") == name]
-    found = [one for one in called if one["phase"] not in text.ENDED]
-    if ended and not found:
-        found = sorted(called, key=lambda one: str(one["created_at"]))[-1:]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise NotFound(f"There is no cluster {name!r}. List yours: windrow cluster ls")
-    raise InvalidInput(f"{len(found)} clusters are called {name!r}; use an id: {', '.join(c['id'] for c in found)}")
+    """The cluster of this name, or of an id that begins so; with `ended` else the newest of the name that has. Raises
+    ApiProblem, NotFound, InvalidInput."""
+    return api.cluster(cluster_id(api, name, ended=ended))
 
 
 def cluster_id(api: Client, name: str, *, ended: bool = False) -> str:
     """Its id, without asking where it is one."""
-    return name if name.startswith("cluster_") else str(cluster_named(api, name, ended=ended)["id"])
+    return resolving.found(api, resolving.CLUSTERS, name, ended=ended)
 
 
 def is_up(cluster: dict[str, Any]) -> bool:
@@ -96,27 +85,43 @@ def is_up(cluster: dict[str, Any]) -> bool:
     return cluster["phase"] in ("Running", "Degraded", *text.RESTS)
 
 
+def _first_of(hosts: str) -> str:
+    first, *others = hosts.split(", ")
+    return f"{first} +{len(others)}" if others else first
+
+
+CLUSTERS = Table(
+    (
+        id_column(),
+        Column("NAME", lambda c: c.get("name"), most=20),
+        Column("STATE", lambda c: c["phase"]),
+        Column("PRICE/H", lambda c: c.get("price_per_hour")),
+        Column("COST", lambda c: c.get("cost_so_far"), 1),
+        Column("HOSTS", lambda c: ", ".join(str(one["host_name"]) for one in text.members(c)), 2, 24, _first_of),
+        time_column("CREATED", lambda c: c.get("created_at"), 3),
+        Column("KIND", lambda c: c["kind"], 5),
+        Column("TIER", lambda c: c.get("tier"), 6),
+        Column("REASON", lambda c: c.get("reason"), 4, 16),
+    ),
+    "No clusters. Try: windrow run -- python -V",
+    name=lambda c: c.get("name"),
+    states=lambda c: (c["phase"],),
+    at=lambda c: c.get("created_at"),
+    owner=lambda c: c.get("account_id"),
+    has_ended=lambda c: c["phase"] in text.ENDED,
+)
+
+
 @cluster_app.command("ls")
-@options(field for field in CLUSTER if field.is_filter)
-def cluster_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False, **wanted: str | None) -> None:
+@lists(CLUSTERS)
+def cluster_ls(context: typer.Context, view: View, watch: Watch = False) -> None:
     """List clusters, newest first."""
     api = client(context)
-    columns = [
-        ("ID", lambda c: c["id"]),
-        ("NAME", lambda c: c.get("name")),
-        ("KIND", lambda c: c["kind"]),
-        ("HOSTS", lambda c: ", ".join(str(one["host_name"]) for one in text.members(c))),
-        ("PHASE", lambda c: c["phase"]),
-        ("TIER", lambda c: c.get("tier")),
-        ("PRICE/H", lambda c: c.get("price_per_hour")),
-        ("COST", lambda c: c.get("cost_so_far")),
-        ("REASON", lambda c: c.get("reason")),
-    ]
-    print_list(api.items("/clusters", **wanted), columns, "No clusters. Try: windrow run -- python -V", as_json)
+    view.print(api, api.items("/clusters", name=view.exact_name))
     if watch:
         for _, _, event in api.events("/events/stream"):
             if any(str(subject).startswith("cluster_") for subject in event.get("subjects", [])):
-                print_json(event) if as_json else say(f"{event['at']} {event['text']}")
+                print_json(event) if view.is_json else say(f"{event['at']} {event['text']}")
 
 
 @cluster_app.command("create")
@@ -150,6 +155,7 @@ def cluster_create(
         "kind": kind,
         "argv": argv or None,
         "env": parse_env(given(argv or [], env)) if env else None,
+        "host_id": resolving.host(api, asked["host_id"]),
         "ssh_keys": keys if keys or ssh is False else None,
         "notebook": is_asked if notebook is not None or (is_asked and not base) else None,
     }

@@ -1,30 +1,31 @@
 """`windrow host bandwidth`: what relays found of a host's line, round by round."""
 
-from typing import Annotated
-
 import typer
 
-from windrow.cli.context import AsJson, client
-from windrow.cli.output import print_json, print_list, rate_text
+from windrow.cli import resolving
+from windrow.cli.context import client
+from windrow.cli.output import print_json, rate_text
+from windrow.cli.tables import Column, Table, View, lists, time_column
 
-COLUMNS = [
-    ("AT", lambda one: one["at"]),
-    ("REGION", lambda one: one["region"]),
-    ("DOWN", lambda one: rate_text(one["down_bps"])),
-    ("UP", lambda one: rate_text(one["up_bps"])),
-    ("RELAYS", lambda one: one["relays"]),
-]
+ROUNDS = Table(
+    (
+        time_column("AT", lambda one: one["at"]),
+        Column("REGION", lambda one: one["region"]),
+        Column("DOWN", lambda one: rate_text(one["down_bps"])),
+        Column("UP", lambda one: rate_text(one["up_bps"])),
+        Column("RELAYS", lambda one: one["relays"], 1),
+    ),
+    "Not measured yet: it is soon after a host joins.",
+    at=lambda one: one["at"],
+)
 
 
-def host_bandwidth(
-    context: typer.Context,
-    host: str,
-    limit: Annotated[int, typer.Option(min=1, max=1024, help="Most rounds to show.")] = 20,
-    as_json: AsJson = False,
-) -> None:
+@lists(ROUNDS, limit=20)
+def host_bandwidth(context: typer.Context, view: View, host: str) -> None:
     """What Accesses measured of its line, the newest round first, a row for each of their regions."""
-    found = client(context).get(f"/hosts/{host}/bandwidth", limit=limit)
-    if as_json:
+    api = client(context)
+    found = api.get(f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/bandwidth", limit=view.limit)
+    if view.is_json:
         print_json(found)
         return
-    print_list(found["rounds"], COLUMNS, "Not measured yet: it is soon after a host joins.", False)
+    view.print(api, found["rounds"])

@@ -2,13 +2,15 @@
 
 import typer
 
+from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import facts, field_text, print_json, print_whole
 
 
 def host_facts(context: typer.Context, host: str, as_json: AsJson = False) -> None:
     """What it says of its machine, disk, network and containers; it is its word, and no proof."""
-    found = client(context).get(f"/hosts/{host}/facts")
+    api = client(context)
+    found = api.get(f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/facts")
     if as_json:
         print_json(found)
         return

@@ -7,19 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import resolving
 from windrow.cli.context import AsJson, Watch, client
 from windrow.cli.output import (
     facts,
     field_text,
     plain,
     print_json,
-    print_list,
     print_whole,
     rate_text,
     ratio_text,
     say,
     size_text,
 )
+from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem
 
@@ -28,6 +29,11 @@ gpu_app = typer.Typer(help="GPUs of all hosts.", no_args_is_help=True)
 offer_app = typer.Typer(help="GPUs that you can rent, with prices.", no_args_is_help=True)
 command_app = typer.Typer(help="Commands sent to hosts, with their results.", no_args_is_help=True)
 event_app = typer.Typer(help="Event history.", no_args_is_help=True)
+
+Host = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the host.")]
+Card = Annotated[
+    str, typer.Argument(metavar="HOST/INDEX|UUID", help="GPU: as my-host/0, or its UUID or the start of it.")
+]
 
 NO_HOSTS = "No hosts yet. Make a join token (`windrow token add --join`) and run the line it prints on a GPU host."
 USERS = {"own": "their own", "host": "the host's"}
@@ -71,35 +77,46 @@ def stage_text(stage: dict[str, Any]) -> str:
     return f"{stage['name']}: {stage['state']}" + (f" at {stage['at']}" if stage["at"] else "")
 
 
+def _mark(item: dict[str, Any]) -> str:
+    return " (simulated)" if item["simulated"] else ""
+
+
+HOSTS = Table(
+    (
+        id_column(rank=2),
+        Column("NAME", lambda h: h["name"] + _mark(h), most=24),
+        Column("STATE", lambda h: h["headline"]),
+        Column("PRICE/H", lambda h: h.get("price_per_hour")),
+        Column("GPUS", lambda h: len(h.get("gpus") or [])),
+        Column("TIER", lambda h: h.get("tier"), 1),
+        Column("CPU", lambda h: ratio_text(_live(h, "cpu_ratio")), 3),
+        Column(
+            "MEMORY", lambda h: f"{size_text(_live(h, 'memory_used_bytes'))} of {size_text(h.get('memory_bytes'))}", 4
+        ),
+        Column("DOWN / UP", lambda h: _bandwidth(h), 5),
+        Column("WHY", lambda h: h.get("headline_reason"), 2, 24),
+    ),
+    NO_HOSTS,
+    name=lambda h: h["name"],
+    states=lambda h: (h["headline"], h.get("admin_state"), h.get("link_state")),
+    owner=lambda h: h.get("owner_account"),
+)
+
+
 @host_app.command("ls")
-def host_ls(
-    context: typer.Context,
-    state: Annotated[str | None, typer.Option(help="Only hosts in this state, for example degraded.")] = None,
-    as_json: AsJson = False,
-    watch: Watch = False,
-) -> None:
-    """List hosts."""
+@lists(HOSTS)
+def host_ls(context: typer.Context, view: View, watch: Watch = False) -> None:
+    """List hosts; retired ones only with `--state retired`."""
     api = client(context)
-    columns = [
-        ("ID", lambda h: h["id"]),
-        ("NAME", lambda h: h["name"] + (" (simulated)" if h["simulated"] else "")),
-        ("STATE", lambda h: h["headline"]),
-        ("TIER", lambda h: h.get("tier")),
-        ("GPUS", lambda h: len(h.get("gpus") or [])),
-        ("CPU", lambda h: ratio_text(_live(h, "cpu_ratio"))),
-        ("MEMORY", lambda h: f"{size_text(_live(h, 'memory_used_bytes'))} of {size_text(h.get('memory_bytes'))}"),
-        ("DOWN / UP", _bandwidth),
-        ("PRICE/H", lambda h: h.get("price_per_hour")),
-    ]
-    print_list(api.items("/hosts", state=state), columns, NO_HOSTS, as_json)
+    view.print(api, api.items("/hosts", state=view.state and view.state.lower()))
     if watch:
-        _watch(api, "/fleet/stream", as_json)
+        _watch(api, "/fleet/stream", view.is_json)
 
 
 @host_app.command("export")
 def host_export(
     context: typer.Context,
-    host: str,
+    host: Host,
     metric: Annotated[list[str], typer.Option(help="A metric's name; repeat it for more.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: standard output.")] = None,
     file_format: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
@@ -112,14 +129,16 @@ def host_export(
 ) -> None:
     """Write the history of a host as CSV or Parquet."""
     api = client(context)
+    named = resolving.found(api, resolving.HOSTS, host)
+    gpu = None if gpu is None else resolving.gpu(api, gpu)
     wanted = {"metric": metric, "format": file_format, "gpu": gpu, "start": start, "end": end, "step_s": step}
     if out is None:
-        api.export(host, sys.stdout.buffer, **wanted)
+        api.export(named, sys.stdout.buffer, **wanted)
         return
     draft = out.with_name(out.name + ".part")
     try:
         with draft.open("wb") as file:
-            size = api.export(host, file, **wanted)
+            size = api.export(named, file, **wanted)
         draft.replace(out)
     finally:
         draft.unlink(missing_ok=True)
@@ -127,10 +146,10 @@ def host_export(
 
 
 @host_app.command("show")
-def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> None:
+def host_show(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
     """Show everything about one host."""
     api = client(context)
-    item = api.get(f"/hosts/{host}")
+    item = api.get(f"/hosts/{resolving.found(api, resolving.HOSTS, host)}")
     if as_json:
         print_json(item)
         return
@@ -168,10 +187,10 @@ def host_show(context: typer.Context, host: str, as_json: AsJson = False) -> Non
 
 
 @host_app.command("why")
-def host_why(context: typer.Context, host: str, as_json: AsJson = False) -> None:
+def host_why(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
     """Explain why a host is not rented."""
     api = client(context)
-    standing = api.get(f"/hosts/{host}/standing")
+    standing = api.get(f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/standing")
     if as_json:
         print_json(standing)
         return
@@ -271,10 +290,13 @@ def _seconds(ms: int | None) -> str:
 def _action(name: str, help_text: str) -> None:
     def run(
         context: typer.Context,
-        host: str,
+        host: Host,
         reason: Annotated[str, typer.Option(help="Reason; kept in the audit log.")] = "",
     ) -> None:
-        item = client(context).request("POST", f"/hosts/{host}/{name}", body={"reason": reason})
+        api = client(context)
+        item = api.request(
+            "POST", f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/{name}", body={"reason": reason}
+        )
         remedy = f". {item['headline_remedy']}" if item.get("headline_remedy") else "."
         say(f"{host}: {name} done. It is {_with_reason(item['headline'], item.get('headline_reason'))}{remedy}")
 
@@ -295,7 +317,7 @@ for _name, _help in (
 @host_app.command("set")
 def host_set(
     context: typer.Context,
-    host: str,
+    host: Host,
     default_image: Annotated[
         str | None, typer.Option(help="Image for requests that name none; all renters of this host can use it.")
     ] = None,
@@ -304,58 +326,71 @@ def host_set(
     """Set the default image of a host, for requests that name none."""
     if (default_image is None) is not no_default_image:
         raise typer.BadParameter("Give either --default-image IMAGE or --no-default-image.")
-    item = client(context).request("PUT", f"/hosts/{host}/default-image", body={"image": default_image})
+    api = client(context)
+    item = api.request(
+        "PUT", f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/default-image", body={"image": default_image}
+    )
     say(f"{item['name']}: default image {item['default_image'] or 'none'}.")
 
 
 @host_app.command("measure")
-def host_measure(context: typer.Context, host: str) -> None:
+def host_measure(context: typer.Context, host: Host) -> None:
     """Measure the bandwidth of a host through its Access now."""
-    answer = client(context).request("POST", f"/hosts/{host}/measure")
+    api = client(context)
+    answer = api.request("POST", f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/measure")
     say(f"Measuring; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
 
 
 @host_app.command("verify")
-def host_verify(context: typer.Context, host: str) -> None:
+def host_verify(context: typer.Context, host: Host) -> None:
     """Verify all free GPUs of a host now."""
-    answer = client(context).request("POST", f"/hosts/{host}/verify")
+    api = client(context)
+    answer = api.request("POST", f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/verify")
     say(f"Verifying the host's free GPUs; see `windrow host show {host}` (operation {answer['operation']['id']}).")
 
 
 @host_app.command("prove")
-def host_prove(context: typer.Context, host: str) -> None:
+def host_prove(context: typer.Context, host: Host) -> None:
     """Prove a host: rent it for a moment now, as a renter would."""
-    answer = client(context).request("POST", f"/hosts/{host}/prove")
+    api = client(context)
+    answer = api.request("POST", f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/prove")
     say(f"Renting the host for a moment; see `windrow host show {host}` (operation {answer['operation']['id']}).")
 
 
+GPUS = Table(
+    (
+        id_column(lambda g: g["uuid"], "GPU"),
+        Column("HOST", lambda g: g["host_name"] + _mark(g), most=20),
+        Column("MODEL", lambda g: g["name"], 1, 24),
+        Column("STATE", lambda g: g.get("state_text") or g.get("slot_state")),
+        Column("PRICE/H", lambda g: g.get("price_per_hour")),
+        Column("TIER", lambda g: g.get("tier"), 3),
+        Column("UTIL", lambda g: ratio_text(g.get("utilization_ratio")), 2),
+        Column("MEMORY", lambda g: f"{size_text(g.get('memory_used_bytes'))} of {size_text(g.get('memory_bytes'))}", 4),
+        Column("TEMP", lambda g: field_text(g.get("temperature_celsius"), "Cel"), 5),
+        Column("POWER", lambda g: field_text(g.get("power_watts"), "W"), 6),
+    ),
+    "No GPUs. Hosts without one still run CPU work: `windrow host ls`.",
+    name=lambda g: g["host_name"],
+    states=lambda g: (g.get("state_text"), g.get("slot_state"), g.get("link_state")),
+)
+
+
 @gpu_app.command("ls")
-def gpu_ls(context: typer.Context, as_json: AsJson = False, watch: Watch = False) -> None:
-    """List GPUs with their newest readings."""
+@lists(GPUS)
+def gpu_ls(context: typer.Context, view: View, watch: Watch = False) -> None:
+    """List GPUs with their newest readings. `--name`: of the host."""
     api = client(context)
-    columns = [
-        ("GPU", lambda g: g["uuid"]),
-        ("HOST", lambda g: g["host_name"] + (" (simulated)" if g["simulated"] else "")),
-        ("MODEL", lambda g: g["name"]),
-        ("TIER", lambda g: g.get("tier")),
-        ("STATE", lambda g: g.get("state_text") or g.get("slot_state")),
-        ("UTIL", lambda g: ratio_text(g.get("utilization_ratio"))),
-        ("MEMORY", lambda g: f"{size_text(g.get('memory_used_bytes'))} of {size_text(g.get('memory_bytes'))}"),
-        ("TEMP", lambda g: None if g.get("temperature_celsius") is None else f"{g['temperature_celsius']:.0f} °C"),
-        ("POWER", lambda g: None if g.get("power_watts") is None else f"{g['power_watts']:.0f} W"),
-        ("PRICE/H", lambda g: g.get("price_per_hour")),
-    ]
-    empty = "No GPUs. Hosts without one still run CPU work: `windrow host ls`."
-    print_list(api.get("/gpus")["items"], columns, empty, as_json)
+    view.print(api, api.get("/gpus")["items"])
     if watch:
-        _watch(api, "/fleet/stream", as_json)
+        _watch(api, "/fleet/stream", view.is_json)
 
 
 @gpu_app.command("show")
-def gpu_show(context: typer.Context, gpu: str, as_json: AsJson = False) -> None:
+def gpu_show(context: typer.Context, gpu: Card, as_json: AsJson = False) -> None:
     """Show one GPU: all its fields, the reasons for its tier, and findings."""
     api = client(context)
-    item = api.get(f"/gpus/{gpu}")
+    item = api.get(f"/gpus/{resolving.gpu(api, gpu)}")
     if as_json:
         print_json(item)
         return
@@ -392,30 +427,40 @@ def _slice_text(slot: dict[str, Any]) -> str:
 @gpu_app.command("cut")
 def gpu_cut(
     context: typer.Context,
-    host: str,
-    gpu: str,
+    host: Host,
+    gpu: Card,
     whole: Annotated[bool, typer.Option("--whole", help="Make the GPU whole again.")] = False,
 ) -> None:
     """Cut an idle GPU of a drained host into the slices that its owner allows (`windrow-agent run --mig`)."""
-    answer = client(context).request("POST", f"/hosts/{host}/gpus/{gpu}/partition", body={"whole": whole})
+    api = client(context)
+    named = resolving.found(api, resolving.HOSTS, host)
+    answer = api.request("POST", f"/hosts/{named}/gpus/{resolving.gpu(api, gpu)}/partition", body={"whole": whole})
     say(f"The host was asked; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
 
 
+OFFERS = Table(
+    (
+        Column("TIER", lambda o: o["tier"]),
+        Column("FREE GPUS", lambda o: o.get("gpus_free")),
+        Column("PRICE/H", lambda o: o.get("price_per_hour")),
+        Column("HOSTS", lambda o: o.get("hosts"), 1),
+        Column("SUGGESTED", lambda o: o.get("suggestion"), 4),
+        Column("ISOLATION", lambda o: o.get("isolation"), 2),
+        Column("CONTAINER USERS", lambda o: USERS.get(str(o.get("container_users"))), 6),
+        Column("RUNTIMES", lambda o: ", ".join(o.get("runtimes") or []), 3, 20),
+        Column("NOTES", lambda o: "; ".join(o.get("notes") or []), 5, 20),
+    ),
+    NO_HOSTS,
+    name=lambda o: o["tier"],
+)
+
+
 @offer_app.command("ls")
-def offer_ls(context: typer.Context, as_json: AsJson = False) -> None:
-    """List what can be rented, by tier."""
-    columns = [
-        ("TIER", lambda o: o["tier"]),
-        ("FREE GPUS", lambda o: o.get("gpus_free")),
-        ("HOSTS", lambda o: o.get("hosts")),
-        ("PRICE/H", lambda o: o.get("price_per_hour")),
-        ("SUGGESTED", lambda o: o.get("suggestion")),
-        ("ISOLATION", lambda o: o.get("isolation")),
-        ("CONTAINER USERS", lambda o: USERS.get(o.get("container_users"))),
-        ("RUNTIMES", lambda o: ", ".join(o.get("runtimes") or [])),
-        ("NOTES", lambda o: "; ".join(o.get("notes") or [])),
-    ]
-    print_list(client(context).items("/offers"), columns, NO_HOSTS, as_json)
+@lists(OFFERS)
+def offer_ls(context: typer.Context, view: View) -> None:
+    """List what can be rented, by tier. `--name`: of the tier, as h100/*."""
+    api = client(context)
+    view.print(api, api.items("/offers"))
 
 
 @offer_app.command("set")
@@ -425,32 +470,45 @@ def offer_set(context: typer.Context, tier: str, price_per_hour: str) -> None:
     say(f"{tier}: {price_per_hour} per hour from the next rental on.")
 
 
+def _error(command: dict[str, Any]) -> Any:
+    error = command.get("error")
+    return error.get("detail") if isinstance(error, dict) else error
+
+
+COMMANDS = Table(
+    (
+        id_column(),
+        Column("KIND", lambda c: c["kind"]),
+        Column("STATE", lambda c: c["state"]),
+        id_column(lambda c: c["host_id"], "HOST", 1),
+        time_column("CREATED", lambda c: c["created_at"], 2),
+        Column("STEP", lambda c: c.get("step"), 4, 20),
+        Column("ERROR", _error, 3, 20),
+    ),
+    "No commands yet.",
+    name=lambda c: c["kind"],
+    states=lambda c: (c["state"],),
+    at=lambda c: c["created_at"],
+)
+
+
 @command_app.command("ls")
+@lists(COMMANDS)
 def command_ls(
     context: typer.Context,
-    host: Annotated[str | None, typer.Option(help="Only commands of this host.")] = None,
-    as_json: AsJson = False,
+    view: View,
+    host: Annotated[str | None, typer.Option(help="Only commands of this host, by name or id.")] = None,
 ) -> None:
-    """List commands, newest first."""
-    columns = [
-        ("ID", lambda c: c["id"]),
-        ("HOST", lambda c: c["host_id"]),
-        ("KIND", lambda c: c["kind"]),
-        ("STATE", lambda c: c["state"]),
-        ("STEP", lambda c: c.get("step")),
-        ("CREATED", lambda c: c["created_at"]),
-        (
-            "ERROR",
-            lambda c: (c.get("error") or {}).get("detail") if isinstance(c.get("error"), dict) else c.get("error"),
-        ),
-    ]
-    print_list(client(context).items("/commands", host=host), columns, "No commands yet.", as_json)
+    """List commands, newest first. `--name`: of the kind."""
+    api = client(context)
+    view.print(api, api.items("/commands", host=resolving.host(api, host)))
 
 
 @command_app.command("show")
 def command_show(context: typer.Context, command: str, as_json: AsJson = False) -> None:
     """Show one command: its state and result."""
-    item = client(context).get(f"/commands/{command}")
+    api = client(context)
+    item = api.get(f"/commands/{resolving.found(api, resolving.COMMANDS, command)}")
     if as_json:
         print_json(item)
         return
@@ -470,24 +528,35 @@ def command_show(context: typer.Context, command: str, as_json: AsJson = False) 
     )
 
 
+EVENTS = Table(
+    (
+        time_column("AT", lambda e: e["at"]),
+        Column("KIND", lambda e: e["kind"], 2),
+        Column("WHAT", lambda e: e["text"], most=48, show=brief),
+        Column("ACTOR", lambda e: e.get("actor"), 3, show=brief),
+    ),
+    "Nothing has happened yet.",
+    name=lambda e: e["kind"],
+    at=lambda e: e["at"],
+)
+
+
 @event_app.command("ls")
+@lists(EVENTS, limit=200)
 def event_ls(
     context: typer.Context,
-    subject: Annotated[str | None, typer.Option(help="Only about this host, cluster or GPU.")] = None,
-    as_json: AsJson = False,
+    view: View,
+    subject: Annotated[
+        str | None, typer.Option(help="Only about this host, GPU, cluster or job, by name or id.")
+    ] = None,
     watch: Watch = False,
 ) -> None:
-    """List events, newest first."""
+    """List events, newest first. `--name`: of the kind, as host.*."""
     api = client(context)
-    columns = [
-        ("AT", lambda e: e["at"]),
-        ("KIND", lambda e: e["kind"]),
-        ("WHAT", lambda e: e["text"]),
-        ("ACTOR", lambda e: e.get("actor")),
-    ]
-    print_list(api.items("/events", subject=subject), columns, "Nothing has happened yet.", as_json)
+    about = None if subject is None else resolving.subject(api, subject)
+    view.print(api, api.items("/events", subject=about))
     if watch:
-        _watch(api, "/events/stream", as_json)
+        _watch(api, "/events/stream", view.is_json)
 
 
 def _watch(api: Any, path: str, as_json: bool) -> None:

@@ -1,12 +1,13 @@
 """`windrow job`: submit a command, a script or a folder and go; look, follow the log, fetch what it left, cancel."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
 from windrow.cli.cluster_text import is_settled, print_plan, print_refusal
 from windrow.cli.clusters import END_TIMEOUT_S, Env, Gpu, Login, login_part, tell_unsaved
@@ -14,11 +15,12 @@ from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.kept import given
-from windrow.cli.output import Column, facts, print_json, print_list, say, size_text
+from windrow.cli.output import facts, print_json, say, size_text
 from windrow.cli.request import body, name_from, parse_env, parse_gpu, parse_span, read_requirements
 from windrow.cli.streams import ProgramOutput, say_unsent_input
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
-from windrow.errors import InvalidInput, NotFound, WaitTimedOut, WindrowClientError, refusal_lines
+from windrow.errors import InvalidInput, WaitTimedOut, WindrowClientError, refusal_lines
 from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
@@ -43,13 +45,8 @@ WAIT_S = 7 * 86_400.0
 
 
 def job_id(api: Client, name: str) -> str:
-    """The id of a job, or of the newest of this name. Raises NotFound."""
-    if name.startswith("job_"):
-        return name
-    for job in api.items("/jobs", name=name):
-        if job["name"] == name:
-            return str(job["id"])
-    raise NotFound(f"There is no job {name!r}. List yours: windrow job ls")
+    """The id of a job, or of the newest of this name. Raises NotFound, InvalidInput."""
+    return resolving.found(api, resolving.JOBS, name, newest=True)
 
 
 def script_command(script: Path) -> list[str]:
@@ -175,21 +172,32 @@ def _code(job: dict[str, Any]) -> int:
     return code if code is not None and 0 < code <= 255 else EXIT_FAILURE
 
 
+JOBS = Table(
+    (
+        id_column(),
+        Column("NAME", lambda j: j["name"] + (f"[{j['array_index']}]" if j["request"]["array_size"] else ""), most=24),
+        Column("STATE", lambda j: j["state"]),
+        Column("EXIT", lambda j: j["exit_code"], 2),
+        Column("COST", lambda j: j["cost_so_far"]),
+        time_column("CREATED", lambda j: j.get("created_at"), 3),
+        Column("TRIES", lambda j: len(j["attempts"]), 4),
+        Column("REASON", lambda j: j["reason"], 1, 20),
+    ),
+    "No jobs. Try: windrow job submit -- python -V",
+    name=lambda j: j["name"],
+    states=lambda j: (j["state"],),
+    at=lambda j: j.get("created_at"),
+    owner=lambda j: j.get("account_id"),
+    has_ended=lambda j: j["state"] in ("Succeeded", "Failed", "Cancelled", "Lost"),
+)
+
+
 @job_app.command("ls")
-@options(field for field in JOB if field.is_filter)
-def job_ls(context: typer.Context, as_json: AsJson = False, **wanted: str | None) -> None:
+@lists(JOBS)
+def job_ls(context: typer.Context, view: View) -> None:
     """List jobs, newest first."""
-    columns: Sequence[Column] = [
-        ("ID", lambda j: j["id"]),
-        ("NAME", lambda j: j["name"] + (f"[{j['array_index']}]" if j["request"]["array_size"] else "")),
-        ("STATE", lambda j: j["state"]),
-        ("EXIT", lambda j: j["exit_code"]),
-        ("TRIES", lambda j: len(j["attempts"])),
-        ("COST", lambda j: j["cost_so_far"]),
-        ("REASON", lambda j: j["reason"]),
-    ]
-    found = client(context).items("/jobs", **wanted)
-    print_list(found, columns, "No jobs. Try: windrow job submit -- python -V", as_json)
+    api = client(context)
+    view.print(api, api.items("/jobs", name=view.exact_name))
 
 
 @job_app.command("show")

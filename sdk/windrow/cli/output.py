@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,6 @@ LINES_MAX = 20
 """Reasons that an error prints: fields of a form may have many."""
 PIPE_WIDTH = 400
 """Columns where nobody looks at a screen: a row stays on one line for grep and awk."""
-
-Column = tuple[str, Callable[[dict[str, Any]], Any]]
 
 err = Console(stderr=True, highlight=False, emoji=False)
 out = Console(
@@ -45,33 +43,6 @@ def print_json(value: Any) -> None:
         text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def print_table(items: Iterable[dict[str, Any]], columns: Sequence[Column], empty: str) -> None:
-    """A table with one row per item; when there is none, the sentence that says what to do next."""
-    rows = [[plain(read(item)) for _, read in columns] for item in items]
-    if not rows:
-        err.print(escape(empty))
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, _ in columns:
-        table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=_width(name, rows))
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
-    out.print(table)
-
-
-def _width(name: str, rows: list[list[str]]) -> int:
-    """Ids are for copying: their column keeps its width however narrow the screen is."""
-    return max(len(row[0]) for row in rows) if name in ("ID", "GPU") else len(name)
-
-
-def print_list(items: Iterable[dict[str, Any]], columns: Sequence[Column], empty: str, as_json: bool) -> None:
-    """A list either as one JSON array of all pages or as a table."""
-    if as_json:
-        print_json(list(items))
-    else:
-        print_table(items, columns, empty)
 
 
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:

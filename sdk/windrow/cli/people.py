@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.context import AsJson, Yes, client, confirm
-from windrow.cli.output import facts, print_json, print_list, say
+from windrow.cli.output import facts, print_json, say
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 
 people_app = typer.Typer(help="Accounts of other people (operators).", no_args_is_help=True)
 credit_app = typer.Typer(help="Test credits of accounts (operators).", no_args_is_help=True)
@@ -33,19 +34,27 @@ def account_link(context: typer.Context, name: Name, as_json: AsJson = False) ->
     _print_link(client(context).request("POST", f"/accounts/{name}/link"), as_json)
 
 
+ACCOUNTS = Table(
+    (
+        id_column(rank=2),
+        Column("NAME", lambda a: a["name"]),
+        Column("STATE", lambda a: a["state"]),
+        Column("BALANCE", lambda a: _balance(a)),
+        Column("ROLES", lambda a: ", ".join(a["roles"]), 1),
+        time_column("SINCE", lambda a: a["created_at"], 3),
+    ),
+    "No accounts. Add one: windrow account add NAME --role renter",
+    name=lambda a: a["name"],
+    states=lambda a: (a["state"],),
+)
+
+
 @people_app.command("ls")
-def account_ls(context: typer.Context, as_json: AsJson = False) -> None:
+@lists(ACCOUNTS)
+def account_ls(context: typer.Context, view: View) -> None:
     """List all accounts."""
-    columns = [
-        ("ID", lambda a: a["id"]),
-        ("NAME", lambda a: a["name"]),
-        ("ROLES", lambda a: ", ".join(a["roles"])),
-        ("STATE", lambda a: a["state"]),
-        ("BALANCE", _balance),
-        ("SINCE", lambda a: a["created_at"]),
-    ]
-    empty = "No accounts. Add one: windrow account add NAME --role renter"
-    print_list(client(context).items("/accounts"), columns, empty, as_json)
+    api = client(context)
+    view.print(api, api.items("/accounts"))
 
 
 @people_app.command("show")

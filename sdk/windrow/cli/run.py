@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
+from windrow.cli import resolving
 from windrow.cli.bringing import (
     AllowExecutables,
     IncludeSecrets,
@@ -96,6 +97,7 @@ def run(
         "name": name_from(argv[0]) if asked["name"] is None else asked["name"],
         "env": parse_env(given(argv, env)) if env else None,
         "await_files": files,
+        "host_id": resolving.host(api, asked["host_id"]),
         "client_lease_s": None if detach else lease,
     }
     request = body(CLUSTER, asked) | (parse_gpu(gpu) if gpu is not None else {})

@@ -8,7 +8,8 @@ import typer
 from windrow.cli.clusters import cluster_named
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.kept import template_named
-from windrow.cli.output import facts, print_json, print_list, say
+from windrow.cli.output import facts, print_json, say
+from windrow.cli.tables import Column, Table, View, lists, time_column
 
 template_app = typer.Typer(help="Templates: saved cluster requests.", no_args_is_help=True)
 
@@ -32,19 +33,26 @@ def template_save(
         say(f"{name} is saved. Use it: windrow cluster create --template {name}")
 
 
+TEMPLATES = Table(
+    (
+        Column("NAME", lambda t: t["name"]),
+        Column("KIND", lambda t: t["request"]["kind"]),
+        Column("GPUS", lambda t: t["request"]["gpus"]),
+        Column("HOSTS", lambda t: t["request"]["hosts"], 1),
+        Column("IMAGE", lambda t: t["request"]["image"], 2, 40),
+        time_column("SAVED", lambda t: t["saved_at"], 3),
+    ),
+    "No templates. Keep what a cluster was asked for: windrow template save NAME --of CLUSTER",
+    name=lambda t: t["name"],
+)
+
+
 @template_app.command("ls")
-def template_ls(context: typer.Context, as_json: AsJson = False) -> None:
+@lists(TEMPLATES)
+def template_ls(context: typer.Context, view: View) -> None:
     """List templates."""
-    columns = [
-        ("NAME", lambda t: t["name"]),
-        ("KIND", lambda t: t["request"]["kind"]),
-        ("HOSTS", lambda t: t["request"]["hosts"]),
-        ("GPUS", lambda t: t["request"]["gpus"]),
-        ("IMAGE", lambda t: t["request"]["image"]),
-        ("SAVED", lambda t: t["saved_at"]),
-    ]
-    empty = "No templates. Keep what a cluster was asked for: windrow template save NAME --of CLUSTER"
-    print_list(client(context).items("/templates"), columns, empty, as_json)
+    api = client(context)
+    view.print(api, api.items("/templates"))
 
 
 @template_app.command("show")

@@ -7,8 +7,9 @@ import typer
 
 from windrow.cli.clusters import cluster_id
 from windrow.cli.context import AsJson, Yes, client, confirm
-from windrow.cli.output import facts, print_json, print_list, say, size_text
+from windrow.cli.output import facts, print_json, say, size_text
 from windrow.cli.request import parse_size
+from windrow.cli.tables import Column, Table, View, lists, time_column
 
 volume_app = typer.Typer(help="Volumes: folders that follow your work from host to host.", no_args_is_help=True)
 
@@ -34,19 +35,26 @@ def volume_create(
         say(f"{name} is created. Use it: windrow cluster create --volume {name}:/data")
 
 
+VOLUMES = Table(
+    (
+        Column("NAME", lambda v: v["name"]),
+        Column("SIZE", lambda v: size_text(v["size_bytes"])),
+        Column("USED BY", _users, 1),
+        time_column("SAVED", lambda v: v["saved_at"], 2),
+        Column("FILES", lambda v: v["files"], 3),
+        Column("PROBLEM", lambda v: v["problem"], most=24),
+    ),
+    "No volumes. Make one: windrow volume create NAME",
+    name=lambda v: v["name"],
+)
+
+
 @volume_app.command("ls")
-def volume_ls(context: typer.Context, as_json: AsJson = False) -> None:
+@lists(VOLUMES)
+def volume_ls(context: typer.Context, view: View) -> None:
     """List volumes."""
-    columns = [
-        ("NAME", lambda v: v["name"]),
-        ("SIZE", lambda v: size_text(v["size_bytes"])),
-        ("FILES", lambda v: v["files"]),
-        ("SAVED", lambda v: v["saved_at"]),
-        ("USED BY", _users),
-        ("PROBLEM", lambda v: v["problem"]),
-    ]
-    empty = "No volumes. Make one: windrow volume create NAME"
-    print_list(client(context).items("/volumes"), columns, empty, as_json)
+    api = client(context)
+    view.print(api, api.items("/volumes"))
 
 
 @volume_app.command("show")

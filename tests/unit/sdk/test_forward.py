@@ -38,7 +38,7 @@ def test_a_cluster_is_meant_by_its_id_or_by_the_name_of_one_that_lives() -> None
     with client() as api:
         assert cluster_named(api, "cluster_1")["id"] == "cluster_1"
         assert cluster_named(api, "lab")["id"] == "cluster_2"
-        with pytest.raises(WindrowClientError, match="cluster_3, cluster_4"):
+        with pytest.raises(WindrowClientError, match=r"cluster_3 \(twin\), cluster_4"):
             cluster_named(api, "twin")
         with pytest.raises(WindrowClientError, match="windrow cluster ls"):
             cluster_named(api, "gone")

@@ -296,7 +296,7 @@ def test_a_long_line_stays_one_line_where_no_terminal_shows_it(windrow: Any) -> 
     done = windrow("cluster", "show", f"a {name} b", COLUMNS="40")
 
     assert done.stderr.decode().splitlines() == [
-        f"Error: There is no cluster 'a {name} b'. List yours: windrow cluster ls"
+        f"Error: There is no cluster 'a {name} b'. List them: windrow cluster ls"
     ]
 
 

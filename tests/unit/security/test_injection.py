@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from windrow.cli import output
+from windrow.cli.tables import Column, Table, View
+from windrow.client import Client
 from windrow.config import Config, find, save
 from windrow.errors import WindrowClientError
 from windrow_master.api.sse import Message
@@ -164,7 +166,9 @@ def test_neither_a_table_nor_json_nor_an_error_steers_the_terminal(
     for console in (output.out, output.err):
         monkeypatch.setattr(console, "_force_terminal", True)
         monkeypatch.setattr(console, "no_color", True)
-    output.print_table([{"name": text}], [("NAME", lambda row: row["name"])], "none")
+    with Client(Config("http://master", "wr_x")) as api:
+        for form in ("table", "wide", "tsv"):
+            View(Table([Column("NAME", lambda row: row["name"])], "none"), form).print(api, [{"name": text}])
     output.facts([("Name", text)])
     output.say(text)
     output.print_error(WindrowClientError(text))

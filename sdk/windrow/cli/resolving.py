@@ -1,0 +1,142 @@
+"""Finds what a name or the start of an id on the command line means, for every kind of thing alike."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from windrow.cli.cluster_text import ENDED
+from windrow.client import Client
+from windrow.errors import InvalidInput, NotFound
+
+Item = dict[str, Any]
+
+_WHOLE: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}")
+_CARD: Final = re.compile(r"((?:GPU|MIG|MPS)-[0-9a-f]{8})-[0-9a-f-]+")
+_PART: Final = re.compile(r"[0-9a-f]{4}", re.IGNORECASE)
+SHORT: Final = 8
+RANDOM: Final = 16
+"""Characters at the end of an id that are random: those before begin with the time, alike in all of a day."""
+CARD_LENGTH: Final = 40
+"""Of `GPU-` and a UUID."""
+CANDIDATES_MAX: Final = 8
+
+
+def short(whole: str) -> str:
+    """The part of an id that a screen shows: the first characters that are random; of a GPU, the first of its UUID."""
+    if _WHOLE.fullmatch(whole):
+        return whole[-RANDOM:][:SHORT]
+    card = _CARD.fullmatch(whole)
+    return card[1] if card else whole
+
+
+class Kind(NamedTuple):
+    """A kind of thing that is named on the command line. prefix: of its ids. read: all of them, or those that the
+    Master finds by a name. names: of one. has_ended: true of one that gives way to another of its name.
+    """
+
+    noun: str
+    prefix: str
+    read: Callable[[Client, str | None], Iterator[Item]]
+    names: Callable[[Item], Sequence[Any]] = lambda item: (item.get("name"),)
+    key: str = "id"
+    has_ended: Callable[[Item], bool] = lambda item: False
+
+
+def _hosts(api: Client, name: str | None) -> Iterator[Item]:
+    yield from api.items("/hosts", q=name)
+    yield from api.items("/hosts", q=name, state="retired")
+
+
+def _relay_names(item: Item) -> tuple[Any, ...]:
+    host = str(item.get("address") or "").rpartition(":")[0]
+    return item.get("stop_name"), host, item.get("address")
+
+
+CLUSTERS: Final = Kind(
+    "cluster",
+    "cluster_",
+    lambda api, name: api.items("/clusters", name=name),
+    has_ended=lambda item: item.get("phase") in ENDED,
+)
+JOBS: Final = Kind("job", "job_", lambda api, name: api.items("/jobs", name=name))
+HOSTS: Final = Kind("host", "host_", _hosts, has_ended=lambda item: item.get("admin_state") == "retired")
+GPUS: Final = Kind("gpu", "GPU-", lambda api, _: iter(api.get("/gpus")["items"]), key="uuid", names=lambda item: ())
+RELAYS: Final = Kind("access", "access_", lambda api, _: api.items("/accesses"), names=_relay_names)
+TOKENS: Final = Kind("token", "token_", lambda api, _: api.items("/tokens"))
+COMMANDS: Final = Kind("command", "command_", lambda api, _: api.items("/commands"), names=lambda item: ())
+RECEIPTS: Final = Kind("receipt", "receipt_", lambda api, _: api.items("/receipts"), names=lambda item: ())
+
+
+def found(api: Client, kind: Kind, text: str, *, ended: bool = True, newest: bool = False) -> str:
+    """The id of what this text means: an id, a name, or the start of an id or of its random part. ended: a name may
+    mean one that has ended, if none goes on. newest: of several of a name, the newest. Raises NotFound, InvalidInput,
+    ApiProblem.
+    """
+    if _is_id(kind, text):
+        return text
+    called = [one for one in kind.read(api, text) if text in kind.names(one)]
+    going = [one for one in called if not kind.has_ended(one)]
+    if called and (going or ended):
+        return _one(kind, text, going or [max(called, key=lambda one: str(one.get("created_at")))], newest)
+    body = text.removeprefix(kind.prefix)
+    started = [] if not _PART.match(body) else [one for one in kind.read(api, None) if _starts(one, kind, text)]
+    if not started:
+        raise NotFound(f"There is no {kind.noun} {text!r}. List them: windrow {kind.noun} ls")
+    return _one(kind, text, started, False)
+
+
+def gpu(api: Client, text: str) -> str:
+    """The UUID of a GPU: as written, by the start of its UUID, or as HOST/INDEX. Raises as `found` does."""
+    place, slash, index = text.rpartition("/")
+    if not slash or not index.isdigit():
+        return found(api, GPUS, text)
+    of = api.get(f"/hosts/{found(api, HOSTS, place)}")
+    for one in of.get("gpus") or ():
+        if one["index"] == int(index):
+            return str(one["uuid"])
+    raise NotFound(f"{of['name']} has no GPU {index}. List its GPUs: windrow host show {place}")
+
+
+def host(api: Client, text: str | None) -> str | None:
+    """The id of the host that this text means; of none or an empty one, the same. Raises as `found` does."""
+    return found(api, HOSTS, text) if text else text
+
+
+def subject(api: Client, text: str) -> str:
+    """The id of the host, GPU, cluster or job that this text means; of nothing among them, the text: records are also
+    about tokens and accounts. Raises InvalidInput where it may mean several, ApiProblem."""
+    if _WHOLE.fullmatch(text):
+        return text
+    for kind in (HOSTS, CLUSTERS, JOBS, GPUS):
+        with suppress(NotFound):
+            return found(api, kind, text)
+    return text
+
+
+def _is_id(kind: Kind, text: str) -> bool:
+    """True if it has the form of a whole id, or can be no start of one: the Master answers for it."""
+    if not text.startswith(kind.prefix):
+        return False
+    is_whole = _WHOLE.fullmatch(text) or (_CARD.fullmatch(text) and len(text) >= CARD_LENGTH)
+    return bool(is_whole) or not _PART.match(text.removeprefix(kind.prefix))
+
+
+def _starts(item: Item, kind: Kind, text: str) -> bool:
+    whole, start = str(item[kind.key]).casefold(), text.casefold()
+    bare = whole.removeprefix(kind.prefix.casefold())
+    return whole.startswith(start) or bare.startswith(start) or whole[-RANDOM:].startswith(start)
+
+
+def _one(kind: Kind, text: str, items: Sequence[Item], newest: bool) -> str:
+    ids = {str(one[kind.key]): one for one in items}
+    if len(ids) == 1 or newest:
+        return next(iter(ids))
+    shown = [f"{short(whole)} {_label(kind, one)}".strip() for whole, one in ids.items()]
+    more = f", and {len(shown) - CANDIDATES_MAX} more" if len(shown) > CANDIDATES_MAX else ""
+    raise InvalidInput(f"{text!r} may mean {len(ids)} of them: {', '.join(shown[:CANDIDATES_MAX])}{more}. Write an id.")
+
+
+def _label(kind: Kind, one: Item) -> str:
+    name = next((name for name in kind.names(one) if name), None)
+    return f"({name})" if name else ""
