@@ -162,12 +162,6 @@ export interface BalanceOut {
   currency: string;
 }
 
-/** The caller's ledger accounts; for operators and auditors all. */
-export interface BalancesOut {
-  items: BalanceOut[];
-  next_cursor: string | null;
-}
-
 /** The measured bandwidth between a host and one Access or several, the median of them, in bits a second. */
 export interface BandwidthOut {
   up_bps: number | null;
@@ -684,10 +678,6 @@ export interface GpusOut {
   items: GpuRowOut[];
   /** Give it to `/fleet/stream` as `after` */
   version: number;
-}
-
-export interface HTTPValidationError {
-  detail?: ValidationError[];
 }
 
 /** The Master's and every Access's state. */
@@ -1259,12 +1249,6 @@ export interface OfferOut {
   container_users: "own" | "host" | null;
 }
 
-/** All offers. */
-export interface OffersOut {
-  items: OfferOut[];
-  next_cursor: string | null;
-}
-
 /** The error of a long action. */
 export interface OperationErrorOut {
   code: string;
@@ -1321,6 +1305,12 @@ export interface PageAuditOut {
   next_cursor: string | null;
 }
 
+export interface PageBalanceOut {
+  items: BalanceOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageCheckpointOut {
   items: CheckpointOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1369,6 +1359,12 @@ export interface PageMetricOut {
   next_cursor: string | null;
 }
 
+export interface PageOfferOut {
+  items: OfferOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageOperationOut {
   items: OperationOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1393,6 +1389,12 @@ export interface PageSessionOut {
   next_cursor: string | null;
 }
 
+export interface PageTemplateOut {
+  items: TemplateOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageTokenOut {
   items: TokenOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1401,6 +1403,12 @@ export interface PageTokenOut {
 
 export interface PageTransferOut {
   items: TransferOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageVolumeOut {
+  items: VolumeOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -1487,6 +1495,34 @@ export interface PlanOut {
 export interface PriceBody {
   price_per_hour: string;
   scope?: "own" | "all" | null;
+}
+
+/** A refusal or a failure (RFC 9457); some kinds have more fields. */
+export interface Problem {
+  /** An address that ends with `code` */
+  type: string;
+  /** The status in words */
+  title: string;
+  status: number;
+  /** What happened, and what to do next */
+  detail: string;
+  /** Stable, for programs */
+  code: string;
+  /** The id or the field that it is about; empty where there is none */
+  subject: string;
+  /** The same request may succeed later */
+  retryable: boolean;
+  /** By which the Master's log names this request */
+  request_id: string;
+  /** Left out where there are none */
+  reasons?: ProblemReason[];
+}
+
+/** One reason of a refusal: of a field of the request, or of hosts that do not fit, which has more fields. */
+export interface ProblemReason {
+  reason: string;
+  /** Of the request: its path in the body, or a query parameter */
+  field?: string;
 }
 
 /** The result of the Master's newest test rental of a host. */
@@ -1837,12 +1873,6 @@ export interface TemplateOut {
   saved_at: string;
 }
 
-/** All of the account, by name. */
-export interface TemplatesOut {
-  items: TemplateOut[];
-  next_cursor: null;
-}
-
 /** One tier, real and simulated apart. */
 export interface TierCounts {
   tier: string;
@@ -1976,14 +2006,6 @@ export interface UseCounts {
   withheld: number;
 }
 
-export interface ValidationError {
-  loc: (string | number)[];
-  msg: string;
-  type: string;
-  input?: unknown;
-  ctx?: Record<string, unknown>;
-}
-
 /** The state of a host's verification. */
 export interface VerificationOut {
   host_id: string;
@@ -2048,12 +2070,6 @@ export interface VolumeUseOut {
   phase: string;
   /** Whether it is the one that writes it */
   writes: boolean;
-}
-
-/** All of the account, by name. */
-export interface VolumesOut {
-  items: VolumeOut[];
-  next_cursor: null;
 }
 
 /** The weight of each term of a score; terms are from 0 to 1000. */
