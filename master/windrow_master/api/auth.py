@@ -55,6 +55,8 @@ class Declaration:
     """Its body holds a secret, so a refusal counts as a wrong guess."""
     is_unlimited: bool = False
     """It is answered however often anybody asks."""
+    hears_token: bool = False
+    """It needs no sign-in, and answers by the token where the request carries one."""
 
     async def __call__(self, request: Request) -> None:
         """Raise Unauthenticated or Forbidden for who may not ask."""

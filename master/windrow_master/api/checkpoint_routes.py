@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api.answers import Out, Page, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_proto.ids import ClusterId
@@ -61,12 +61,12 @@ async def checkpoints(
     services: Serving,
     principal: Asking,
     cluster_id: str,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    cursor: Annotated[str | None, Query(max_length=400)] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
 ) -> Any:
-    """The checkpoints that exist, the newest first: there are never more than a page."""
+    """The checkpoints that exist, the newest first."""
     found = await services.checkpoints.list_cluster(principal, ClusterId(cluster_id))
-    return {"items": [CheckpointOut.of(one) for one in found[:limit]], "next_cursor": None}
+    return page_of(found, limit, cursor, CheckpointOut.of, lambda one: str(one.step))
 
 
 @route.post("/clusters/{cluster_id}/checkpoints", may=Permission.RENT, reach=Reach.OWN, answer=SavedOut)

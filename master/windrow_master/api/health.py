@@ -205,7 +205,7 @@ async def _fleet(services: Services) -> dict[str, Any]:
     }
 
 
-@root.get("/healthz", may=Permission.NOBODY, is_unlimited=True, responses=WELL)
+@root.get("/healthz", may=Permission.NOBODY, is_unlimited=True, responses=WELL, tags=["operators"])
 async def healthz(services: Serving) -> Response:
     """200 while the Master can store what it acknowledges, else 503. Either way with what a person should look at."""
     is_failing = services.store.problem is not None
@@ -219,7 +219,13 @@ async def healthz(services: Serving) -> Response:
 
 
 # Anybody of this machine may ask; the route itself asks others for a token.
-@root.get("/metrics", may=Permission.NOBODY, **answers.other(metrics.CONTENT_TYPE, "Figures."))
+@root.get(
+    "/metrics",
+    may=Permission.NOBODY,
+    hears_token=True,
+    tags=["operators"],
+    **answers.other(metrics.CONTENT_TYPE, "Figures."),
+)
 async def metrics_text(request: Request) -> Response:
     """Prometheus text; open to this machine, elsewhere for those who may read health."""
     if not _is_local(request):

@@ -220,7 +220,7 @@ async def sign_in(request: Request, services: Serving, body: SessionBody) -> Any
     }
 
 
-@route.delete("/session", may=Permission.NOBODY, status_code=204)
+@route.delete("/session", may=Permission.NOBODY, hears_token=True, status_code=204)
 async def sign_out(request: Request, services: Serving) -> Response:
     """End the session whose secret this request carries. Its token stays good: remove that under tokens."""
     with suppress(Unauthenticated):
@@ -312,10 +312,10 @@ async def renew(services: Serving, body: RenewBody) -> Any:
     return MemberOut.of(await services.identity.renew(request))
 
 
-@route.get("/ca", may=Permission.NOBODY, **answers.other("application/x-pem-file", "The root certificate."))
+@route.get("/ca", may=Permission.NOBODY, **answers.other("text/plain; charset=utf-8", "The root certificate."))
 async def authority(services: Serving) -> Response:
     """The root certificate; check its key's hash against the one in your join token before you trust it."""
-    return Response(services.identity.ca_pem, media_type="application/x-pem-file")
+    return Response(services.identity.ca_pem, media_type="text/plain; charset=utf-8")
 
 
 @route.get("/regions", may=Permission.NOBODY, answer=SignedOut)

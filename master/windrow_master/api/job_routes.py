@@ -268,7 +268,7 @@ async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[by
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **answers.other("application/x-tar", "The files.", is_binary=True),
+    **answers.other("application/octet-stream", "The files, as a tar stream.", is_binary=True),
 )
 async def job_artefacts(
     request: Request,
@@ -289,7 +289,7 @@ async def job_artefacts(
         "Content-Disposition": f'attachment; filename="{job_id}.tar"',
         **_SAFE,
     }
-    return streaming.Lasting(request, pieces, media_type="application/x-tar", headers=headers)
+    return streaming.Lasting(request, pieces, media_type="application/octet-stream", headers=headers)
 
 
 @route.get("/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=ImpactOut)

@@ -1,5 +1,6 @@
 """Routes of the market: offers and their prices, receipts, the ledger."""
 
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
@@ -10,7 +11,7 @@ from windrow_master.api.answers import Isolated, Money, Out, Read, Time, Written
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, GivenMoney, money_of
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.paging import Cursor, Limit, page, read_cursor, read_number
+from windrow_master.api.paging import Cursor, Limit, page, page_of, read_cursor, read_number
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
@@ -66,13 +67,6 @@ class OfferOut(Out):
         Literal["own", "host"] | None,
         Field(description="Whose users containers have: their own, on each of its hosts, or the host's; null: unknown"),
     ]
-
-
-class OffersOut(Out):
-    """All offers."""
-
-    items: list[OfferOut]
-    next_cursor: str | None
 
 
 class TransferOut(Out):
@@ -151,27 +145,21 @@ class BalanceOut(Out):
     currency: str
 
 
-class BalancesOut(Out):
-    """The caller's ledger accounts; for operators and auditors all."""
-
-    items: list[BalanceOut]
-    next_cursor: str | None
-
-
 def _whose(principal: Principal) -> AccountId | None:
     """Return the account whose records the caller sees; None for everybody's."""
     return None if principal.roles & {Role.OPERATOR, Role.AUDITOR} else principal.account_id
 
 
-@route.get("/offers", may=Permission.MARKET_READ, answer=OffersOut)
-async def offers(services: Serving) -> Any:
+@route.get("/offers", may=Permission.MARKET_READ, answer=answers.Page[OfferOut])
+async def offers(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The supply that can be rented now, by tier, with a suggested price and its source. Simulated tiers are marked
     so."""
-    found = await services.clusters.offers()
-    return {"items": [OfferOut.of(offer) for offer in found], "next_cursor": None}
+    return page_of(
+        await services.clusters.offers(), limit, cursor, OfferOut.of, lambda one: f"{one.tier} {one.simulated}"
+    )
 
 
-@route.put("/offers/{tier:path}", may=Permission.PRICE_SET, reach=Reach.ALL, answer=OffersOut)
+@route.put("/offers/{tier:path}", may=Permission.PRICE_SET, reach=Reach.ALL, answer=answers.Page[OfferOut])
 async def set_price(services: Serving, principal: Asking, tier: Tier, body: PriceBody) -> Any:
     """Ask another price for a tier; what is rented keeps the price it began with."""
     scope = body.scope or ("own" if Role.PROVIDER in principal.roles else "all")
@@ -207,12 +195,12 @@ async def receipt(services: Serving, principal: Asking, receipt_id: str) -> Any:
     return ReceiptOut.of(await services.market.statement(_whose(principal), rental_id))
 
 
-@route.get("/ledger/balances", may=Permission.LEDGER_READ, answer=BalancesOut)
-async def balances(services: Serving, principal: Asking) -> Any:
+@route.get("/ledger/balances", may=Permission.LEDGER_READ, answer=answers.Page[BalanceOut])
+async def balances(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The balance and the held amount of the caller's account; operators and auditors see every account."""
     found = await services.market.balances(_whose(principal))
     items = [{"account": a, "amount": money_text(m), "currency": CURRENCY_TEST} for a, m in sorted(found.items())]
-    return {"items": items, "next_cursor": None}
+    return page_of(items, limit, cursor, dict, itemgetter("account"))
 
 
 @route.get("/ledger/transfers", may=Permission.LEDGER_READ, answer=answers.Page[TransferOut])

@@ -4,14 +4,13 @@ from typing import Any
 
 from fastapi import Request
 
-from windrow_master.api.auth import V1
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 
-root = Routes(None)
+route = Routes("openapi")
 
 
-@root.get(f"{V1}/openapi.json", may=Permission.NOBODY, include_in_schema=False)
+@route.get("/openapi.json", may=Permission.NOBODY, include_in_schema=False)
 async def openapi(request: Request) -> Any:
     """The same as docs/openapi.json."""
     return request.app.openapi()

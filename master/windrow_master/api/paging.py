@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 
 from windrow_master.api.answers import OperationOut
 from windrow_master.store.model import Operation
-from windrow_proto.errors import Conflict, InvalidInput
+from windrow_proto.errors import InvalidInput
 from windrow_proto.units import time_text
 
 T = TypeVar("T")
@@ -25,9 +25,11 @@ NUMBER_DIGITS_MAX: Final = 16
 PAGE_CHARS_MAX: Final = 1 << 20
 """Of a page, some: a page of large items is shorter than was asked for, and goes on behind its last one."""
 
-Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX)]
-Cursor = Annotated[str | None, Query(max_length=400)]
-"""Use as parameter types: `limit: Limit = 100, cursor: Cursor = None`."""
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="The most items of one page")]
+Cursor = Annotated[
+    str | None, Query(max_length=400, description="The `next_cursor` of the page before; without one, the first page")
+]
+"""Use as parameter types: `limit: Limit = 100, cursor: Cursor = None`. Every list has both."""
 
 
 def page(
@@ -46,6 +48,16 @@ def page(
         found += shaped
         at += 1
     return {"items": found, "next_cursor": write_cursor(key(items[at - 1])) if at < len(items) else None}
+
+
+def page_of(
+    items: Sequence[T], limit: int, cursor: str | None, shape: Callable[[T], Mapping[str, Any]], key: Callable[[T], str]
+) -> Any:
+    """As `page`, of a list that is wholly at hand, behind the item whose key the cursor stands for."""
+    after = read_cursor(cursor)
+    keys = [key(item) for item in items]
+    begin = keys.index(after) + 1 if after in keys else sum(one <= after for one in keys)  # that item may be gone
+    return page(items[begin:], limit, shape, key)
 
 
 def sifted(
@@ -124,26 +136,9 @@ def read_cursor(cursor: str | None) -> str:
         raise InvalidInput("cursor is not one that a list returned.") from None
 
 
-class PreconditionFailed(Conflict):
-    """Somebody changed this since you read it (If-Match). Read it again, then decide."""
-
-    code, http = "precondition_failed", 412
-
-
 def entity_tag(version: int | str) -> str:
     """The ETag of a version."""
     return f'"{version}"'
-
-
-def check_if_match(request: Request, version: int | str) -> None:
-    """Raise PreconditionFailed when the caller named another version with If-Match."""
-    wanted = request.headers.get("if-match")
-    if (
-        wanted is not None
-        and wanted.strip() != "*"
-        and entity_tag(version) not in [w.strip() for w in wanted.split(",")]
-    ):
-        raise PreconditionFailed
 
 
 def tagged(request: Request, body: Mapping[str, Any], version: int | str) -> Response:

@@ -2,16 +2,17 @@
 the log."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from windrow_master.api.paging import Json
-from windrow_master.api.refusals import RefusalOut
+from windrow_master.api.refusals import ReasonOut, RefusalOut, WayOut
 from windrow_master.clusters.needs import Refused
 from windrow_proto.errors import (
     Fault,
@@ -32,12 +33,41 @@ RETRY_AFTER_S: Final = 2
 REASONS_MAX: Final = 200
 _TITLES: Final[dict[int, str]] = {
     400: "Bad request", 401: "Not signed in", 402: "Not enough funds", 403: "Not allowed", 404: "Not found",
-    405: "Method not allowed", 409: "Conflict", 412: "Changed meanwhile", 413: "Too large",
+    405: "Method not allowed", 409: "Conflict", 413: "Too large",
     421: "Not this Master's address", 422: "Not valid", 429: "Too many", 500: "Our fault",
     503: "Not possible now", 504: "Not in time",
 }  # fmt: skip
 
 log = structlog.get_logger(__name__)
+
+
+class ProblemReason(BaseModel):
+    """One reason of a refusal, of a field of the request."""
+
+    model_config = ConfigDict(extra="allow")
+
+    reason: str
+    field: Annotated[str, Field(description="Of the request: its path in the body, or a query parameter")] = ""
+
+
+class Problem(BaseModel):
+    """A refusal or a failure (RFC 9457); some kinds have more fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Annotated[str, Field(description="An address that ends with `code`")]
+    title: Annotated[str, Field(description="The status in words")]
+    status: int
+    detail: Annotated[str, Field(description="What happened, and what to do next")]
+    code: Annotated[str, Field(description="Stable, for programs")]
+    subject: Annotated[str, Field(description="The id or the field that it is about; empty where there is none")]
+    retryable: Annotated[bool, Field(description="The same request may succeed later")]
+    request_id: Annotated[str, Field(description="By which the Master's log names this request")]
+    reasons: Annotated[
+        list[ReasonOut | ProblemReason], Field(default_factory=list, description="Left out where there are none")
+    ]
+    ways: Annotated[list[WayOut], Field(default_factory=list, description="Of a request that fits nowhere now")]
+    is_possible: Annotated[bool, Field(description="False: no host of this market could ever run it")] = True
 
 
 def request_id_of(request: Request) -> str:

@@ -23,17 +23,17 @@ class Decorator(Protocol):
 
 class DeclaredRoute(APIRoute):
     """A route whose POSTs honour Idempotency-Key, that reads no body of anybody who may not ask, and that is asked
-    nothing whose texts and numbers cannot be (values.py)."""
+    nothing that it does not know and nothing whose texts and numbers cannot be (values.py)."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler FastAPI makes, wrapped."""
         handler = super().get_route_handler()
         is_post = "POST" in (self.methods or ())
-        declaration = declaration_of(self)
+        declaration, queries = declaration_of(self), values.queries_of(self)
 
         async def permitted(request: Request) -> Response:
             if declaration.may is Permission.NOBODY:
-                await values.check(request, self)
+                await values.check(request, queries, has_body=self.body_field is not None)
                 return await handler(request)
             await declaration(request)
             services_of(request).shares.take(request.scope, declaration.share, await principal_of(request))
@@ -42,7 +42,7 @@ class DeclaredRoute(APIRoute):
             return await checked(request)
 
         async def checked(request: Request) -> Response:
-            await values.check(request, self)
+            await values.check(request, queries, has_body=self.body_field is not None)
             names.resolve(request, services_of(request))
             if is_post and declaration.repeat is not Repeat.ALWAYS:
                 may_resume = declaration.repeat is Repeat.REPEATABLE
@@ -70,11 +70,13 @@ class Routes:
         reach: Reach | None = None,
         share: ShareKind = ShareKind.REQUESTS,
         is_unlimited: bool = False,
+        hears_token: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that reads. share: what its answer takes of the Master."""
-        return self._add("GET", path, Declaration(may, reach, share=share, is_unlimited=is_unlimited), answer, fastapi)
+        rules = Declaration(may, reach, share=share, is_unlimited=is_unlimited, hears_token=hears_token)
+        return self._add("GET", path, rules, answer, fastapi)
 
     def post(
         self,
@@ -106,10 +108,17 @@ class Routes:
         return self._add("PUT", path, Declaration(may, reach, share=share, body_max=body_max), answer, fastapi)
 
     def delete(
-        self, path: str, *, may: Permission, reach: Reach | None = None, answer: Any = None, **fastapi: Any
+        self,
+        path: str,
+        *,
+        may: Permission,
+        reach: Reach | None = None,
+        hears_token: bool = False,
+        answer: Any = None,
+        **fastapi: Any,
     ) -> Decorator:
         """A route that ends or removes something."""
-        return self._add("DELETE", path, Declaration(may, reach), answer, fastapi)
+        return self._add("DELETE", path, Declaration(may, reach, hears_token=hears_token), answer, fastapi)
 
     def _add(self, method: str, path: str, declaration: Declaration, answer: Any, fastapi: dict[str, Any]) -> Decorator:
         if ("{" in path) is (declaration.reach is None):

@@ -56,10 +56,10 @@ ROUTES: Final[tuple[Routes, ...]] = (
     proof_routes.route,
     access_routes.route,
     telemetry_routes.route,
+    openapi_routes.route,
     health.route,
     health.root,
     onboarding_routes.root,
-    openapi_routes.root,
     console.root,
 )
 """The console comes last: it answers every path that is left."""

@@ -16,6 +16,7 @@ from windrow_master.api.answers import Out
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
 from windrow_master.api.fleet_shapes import reading_json
+from windrow_master.api.paging import LIMIT_MAX, Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.api.streaming import Lasting
@@ -90,9 +91,9 @@ class FleetHistoryOut(Out):
 
 
 @route.get("/metrics/catalog", may=Permission.FLEET_READ, answer=answers.Page[MetricOut])
-async def catalog() -> Any:
+async def catalog(limit: Limit = LIMIT_MAX, cursor: Cursor = None) -> Any:
     """Every metric: its name, unit and meaning."""
-    return {"items": [MetricOut.of(metric) for metric in METRICS], "next_cursor": None}
+    return page_of(METRICS, limit, cursor, MetricOut.of, lambda metric: metric.name)
 
 
 @route.get(

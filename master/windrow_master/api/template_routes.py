@@ -3,12 +3,12 @@
 from typing import Annotated, Any
 
 from fastapi import Path, Response
-from pydantic import Field
 
 from windrow_master.api import answers
 from windrow_master.api.auth import Reach
 from windrow_master.api.cluster_routes import ClusterBody, KeptRequestOut, template_json
 from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.clusters.templates import TEMPLATES_MAX
 from windrow_master.identity.decide import Permission
@@ -26,17 +26,10 @@ class TemplateOut(answers.Out):
     saved_at: answers.Time
 
 
-class TemplatesOut(answers.Out):
-    """All of the account, by name."""
-
-    items: Annotated[list[TemplateOut], Field(max_length=TEMPLATES_MAX)]
-    next_cursor: None
-
-
-@route.get("/templates", may=Permission.RENT, answer=TemplatesOut)
-async def templates(services: Serving, principal: Asking) -> Any:
-    """All templates of the account."""
-    return {"items": [template_json(one) for one in await services.templates.list(principal)], "next_cursor": None}
+@route.get("/templates", may=Permission.RENT, answer=answers.Page[TemplateOut])
+async def templates(services: Serving, principal: Asking, limit: Limit = TEMPLATES_MAX, cursor: Cursor = None) -> Any:
+    """The templates of the account, by name."""
+    return page_of(await services.templates.list(principal), limit, cursor, template_json, lambda one: one.name)
 
 
 @route.get("/templates/{name}", may=Permission.RENT, reach=Reach.OWN, answer=TemplateOut)

@@ -1,13 +1,15 @@
-"""Checks every text and number that a request brings, before any route sees it: path, query and JSON body.
+"""Checks what a request brings before any route sees it: names in the query, texts and numbers anywhere.
 
-What passes can be stored, sent to a host and written into an answer: texts are Unicode without NUL, numbers are finite
-and fit 64 bits, and nothing is nested or longer than any request of ours. What a field means is its route's to check.
+A query parameter that the route does not know is refused, because it would be ignored in silence. What passes can be
+stored, sent to a host and written into an answer: texts are Unicode without NUL, numbers are finite and fit 64 bits,
+and nothing is nested or longer than any request of ours. What a field means is its route's to check.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final, get_args
 from urllib.parse import parse_qsl
 
@@ -19,6 +21,8 @@ from windrow_proto.errors import InvalidInput
 TEXT_MAX: Final = 128 * 1024
 """Characters of one text: what Linux lets one argument of a program have."""
 QUERY_MAX: Final = 4_096
+NAME_MAX: Final = 64
+"""Characters of an unknown name that a refusal repeats."""
 DEPTH_MAX: Final = 16
 NODES_MAX: Final = 10_000
 """Of a body; the largest of ours, a job with its packages, has some 1,500. Each is looked at on the one loop."""
@@ -31,18 +35,39 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\
 _NUMBERS: Final = (int, float)
 
 
-async def check(request: Request, route: APIRoute) -> None:
-    """Raise InvalidInput that names the field whose text or number nobody could store, send or show."""
+def queries_of(route: APIRoute) -> Mapping[str, bool]:
+    """The query parameters that a route knows, each with whether it is a number."""
+    found: dict[str, bool] = {}
+    left = [route.dependant]
+    while left:
+        one = left.pop()
+        left += one.dependencies
+        found |= {field.alias: _is_number(field.field_info.annotation) for field in one.query_params}
+    return found
+
+
+async def check(request: Request, queries: Mapping[str, bool], *, has_body: bool) -> None:
+    """Raise InvalidInput that names the query parameter that is not one of `queries`, or the field whose text or
+    number nobody could store, send or show."""
     for name, value in request.path_params.items():
         _check_text(name, str(value), QUERY_MAX)
-    wanted = {field.alias for field in route.dependant.query_params if _is_number(field.field_info.annotation)}
     for name, value in _asked(request.scope["query_string"].decode("latin-1")):
         _check_text("query", name, QUERY_MAX)
+        if name not in queries:
+            raise _unknown(name[:NAME_MAX], sorted(queries))
         _check_text(name, value, QUERY_MAX)
-        if name in wanted:
+        if queries[name]:
             _check_written(name, value)
-    if route.body_field is not None:
+    if has_body:
         _check_body(await request.body())
+
+
+def _unknown(name: str, known: Sequence[str]) -> InvalidInput:
+    """Return the refusal of a query parameter that the route does not know."""
+    near = get_close_matches(name, known, n=1)
+    takes = f"This path takes {', '.join(known)}." if known else "This path takes none."
+    meant = f"Do you mean {near[0]}? " if near else ""
+    return InvalidInput(f"There is no query parameter {name}. {meant}{takes}", subject=name)
 
 
 def _asked(query: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from windrow_master.api import answers
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX, VOLUMES_MAX
@@ -56,13 +57,6 @@ class VolumeOut(KeptVolumeOut):
     used_by: list[VolumeUseOut]
 
 
-class VolumesOut(answers.Out):
-    """All of the account, by name."""
-
-    items: Annotated[list[VolumeOut], Field(max_length=VOLUMES_MAX)]
-    next_cursor: None
-
-
 class SavedVolumesOut(answers.Out):
     """The volumes that a cluster writes, as they are kept now."""
 
@@ -78,10 +72,10 @@ def volume_json(view: VolumeView) -> dict[str, Any]:
     return VolumeOut.of(view.volume, used_by=users)
 
 
-@route.get("/volumes", may=Permission.RENT, answer=VolumesOut)
-async def volumes(services: Serving, principal: Asking) -> Any:
-    """All volumes of the account."""
-    return {"items": [volume_json(one) for one in await services.volumes.list(principal)], "next_cursor": None}
+@route.get("/volumes", may=Permission.RENT, answer=answers.Page[VolumeOut])
+async def volumes(services: Serving, principal: Asking, limit: Limit = VOLUMES_MAX, cursor: Cursor = None) -> Any:
+    """The volumes of the account, by name."""
+    return page_of(await services.volumes.list(principal), limit, cursor, volume_json, lambda one: one.volume.name)
 
 
 @route.post("/volumes", may=Permission.RENT, status_code=201, answer=VolumeOut)

@@ -153,7 +153,7 @@ async def logs(
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **answers.other("application/x-ndjson", "Lines of JSON."),
+    **answers.other("text/x-ndjson; charset=utf-8", "Lines of JSON."),
 )
 async def execute(
     request: Request, services: Serving, principal: Asking, cluster_id: str, body: ExecBody, rank: Rank = 0
@@ -166,7 +166,7 @@ async def execute(
             yield json.dumps(_exec_json(part, cluster_id), separators=(",", ":")).encode() + b"\n"
 
     safe = {"Cache-Control": "no-store"}
-    return streaming.Lasting(request, lines(), media_type="application/x-ndjson", headers=safe)
+    return streaming.Lasting(request, lines(), media_type="text/x-ndjson; charset=utf-8", headers=safe)
 
 
 @route.post(
@@ -211,7 +211,7 @@ async def put_files(
     may=Permission.RENT,
     reach=Reach.OWN,
     share=ShareKind.DOWNLOADS,
-    **answers.other("application/x-tar", "The folder.", is_binary=True),
+    **answers.other("application/octet-stream", "The folder, as a tar stream.", is_binary=True),
 )
 async def get_files(
     request: Request,
@@ -230,7 +230,7 @@ async def get_files(
         principal, ClusterId(cluster_id), changed_only=changed, rank=rank, offset=offset
     )
     headers = {"Cache-Control": "no-store"} | ({"X-Files-Version": version} if version else {})
-    return streaming.Lasting(request, _until_broken(pieces), media_type="application/x-tar", headers=headers)
+    return streaming.Lasting(request, _until_broken(pieces), media_type="application/octet-stream", headers=headers)
 
 
 async def _until_broken(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:

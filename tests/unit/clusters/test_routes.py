@@ -188,7 +188,7 @@ async def plan_of(site, **asked):
 async def test_a_price_can_be_set_and_a_running_rental_keeps_its_own(site):
     cluster_id, _ = await site.running()
     answer = await site.client.put("/api/v1/offers/cpu/C", json={"price_per_hour": "0.50"})
-    assert_described(answer, market_routes.OffersOut)
+    assert_described(answer, Page[market_routes.OfferOut])
     assert answer.json()["items"][0]["price_per_hour"] == "0.50"
     assert (await site.get(f"/clusters/{cluster_id}"))["price_per_hour"] == "0.035"
     for wrong in ("1e3", "-1", "0.000000001", "2000"):

@@ -12,7 +12,8 @@ from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
 from windrow.errors import WindrowClientError
-from windrow_master.api.template_routes import TemplateOut, TemplatesOut
+from windrow_master.api.answers import Page
+from windrow_master.api.template_routes import TemplateOut
 from windrow_master.clusters import templates
 
 ASKED = {"kind": "ray", "hosts": 3, "cpus": 4, "env": {"A": "b"}, "name": "mine", "budget": "5", "idle_seconds": 600}
@@ -26,7 +27,7 @@ async def test_a_request_is_kept_and_can_be_asked_for_as_it_comes_back(site):
     answer = await save(site)
     assert_described(answer, TemplateOut)
     listed = await site.client.get("/api/v1/templates")
-    assert_described(listed, TemplatesOut)
+    assert_described(listed, Page[TemplateOut])
     (one,) = listed.json()["items"]
     assert one == answer.json() and one["name"] == "big-ray"
     alone = await site.client.get("/api/v1/templates/big-ray")

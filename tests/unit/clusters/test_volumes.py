@@ -13,7 +13,8 @@ from tests.unit.clusters.test_stopping import stopped
 from tests.unit.clusters.world import OWNER
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
-from windrow_master.api.volume_routes import VolumeOut, VolumesOut
+from windrow_master.api.answers import Page
+from windrow_master.api.volume_routes import VolumeOut
 from windrow_master.clusters.model import ClusterPhase, Use, Volume, WorkPhase
 from windrow_master.clusters.request import check_volumes
 from windrow_master.storage import checkpoints, volumes
@@ -30,7 +31,7 @@ async def test_a_volume_is_made_listed_and_deleted(site):
     assert made_now.status_code == 201
     assert_described(made_now, VolumeOut, 201)
     listed = await site.client.get("/api/v1/volumes")
-    assert_described(listed, VolumesOut)
+    assert_described(listed, Page[VolumeOut])
     assert listed.json()["items"] == [made_now.json()]
     assert (made_now.json()["version"], made_now.json()["max_bytes"]) == (0, 1000)
     again = await site.client.post("/api/v1/volumes", json={"name": "data"})

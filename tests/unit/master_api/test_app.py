@@ -88,6 +88,42 @@ async def test_every_failure_is_a_problem(api: Api, method: str, path: str, stat
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+async def test_an_unknown_query_parameter_is_refused_by_name_with_the_nearest_one(api: Api) -> None:
+    near = await api.client.get("/api/v1/hosts?limt=5")
+    far = await api.client.get("/api/v1/hosts?zzz=1")
+    none = await api.client.get("/api/v1/me?limit=1")
+
+    assert (near.status_code, near.json()["code"], near.json()["subject"]) == (422, "invalid_input", "limt")
+    assert near.json()["detail"].startswith("There is no query parameter limt. Do you mean limit? This path takes ")
+    assert "Do you mean" not in far.json()["detail"]
+    assert none.json()["detail"] == "There is no query parameter limit. This path takes none."
+
+
+async def test_every_path_of_the_api_refuses_an_unknown_query_parameter(api: Api) -> None:
+    heard = {}
+    for path, methods in description()["paths"].items():
+        for method in methods if path.startswith("/api/v1") else ():
+            answer = await api.client.request(method, path.replace("{", "").replace("}", ""), params={"oops": "1"})
+            heard[method, path] = (answer.status_code, answer.json().get("subject"))
+
+    assert len(heard) > 100
+    assert {asked: said for asked, said in heard.items() if said != (422, "oops")} == {}
+
+
+@pytest.mark.parametrize("path", ["/offers", "/metrics/catalog", "/tokens", "/ledger/balances"])
+async def test_a_list_is_read_page_by_page(api: Api, path: str) -> None:
+    for name in ("a", "b"):
+        await api.client.post("/api/v1/tokens", json={"name": name})
+    whole = (await api.client.get(f"/api/v1{path}?limit=1000")).json()["items"]
+    found, cursor = [], ""
+    while cursor is not None:
+        page = (await api.client.get(f"/api/v1{path}?limit=1{f'&cursor={cursor}' if cursor else ''}")).json()
+        found += page["items"]
+        cursor = page["next_cursor"]
+
+    assert found == whole
+
+
 async def test_an_invalid_body_names_the_field(api: Api) -> None:
     answer = await api.client.post("/api/v1/tokens", json={"name": "x", "expires_in_s": -1, "oops": 1})
 

@@ -82,7 +82,7 @@ async def lived(api: Api, fleet: Any) -> Api:  # noqa: F811
         ("/me", identity_routes.MeOut),
         ("/regions", identity_routes.SignedOut),
         ("/overview", overview_routes.OverviewOut),
-        ("/ledger/balances", market_routes.BalancesOut),
+        ("/ledger/balances", answers.Page[market_routes.BalanceOut]),
         ("/operators/health", health.HealthOut),
         ("/metrics/catalog", answers.Page[telemetry_routes.MetricOut]),
     ],
