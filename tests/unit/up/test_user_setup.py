@@ -13,8 +13,8 @@ from windrow_up import config
 from windrow_up.user_setup import Done, Place, Surroundings, command_prefix, lines, offers_link, quoted, writes_config
 
 FIRST = Surroundings(
-    command="/src/.venv/bin/windrow", found="", link="/home/u/.local/bin/windrow", link_place=Place.FREE,
-    is_link_folder_on_path=True, config="/home/u/.config/windrow/config.json", config_place=Place.FREE,
+    command="/src/.venv/bin/windrow", found="", link="/people/u/.local/bin/windrow", link_place=Place.FREE,
+    is_link_folder_on_path=True, config="/people/u/.config/windrow/config.json", config_place=Place.FREE,
     data_dir="/src/.windrow", is_default_data_dir=True, is_terminal=True, was_asked=False, is_once=False,
 )  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_a_configuration_is_written_where_there_is_none(changed: dict[str, objec
     ("changed", "done", "prefix"),
     [
         ({}, Done(True, True), "windrow"),
-        ({"is_link_folder_on_path": False}, Done(True, True), "/home/u/.local/bin/windrow"),
+        ({"is_link_folder_on_path": False}, Done(True, True), "/people/u/.local/bin/windrow"),
         ({}, Done(False, True), "/src/.venv/bin/windrow"),
         ({}, Done(True, False), "cd /src && windrow"),
         ({"data_dir": "/a b/.windrow"}, Done(True, False), "cd '/a b' && windrow"),
