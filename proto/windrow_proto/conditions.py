@@ -188,7 +188,7 @@ class ConditionCode(StrEnum):
         Effect.NONE,
         Severity.INFO,
         "The host has no GPU that its agent can see; it is offered by its processors.",
-        "Nothing, where there is no GPU. Otherwise see whether `lspci` lists the card, and install its driver.",
+        "No GPU in this machine: nothing to do. Otherwise check that `lspci` lists it, and install its driver.",
     )
     GPU_EVENTS_UNSUPPORTED = _host(
         "gpu.events_unsupported",

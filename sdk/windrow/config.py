@@ -240,11 +240,13 @@ def save_authority(ca_hash: str, pem: bytes) -> str:
 
 
 def save(config: Config) -> Path:
-    """Write the user's file (0600) and return where."""
+    """Write the user's file (0600) and return where. Replaces a link to a market on this machine, never its file."""
     path = user_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     record: dict[str, Any] = {"url": config.url, "token": config.token, "ca_file": config.ca_file}
     record |= {"insecure_http": True} if config.allows_plain_http else {}
+    if path.is_symlink():
+        path.unlink()
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         json.dump(record, file)

@@ -4,19 +4,22 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.errors import WindrowError
 from windrow_proto.networks import parse_networks
+from windrow_up import config
 from windrow_up.free_ports import checked
 from windrow_up.market import MASTERS_MAX, SIMULATED_MAX, Market, UpConfig
 
+DATA_DIR: Final = Path(".windrow")
+
 
 def command(
-    data_dir: Annotated[Path, typer.Option(help="Folder for state, keys and logs.")] = Path(".windrow"),
+    data_dir: Annotated[Path, typer.Option(help="Folder for state, keys and logs.")] = DATA_DIR,
     listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, Accesses, trunk.")] = "127.0.0.1",
     public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
     simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated hosts to add.")] = 0,
@@ -41,11 +44,13 @@ def command(
         print(error.detail, file=sys.stderr)
         raise typer.Exit(1) from None
 
-    async def main() -> int:
-        return await Market(UpConfig(path, listen, public, simulate, once, masters, proxies)).run()
+    async def main(windrow: str) -> int:
+        return await Market(UpConfig(path, listen, public, simulate, once, masters, proxies, windrow)).run()
 
     try:
-        code = asyncio.run(main())
+        found = config.surroundings(path, is_default=data_dir == DATA_DIR, is_once=once)
+        windrow = config.set_up(found, lambda question: typer.confirm(question, default=True), print)
+        code = asyncio.run(main(windrow))
     finally:
         lock.release()
     if code:

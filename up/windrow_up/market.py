@@ -56,6 +56,8 @@ class UpConfig:
     once: bool
     masters: int = 1
     trusted_proxies: tuple[str, ...] = ()
+    windrow: str = "windrow"
+    """How the command is written so that it works in every folder."""
 
 
 class Market:
@@ -253,7 +255,7 @@ class Market:
                 self._lead_accesses()
                 host = await asyncio.to_thread(http.call, "GET", f"/hosts/{self._host_id()}")
                 health = await asyncio.to_thread(http.call, "GET", "/operators/health")
-                lines = (*troubles(health), *progress(host, time.monotonic() - self._started_at))
+                lines = (*troubles(health), *progress(host, time.monotonic() - self._started_at, self._config.windrow))
             except WindrowError:
                 lines = ()
             except Exception:

@@ -9,8 +9,9 @@ AS_ROOT: Final = (
 )
 
 
-def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
-    """The facts of this host, one line each; the words before the first two spaces name the fact."""
+def progress(host: dict[str, Any], elapsed_s: float, windrow: str) -> Iterator[str]:
+    """The facts of this host, one line each; the words before the first two spaces name the fact.
+    windrow: the command as it works in every folder."""
     is_known = host["cpu_count"] is not None  # else its first inventory is on its way
     if host["link_state"] == "online" and is_known:
         gpus = len(host["gpus"])
@@ -24,7 +25,7 @@ def progress(host: dict[str, Any], elapsed_s: float) -> Iterator[str]:
         up, down = (host["bandwidth"][key] / 1e6 for key in ("up_bps", "down_bps"))
         yield f"Bandwidth  {up:,.0f} Mbit/s up, {down:,.0f} Mbit/s down, measured by the relay"
     if host.get("price_per_hour") is not None:
-        yield f"Listed  at {host['price_per_hour']} per hour (test money). Rent it: windrow run -- echo hello"
+        yield f"Listed  at {host['price_per_hour']} per hour (test money). Rent it: {windrow} run -- echo hello"
 
 
 def troubles(health: dict[str, Any]) -> Iterator[str]:

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { closeness, menuFor, PAGES, titleOf } from "./pages.ts";
+import { closeness, mayOpen, menuFor, PAGES, titleOf } from "./pages.ts";
 
 const EVERYBODY = ["operator", "provider", "renter", "auditor"] as const;
 
@@ -20,6 +20,14 @@ test("a renter sees neither health, regions nor audit", () => {
   expect(seen).not.toContain("/health");
   expect(seen).not.toContain("/regions");
   expect(seen).toContain("/clusters/new");
+});
+
+test("a page opens to the roles of its row, and one without a row to everybody", () => {
+  expect(mayOpen("/join", ["renter"])).toBe(false);
+  expect(mayOpen("/jobs/new", ["renter"])).toBe(true);
+  expect(mayOpen("/join", ["provider"])).toBe(true);
+  expect(mayOpen("/clusters/new", ["provider", "auditor"])).toBe(false);
+  expect(mayOpen("/clusters/$clusterId", [])).toBe(true);
 });
 
 test("a tab is called by the kind of screen and never by what others named", () => {

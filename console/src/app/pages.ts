@@ -230,6 +230,11 @@ export function menuFor(roles: readonly Role[]): MenuPage[] {
   return MENU.filter(({ menu }) => !menu.roles || menu.roles.some((role) => roles.includes(role)));
 }
 
+/** True if the menu shows this page to somebody with these roles; a page without a row in it is open to everybody. */
+export function mayOpen(path: string, roles: readonly Role[]): boolean {
+  return !MENU.some((page) => page.path === path) || menuFor(roles).some((page) => page.path === path);
+}
+
 export function titleOf(address: string): string {
   const parts = address.split("/");
   const fits = (path: string) =>

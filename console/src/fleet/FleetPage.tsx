@@ -1,7 +1,9 @@
 // The fleet page: totals, and the live table of every GPU and every host without GPUs.
+
 import { Button, Text } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useDeferredValue, useMemo } from "react";
+import { PageButton } from "../app/PageButton.tsx";
 import { USES } from "../parts/Bars.tsx";
 import { count, percent } from "../parts/format.ts";
 import { JoinIcon } from "../parts/icons.tsx";
@@ -34,9 +36,9 @@ export function FleetPage() {
             <Button component={Link} to="/fleet/map" variant="default">
               Map
             </Button>
-            <Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>
+            <PageButton to="/join" icon={<JoinIcon />} isQuiet>
               Join a host
-            </Button>
+            </PageButton>
           </>
         }
       />
@@ -56,11 +58,7 @@ export function FleetPage() {
           <Empty
             title="No hosts yet"
             command="windrow token add --join"
-            action={
-              <Button component={Link} to="/join">
-                Join a host by one line
-              </Button>
-            }
+            action={<PageButton to="/join">Join a host by one line</PageButton>}
           >
             A host appears here seconds after its agent joins. On the machine that runs the Master,{" "}
             <code>windrow up</code> joins that very machine; for another, make a join token here or with:

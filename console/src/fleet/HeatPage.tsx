@@ -1,8 +1,10 @@
 // The fleet as a map: region, host, GPU, one cell each, coloured by a chosen measure; live from the fleet's feed.
-import { Button, NativeSelect } from "@mantine/core";
+
+import { NativeSelect } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, memo, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { PageButton } from "../app/PageButton.tsx";
 import { count, plain } from "../parts/format.ts";
 import { Empty, PageHead, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Simulated, State } from "../parts/state.tsx";
@@ -61,11 +63,7 @@ export function HeatPage() {
         <Empty
           title="No hosts yet"
           command="windrow token add --join"
-          action={
-            <Button component={Link} to="/join">
-              Join a host by one line
-            </Button>
-          }
+          action={<PageButton to="/join">Join a host by one line</PageButton>}
         >
           A host appears here seconds after its agent joins.
         </Empty>

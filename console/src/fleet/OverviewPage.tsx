@@ -1,11 +1,12 @@
 // The first page: hosts and GPUs by use, revenue, tiers, the latest events. Live.
-import { Button, Group, Text } from "@mantine/core";
+import { Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { me as meQuery, overview as overviewQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Overview, TierCounts, UseCounts } from "../api/types.ts";
+import { PageButton, useMayOpen } from "../app/PageButton.tsx";
 import { DayBars, USES, type Use, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
 import { amount, count, plain, words } from "../parts/format.ts";
 import { JoinIcon, PlusIcon } from "../parts/icons.tsx";
@@ -46,12 +47,15 @@ export function OverviewPage() {
         title="Overview"
         actions={
           <>
-            <Button component={Link} to="/clusters/new" leftSection={<PlusIcon />}>
+            <PageButton to="/clusters/new" icon={<PlusIcon />}>
               New cluster
-            </Button>
-            <Button component={Link} to="/join" variant="default" leftSection={<JoinIcon />}>
+            </PageButton>
+            <PageButton to="/jobs/new" icon={<PlusIcon />} isQuiet>
+              New job
+            </PageButton>
+            <PageButton to="/join" icon={<JoinIcon />} isQuiet>
               Join a host
-            </Button>
+            </PageButton>
           </>
         }
       />
@@ -63,6 +67,16 @@ export function OverviewPage() {
 }
 
 function Shown({ data }: { data: Overview }) {
+  const mayJoin = useMayOpen("/join");
+  if (data.hosts.total === 0 && !mayJoin) {
+    return (
+      <Panel label="Hosts">
+        <Empty title="No hosts yet" command="windrow offer ls">
+          Nothing can be rented until a provider or an operator adds a host.
+        </Empty>
+      </Panel>
+    );
+  }
   if (data.hosts.total === 0) {
     return (
       <div className="wr-stack">
@@ -70,11 +84,7 @@ function Shown({ data }: { data: Overview }) {
           <Empty
             title="No hosts yet"
             command="windrow token add --join"
-            action={
-              <Button component={Link} to="/join">
-                Join a host by one line
-              </Button>
-            }
+            action={<PageButton to="/join">Join a host by one line</PageButton>}
           >
             The first numbers come with the first host. <code>windrow up</code> joins the machine it runs on; another
             one joins with a line that you make here or with:

@@ -7,6 +7,7 @@ import { useMemo, useState } from "react";
 import { put } from "../api/client.ts";
 import { me as meQuery, offers as offersQuery } from "../api/queries.ts";
 import type { Offer } from "../api/types.ts";
+import { PageButton } from "../app/PageButton.tsx";
 import { quoted } from "../clusters/request.ts";
 import { amount, bytes, count, DASH, listed, perHour, plain } from "../parts/format.ts";
 import { Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -82,11 +83,7 @@ export function OffersPage() {
             <Empty
               title="Nothing is offered yet"
               command="windrow offer ls"
-              action={
-                <Button component={Link} to="/join">
-                  Join a host
-                </Button>
-              }
+              action={<PageButton to="/join">Join a host</PageButton>}
             >
               Each host is put in a tier by what was measured; each tier has one price per hour. Offers appear with the
               first host.

@@ -64,6 +64,8 @@ _Login = RegistryLogin | None
 _T = TypeVar("_T")
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
+ENDED_BY_OPERATOR: Final = "an operator of this market ended it"
+"""The reason that a renter reads; the audit log has the operator's account."""
 _RENEWED: Final = frozenset(
     {
         *(WorkPhase.PENDING, WorkPhase.PREPARING, WorkPhase.WAITING_VOLUMES, WorkPhase.WAITING_FILES),
@@ -301,8 +303,9 @@ class ClusterService:
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             cluster = self._load(uow, principal, cluster_id, _ENDS_ALL)
             operation = self._asked(uow, principal, cluster_id, DELETE_KIND)
-            is_kept = keeps_results or cluster.account_id != principal.account_id
-            after = self.lifecycle.end(uow, cluster, "", principal.actor, keeps_results=is_kept)
+            is_own = cluster.account_id == principal.account_id
+            said = "" if is_own else ENDED_BY_OPERATOR
+            after = self.lifecycle.end(uow, cluster, said, principal.actor, keeps_results=keeps_results or not is_own)
             after = self.lifecycle.judge(uow, after, principal.actor)
             return uow.operations.get(operation.id) or operation, self._view(uow, after)
 

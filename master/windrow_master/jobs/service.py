@@ -234,7 +234,8 @@ class JobService:
 
         def change(uow: UnitOfWork) -> JobView:
             job = self._load(uow, principal, job_id, _ENDS_ALL)
-            return _view(uow, self._end(uow, job, "it was cancelled", principal.actor))
+            by = "" if job.account_id == principal.account_id else " by an operator of this market"
+            return _view(uow, self._end(uow, job, f"it was cancelled{by}", principal.actor))
 
         async with self.controller.placing:
             return await self._store.write(change, name="job.cancel")

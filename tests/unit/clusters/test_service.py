@@ -461,3 +461,9 @@ async def test_a_slot_that_is_being_cleaned_up_after_work_that_ended_is_back_in_
     with pytest.raises(NoCapacity) as refused:
         await m.create()
     assert refused.value.retry_after_ns > 0
+
+
+async def test_a_renter_reads_that_an_operator_ended_their_cluster(m):
+    cluster_id, _ = await m.running()
+    _, view = await m.clusters.delete(principal(STRANGER, {Role.OPERATOR}), cluster_id)
+    assert view.cluster.reason == "an operator of this market ended it"

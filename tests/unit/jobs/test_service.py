@@ -8,6 +8,7 @@ from tests.unit.clusters.world import HOST, OTHER, STRANGER, principal
 from tests.unit.jobs.world import GONE, once, world
 from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.fleet.states import LinkEvent
+from windrow_master.identity.model import Role
 from windrow_master.jobs import controller
 from windrow_master.jobs.model import JobId, JobRequest, JobState
 from windrow_master.jobs.repository import JobRepository
@@ -349,6 +350,13 @@ async def test_the_higher_priority_gets_the_only_place(tmp_path) -> None:
         it.market.join()
         await it.tick()
         assert ((await it.get(low)).state, (await it.get(high)).state) == (S.QUEUED, S.STARTING)
+
+
+async def test_a_renter_reads_that_an_operator_cancelled_their_job(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        job = await it.submit()
+        view = await it.jobs.cancel(principal(STRANGER, {Role.OPERATOR}), job.job_id)
+        assert view.job.reason == "it was cancelled by an operator of this market"
 
 
 async def test_nobody_reaches_a_strangers_job(tmp_path) -> None:

@@ -117,7 +117,9 @@ def test_a_stop_ends_the_job_at_its_next_look() -> None:
 def test_progress_says_each_fact_of_this_host_in_words() -> None:
     lines = list(
         progress(
-            HOST | {"conditions": [{"code": "gpu.no_driver", "detail": "no driver.", "remedy": "Install it."}]}, 3.21
+            HOST | {"conditions": [{"code": "gpu.no_driver", "detail": "no driver.", "remedy": "Install it."}]},
+            3.21,
+            "/opt/windrow",
         )
     )
 
@@ -126,15 +128,15 @@ def test_progress_says_each_fact_of_this_host_in_words() -> None:
         "Condition gpu.no_driver  no driver. Install it.",
         "Tier cpu/B  2 cores",
         "Bandwidth  2 Mbit/s up, 3 Mbit/s down, measured by the relay",
-        "Listed  at 0.03 per hour (test money). Rent it: windrow run -- echo hello",
+        "Listed  at 0.03 per hour (test money). Rent it: /opt/windrow run -- echo hello",
     ]
 
 
 def test_a_host_whose_inventory_is_on_its_way_is_not_described_yet() -> None:
-    lines = list(progress(HOST | {"cpu_count": None, "bandwidth": None}, 3.21))
+    lines = list(progress(HOST | {"cpu_count": None, "bandwidth": None}, 3.21, "windrow"))
 
     assert lines == ["Listed  at 0.03 per hour (test money). Rent it: windrow run -- echo hello"]
-    assert next(progress(HOST | {"gpus": [{}]}, 3.21)) == "Online  rack-7 after 3.2 s: 2 processors, 1 GPU"
+    assert next(progress(HOST | {"gpus": [{}]}, 3.21, "windrow")) == "Online  rack-7 after 3.2 s: 2 processors, 1 GPU"
 
 
 def test_nobody_at_the_address_is_a_sentence() -> None:
