@@ -289,7 +289,7 @@ def test_the_command_says_what_is_wrong(served: Served) -> None:
     renter = served.renter
     for words, said in (
         (("forward", "no-such-name", "80"), "windrow cluster ls"),
-        (("forward", served.id, "http"), "is no port"),
+        (("forward", served.id, "http"), "is not a port"),
         (("forward", served.id, str(served.first), "--local", str(_taken(renter))), "Name another --local"),
     ):
         done = renter.windrow("cluster", *words)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from datetime import UTC
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,7 +58,7 @@ def audit_ls(
     """List entries of the audit log, newest first."""
     api = client(context)
     about = None if subject is None else resolving.subject(api, subject)
-    since = None if view.since is None else view.since.isoformat()
+    since = None if view.since is None else view.since.astimezone(UTC).isoformat().replace("+00:00", "Z")
     wanted = {"subject": about, "actor": actor, "action": action, "since": since, "until": until}
     view.print(api, api.items("/audit", **wanted))
 

@@ -118,7 +118,7 @@ def _is_id(kind: Kind, text: str) -> bool:
     """True if it has the form of a whole id, or can be no start of one: the Master answers for it."""
     if not text.startswith(kind.prefix):
         return False
-    is_whole = _WHOLE.fullmatch(text) or (_CARD.fullmatch(text) and len(text) >= CARD_LENGTH)
+    is_whole = _WHOLE.fullmatch(text.replace("-", "")) or (_CARD.fullmatch(text) and len(text) >= CARD_LENGTH)
     return bool(is_whole) or not _PART.match(text.removeprefix(kind.prefix))
 
 
