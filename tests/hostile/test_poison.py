@@ -87,7 +87,8 @@ class Case:
 
 def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in schema:
-        return _resolved(specification()["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+        *_, kind, name = schema["$ref"].split("/")
+        return _resolved(specification()["components"][kind][name])
     for choice in schema.get("anyOf", ()):
         if choice.get("type") != "null":
             return _resolved(choice)
@@ -148,7 +149,7 @@ def _all_cases() -> Iterator[Case]:
                 base = BODIES.get(path.removeprefix("/api/v1"), _least(body["schema"]))
                 for place, poison, value in _poisoned(body["schema"], "", base):
                     yield Case(f"{poison} in {place}", method.upper(), path, value)
-            for parameter in operation.get("parameters", ()):
+            for parameter in map(_resolved, operation.get("parameters", ())):
                 named, kind = parameter["name"], _resolved(parameter["schema"]).get("type")
                 for poison, value in (NUMBERS if kind in ("integer", "number") else TEXTS).items():
                     given = quote(str(value)[:20_000].encode("utf-8", "surrogatepass"), safe="")
