@@ -49,7 +49,7 @@ class Spec:
     in the field's own unit, and of each number of a list. chars: the most characters of a text, or of each of several.
     items, items_least: the bounds of a list's length. form: a regular expression. name: in JSON, where that is not the
     field's own name. flag: of the command line; empty: none, or one that the command line reads in a way of its own.
-    is_filter: lists can be narrowed to those that have a value of it.
+    is_filter: lists can be filtered by the value of this field.
     """
 
     text: str = ""

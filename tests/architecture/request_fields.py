@@ -30,7 +30,7 @@ TYPES = {
     "map": "Mapping[str, str]",
 }
 FACTS = {"default": None, "flag": "", "help": "", "least": None, "most": None, "is_filter": False}
-"""What a line of the SDK says beside name and kind, and what it leaves out."""
+"""The other properties of a field in the SDK, each with the default that is not written."""
 HEAD = '''"""The fields of requests for clusters and jobs; `make openapi` writes this file from the Master's spec."""
 
 from collections.abc import Mapping, Sequence

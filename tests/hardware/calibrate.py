@@ -83,7 +83,7 @@ async def challenged(gpu_uuid: GpuUuid, memory_bytes: int, work: Work) -> Outcom
 
 
 async def measured(gpu_uuid: GpuUuid, memory_bytes: int, runs: int) -> list[dict[str, Any]]:
-    """What each challenge took, in ms, and its verdicts."""
+    """Run challenges; return the duration (in ns) and the verdict of each."""
     found = []
     for number in range(runs):
         outcome = await challenged(gpu_uuid, memory_bytes, STANDARD)

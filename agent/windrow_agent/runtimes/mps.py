@@ -39,7 +39,7 @@ AGAIN_S: Final = 5.0
 """Between two attempts to start one that died."""
 NOTE: Final = "daemon.json"
 RUN: Final = Path("/run")
-"""Of processes that run, and empty after a boot. Only root writes to it."""
+"""The folder for files of running processes: it is empty after a boot, and only root can write to it."""
 
 
 def meeting_folder(own: Path) -> Path:

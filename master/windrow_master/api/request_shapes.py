@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Resources)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form that one value has in JSON: its type in a body, its reader, and its type in an answer."""
+    """A value in JSON. given: its type in a body; read: turns that into the value; shown: its type in an answer."""
 
     given: Any
     read: Callable[[Any], Any]
