@@ -18,6 +18,8 @@ GROUP: Final = 16
 LOADER: Final = "libOpenCL.so.1"
 """The library by which a program finds the OpenCL of all drivers."""
 LOADER_SOURCE: Final = "Debian and Ubuntu: apt-get install ocl-icd-libopencl1"
+NVIDIA_SOURCE: Final = "it comes with NVIDIA's driver; Debian: apt-get install nvidia-opencl-icd"
+"""The origin of NVIDIA's part of OpenCL, which Debian packs apart from the driver."""
 
 PRODUCT: Final = r"""
 #define TILE 64

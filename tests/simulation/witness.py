@@ -383,7 +383,7 @@ class DiaryRuntime(SimulatedRuntime):
     def __init__(
         self, machine: SimulatedMachine, host_id: str, witness: Witness, prepare_ns: Callable[[], int]
     ) -> None:
-        super().__init__(machine)
+        super().__init__(machine, {})
         self._host_id, self._witness, self._prepare_ns = host_id, witness, prepare_ns
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:

@@ -69,7 +69,7 @@ class Place:
 
     def again(self) -> Runtime:
         if self.kind == "simulated":
-            return SimulatedRuntime(self._machine)
+            return SimulatedRuntime(self._machine, {})
         if self.has_containers:
             return self.of(HOST)
         return ProcessRuntime(self.folder / "process", self.folder, HOST, self.kind == "bubblewrap")

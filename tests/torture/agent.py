@@ -76,7 +76,7 @@ class Host:
         self.spool = Spool(self.disk, "/agent/spool", BOOT, clock.wall_ns, CAPS, on)
         self.writer = JournalWriter(self.journal, self.runner)
         self.outbox = Outbox(self.spool, self.runner, clock)
-        runtimes = {"simulated": SimulatedRuntime(self.machine)}
+        runtimes = {"simulated": SimulatedRuntime(self.machine, {})}
         self.workloads = WorkloadManager(self.writer, self.outbox, runtimes, clock, "boot", self.spawn)
         never = self._never
         self.commands = CommandExecutor(

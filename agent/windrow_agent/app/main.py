@@ -215,7 +215,7 @@ def simulated_agent(
         runner=disk_runner,
         kernel_boot=rng.random_bytes(8).hex(),  # what ran on a simulated machine does not outlive this process
         sampler=Sampler(clock, host.backend, host.reader, least_ns=sample_every_s * SECOND),
-        runtimes={"simulated": SimulatedRuntime(SimulatedMachine(clock))},
+        runtimes={"simulated": SimulatedRuntime(SimulatedMachine(clock), host.card_rates())},
         agent_version=agent_version(),
         measure_benchmarks=figures,
         save_regions=membership.save_regions,

@@ -6,6 +6,7 @@ from typing import Final
 from windrow_agent.core.gpu_port import GpuBackend
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.core.scaling import hundredths, kibibytes, mebibytes, permille
+from windrow_agent.gpu.drawn_rates import DrawnRates, draw
 from windrow_agent.gpu.personas import FLEET, HOSTS, HostPersona
 from windrow_agent.gpu.simulated import SimulatedGpus, unit, wave
 from windrow_proto.metrics import BENCHMARK_UNIT, CPU_HASH, DISK_WRITE, MEMORY_COPY, MEMORY_COPY_THREADS
@@ -49,6 +50,11 @@ class SimulatedHost:
             Benchmark(DISK_WRITE, round(DISK * quality), BENCHMARK_UNIT, now_ns),
             Benchmark(MEMORY_COPY, round(MEMORY_PER_PROCESSOR * copying * quality), BENCHMARK_UNIT, now_ns),
         )
+
+    def card_rates(self) -> dict[str, DrawnRates]:
+        """What a test rental is told of each card, by UUID."""
+        gpu = self.persona.gpu
+        return {} if gpu is None else {one.uuid: draw(gpu, self.key, one.uuid) for one in self.gpus.inventory().gpus}
 
 
 class SimulatedReader:

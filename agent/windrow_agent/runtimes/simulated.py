@@ -1,18 +1,21 @@
 """Workloads of a simulated host: nothing runs, but everything else is as with the real runtimes.
 
 The machine outlives the agent that uses it, so that a restarted agent in the same process finds what it left. Commands
-it knows: `echo WORDS`, `sleep SECONDS`, `exit CODE`, `write NAME TEXT`; anything else runs one second and exits 0.
-Nothing asked for: it stays up. Time comes from the Clock, so that a virtual hour takes no time.
+it knows: `echo WORDS`, `sleep SECONDS`, `exit CODE`, `write NAME TEXT`, `rates MARK`; anything else runs one second and
+exits 0. Nothing asked for: it stays up. `rates` writes the drawn rates of its cards as JSON after this mark, and stays
+up. Time comes from the Clock, so that a virtual hour takes no time.
 """
 
 import io
+import json
 import socket
 import tarfile
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.gpu.drawn_rates import DrawnRates
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
     FILES_CAP_BYTES,
@@ -101,8 +104,9 @@ class SimulatedRuntime:
 
     name = NAME
 
-    def __init__(self, machine: SimulatedMachine) -> None:
-        self._machine = machine
+    def __init__(self, machine: SimulatedMachine, rates: Mapping[str, DrawnRates]) -> None:
+        """rates: of the machine's cards, by UUID."""
+        self._machine, self._rates = machine, rates
         self._clock = machine.clock
 
     async def facts(self) -> RuntimeFacts:
@@ -144,7 +148,7 @@ class SimulatedRuntime:
                 raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
             self._machine.starts += 1
             box.started_ns, box.started_wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
-            _play(box, box.started_ns)
+            _play(box, box.started_ns, self._rates)
         return _run(box, self._clock.monotonic_ns())
 
     async def exec(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> SimulatedExec:
@@ -253,7 +257,7 @@ class SimulatedRuntime:
         return box
 
 
-def _play(box: _Box, now_ns: int) -> None:
+def _play(box: _Box, now_ns: int, rates: Mapping[str, DrawnRates]) -> None:
     match box.spec.argv:
         case ():
             return
@@ -267,9 +271,17 @@ def _play(box: _Box, now_ns: int) -> None:
         case ("write", name, text):
             box.files[name] = text.encode()
             box.ends_ns = now_ns + 10 * MILLISECOND
+        case ("rates", mark):
+            given = [(slot.gpu_uuid, rates[slot.gpu_uuid]) for slot in box.spec.slots if slot.gpu_uuid in rates]
+            for line in [*(_told(uuid, drawn) for uuid, drawn in given), {"measured": len(given)}]:
+                box.log += f"{mark}{json.dumps(line)}\n".encode()
         case argv:
             box.log += f"simulated: {' '.join(argv)}\n".encode()[:1024]
             box.ends_ns = now_ns + SECOND
+
+
+def _told(uuid: str, drawn: DrawnRates) -> dict[str, object]:
+    return {"benchmark": uuid, "device": f"simulated {drawn.name}", "memory": drawn.memory, "matrix": drawn.matrix}
 
 
 def _run(box: _Box, now_ns: int) -> Run:

@@ -5,7 +5,8 @@ python3 and a driver's OpenCL, by the loader where there is one, else by the par
 in (cl_khr_icd: a platform leads to a table of functions in the order of the headers). A card is known by its UUID or
 its place on the bus, as the agent's challenge knows it; what is not that card is not measured in its name.
 
-memory   bytes read and written per second by a copy between two buffers that no cache holds
+memory   bytes read and written per second by a copy between two buffers that no cache holds; of an NVIDIA card, where
+         OpenCL is absent, by the driver's own copy (cuda_copy.py)
 matrix   multiplications and additions of 32-bit integers per second in the challenge's own product, grown until one
          takes long enough; one entry of it is checked, so that a kernel that never ran is no fast one
 """
@@ -15,9 +16,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from windrow_master.acceptance import cuda_copy
 from windrow_proto.metrics import BENCHMARK_UNIT, GPU_MATRIX, GPU_MEMORY, MATRIX_UNIT
 from windrow_proto.model import Benchmark, GpuFacts
-from windrow_proto.product_kernels import LOADER, LOADER_SOURCE, PRODUCT
+from windrow_proto.product_kernels import LOADER, LOADER_SOURCE, NVIDIA_SOURCE, PRODUCT
 
 SPAN_MS: Final = 300
 """For one figure: clocks have risen long before, and eight cards are done in seconds."""
@@ -27,10 +29,12 @@ SIZE_MAX: Final = 8_192
 """Rows of the largest product: 1.1e12 operations, and 768 MiB for its three matrices."""
 WAIT_S: Final = 60
 """For all cards: compiling takes seconds, with a cold cache for many cards more."""
-LIBRARIES: Final = {LOADER: LOADER_SOURCE, "libnvidia-opencl.so.1": "it comes with NVIDIA's driver"}
+LIBRARIES: Final = {LOADER: LOADER_SOURCE, "libnvidia-opencl.so.1": NVIDIA_SOURCE}
 """The loader, then driver libraries that are used where there is none or where it knows no driver; where each comes
 from."""
 RATE_MAX: Final = 10**18
+WORDS_MAX: Final = 300
+"""Characters of a reason that are believed: enough for each library that is not there, with its package."""
 
 COPY: Final = """
 __kernel void copy(__global const uint4 *from, __global uint4 *to)
@@ -174,7 +178,11 @@ for name, source in json.loads(os.environ["PROOF_LIBRARIES"]).items():
     try: rates(cl, device)
     except Failed as error: say(why=str(error))
     break
-else: say(why="; ".join(tried))
+else:
+    exec(os.environ["PROOF_CUDA_COPY"])
+    try: by_cuda(os.environ["PROOF_CUDA"])
+    except OSError: say(why="; ".join(tried))
+    except (AttributeError, Failed) as error: say(why="; ".join(tried + ["%s: %s" % (os.environ["PROOF_CUDA"], error)]))
 """
 
 
@@ -187,6 +195,8 @@ def environment(gpus: Sequence[GpuFacts]) -> dict[str, str]:
         "PROOF_KERNELS": PRODUCT + COPY,
         "PROOF_CARDS": json.dumps([[gpu.uuid, address_of(gpu)] for gpu in gpus]),
         "PROOF_LIBRARIES": json.dumps(LIBRARIES),
+        "PROOF_CUDA": cuda_copy.LIBRARY,
+        "PROOF_CUDA_COPY": cuda_copy.PROGRAM,
         "PROOF_SPAN_MS": str(SPAN_MS),
         "PROOF_SIZE_MAX": str(SIZE_MAX),
         "PROOF_COPY_BYTES": str(COPY_BYTES),
@@ -206,7 +216,7 @@ def address_of(gpu: GpuFacts) -> str:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures that were reported for one card. memory: bytes per second; matrix: operations per second, of a
-    product of `size` rows; None where there is no such figure; why: for what reason; wrong: what it computed
+    product of `size` rows; None where there is no such figure; why: the reason; wrong: what it computed
     falsely, empty for nothing."""
 
     device: str = ""
@@ -226,7 +236,7 @@ class Figures:
         )
 
 
-def read(found: Collection[Mapping[str, Any]], text: int = 200) -> dict[str, Figures]:
+def read(found: Collection[Mapping[str, Any]], text: int = WORDS_MAX) -> dict[str, Figures]:
     """Lines of the log about cards, by card, as what a stranger wrote: a later line adds to what an earlier one said.
     text: characters of words that are believed."""
     cards: dict[str, dict[str, Any]] = {}

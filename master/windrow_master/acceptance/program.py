@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from windrow_master.acceptance import benchmark
 from windrow_master.acceptance.benchmark import Figures
+from windrow_master.placement.model import Runtime
 from windrow_proto.model import GpuFacts
 
 PORT_MIN: Final = 20_000
@@ -150,11 +151,14 @@ end()
 
 def command(port: int, runtime: str, gpus: Sequence[GpuFacts] = ()) -> tuple[tuple[str, ...], dict[str, str]]:
     """The words and the environment of the rental. gpus: to be measured. In a container it listens for the host that
-    holds it; as a plain process, which shares the host's network, on loopback."""
+    holds it; as a plain process, which shares the host's network, on loopback. A simulated host is asked for what it
+    draws."""
+    if runtime == Runtime.SIMULATED:
+        return ("rates", MARK), {}
     environment = {
         "PROOF_PROGRAM": PROGRAM,
         "PROOF_PORT": str(port),
-        "PROOF_BIND": "127.0.0.1" if runtime == "process" else "0.0.0.0",
+        "PROOF_BIND": "127.0.0.1" if runtime == Runtime.PROCESS else "0.0.0.0",
         "PROOF_LIFE_S": str(LIFE_S),
         "PROOF_TOUCH_BYTES": str(TOUCH_BYTES),
     }

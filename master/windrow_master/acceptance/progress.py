@@ -75,7 +75,7 @@ def _tested(host: Host, slots: Sequence[Slot], proofs: Sequence[Proof], now_ns: 
     if host.proof is not None:
         state = StageState.DONE if host.proof.outcome is ProofOutcome.PASSED else StageState.FAILED
         return Stage("tested", state, host.proof.at_ns, words)
-    return Stage("tested", StageState.SKIPPED if host.simulated else StageState.WAITING, None, words)
+    return Stage("tested", StageState.WAITING, None, words)
 
 
 def _verified(host: Host, latest: Mapping[GpuUuid, Verification]) -> Stage:

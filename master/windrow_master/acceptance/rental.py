@@ -24,6 +24,7 @@ from windrow_master.market.model import PROOF_ACCOUNT, RentalId, RentalState, re
 from windrow_master.market.service import MarketService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
+from windrow_master.placement.model import Runtime
 from windrow_proto.errors import Conflict, DeadlineExceeded, NoCapacity, Unavailable, WindrowError
 from windrow_proto.ids import ClusterId, TokenId
 from windrow_proto.model import Benchmark, GpuFacts
@@ -49,6 +50,11 @@ GREETING_BYTES_MAX: Final = 8_192
 Figures = dict[str, int | str]
 _STARTED: Final = FINAL | {ClusterPhase.RUNNING}
 _LIFE_NS: Final = 10**18
+_KINDS: Final = {
+    Runtime.DOCKER: "a container of its default image",
+    Runtime.PROCESS: "a plain process, as its owner's",
+    Runtime.SIMULATED: "a simulated workload: nothing runs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ class Rental:
         gpus: int,
         profile: str | None,
         cards: Sequence[GpuFacts],
-        runtime: str,
+        runtime: Runtime,
         chance: int,
         measured: Callable[[], Awaitable[Host]],
     ) -> None:
@@ -107,6 +113,9 @@ class Rental:
         """Start it and look at it from inside. key: of the request."""
         if not await self._start(key):
             return
+        if self._host.simulated:
+            self._draw(await self._told(lambda said: said.has_measured, MEASURED_NS))
+            return
         told = await self._told(lambda said: said.server is not None, SAID_NS)
         await self._reach(told)
         told = await self._told(lambda said: said.has_counted, COUNTED_NS)
@@ -125,6 +134,12 @@ class Rental:
             fields |= {"up_bps": found.up_bps, "down_bps": found.down_bps}
             fields |= {"access_id": found.access_id, "relays": found.count}
         self._add(StepName.BANDWIDTH, state, None, words.bandwidth(host), fields)
+
+    def _draw(self, told: program.Told) -> None:
+        """Note what its simulator drew, and that nothing else can be tried there."""
+        for name in (StepName.REACH, StepName.COUNT, StepName.MEMORY):
+            self._add(name, StepState.ABSENT, None, "Simulated: there is nothing to try.")
+        self._benchmark(told)
 
     async def _start(self, key: str) -> bool:
         argv, environment = program.command(self._port, self._runtime, self._cards)
@@ -161,8 +176,7 @@ class Rental:
                 StepName.START, StepState.FAILED, self._since(began_ns), view.cluster.reason or "It ended at once."
             )
             return False
-        what = "a container of its default image" if self._runtime == "docker" else "a plain process, as its owner's"
-        self._add(StepName.START, StepState.PASSED, self._since(began_ns), f"Started as {what}.")
+        self._add(StepName.START, StepState.PASSED, self._since(began_ns), f"Started as {_KINDS[self._runtime]}.")
         return True
 
     async def _reach(self, told: program.Told) -> None:
@@ -221,7 +235,7 @@ class Rental:
             self._add(StepName.BENCHMARK, StepState.ABSENT, None, why)
             return
         found = {gpu.uuid: told.figures.get(gpu.uuid, benchmark.Figures(why=told.measured_why)) for gpu in self._cards}
-        state, text = words.measured(found)
+        state, text = words.measured(found, is_drawn=self._host.simulated)
         now_ns = self._clock.wall_ns()
         self.benchmarks = tuple(one for uuid, said in found.items() for one in said.benchmarks(uuid, now_ns))
         fields: Figures = {}

@@ -15,6 +15,7 @@ from typing import Final
 
 from windrow_master.fleet.model import AdminState, Host, LinkState, ProofOutcome, Slot, VerifyState, link_words
 from windrow_master.placement.isolation import FOR_STRANGERS
+from windrow_master.placement.model import Runtime
 from windrow_master.verification.schedule import back_off_ns
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import HOUR, MINUTE, SECOND
@@ -46,8 +47,6 @@ def is_listed(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
 
 def hindrance(host: Host, slots: Sequence[Slot], now_ns: int) -> str | None:
     """Return why this host cannot be proved now, in words; None where it can."""
-    if host.simulated:
-        return "it is simulated and runs nothing real"
     if host.admin_state is not AdminState.ACTIVE:
         return f"it is {host.admin_state}"
     if host.link_state is not LinkState.ONLINE:
@@ -82,18 +81,24 @@ def next_look_ns(host: Host, now_ns: int) -> int | None:
 
 def wants_measurement(host: Host, serving: int, now_ns: int) -> bool:
     """Return whether a proof has its line measured first: where two relays serve and no two measured it a moment
-    ago."""
+    ago. Never of a simulated host, whose line is the loopback."""
     found = host.bandwidth
-    return serving > 1 and (found is None or found.count < 2 or now_ns - found.measured_at_ns > MEASURED_FOR_NS)
+    return (
+        not host.simulated
+        and serving > 1
+        and (found is None or found.count < 2 or now_ns - found.measured_at_ns > MEASURED_FOR_NS)
+    )
 
 
-def runtime(host: Host) -> str | None:
+def runtime(host: Host) -> Runtime | None:
     """Return the runtime of the test rental: a container of the default image as for strangers, else as for the
-    owner."""
+    owner; of a simulated host its own."""
+    if host.simulated:
+        return Runtime.SIMULATED
     known = host.inventory.runtimes if host.inventory else ()
-    if host.default_image and "docker" in known:
-        return "docker"
-    return "process" if "process" in known else None
+    if host.default_image and Runtime.DOCKER in known:
+        return Runtime.DOCKER
+    return Runtime.PROCESS if Runtime.PROCESS in known else None
 
 
 def gpus_wanted(slots: Sequence[Slot]) -> tuple[int, str | None]:

@@ -48,6 +48,8 @@ LOOK_NS: Final = 2 * SECOND
 """Between two looks at who is listed and who is due, at least."""
 LEFT_NS: Final = MINUTE
 """After a start and after each walk: what of it is left by then is ended."""
+SIMULATED_LAST_NS: Final = 10**19
+"""Added to the turn of a simulated host: real ones come first."""
 LEFT_KEY: Final = HostId("left")
 """In the queue beside the hosts: what is left of walks."""
 STORE_AGAIN_NS: Final = 5 * SECOND
@@ -144,7 +146,7 @@ class ProofService(HostScheduler[Walk]):
         return schedule.next_look_ns(host, now_ns)
 
     def _due_ns(self, host: Host) -> int:
-        return host.proof_due_ns or 0
+        return (SIMULATED_LAST_NS if host.simulated else 0) + (host.proof_due_ns or 0)
 
     async def _end_left(self) -> None:
         """End what is meant to run for walks that are over, at a start and for a minute after each walk."""
@@ -205,7 +207,8 @@ class ProofService(HostScheduler[Walk]):
         uow[ProofRepository].add(proof)
         uow.audit(actor, OPERATION, host_id, "it was due" if actor == "master" else "it was asked for")
         uow.event("host.proving", (host_id,), f"{host.name} is rented for a moment to try it", actor=actor)
-        (wanted, profile), kind = schedule.gpus_wanted(slots), schedule.runtime(host) or ""
+        (wanted, profile), kind = schedule.gpus_wanted(slots), schedule.runtime(host)
+        assert kind is not None, "nothing hinders it"
         measured, cards = partial(self._measured, host_id), schedule.cards_wanted(host, slots)
         rental = Rental(
             *(self._clock, self._clusters, self._market, self._ways, host, wanted, profile, cards),

@@ -37,7 +37,8 @@ def sentence(host: Host, steps: Sequence[ProofStep], unfinished: str, suggested:
     failed = next((step for step in steps if step.state is StepState.FAILED), None)
     if failed is not None:
         return f"Failed: {_WHAT[failed.name]}. {failed.words}"
-    said = [_reached(by_name.get(StepName.REACH)), *_gpus(by_name), bandwidth(host)]
+    said = ["Simulated: nothing ran"] if host.simulated else []
+    said += [_reached(by_name.get(StepName.REACH)), *_gpus(by_name), bandwidth(host)]
     if host.tier:
         said.append(f"tier {host.tier}{_because(host)}")
     if suggested is not None:
@@ -54,9 +55,9 @@ def bandwidth(host: Host) -> str:
     return f"{_mbit(found.up_bps)} up and {_mbit(found.down_bps)} down measured by {who}"
 
 
-def measured(found: Mapping[GpuUuid, Figures]) -> tuple[StepState, str]:
+def measured(found: Mapping[GpuUuid, Figures], *, is_drawn: bool = False) -> tuple[StepState, str]:
     """Return the figures of these cards. A card that computes falsely fails; one that could not be measured says
-    why, and is not held against its host."""
+    why, and is not held against its host. is_drawn: by a host's simulator, and not measured."""
     wrong = [f"{uuid}: {said.wrong}" for uuid, said in found.items() if said.wrong]
     if wrong:
         return StepState.FAILED, f"{'; '.join(wrong)}. Look for XIDs in the host's kernel log."
@@ -65,10 +66,13 @@ def measured(found: Mapping[GpuUuid, Figures]) -> tuple[StepState, str]:
         return StepState.ABSENT, "; ".join(f"{uuid} was not measured: {why}" for uuid, why in silent.items()) + "."
     memory = min(said.memory or 0 for said in found.values())
     matrix = [said.matrix for said in found.values() if said.matrix]
-    text = f"GPU memory measured inside at {quantity(memory, 'B/s')}"
+    how = "drawn by the simulator, not measured," if is_drawn else "measured inside"
+    text = f"GPU memory {how} at {quantity(memory, 'B/s')}"
     if len(matrix) == len(found):
         text += f" and matrices at {quantity(min(matrix), 'op/s')}"
-    return StepState.PASSED, text + (f" (the slowest of {len(found)})." if len(found) > 1 else ".")
+    text += f" (the slowest of {len(found)})" if len(found) > 1 else ""
+    left = [f"{uuid}: matrices were not measured: {said.why}" for uuid, said in found.items() if said.why]
+    return StepState.PASSED, "; ".join([text, *left]) + "."
 
 
 def took(duration_ns: int | None) -> str:
@@ -93,7 +97,7 @@ def _gpus(steps: dict[StepName, ProofStep]) -> list[str]:
     if memory is not None and memory.state is StepState.PASSED:
         said.append(f"{int(memory.fields['bytes']) / GIB:.1f} GiB of GPU memory written and read back")
     if measured is not None and measured.state is StepState.PASSED:
-        said.append(measured.words.rstrip("."))
+        said.append(measured.words.partition(";")[0].rstrip("."))
     return said
 
 

@@ -418,16 +418,14 @@ class HostRegistry:
         known = uow[ReliabilityRepository].get(host.host_id)
         figure = known.figure if known is not None else None
         of_host = tiers.Standing(reliability=figure)
-        measured = (
-            () if host.simulated or not inventory.gpus else counted(uow[BenchmarkRepository].newest(host.host_id, RUNS))
-        )
+        measured = counted(uow[BenchmarkRepository].newest(host.host_id, RUNS)) if inventory.gpus else ()
         processors = tiers.cpu_tier(inventory, bandwidth, None, of_host)
         for slot in uow[SlotRepository].of_host(host.host_id):
             gpu = host.gpu(slot.card) if slot.card is not None else None
             if gpu is not None:
                 standing = standing_of(gpu, host.conditions, figure)
                 before = slot.tier.replace(f":{slot.profile}", "") if slot.profile else slot.tier
-                tier = tiers.gpu_tier(gpu, measured, bandwidth, before, standing)
+                tier = tiers.gpu_tier(gpu, measured, bandwidth, before, standing, is_drawn=host.simulated)
                 found.append(tier)
             elif slot.gpu_uuid is None:
                 tier = processors = tiers.cpu_tier(inventory, bandwidth, slot.tier, of_host)

@@ -150,9 +150,11 @@ def gpu_tier(
     bandwidth: Bandwidth | None,
     previous: str | None = None,
     standing: Standing = Standing(),
+    *,
+    is_drawn: bool = False,
 ) -> Tier:
     """The tier of one GPU. benchmarks: those that count (benchmarks.py); previous: the tier name that it has now, for
-    the hysteresis."""
+    the hysteresis; is_drawn: its host is simulated, and so are its figures."""
     model = gpus.find(gpu.pci_device_id, gpu.memory_bytes)
     if model is None:
         text = f"PCI id {gpu.pci_device_id:#010x} ({gpu.name}) is not in the model table: nothing to compare with"
@@ -170,6 +172,8 @@ def gpu_tier(
         _internet(bandwidth, was),
         _Finding(Grade.A, f"PCI id says {model.name} ({model.vendor})"),
     ]
+    if is_drawn and mine:
+        found.append(_Finding(Grade.A, "simulated: its figures are drawn, not measured"))
     return _tier(model.model_class, found)
 
 

@@ -72,7 +72,7 @@ class Host:
     def __init__(self, loop: VirtualLoop) -> None:
         self.clock, self.disk = VirtualClock(loop), MemoryDisk()
         self.machine = SimulatedMachine(self.clock)
-        self.runtime = MoodyRuntime(self.machine)
+        self.runtime = MoodyRuntime(self.machine, {})
         self.boot = 0
         self.receipts: list[Receipt] = []
 

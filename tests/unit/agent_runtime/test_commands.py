@@ -57,7 +57,7 @@ async def _cross(loop: VirtualLoop) -> dict[str, bool]:
             return group.create_task(work, name=name)
 
         workloads = WorkloadManager(
-            writer, outbox, {"simulated": SimulatedRuntime(SimulatedMachine(clock))}, clock, "boot", spawn
+            writer, outbox, {"simulated": SimulatedRuntime(SimulatedMachine(clock), {})}, clock, "boot", spawn
         )
         commands = CommandExecutor(writer, outbox, workloads, clock, "boot", spawn, _never, _never, seal_key=KEY)
         async with asyncio.TaskGroup() as both:
@@ -90,7 +90,7 @@ async def _lapse(loop: VirtualLoop) -> tuple[int, list[str]]:
         def spawn(work, name):
             return group.create_task(work, name=name)
 
-        workloads = WorkloadManager(writer, outbox, {"simulated": SlowRuntime(machine)}, clock, "boot", spawn)
+        workloads = WorkloadManager(writer, outbox, {"simulated": SlowRuntime(machine, {})}, clock, "boot", spawn)
         commands = CommandExecutor(writer, outbox, workloads, clock, "boot", spawn, _never, _never, seal_key=KEY)
         keeping = group.create_task(workloads.run())
         await commands.arrived(replace(CREATE, create=replace(SPEC, lease_ns=SECOND)))
@@ -135,7 +135,7 @@ async def _told(loop: VirtualLoop) -> list[list[Any]]:
         def spawn(work, name):
             return group.create_task(work, name=name)
 
-        workloads = WorkloadManager(writer, outbox, {"simulated": SimulatedRuntime(machine)}, clock, "boot", spawn)
+        workloads = WorkloadManager(writer, outbox, {"simulated": SimulatedRuntime(machine, {})}, clock, "boot", spawn)
         commands = CommandExecutor(writer, outbox, workloads, clock, "boot", spawn, _never, _never, seal_key=KEY)
         keeping = group.create_task(workloads.run())
         await commands.arrived(CREATE)
@@ -177,7 +177,7 @@ async def _crash(loop: VirtualLoop) -> tuple[Any, Any, list[str]]:
         def spawn(work, name):
             return group.create_task(work, name=name)
 
-        workloads = WorkloadManager(writer, outbox, {"simulated": WrongRuntime(machine)}, clock, "boot", spawn)
+        workloads = WorkloadManager(writer, outbox, {"simulated": WrongRuntime(machine, {})}, clock, "boot", spawn)
         await CommandExecutor(writer, outbox, workloads, clock, "boot", spawn, _never, _never, seal_key=KEY).arrived(
             CREATE
         )

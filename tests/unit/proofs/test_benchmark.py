@@ -119,7 +119,8 @@ def test_a_machine_without_opencl_names_the_package_to_install(environment: dict
     said = subprocess.run(["python3", "-c", benchmark.PROGRAM], env=asked, capture_output=True, check=True).stdout
     why = program.read(said).figures["CPU-0"].why
     loader = "there is no libOpenCL.so.1.absent (Debian and Ubuntu: apt-get install ocl-icd-libopencl1)"
-    assert why == f"{loader}; there is no libnvidia-opencl.so.1.absent (it comes with NVIDIA's driver)"
+    source = "it comes with NVIDIA's driver; Debian: apt-get install nvidia-opencl-icd"
+    assert why == f"{loader}; there is no libnvidia-opencl.so.1.absent ({source})"
 
 
 # --- what is believed -------------------------------------------------------------------------------------------------
@@ -134,12 +135,12 @@ def test_figures_are_read_by_card_and_are_no_answer_to_another_question() -> Non
         {"memory": 7},
         {"benchmark": "GPU-1", "device": "X1\x1b[1m", "memory": 5},
         {"benchmark": "GPU-1", "matrix": 9, "size": 512},
-        {"benchmark": "GPU-2", "why": "w" * 500},
+        {"benchmark": "GPU-2", "why": "w" * 900},
         {"measured": 2},
     )
     assert told.memory_bytes == 7 and told.has_measured
     assert told.figures["GPU-1"] == Figures("X1[1m", 5, 9, 512)
-    assert told.figures["GPU-2"].why == "w" * 200
+    assert told.figures["GPU-2"].why == "w" * benchmark.WORDS_MAX
 
 
 @pytest.mark.parametrize("value", [0, -1, 10**18, 1e9, True, "5", None, [5]])
@@ -158,6 +159,11 @@ def test_the_slowest_card_is_told_and_one_silent_card_makes_all_absent() -> None
     assert words.measured(both) == (
         StepState.PASSED,
         "GPU memory measured inside at 2 TB/s and matrices at 10 Top/s (the slowest of 2).",
+    )
+    by_driver = {GpuUuid("GPU-1"): Figures(memory=3 * 10**12, why="there is no OpenCL")}
+    assert words.measured(by_driver) == (
+        StepState.PASSED,
+        "GPU memory measured inside at 3 TB/s; GPU-1: matrices were not measured: there is no OpenCL.",
     )
     assert words.measured(both | {GpuUuid("GPU-3"): Figures()}) == (
         StepState.ABSENT,

@@ -49,7 +49,6 @@ CARD = Slot(SlotId("GPU-1"), HOST.host_id, "gpu", GpuUuid("GPU-1"), tier="l4/B")
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"simulated": True}, "simulated"),
         ({"admin_state": AdminState.DRAINING}, "draining"),
         ({"link_state": LinkState.SUSPECT}, "not connected"),
         ({"settled_at_ns": NOW + 1}, "nothing of it is on offer"),

@@ -1,0 +1,1 @@
+"""A stand-in for libcuda.so.1, so that what asks CUDA runs without a GPU."""
