@@ -130,12 +130,14 @@ class Renter:
         return self.receipt(cluster_id)
 
     def cleared(self, cluster_id: str) -> None:
-        """Wait until nothing is on its hosts any more of work that has ended by itself."""
-        wait_for(lambda: not {"exited", "stopping"} & {one["phase"] for one in self._workloads(cluster_id)}, PHASE_S)
+        """Wait until nothing is on its hosts any more of work that has ended by itself. A host that is not heard of for
+        a moment is waited for: what it still holds is not saved yet."""
+        wait_for(lambda: self._is_cleared(cluster_id), PHASE_S)
 
-    def _workloads(self, cluster_id: str) -> list[dict[str, Any]]:
+    def _is_cleared(self, cluster_id: str) -> bool:
         found = self.ask("GET", f"/clusters/{cluster_id}")
-        return [one for one in found["workloads"] if not one["is_lost"] and found["phase"] != "Deleted"]
+        left = {one["phase"] for one in found["workloads"]}
+        return found["phase"] == "Deleted" or not {"exited", "stopping"} & left
 
     def receipt(self, cluster_id: str) -> dict[str, Any]:
         """The closed receipt of a cluster."""

@@ -266,7 +266,11 @@ class DockerRuntime:
         """Inspect the container of this workload."""
         now_ns, wall_ns = time.monotonic_ns(), time.time_ns()  # it ran then if the answer says so, and not later
         container = await self._find(workload_id)
-        if container is not None and workload_id not in self._stopped and facts_of.may_lack_reason(container, wall_ns):
+        while (
+            container is not None
+            and workload_id not in self._stopped
+            and facts_of.may_lack_reason(container, time.time_ns())
+        ):
             await asyncio.sleep(facts_of.REASON_S)
             container = await self._find(workload_id)
         return None if container is None else await asyncio.to_thread(self._run, container, now_ns, wall_ns)

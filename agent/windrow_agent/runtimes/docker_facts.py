@@ -95,8 +95,9 @@ def image_of(config: dict[str, Any]) -> str:
 
 KILLED: Final = 137
 """The exit code of what SIGKILL ended."""
-REASON_S, REASON_LATE_NS = 0.5, 2 * SECOND
-"""A pause before asking why a container was killed, and how long after its end the reason may still be missing."""
+REASON_S, REASON_LATE_NS = 0.5, 3 * SECOND
+"""A pause before asking again why a container was killed, and how long after its end the reason may still be missing:
+a busy machine's daemon was seen to need more than half a second."""
 CDI: Final = "nvidia.com/gpu="
 """How NVIDIA's toolkit calls the devices that it describes for all container runtimes (nvidia-ctk cdi generate)."""
 

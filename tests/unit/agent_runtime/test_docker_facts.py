@@ -11,6 +11,7 @@ import pytest
 from windrow_agent.core.devices import Devices
 from windrow_agent.runtimes.docker_facts import (
     CLUSTER,
+    REASON_LATE_NS,
     WORKLOAD,
     command,
     correct_start,
@@ -85,7 +86,7 @@ def test_an_end_for_want_of_memory_says_so_with_the_limit() -> None:
 def test_only_a_fresh_end_by_sigkill_under_a_limit_of_memory_may_still_get_its_reason() -> None:
     soon_ns = BEGAN_WALL_NS + 2 * SECOND
     assert may_lack_reason(inspected(ExitCode=137), soon_ns)
-    assert not may_lack_reason(inspected(ExitCode=137), soon_ns + 2 * SECOND)
+    assert not may_lack_reason(inspected(ExitCode=137), soon_ns + REASON_LATE_NS)
     assert not may_lack_reason(inspected(ExitCode=137, OOMKilled=True), soon_ns)
     assert not may_lack_reason(inspected(ExitCode=1), soon_ns)
     assert not may_lack_reason(inspected(ExitCode=137, Status="running"), soon_ns)

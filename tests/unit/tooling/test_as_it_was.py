@@ -59,9 +59,10 @@ def test_what_runs_contained_leaves_nothing() -> None:
 def test_the_test_that_leaks_fails_and_the_next_one_sees_nothing_of_it(tmp_path: Path) -> None:
     (tmp_path / "test_leaky.py").write_text(LEAKY)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, str(tmp_path)]
+    own = {name: value for name, value in os.environ.items() if name not in {"PYTEST_ADDOPTS", "PYTEST_PLUGINS"}}
     done = subprocess.run(
         ["sh", "-c", 'umask 022; exec "$@"', "sh", *command],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**own, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=RUN_S,
