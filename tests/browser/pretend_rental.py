@@ -31,6 +31,7 @@ UNSAID: Json = {
     "gpu_memory_bytes": None,
     "memory_bytes": None,
     "image": None,
+    "entrypoint": None,
     "env": {},
     "ports": [],
     "await_files": False,

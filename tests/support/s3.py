@@ -21,17 +21,12 @@ from tempfile import mkdtemp
 import pytest
 
 from tests import services
+from tests.support.ports import own_port
 from tests.waiting import poll
 from windrow_master.storage.s3_store import S3Settings
 
 START_S = 120.0
 ASK_S = 60
-
-
-def _free_port() -> int:
-    with socket.socket() as knock:
-        knock.bind(("127.0.0.1", 0))
-        return int(knock.getsockname()[1])
 
 
 def bucket(endpoint: str, access_key: str, secret_key: str, region: str = "us-east-1") -> S3Settings:
@@ -131,7 +126,7 @@ rgw thread pool size = 16
 
 
 def _start_ceph(folder: Path, cleanup: ExitStack) -> Where:
-    monitor, gateway, cluster_id, osd_id = _free_port(), _free_port(), uuid.uuid4(), uuid.uuid4()
+    monitor, gateway, cluster_id, osd_id = own_port(), own_port(), uuid.uuid4(), uuid.uuid4()
     conf, ring = folder / "ceph.conf", folder / "keyring"
     conf.write_text(_configuration(folder, cluster_id, monitor, gateway))
     for name in ("mon", "osd", "rgw"):
