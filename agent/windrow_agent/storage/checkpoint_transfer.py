@@ -130,10 +130,11 @@ class Target(Protocol):
 @dataclass(frozen=True, slots=True)
 class TransferContext:
     """The resources that a channel works on. folder_of: of a volume by its name, of the workload itself by "". settled:
-    what to do once its volumes are."""
+    what to do once its volumes are. is_waiting: true while the workload waits for its volumes."""
 
     folder_of: Callable[[str], Awaitable[Path]]
     settled: Callable[[], Awaitable[None]]
+    is_waiting: Callable[[], bool]
     cache: Cache
 
 
@@ -146,6 +147,8 @@ async def serve(context: TransferContext, hear: Hear, say: Say) -> None:
             if isinstance(order, SaveOrder):
                 await _save(await context.folder_of(order.volume), context.cache, talk, order)
             elif isinstance(order, RestoreOrder):
+                if order.volume and not context.is_waiting():
+                    raise Unavailable("The volumes of this workload are in place: what it writes there is its own.")
                 await _restore(await context.folder_of(order.volume), context.cache, talk, order)
             elif isinstance(order, Settled):
                 await context.settled()

@@ -317,6 +317,10 @@ class ChannelServer:
             await workloads.came(workload_id, work.VolumesCame())
             workloads.volume_hold.settle(workload_id)
 
+        def is_waiting() -> bool:
+            now = workloads.state(workload_id)
+            return now is not None and now.phase is WorkloadPhase.WAITING_VOLUMES
+
         async def hear() -> tuple[int, bytes] | None:
             step = await self._next(number, held)
             return None if isinstance(step, ChannelClose) else (step.stream, step.data)
@@ -325,7 +329,8 @@ class ChannelServer:
         with workloads.volume_hold.moving(workload_id):
             if state is not None and state.phase is WorkloadPhase.STOPPING and state.keeps_volumes:
                 await workloads.volume_hold.ended(workload_id)
-            context = checkpoint_transfer.TransferContext(folder_of, settled, await caches.of(workload_id))
+            cache = await caches.of(workload_id)
+            context = checkpoint_transfer.TransferContext(folder_of, settled, is_waiting, cache)
             await checkpoint_transfer.serve(context, hear, lambda stream, data: self._give(number, held, stream, data))
         return ChannelClose()
 

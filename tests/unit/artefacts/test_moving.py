@@ -61,7 +61,7 @@ def context_of(host: Path) -> agent.TransferContext:
     async def settled() -> None:
         (host / "settled").touch()
 
-    return agent.TransferContext(folder_of, settled, Cache(host / "cache"))
+    return agent.TransferContext(folder_of, settled, lambda: not (host / "settled").exists(), Cache(host / "cache"))
 
 
 @dataclass

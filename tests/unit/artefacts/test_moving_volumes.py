@@ -13,7 +13,7 @@ from tests.unit.artefacts.test_moving import world as world
 from windrow_master.storage import checkpoints
 from windrow_master.storage.s3_store import S3Store
 from windrow_master.storage.transfer import Restoring, Saving
-from windrow_proto.errors import Conflict, TooLarge, WindrowError
+from windrow_proto.errors import Conflict, TooLarge, Unavailable, WindrowError
 
 OWNER = "volume_1"
 
@@ -134,3 +134,15 @@ async def test_through_a_bucket_the_host_gets_calls_for_one_object_each_and_neve
     ]
     assert all("X-Amz-Expires=3600" in call for call in calls)
     assert settings.secret_key.encode() not in heard
+
+
+async def test_nothing_is_put_over_what_the_work_writes_once_its_volumes_are_in_place(world):
+    one, two = folder(world, "one"), folder(world, "two")
+    (one / "f").write_bytes(b"kept")
+    await save(world, "one", 0)
+    await restore(world, "two")
+    await world.service.settle("account_1", world.host("two"))
+    (two / "f").write_bytes(b"written since")
+    with pytest.raises(Unavailable, match="in place"):
+        await restore(world, "two")
+    assert (two / "f").read_bytes() == b"written since"
