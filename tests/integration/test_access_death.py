@@ -25,6 +25,7 @@ from tests.support.namespaces import Namespace, need_networks, switched
 from tests.support.nemesis import BOTH_WAYS, DEAF, KILLED, MUTE, Nemesis, struck
 from tests.support.regions import ACCESS_PORT, RegionalMarket, regional_market
 from tests.support.stack import wait_for
+from windrow_agent.core.access_choice import LOAD_FULL_PERMILLE
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 
@@ -35,6 +36,8 @@ HOSTS = AGENTS + (AGENTS // 10 if AGENTS >= 100 else 0)
 """A crowd makes an Access slow, and a part of it goes to others that seem nearer then."""
 ACCESSES = ("one", "two", "three")
 GROUPS = ("west", "east")
+HELD_LEAST = AGENTS // len(ACCESSES)
+"""Agents on an Access that is struck: once the others serve again, hosts go home to them by and by."""
 ADDRESSES = 50
 """Of each group of agents."""
 GATHER_S, PAUSE_S = (600.0, 8.0) if AGENTS >= 100 else (120.0, 0.5)
@@ -43,8 +46,9 @@ SAMPLE_EVERY_S = 30 if AGENTS >= 100 else 1
 """An agent that samples each second takes a hundredth of a processor, and here a thousand share two."""
 RESET_GOAL_S, SILENT_GOAL_S = 2.0, 10.0
 """At the 99th percentile; judged at full length only."""
-SHARE_GOAL = 0.2
-"""How far the counts of equal Accesses may be apart, as a part of an even share."""
+SHARE_GOAL = 0.1
+"""How far the count of an Access may be from its share by the free capacity that it told, as a part of an even share:
+what else runs on the machine makes one of two equal ones the fuller."""
 
 
 @pytest.fixture
@@ -83,6 +87,7 @@ def test_agents_of_an_access_that_dies_or_falls_silent_are_heard_elsewhere(marke
     worst: list[str] = []
     for nemesis in NEMESES:
         _gather(at, "one")
+        free = [_free_permille(at, name) for name in ACCESSES[1:]]
         gaps_s = _gaps_s(at, hosts, nemesis)
         p50, p99 = _percentile(gaps_s, 50), _percentile(gaps_s, 99)
         homes = at.homes()
@@ -90,7 +95,9 @@ def test_agents_of_an_access_that_dies_or_falls_silent_are_heard_elsewhere(marke
         print(f"{nemesis.name}: {len(gaps_s)} agents, gap p50 {p50:.2f} s, p99 {p99:.2f} s, then {shares}")
         goal_s = RESET_GOAL_S if nemesis is KILLED else SILENT_GOAL_S
         worst += [f"{nemesis.name}: p99 {p99:.2f} s"] if p99 > goal_s else []
-        worst += [f"{nemesis.name}: shares {shares}"] if max(shares) - min(shares) > SHARE_GOAL * AGENTS / 2 else []
+        fair = sum(shares) * free[0] / sum(free)
+        is_even = abs(shares[0] - fair) <= SHARE_GOAL * AGENTS / 2
+        worst += [] if is_even else [f"{nemesis.name}: shares {shares} where {free} were free"]
 
     assert telemetry_flaws(at.data_dir, *at.agent_dirs) == []
     wait_for(lambda: not truth.history_gaps(at.data_dir), pause_s=0.5)
@@ -111,6 +118,12 @@ def _gather(at: RegionalMarket, name: str) -> None:
     if IS_LONG:  # as in a fleet that has been up for a minute
         names = [other for other in at.accesses if other != name]
         wait_for(lambda: sum(map(at.connections, names)) >= 0.97 * HOSTS, GATHER_S, pause_s=PAUSE_S / 2)
+
+
+def _free_permille(at: RegionalMarket, name: str) -> int:
+    """What an Access may still carry, as the Master has it."""
+    told = at.renter.ask("GET", f"/accesses/{at.accesses[name].access_id}")["load_permille"]
+    return max(1, LOAD_FULL_PERMILLE - int(told))
 
 
 def _held(at: RegionalMarket, name: str) -> set[str]:
@@ -141,7 +154,7 @@ def _gaps_s(at: RegionalMarket, hosts: Sequence[str], nemesis: Nemesis) -> list[
         used_s = {name: round(cpu_seconds([pid]) - spent_s[name], 1) for name, pid in pids.items()}
         print(f"{nemesis.name}: after {time.time() - began:.1f} s, in seconds of a processor: {used_s}")
         wait_for(lambda: have_left(at.renter, moving, at.accesses[ACCESSES[0]].access_id), GATHER_S, pause_s=PAUSE_S)
-    assert len(held) >= 0.95 * AGENTS, "some are elsewhere by themselves"
+    assert len(held) >= HELD_LEAST, "those whose home is elsewhere may be back there by now"
     assert set(back) <= set(hosts)
     return sorted(back[host] - began for host in held)
 
