@@ -14,8 +14,8 @@ PIP := $(PY) -m pip --disable-pip-version-check --no-input
 # Without bytecode: Python makes it of what is imported, which is a part of what pip would compile.
 INSTALL := $(PIP) install --quiet --no-compile --require-hashes
 CONSOLE := $(shell find console -name node_modules -prune -o -name dist -prune -o -type f -print 2>/dev/null)
-# Tests at once, for two processors: tests wait for half of their time, for deadlines and for processes.
-WORKERS ?= 4
+# Tests at once, for two processors: tests wait for much of their time, for deadlines and for processes.
+WORKERS ?= 5
 BENCHES := $(patsubst bench/%.py,%,$(filter-out bench/_%,$(wildcard bench/*.py)))
 
 # What `make up` passes on: DATA_DIR LISTEN PUBLIC SIMULATE ONCE (see `windrow up --help`).

@@ -24,6 +24,7 @@ TOGETHER: Final = {
     "tests/integration/test_functions_docs.py": "one market",
     "tests/integration/test_hostile_messages.py": "one market",
     "tests/integration/test_jobs_docs.py": "one market",
+    "tests/integration/test_strangers_client.py": "one market",
     "tests/integration/test_tunnels.py": "one market",
     "tests/integration/test_access_stop.py": "one fleet",
     "tests/integration/test_drain.py": "one fleet",

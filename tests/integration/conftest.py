@@ -1,10 +1,12 @@
 """Fixtures of tests with real processes."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Final
 
 import pytest
 
+from tests.spread import unit_of
 from tests.support.agent_world import world as world
 from tests.support.rental import Renter, renting
 
@@ -12,43 +14,67 @@ SIMULATED = 5
 """Hosts of the market `fleet` beside this one."""
 
 
-_shared: dict[str, Renter] = {}
-"""The markets of the package that are up, by the names of their fixtures."""
+class _Shared:
+    """The markets that several files have together, by the names of their fixtures: each is up while its unit runs."""
+
+    def __init__(self) -> None:
+        self.markets: dict[str, Renter] = {}
+        self._ends = ExitStack()
+
+    def market(self, name: str, market: AbstractContextManager[Renter]) -> Renter:
+        """The one of that name that is up, else this one."""
+        if name not in self.markets:
+            self.markets[name] = self._ends.enter_context(market)
+        return self.markets[name]
+
+    def end(self) -> None:
+        """End all; an idle market takes a fifteenth of a processor."""
+        self.markets.clear()
+        self._ends.close()
+
+
+_shared: Final = _Shared()
+
+
+@contextmanager
+def _living() -> Iterator[Renter]:
+    with renting() as found:
+        yield found
+        deaths = found.stack.deaths()
+    assert not deaths, "daemons have ended that nobody had killed:\n" + "\n".join(deaths)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """One test that ends a daemon fails by itself, not all that come after it."""
-    for name, market in _shared.items():
+    for name, market in _shared.markets.items():
         if name in getattr(item, "fixturenames", ()):
             market.stack.must_answer()
 
 
-@contextmanager
-def _sharing(name: str, *flags: str) -> Iterator[Renter]:
-    with renting(*flags) as found:
-        _shared[name] = found
-        try:
-            yield found
-        finally:
-            del _shared[name]
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The last test of a unit ends what the unit shares, also where its worker goes on with another one."""
+    if nextitem is None or unit_of(nextitem.nodeid) != unit_of(item.nodeid):
+        _shared.end()
 
 
-@pytest.fixture(scope="package")
-def fleet() -> Iterator[Renter]:
+def pytest_sessionfinish() -> None:
+    """A run that was stopped ends them, too."""
+    _shared.end()
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Renter:
     """A market with a few simulated hosts for every test that leaves both its Accesses serving and nothing rented; its
     daemons may have been killed."""
-    with _sharing("fleet", "--simulate", str(SIMULATED)) as found:
-        yield found
+    return _shared.market("fleet", renting("--simulate", str(SIMULATED)))
 
 
-@pytest.fixture(scope="package")
-def renter() -> Iterator[Renter]:
+@pytest.fixture(scope="module")
+def renter() -> Renter:
     """A market for every test that leaves it as it was: nothing rented, no daemon killed, the price of this host kept.
 
     Hosts that others joined by hand may be there and away.
     """
-    with _sharing("renter") as found:
-        yield found
-        deaths = found.stack.deaths()
-    assert not deaths, "daemons have ended that nobody had killed:\n" + "\n".join(deaths)
+    return _shared.market("renter", _living())

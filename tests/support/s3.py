@@ -72,7 +72,7 @@ def ceph() -> Iterator[Where]:
         yield _start_ceph(folder, cleanup)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def moto_endpoint() -> Iterator[Where]:
     with moto() as where:
         yield where
@@ -83,7 +83,7 @@ def moto_bucket(moto_endpoint: Where) -> S3Settings:
     return bucket(*moto_endpoint)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ceph_endpoint() -> Iterator[Where]:
     services.need("ceph")
     with ceph() as where:
