@@ -84,7 +84,8 @@ class RunConfig:
         return host_and_port(host, port)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(prog="windrow-access", description="A relay between Agents and the Master.")
     commands = parser.add_subparsers(dest="command", required=True)
     default_dir = os.environ.get("WINDROW_ACCESS_DIR", "/var/lib/windrow-access")
@@ -140,7 +141,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 def parse(arguments: list[str]) -> JoinConfig | RunConfig:
     """Read the command line over the environment; raises InvalidInput with the flag's name."""
-    read = _parser().parse_args(arguments)
+    read = command_line().parse_args(arguments)
     if read.command == "join":
         return JoinConfig(read.data_dir, read.master_url, read.token_file, tuple(read.name))
     host, port = parse_address(read.listen)

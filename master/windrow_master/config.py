@@ -94,8 +94,13 @@ class Config:
         return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
 
 
-def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    """The flags of `windrow-master`, with the environment as their defaults."""
+def command_line(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    """Returns the parser of `windrow-master` where it serves, with the environment as its flags' defaults."""
+    parser = argparse.ArgumentParser(
+        prog="windrow-master",
+        description="The Windrow Master: the control plane.",
+        epilog="Instead of serving: windrow-master backup|restore|check|rebuild-history (each with --help).",
+    )
     parser.add_argument("--data-dir", type=Path, default=Path(environment.get("WINDROW_DATA_DIR", ".windrow")))
     parser.add_argument("--listen", default=environment.get("WINDROW_LISTEN", "127.0.0.1"))
     parser.add_argument("--public", default=environment.get("WINDROW_PUBLIC", ""))
@@ -112,17 +117,12 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument("--wait", action="store_true", help="stand by while another Master uses the data directory")
     parser.add_argument("--supervisor-fd", type=int, default=None, help=argparse.SUPPRESS)  # of `windrow up` alone
     parser.add_argument("--log-level", default=environment.get("WINDROW_LOG_LEVEL", "info"), choices=LOG_LEVELS)
+    return parser
 
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
     """Read the command line over the environment; raises InvalidInput with what is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="windrow-master",
-        description="The Windrow Master: the control plane.",
-        epilog="Instead of serving: windrow-master backup|restore|check|rebuild-history (each with --help).",
-    )
-    add_arguments(parser, environment)
-    read = parser.parse_args(list(arguments))
+    read = command_line(environment).parse_args(list(arguments))
     data_dir = read.data_dir.expanduser().resolve()
     return Config(
         data_dir=data_dir,

@@ -1,8 +1,8 @@
 """Reachability between hosts: what the Master asks two or more of them at once, in a channel to each. Pure.
 
- host ─▶ Listening     it listens on a port for a while, shows a token to whoever comes, and says what it cannot
- look ─▶ host     addresses, ports of the others
- host ─▶ Seen     of each of them the token that it was shown there, or why not
+ host ─▶ Master    Listening: its port, where it listens for a while; the token that it shows to each caller
+ Master ─▶ host    the addresses and ports of the other hosts
+ host ─▶ Master    Seen: for each of them the token that it was shown, or the reason for which it was shown none
 
 A token proves that it was this host: an address of a private network may be another machine's elsewhere.
 """
@@ -17,7 +17,7 @@ from windrow_proto.units import SECOND
 
 TOKEN_BYTES: Final = 16
 PLACES_MAX: Final = 64
-"""Others that one host looks for at once."""
+"""Other hosts that one host tries to reach at once."""
 WHY_MAX: Final = 200
 DIAL_NS: Final = 3 * SECOND
 """For another host to show its token. Who drops what comes never answers, and a lost SYN is sent again after a second

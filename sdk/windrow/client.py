@@ -21,6 +21,10 @@ LOOK_S = 0.25
 """Between two looks at a cluster where its stream does not tell."""
 JOB_LOOK_S = 1.0
 """Between two looks at a job: the Master itself looks at it every second."""
+BEGIN_S = 900.0
+"""For work to begin whose log is followed: pulling a large image takes minutes, and its host gives up after ten."""
+BEFORE_WORK = ("Requested", "Queued", "Placing", "Creating")
+"""The phases of a cluster in which some or all of its work has not begun."""
 SILENT_S = 5.0
 """A cluster's stream that says nothing for so long is asked anew: less than between two comments, so deadlines hold."""
 
@@ -125,7 +129,10 @@ class Client(Transport):
                 yield data
 
     def logs(self, cluster_id: str, *, follow: bool = False, offset: int = 0, rank: int = 0) -> Iterator[bytes]:
-        """The log as it is written, from byte `offset`; ends when the workload ends, or at once without `follow`."""
+        """The log from byte `offset` on. follow: waits until the work begins, then gives the log as it is written until
+        the work ends; else as it is now."""
+        if follow:
+            self.wait_cluster(cluster_id, lambda cluster: _has_begun(cluster, rank), BEGIN_S)
         params = {"follow": "true" if follow else "false", "offset": offset, **_member(rank)}
         with self._stream(
             "GET", f"/clusters/{cluster_id}/logs", params=params, read_s=None if follow else DEADLINE_S
@@ -311,6 +318,12 @@ def _artefact_path(owner_kind: str, owner_id: str, name: str) -> str:
     if not path or not name.isprintable():
         raise InvalidInput(f"{name!r} cannot be the name of an artefact: it needs printable characters in UTF-8.")
     return f"/artefacts/{quote(owner_kind, safe='')}/{quote(owner_id, safe='')}/{path}"
+
+
+def _has_begun(cluster: Json, rank: int) -> bool:
+    """True if the work of this rank runs, or is over."""
+    begun = [one["rank"] for one in cluster.get("workloads") or [] if one["phase"] in ("running", "exited")]
+    return cluster["phase"] not in BEFORE_WORK or rank in begun
 
 
 def _member(rank: int) -> dict[str, int]:

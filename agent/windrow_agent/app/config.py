@@ -77,7 +77,7 @@ def default_data_dir() -> Path:
 
 def parse(arguments: Sequence[str]) -> Config:
     """Read and check the command line; exits with a usage message as argparse does. Raises InvalidInput."""
-    found = _parser().parse_args(arguments)
+    found = command_line().parse_args(arguments)
     runtimes = tuple(name for name in (getattr(found, "runtimes", "") or "").split(",") if name)
     unknown = set(runtimes) - set(RUNTIMES)
     if unknown:
@@ -180,7 +180,8 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--measure-budget", type=int, default=DAY_MIB, metavar="MIB", help=text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
     text = "Offer this machine on a Windrow market."
     parser = argparse.ArgumentParser(prog="windrow-agent", description=text, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)

@@ -1,8 +1,9 @@
 """Limits the disk space of a container, by watching it while it runs: on most file systems daemons have no quota.
 
-A container writes to its root layer and to its volumes, including those that its image declares; the daemon limits its
-log. A container that exceeds its limit of bytes or of files is ended, with that reason. Between two checks it may write
-more: the limits leave half of the free space for that, and a disk that fills fast is checked sooner.
+The files of a container lie in its root layer and in its volumes, some of which its image declares; the daemon itself
+limits its log. Each container has a limit of bytes and one of files. A container that exceeds one is ended, and its
+reason says so. It is found at the next check, which comes sooner where the disk fills fast. Until then it goes on
+writing: that is why the limits leave half of the free space unused.
 """
 
 import contextlib

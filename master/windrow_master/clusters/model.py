@@ -14,7 +14,7 @@ from windrow_proto.model import SlotGrant
 from windrow_proto.units import DAY, MINUTE, SECOND, Bytes, Microcents
 
 HOSTS_MAX: Final = 64
-"""Of one cluster: each is a command, a lease and a row, all in one transaction."""
+"""Hosts of one cluster. Each adds a command, a lease and a row to one transaction."""
 PORTS_MAX: Final = 32
 SSH_KEYS_MAX: Final = 16
 SSH_KEY_CHARS_MAX: Final = 4_096

@@ -18,8 +18,8 @@ from windrow_proto.units import time_text
 EXIT_FAILURE: Final = 1
 
 
-def main(arguments: Sequence[str]) -> int:
-    """One of the commands; returns its exit status."""
+def command_line() -> argparse.ArgumentParser:
+    """Returns the parser of the commands."""
     parser = argparse.ArgumentParser(prog="windrow-master", description="Keep a market safe.")
     verbs = parser.add_subparsers(required=True)
     for name, run, target, text in _VERBS:
@@ -29,7 +29,12 @@ def main(arguments: Sequence[str]) -> int:
             "--data-dir", type=Path, help="data directory; default: WINDROW_DATA_DIR, or .windrow here or above"
         )
         verb.set_defaults(run=run)
-    read = parser.parse_args(list(arguments))
+    return parser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """One of the commands; returns its exit status."""
+    read = command_line().parse_args(list(arguments))
     os.umask(0o077)
     try:
         data_dir = (read.data_dir or market_of_process()).expanduser().resolve()

@@ -134,6 +134,31 @@ def test_a_wait_follows_the_stream_and_looks_again_where_it_breaks() -> None:
     assert seen == ["Creating", "Running", "Deleted"]
 
 
+@pytest.mark.parametrize(
+    ("phase", "workloads"),
+    [
+        ("Running", []),
+        ("Finished", []),
+        ("Creating", [{"rank": 0, "phase": "preparing"}, {"rank": 1, "phase": "running"}]),
+        ("Creating", [{"rank": 1, "phase": "exited"}]),
+    ],
+)
+def test_a_log_is_followed_from_the_moment_at_which_its_member_has_begun(phase: str, workloads: list[object]) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.path.rsplit("/", 1)[-1])
+        if asked[-1] == "stream":
+            state = {"phase": phase, "version": 2, "workloads": workloads}
+            return httpx2.Response(200, text=f"event: cluster\ndata: {json.dumps(state)}\n\n")
+        early = {"phase": "Creating", "version": 1, "workloads": [{"rank": 1, "phase": "preparing"}]}
+        return httpx2.Response(200, content=b"epoch 1\n") if asked[-1] == "logs" else httpx2.Response(200, json=early)
+
+    with client(answer) as api:
+        assert b"".join(api.logs("cluster_1", follow=True, rank=1)) == b"epoch 1\n"
+    assert asked == ["cluster_1", "stream", "logs"]
+
+
 def test_the_nearest_data_directory_upward_names_the_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WINDROW_URL", "WINDROW_TOKEN"):
         monkeypatch.delenv(name, raising=False)

@@ -157,7 +157,7 @@ def test_an_agent_joins_and_serves_with_flags_that_exist(compose: dict[str, Any]
     name = compose["services"]["agent"]["command"][-1]
     filled = [[word.replace("$1", name) for word in words[1:]] for words in _lines("agent.sh", "windrow-agent")]
 
-    parsed = [agent_config._parser().parse_args(words) for words in filled]
+    parsed = [agent_config.command_line().parse_args(words) for words in filled]
 
     assert [words.command for words in parsed] == ["join", "run"]
     assert {str(words.data_dir) for words in parsed} == {"/var/lib/windrow-agent"}

@@ -33,13 +33,18 @@ EXIT_FAILURE: Final = 1
 Say = Callable[[str], None]
 
 
-def main(arguments: Sequence[str], default: Path) -> int:
-    """The command; returns its exit status. default: the data directory where no flag names one."""
+def command_line(default: Path) -> argparse.ArgumentParser:
+    """Returns the parser of the command. default: the data directory where no flag names one."""
     text = "Make the history of charts again from the telemetry log, while no Master runs."
     parser = argparse.ArgumentParser(prog="windrow-master rebuild-history", description=text)
     parser.add_argument("--data-dir", type=Path, default=default)
     parser.add_argument("--remote", action="store_true", help="instead, send the whole log to the metrics store again")
-    read = parser.parse_args(list(arguments))
+    return parser
+
+
+def main(arguments: Sequence[str], default: Path) -> int:
+    """The command; returns its exit status. default: the data directory where no flag names one."""
+    read = command_line(default).parse_args(list(arguments))
     os.umask(0o077)
     try:
         run(read.data_dir.expanduser().resolve(), OsDisk(), SystemClock(), _say, is_remote=read.remote)
