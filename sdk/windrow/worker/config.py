@@ -17,8 +17,27 @@ def passed_on(lib: Path) -> dict[str, str]:
 
 
 def add(variables: Mapping[str, str]) -> None:
-    """Set these in this process."""
+    """Set these in this process; a PYTHONPATH goes behind our own."""
+    ours = os.environ.get("PYTHONPATH", "")
     os.environ.update(variables)
+    if "PYTHONPATH" in variables:
+        find_modules_in(ours)
+
+
+def find_modules_in(folder: str) -> None:
+    """Let every Python that this process starts, as Ray's workers are, find the modules of this folder."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH", "")]))
+
+
+def members() -> tuple[int, list[str]]:
+    """The rank of this host in its cluster, and the addresses of all; a host alone is at its loopback."""
+    return int(os.environ.get("WINDROW_RANK", "0")), os.environ.get("WINDROW_MEMBERS", "127.0.0.1").split(",")
+
+
+def first_port() -> int | None:
+    """The first of the ports that are the cluster's own on its hosts, if it has some."""
+    found = os.environ.get("WINDROW_PORT")
+    return None if found is None else int(found)
 
 
 def for_installing(lib: Path) -> dict[str, str]:

@@ -273,18 +273,6 @@ def test_a_wrong_instance_type_is_refused(text: str) -> None:
         windrow.cluster("c", instance_type=text)
 
 
-def test_what_no_cluster_is_of_cannot_be_distributed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    box = windrow.cluster("c")
-    monkeypatch.setattr(box, "session", lambda: None)
-    for kind in ("pytorch", "dask"):
-        with pytest.raises(FunctionError, match=rf'\.distribute\("{kind}"\) needs a cluster of kind'):
-            windrow.function(os.path.join).to(box).distribute(kind)("a")
-    with pytest.raises(FunctionError, match="Unknown way to distribute: 'spark'"):
-        windrow.function(os.path.join).distribute("spark")
-    with pytest.raises(FunctionError, match="number of processes"):
-        windrow.function(os.path.join).distribute("pool")
-
-
 def test_a_function_on_no_cluster_says_what_to_do() -> None:
     with pytest.raises(FunctionError, match=r"\.to\(cluster\)"):
         windrow.function(os.path.join)("a", "b")
