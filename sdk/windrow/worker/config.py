@@ -5,6 +5,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+MEMBERS = "WINDROW_MEMBERS"
+"""Set where a cluster has several hosts: their addresses."""
 IN_CALL = "WINDROW_IN_CALL"
 """Set where a call runs: there is no Master to be found there."""
 
@@ -13,7 +15,9 @@ def passed_on(lib: Path) -> dict[str, str]:
     """The workload's own, with our library, and with what is compiled beside its source."""
     unwanted = {"PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
     path = os.pathsep.join([str(lib), *filter(None, [os.environ.get("PYTHONPATH", "")])])
-    return {**{k: v for k, v in os.environ.items() if k not in unwanted}, "PYTHONPATH": path, IN_CALL: "1"}
+    # Ray reads this when it is imported, before a call says which token is its own.
+    ray = {"RAY_AUTH_MODE": "token"} if MEMBERS in os.environ else {}
+    return {**{k: v for k, v in os.environ.items() if k not in unwanted}, **ray, "PYTHONPATH": path, IN_CALL: "1"}
 
 
 def add(variables: Mapping[str, str]) -> None:
@@ -31,7 +35,7 @@ def find_modules_in(folder: str) -> None:
 
 def members() -> tuple[int, list[str]]:
     """The rank of this host in its cluster, and the addresses of all; a host alone is at its loopback."""
-    return int(os.environ.get("WINDROW_RANK", "0")), os.environ.get("WINDROW_MEMBERS", "127.0.0.1").split(",")
+    return int(os.environ.get("WINDROW_RANK", "0")), os.environ.get(MEMBERS, "127.0.0.1").split(",")
 
 
 def first_port() -> int | None:

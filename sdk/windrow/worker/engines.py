@@ -31,9 +31,13 @@ MODULES: Final = {RAY: "ray.scripts.scripts", DASK: "distributed.cli.dask_schedu
 DASK_WORKER: Final = "distributed.cli.dask_worker"
 FREE_FROM, FREE_TO = 16, 64
 """Of a cluster's block of ports: those before it belong to what the Master starts."""
-JOIN_S: Final = 180.0
-"""For all hosts to join: an engine takes 5 to 15 seconds to start, on a busy host longer."""
+JOIN_S: Final = 300.0
+"""For all hosts to join: an engine takes 5 to 15 seconds to start, on a busy host a minute."""
+STARTS: Final = 5
+"""Of an engine on one host: Ray gives a start up that takes 15 s in one of its parts, and has no setting for that."""
 LOOK_S: Final = 0.2
+GONE_S: Final = 2.0
+"""For a head that ends to listen no more, before it is taken to be there."""
 END_S: Final = 20.0
 """For an engine to end its own processes, before it is killed."""
 SAID_BYTES: Final = 2000
@@ -73,8 +77,7 @@ def joined(part: Part | None) -> Iterator[None]:
         return
     _meet_at(part, addresses)
     with contextlib.ExitStack() as running:
-        engines = [running.enter_context(_Engine(*words)) for words in _commands(part, rank, addresses)]
-        _wait(engines, part["kind"], len(addresses))
+        _begin_head(part, rank, addresses, running)
         yield
 
 
@@ -83,22 +86,45 @@ def follow(part: Part) -> None:
     rank, addresses = config.members()
     _meet_at(part, addresses)
     _await_head(addresses[0], part["port"])
-    with contextlib.ExitStack() as running:
-        engines = [running.enter_context(_Engine(*words)) for words in _commands(part, rank, addresses)]
-        while not any(engine.has_ended() for engine in engines):
-            time.sleep(LOOK_S)
-        if _is_there(addresses[0], part["port"]):
-            raise RuntimeError(f"{part['kind']} has ended on this host. {_said(engines)}")
+    said = ""
+    for _ in range(STARTS):
+        with contextlib.ExitStack() as running:
+            engines = _begun(part, rank, addresses, running)
+            while not any(engine.has_ended() for engine in engines):
+                time.sleep(LOOK_S)
+            said = _said(engines)
+        if not _is_there(addresses[0], part["port"]):
+            return
+    raise RuntimeError(f"{part['kind']} has ended on this host, {STARTS} times. {said}")
+
+
+def _begun(part: Part, rank: int, addresses: list[str], running: contextlib.ExitStack) -> "list[_Engine]":
+    return [running.enter_context(_Engine(*words)) for words in _commands(part, rank, addresses)]
+
+
+def _begin_head(part: Part, rank: int, addresses: list[str], running: contextlib.ExitStack) -> None:
+    """Start the engine on rank 0, and wait until all hosts have joined; raises RuntimeError."""
+    said, ends = "", time.monotonic() + JOIN_S
+    for _ in range(STARTS):
+        engines = _begun(part, rank, addresses, running)
+        if _have_joined(engines, part["kind"], len(addresses), ends):
+            return
+        said = _said(engines)
+        if time.monotonic() > ends:
+            raise RuntimeError(f"Not all of {len(addresses)} hosts joined {part['kind']} within {JOIN_S:.0f} s. {said}")
+    raise RuntimeError(f"{part['kind']} did not start on rank 0. {said}")
 
 
 def _is_there(address: str, port: int) -> bool:
     """True if rank 0 still listens in a while; its own end ends the others."""
-    ends = time.monotonic() + END_S
+    ends = time.monotonic() + GONE_S
     while time.monotonic() < ends:
         try:
-            socket.create_connection((address, port), LOOK_S).close()
-        except OSError:
+            socket.create_connection((address, port), GONE_S).close()
+        except ConnectionRefusedError:
             return False
+        except OSError:
+            pass  # a busy host is late, and still there
         time.sleep(LOOK_S)
     return True
 
@@ -124,7 +150,7 @@ def _meet_at(part: Part, addresses: list[str]) -> None:
         raise RuntimeError(f'This host has no {wanted}. Ask for it: windrow.env(reqs=["{wanted}"]).')
     head = f"{addresses[0]}:{part['port']}"
     if part["kind"] == RAY:
-        config.add({"RAY_ADDRESS": head, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": part["secret"]})
+        config.add({"RAY_ADDRESS": head, "RAY_AUTH_TOKEN": part["secret"]})
         return
     config.add({"DASK_SCHEDULER_ADDRESS": f"tcp://{head}"})
     known: Any = sys.modules.get("dask.config")
@@ -177,27 +203,23 @@ class _Engine:
         return self._output.read().decode(errors="replace").strip()
 
 
-def _wait(engines: list[_Engine], kind: str, hosts: int) -> None:
-    """Until all hosts have joined; raises RuntimeError."""
-    config_of_call = [sys.executable, "-c", WAITS[kind], str(hosts)]
-    ends = time.monotonic() + JOIN_S
-    with tempfile.TemporaryFile() as output:
-        waiting: subprocess.Popen[bytes] | None = None
-        try:
-            while waiting is None or waiting.poll() != 0:
-                if any(engine.has_ended() for engine in engines):
-                    raise RuntimeError(f"{kind} did not start on rank 0. {_said(engines)}")
-                if time.monotonic() > ends:
-                    raise RuntimeError(
-                        f"Not all of {hosts} hosts joined {kind} within {JOIN_S:.0f} s. {_said(engines)}"
-                    )
-                if waiting is None or waiting.poll() is not None:  # the head was not there yet
-                    waiting = subprocess.Popen(config_of_call, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-                time.sleep(LOOK_S)
-        finally:
-            if waiting is not None and waiting.poll() is None:
-                waiting.kill()
-                waiting.wait()
+def _have_joined(engines: list[_Engine], kind: str, hosts: int, ends: float) -> bool:
+    """Wait until all hosts have joined; False where the engine has ended before, or time is up."""
+    command = [sys.executable, "-c", WAITS[kind], str(hosts)]
+    waiting: subprocess.Popen[bytes] | None = None
+    try:
+        while waiting is None or waiting.poll() != 0:
+            if any(engine.has_ended() for engine in engines) or time.monotonic() > ends:
+                return False
+            if waiting is None or waiting.poll() is not None:  # the head was not there yet
+                nothing = subprocess.DEVNULL
+                waiting = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+            time.sleep(LOOK_S)
+        return True
+    finally:
+        if waiting is not None and waiting.poll() is None:
+            waiting.kill()
+            waiting.wait()
 
 
 def _await_head(address: str, port: int) -> None:
