@@ -64,28 +64,28 @@ class _Name:
 def read(data: bytes | bytearray, find: Find, refused: UntrustedResult) -> Any:
     """The result, objects of packages as plain data; raises `refused` where it holds more than objects and values."""
     try:
-        reader = _Reader(io.BytesIO(data), find)
-        found = reader.load()
+        found = _Reader(io.BytesIO(data), find).load()
     except Exception:
         raise refused from None
-    if not _is_of_use(found):
+    outer = _outer(found)
+    if not outer or any(isinstance(one, _Name | _Call) for one in outer):
         raise refused
-    for name in sorted(reader.classes):
-        tell(f"windrow: {name} came as plain data; for the object itself: windrow.cluster(..., trusts_host=True)")
+    names = ", ".join(sorted({one._of for one in outer}))
+    tell(f"windrow: {names} came as plain data; for the object itself: windrow.cluster(..., trusts_host=True)")
     return found
 
 
-def _is_of_use(found: Any) -> bool:
-    """True if nothing outside of such objects is a mere name, or a call that was not made."""
-    left, seen = [found], set()
+def _outer(found: Any) -> list[Any]:
+    """All that was not made and is inside of nothing else that was not."""
+    left, seen, outer = [found], set(), []
     while left:
         one = left.pop()
-        if isinstance(one, _Name | _Call):
-            return False
-        if id(one) not in seen and isinstance(one, list | tuple | set | frozenset | dict):
+        if isinstance(one, Unmade | _Name):
+            outer.append(one)
+        elif id(one) not in seen and isinstance(one, list | tuple | set | frozenset | dict):
             seen.add(id(one))
             left += [*one.keys(), *one.values()] if isinstance(one, dict) else one
-    return True
+    return outer
 
 
 def _is_of_a_package(module: str) -> bool:
@@ -99,10 +99,6 @@ def _is_of_a_package(module: str) -> bool:
 
 class _Reader(Careful):
     dispatch: ClassVar[Any] = dict(Careful.dispatch)
-
-    def __init__(self, file: io.BytesIO, find: Find) -> None:
-        super().__init__(file, find)
-        self.classes: set[str] = set()
 
     def find_class(self, module: str, name: str) -> Any:
         """Returns what the pickle names, or the name alone."""
@@ -120,7 +116,6 @@ class _Reader(Careful):
             super().load_newobj()
             return
         args, name = stack.pop(), stack.pop().text
-        self.classes.add(name)
         stack.append(Unmade(name, {"args": args} if args else {}))
 
     def load_reduce(self) -> None:
