@@ -160,10 +160,11 @@ class Client(Transport):
         answer: Json = self.get(f"/clusters/{cluster_id}/box")
         return answer
 
-    def open_tunnel(self, cluster_id: str, port: int, wish: Json | None = None) -> Json:
+    def open_tunnel(self, cluster_id: str, port: int, wish: Json | None = None, *, rank: int = 0) -> Json:
         """Have its host open a tunnel to a TCP port of it; returns where and with what to connect, within a minute.
         wish: by which Access, as `Nearest` says it."""
-        answer: Json = self.request("POST", f"/clusters/{cluster_id}/tunnels", body={"port": port, **(wish or {})})
+        path, asked = f"/clusters/{cluster_id}/tunnels", {"port": port, **(wish or {})}
+        answer: Json = self.request("POST", path, body=asked, params=_member(rank))
         return answer
 
     def put_files(self, cluster_id: str, tar: IO[bytes], *, commit: bool) -> Json:

@@ -37,10 +37,13 @@ class Forward:
         port: int,
         on_error: Callable[[WindrowClientError], None],
         nearest: Nearest | None = None,
+        rank: int = 0,
     ) -> None:
-        """nearest: what is known of the market's Accesses, if not what programs before this one have measured."""
+        """nearest: what is known of the market's Accesses, if not what programs before this one have measured. rank: of
+        the member, where the cluster has several."""
         self._nearest = nearest or Nearest(api.config.url)
-        self._api, self._cluster_id, self._port, self._on_error = api, cluster_id, port, on_error
+        self._ask = partial(api.open_tunnel, cluster_id, port, rank=rank)
+        self._on_error = on_error
         self.connections = self.open = self.sent_bytes = self.received_bytes = 0
 
     async def listen(self, local: int, is_fixed: bool, on_ready: Callable[[int], None]) -> None:
@@ -99,8 +102,7 @@ class Forward:
         self.open += 1
         self.connections += 1
         try:
-            ask = partial(self._api.open_tunnel, self._cluster_id, self._port)
-            with contextlib.closing(await tunnel.meet(ask, self._nearest)) as host:
+            with contextlib.closing(await tunnel.meet(self._ask, self._nearest)) as host:
                 start()
                 await tunnel.carry(local, host, self._count)
         finally:

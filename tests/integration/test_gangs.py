@@ -1,7 +1,10 @@
 """Clusters over several hosts through the shipped daemons: each host in a network of its own, all on one switch."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 from tests.support.namespaces import need_networks
 from tests.support.over_hosts import WAIT_S, Several, several_hosts
 from tests.support.stack import wait_for
+from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -42,6 +46,34 @@ print("rank", rank, "is done", flush=True)
 """
 
 
+WORK = """
+import os, socket
+
+def exchanged(word):
+    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if os.environ["RANK"] == "0":
+        with socket.create_server(place) as server:
+            peer, _ = server.accept()
+            with peer:
+                return word, peer.recv(100).decode(), os.environ["WORLD_SIZE"]
+    while True:
+        try:
+            with socket.create_connection(place, 1) as peer:
+                print("says", word, flush=True)
+                peer.sendall(f"{word} of {os.environ['WINDROW_RANK']}".encode())
+                return None
+        except OSError:
+            pass
+"""
+SCRIPT = """
+import sys, windrow, work
+two = windrow.cluster("two", hosts=2)
+print(*windrow.function(work.exchanged).to(two).distribute("pytorch")(sys.argv[1]))
+if sys.argv[1] == "last":
+    two.down()
+"""
+
+
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Several]:
     need_networks()
@@ -69,6 +101,32 @@ def test_a_gang_of_two_hosts_exchanges_bytes_and_ends_and_leaves_nothing(several
     assert {line["host_id"] for line in receipt["lines"]} == {one["host_id"] for one in members}
     assert several.flaws(cluster["id"]) == []
     assert several.left_over(done) == []
+
+
+@pytest.mark.proves("functions: one call over the processes of two hosts, from Python")
+def test_a_function_runs_on_both_hosts_and_an_edit_is_seen_on_both(several: Several, tmp_path: Path) -> None:
+    cli = several.market.renter.stack.cli
+    own = {"WINDROW_URL": cli["url"], "WINDROW_TOKEN": cli["token"], "XDG_STATE_HOME": str(tmp_path / ".venv")}
+    (tmp_path / "script.py").write_text(SCRIPT)
+    several.fits({"kind": "gang", "hosts": 2, "argv": ["true"]})
+
+    def said(word: str, code: str) -> list[str]:
+        (tmp_path / "work.py").write_text(code)
+        done = subprocess.run(
+            [sys.executable, "script.py", word], cwd=tmp_path, env=os.environ | own, capture_output=True, text=True,
+            timeout=PATIENCE_S * 3, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert said("first", WORK) == ["[rank 1] says first", "first first of 1 2"]
+    (found,) = [one for one in several.market.renter.all("/clusters") if one["name"] == "two"]
+    edited = WORK.replace(" of {", " edited of {").replace("return word", "return word + '!'")
+    assert said("last", edited) == ["[rank 1] says last", "last! last edited of 1 2"]
+
+    gone = several.cluster(found["id"])
+    wait_for(lambda: several.left_over(gone) == [], WAIT_S)
+    assert several.flaws(found["id"]) == []
 
 
 def test_a_member_that_cannot_start_takes_the_others_back_and_is_named(several: Several) -> None:

@@ -1,12 +1,13 @@
 """Finds Ray, Dask and PyTorch for tests on the real ones: an environment of its own, given or made here.
 
 python -m tests.support.engines FOLDER        makes one (from 1.5 GB; TORCH names another PyTorch, as one for CPUs)
-WINDROW_ENGINES=FOLDER                        says where it is
+WINDROW_ENGINES=FOLDER                        says where it is; not below /tmp, which each workload has of its own
 """
 
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,22 @@ def need_engines() -> Path:
     if isinstance(found, str):
         pytest.skip(found)
     return found
+
+
+def requirement(programs: Path) -> str:
+    """A requirement that gives an environment of a host all that is in this one, where no index is reached: a wheel
+    that holds nothing but the way there."""
+    folder = programs.parent
+    (packages,) = folder.glob("lib/python3.*/site-packages")
+    name, facts = folder / "engines-1-py3-none-any.whl", "engines-1.dist-info"
+    with zipfile.ZipFile(name, "w") as wheel:
+        wheel.writestr("engines.pth", f"{packages}\n")
+        wheel.writestr(f"{facts}/METADATA", "Metadata-Version: 2.1\nName: engines\nVersion: 1\n")
+        wheel.writestr(
+            f"{facts}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{facts}/RECORD", "")
+    return f"engines @ file://{name}"
 
 
 def make(folder: Path) -> None:

@@ -65,14 +65,14 @@ def unpack_worker(place: Path) -> None:
 
 
 @contextlib.contextmanager
-def working(place: Path) -> Iterator[Worker]:
-    """Start one in this folder, and end it with all it has started."""
+def working(place: Path, **more: str) -> Iterator[Worker]:
+    """Start one in this folder, and end it with all it has started. more: of its environment."""
     unpack_worker(place)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     with (place / "worker.log").open("wb") as log:
         process = subprocess.Popen(
             [PYTHON, "-m", "windrow.worker", "serve"], cwd=place, stdout=log, stderr=log, start_new_session=True,
-            env=environment | {"PYTHONPATH": str(place / LIB)},
+            env=environment | {"PYTHONPATH": str(place / LIB)} | more,
         )  # fmt: skip
         try:
             path = place / ".windrow" / "worker.json"

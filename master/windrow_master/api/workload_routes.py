@@ -178,7 +178,7 @@ async def execute(
     answer=TunnelOut,
 )
 async def open_tunnel(
-    request: Request, services: Serving, principal: Asking, cluster_id: str, body: TunnelBody
+    request: Request, services: Serving, principal: Asking, cluster_id: str, body: TunnelBody, rank: Rank = 0
 ) -> Response:
     """Have the host open a tunnel to a port of the workload. Connect to `address` with TLS (server name `server_name`,
     authority `ca_pem`) before `expires_at`, ask for an upgrade to `protocol`, and show `grant` as bearer, once. After
@@ -186,7 +186,7 @@ async def open_tunnel(
     `host_server_name`), and send `secret`. It goes by the host's Access, unless another is clearly nearer in sum by
     what both measured, or that one is in `without`: if the Access does not answer, ask once more without it."""
     is_allowed = partial(streaming.is_allowed, request)
-    ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish())
+    ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish(), rank)
     return Json(TunnelOut.of(ticket), 201, headers={"Cache-Control": "no-store"})
 
 

@@ -196,15 +196,16 @@ class TunnelService:
         port: int,
         is_allowed: Callable[[], Awaitable[bool]],
         wish: Wish = NO_WISH,
+        rank: int = 0,
     ) -> Ticket:
         """Have the host dial the workload's port and its Access; what is returned lets the renter meet it there.
 
-        wish: what the renter measured; without it the host's own Access is taken.
+        wish: what the renter measured; without it the host's own Access is taken. rank: of the member.
         is_allowed: asked now and then as long as the tunnel is open; it ends when the right to it is gone. Only the
         account that rents a cluster goes inside it. Raises NotFound, Conflict (nothing runs, nothing of the
         workload's listens there), HostUnreachable, Unavailable, TooMany, DeadlineExceeded.
         """
-        workload = await self._running(principal, cluster_id)
+        workload = await self._running(principal, cluster_id, rank)
         asked = _Asked(principal.account_id, cluster_id, workload, port, principal.actor, is_allowed)
         self._check(asked, self.tunnels, self.host_tunnels, is_trusted=principal.is_trusted)
         return await self._admit(asked, wish)
@@ -312,14 +313,19 @@ class TunnelService:
         shown = granted(TunnelSide.RENTER, not_after_ns), places.renters, self._ca_pem, not_after_ns
         return Ticket(tunnel_id, *shown, host_pem, secret, access_id)
 
-    async def _running(self, principal: Principal, cluster_id: ClusterId) -> Workload:
+    async def _running(self, principal: Principal, cluster_id: ClusterId, rank: int) -> Workload:
         view = await self._clusters.get_own(principal, cluster_id)
-        # Of several members it is the first rank's: there are the head, the scheduler and their dashboards.
-        for workload in sorted(view.workloads, key=lambda one: one.rank):
-            if is_running(workload) and view.cluster.phase in LIVING:
+        for workload in view.workloads:
+            if workload.rank == rank and is_running(workload) and view.cluster.phase in LIVING:
                 return workload
-        phase = view.cluster.phase.value
-        raise Conflict(f"There is nothing to connect to: the cluster is {phase}.", subject=cluster_id)
+        phase, hosts = view.cluster.phase.value, view.cluster.request.hosts
+        if rank >= hosts:
+            said = f"This cluster has {hosts} member(s), counted from 0, and none of rank {rank}."
+            raise NotFound(said, subject=cluster_id)
+        whose = f"the member of rank {rank}" if hosts > 1 else "the cluster"
+        raise Conflict(
+            f"There is nothing to connect to: {whose} does not run; the cluster is {phase}.", subject=cluster_id
+        )
 
     async def _keep_traffic(self) -> None:
         await write_down(self._tally, self._store, "tunnel.traffic")

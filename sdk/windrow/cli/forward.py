@@ -11,7 +11,7 @@ import typer
 
 from windrow.cli import entering
 from windrow.cli.cluster_text import RESTS
-from windrow.cli.clusters import Which, cluster_named
+from windrow.cli.clusters import Rank, Which, cluster_named
 from windrow.cli.context import AsJson, Options, client
 from windrow.cli.output import err, print_json, print_whole, say, size_text
 from windrow.config import user_file
@@ -41,6 +41,7 @@ def cluster_forward(
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Carry one connection over standard input and output.")
     ] = False,
+    rank: Rank = 0,
     as_json: AsJson = False,
 ) -> None:
     """Reach a TCP port of a cluster at a port of this machine, until Ctrl-C."""
@@ -59,7 +60,7 @@ def cluster_forward(
         entry_ports["notebook_port"],
     )
     remote = entry_ports["notebook_port"] if is_notebook else remote
-    forward = Forward(api, found["id"], remote, lambda error: say(f"A connection failed: {error}"))
+    forward = Forward(api, found["id"], remote, lambda error: say(f"A connection failed: {error}"), rank=rank)
     if stdio:
         _run(forward.pipe())
         return

@@ -1,4 +1,5 @@
-"""A cluster that functions run on: found by its name, or made; an ordinary box whose command is the worker."""
+"""A cluster that functions run on: found by its name, or made; an ordinary box whose command is the worker, or over
+several hosts a gang of workers."""
 
 import asyncio
 import contextlib
@@ -75,6 +76,7 @@ def cluster(
 
     instance_type: "A100:2" (two of that model), "24GB:1" (a GPU with at least that), "CPU:4+" (processors).
     provider, use_spot: wishes; where the market has no such offer it says so, and takes the best of its own.
+    hosts: how many, each with that; functions run on all of them by `.distribute`, else on the first.
     open_ports: ports that the cluster serves. max_price: per hour. fields: any other field of `POST /clusters`, such as
     tier, budget and image: one with Python; without it your own host runs a process, and where there is none a plain
     Python image is taken.
@@ -83,6 +85,8 @@ def cluster(
     said = {"kind": "box", "name": name, "await_files": True, "ports": list(open_ports) or None}
     short = {"memory_bytes": memory, "host_id": host, "max_price_per_hour": max_price}
     request = body(CLUSTER, {**said, **short, **fields}) | _needs(instance_type)
+    if request.get("hosts") not in (None, 1):
+        request["kind"] = "gang"
     wishes = [*([f"provider {provider!r}"] if provider else []), *(["spot capacity"] if use_spot else [])]
     return Cluster(name, request, default_env or Env(), trusts_host, wishes, client)
 
@@ -105,10 +109,14 @@ class Cluster:
     ) -> None:
         self.name, self.default_env, self.trusts_host = name, env, trusts_host
         self.id: str | None = None
-        self.kind = "box"
+        self.shape = {"hosts": 1, "cpus": 1, "gpus": 0}
+        """How many hosts it has, and what each gives; known once it is up."""
         self._request, self._wishes, self._client = request, wishes, client
         self._lock = threading.Lock()
         self._session: Session | None = None
+        self._others: list[Session] | None = None
+        self.turn = asyncio.Lock()
+        """Of the calls of this program over all hosts: they are made one after another."""
         self._envs: dict[tuple[str, ...], str] = {}
 
     def __repr__(self) -> str:
@@ -129,8 +137,9 @@ class Cluster:
         """Delete it with all that runs on it; nothing happens where it is not there."""
         with self._lock:
             found = self._named() if self.id is None else self.id
-            session, self._session, self.id = self._session, None, None
-            if session is not None:
+            sessions = [one for one in (self._session, *(self._others or ())) if one is not None]
+            self._session = self._others = self.id = None
+            for session in sessions:
                 loop.finish(session.close())
             if found is not None:
                 api = self._api()
@@ -156,13 +165,21 @@ class Cluster:
                 self._session = self._recalled() or self._found()
             return self._session
 
+    def sessions(self) -> list[Session]:
+        """The sessions with the workers of all its hosts, by rank, made now if they have to be."""
+        first = self.session()
+        with self._lock:
+            if self._others is None:
+                known, hosts = str(self.id), self.shape["hosts"]
+                self._others = [session_of(self._api(), known, rank) for rank in range(1, hosts)]
+            return [first, *self._others]
+
     def env_name(self, env: Env) -> str | None:
-        """The worker's name of this environment, which is made now if it has to be; None: the host's own Python."""
+        """The name of this environment, which each host makes now if it has to; None: the host's own Python."""
         if not env.reqs:
             return None
         if env.reqs not in self._envs:
-            session = self.session()
-            self._envs[env.reqs] = loop.finish(session.make_env(list(env.reqs), lambda line: tell(f"  {line}")))
+            self._envs[env.reqs] = loop.finish(_made_everywhere(self.sessions(), list(env.reqs)))
         return self._envs[env.reqs]
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -180,23 +197,32 @@ class Cluster:
         remembered = memory.of_worker(known) if known is not None else None
         if known is None or remembered is None or not _is_same_python(remembered.python):
             return None
+        if self._request.get("hosts", remembered.shape["hosts"]) != remembered.shape["hosts"]:
+            return None
         port = remembered.port
-        session = _session(known, remembered, partial(tunnel_request.open_tunnel, config, known, port), config)
+        session = _session(known, 0, remembered, partial(tunnel_request.open_tunnel, config, known, port), config)
         try:
             loop.finish(session.connect())
         except WindrowClientError:
-            _forget_session(known)
+            _forget_sessions(known)
+            memory.forget(known)
             return None
-        self.id = known
+        self.id, self.shape = known, remembered.shape
         return session
 
     def _found(self) -> Session:
         """The session with the worker of the cluster of this name, which is made now if it has to be."""
         api = self._api()
         self.id = self._named() or self._make(api)
-        found = session_of(api, self.id)
+        self.shape = _remembered(api, self.id, 0).shape
+        asked, hosts = self._request.get("hosts"), self.shape["hosts"]
+        if asked is not None and asked != hosts:
+            raise WindrowClientError(
+                f"{self.name!r} has {hosts} host(s), and hosts={asked} was asked for. Choose another name, or end that "
+                f"one: windrow cluster delete {self.name}"
+            )
         memory.keep_name(api.config, self.name, self.id)
-        return found
+        return session_of(api, self.id)
 
     def _named(self) -> str | None:
         called = [one for one in self._api().items("/clusters", name=self.name) if one.get("name") == self.name]
@@ -258,33 +284,49 @@ class Steps:
                 tell(f"  {' '.join(key)}".rstrip())
 
 
-_sessions: dict[str, Session] = {}
+_sessions: dict[tuple[str, int], Session] = {}
 _sessions_lock = threading.Lock()
 
 
-def session_of(api: "Client", cluster_id: str) -> Session:
-    """The session with the worker of a running cluster; raises WindrowClientError where it has none for us."""
-    known = memory.of_worker(cluster_id)
-    if known is None:
-        known = memory.Memory(cluster_id, _described(api, cluster_id))
-        known.keep()
+def session_of(api: "Client", cluster_id: str, rank: int = 0) -> Session:
+    """The session with a worker of a running cluster; raises WindrowClientError where it has none for us."""
+    known = _remembered(api, cluster_id, rank)
     _check_python(known.python)
-    port = known.port
-    return _session(cluster_id, known, partial(api.open_tunnel, cluster_id, port), api.config)
+    open_tunnel = partial(api.open_tunnel, cluster_id, known.port, rank=rank)
+    return _session(cluster_id, rank, known, open_tunnel, api.config)
 
 
-def _session(cluster_id: str, known: memory.Memory, open_tunnel: Ask, config: Config) -> Session:
+def _remembered(api: "Client", cluster_id: str, rank: int) -> memory.Memory:
+    known = memory.of_worker(cluster_id, rank)
+    if known is None:
+        known = memory.Memory(cluster_id, _described(api, cluster_id, rank), rank)
+        known.keep()
+    return known
+
+
+def _session(cluster_id: str, rank: int, known: memory.Memory, open_tunnel: Ask, config: Config) -> Session:
     """The one that this program has with it already, or a new one."""
     with _sessions_lock:
-        if cluster_id not in _sessions:
+        if (cluster_id, rank) not in _sessions:
             way = through_tunnel(open_tunnel, known, Nearest(config.url))
-            _sessions[cluster_id] = Session(way, known.secret, set(known.known), known.know)
-        return _sessions[cluster_id]
+            _sessions[cluster_id, rank] = Session(way, known.secret, set(known.known), known.know)
+        return _sessions[cluster_id, rank]
 
 
-def _forget_session(cluster_id: str) -> None:
+def _forget_sessions(cluster_id: str) -> None:
     with _sessions_lock:
-        _sessions.pop(cluster_id, None)
+        for known in [one for one in _sessions if one[0] == cluster_id]:
+            del _sessions[known]
+
+
+async def _made_everywhere(sessions: list[Session], reqs: list[str]) -> str:
+    """Have an environment with these on each host; returns its name, which is the same on all."""
+
+    def told(rank: int, line: str) -> None:
+        tell(f"  rank {rank}: {line}" if len(sessions) > 1 else f"  {line}")
+
+    names = await asyncio.gather(*(one.make_env(reqs, partial(told, rank)) for rank, one in enumerate(sessions)))
+    return names[0]
 
 
 def _is_same_python(version: list[int]) -> bool:
@@ -302,17 +344,18 @@ def _check_python(version: list[int]) -> None:
         )
 
 
-def _described(api: "Client", cluster_id: str) -> Json:
-    """Returns the worker's description of itself, for whoever may run commands in its cluster."""
+def _described(api: "Client", cluster_id: str, rank: int) -> Json:
+    """Returns the worker's description of itself, for whoever may run commands in its cluster, and of the hosts."""
     python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    api.wait_cluster(cluster_id, _runs, CREATE_S)
+    request = api.wait_cluster(cluster_id, _runs, CREATE_S)["request"]
+    shape = {name: request.get(name) or 0 for name in ("hosts", "cpus", "gpus")}
     out = err = b""
-    for part in api.execute(cluster_id, ["sh", "-c", START, "windrow", python, "describe"]):
+    for part in api.execute(cluster_id, ["sh", "-c", START, "windrow", python, "describe"], rank=rank):
         if not isinstance(part, int):
             out, err = (out + part[1], err) if part[0] == 1 else (out, err + part[1])
     try:
         found = json.loads(out)
-        return {name: found[name] for name in ("python", "port", "secret")}
+        return {"shape": shape, **{name: found[name] for name in ("python", "port", "secret")}}
     except (ValueError, TypeError, KeyError):
         said = err.decode(errors="replace").strip()[-300:]
         raise WorkerRefused(

@@ -22,6 +22,8 @@ from windrow.remote.code import Folders, Pointer, Tree, pointer_of
 from windrow.remote.outcome import value_of
 from windrow.remote.pickles import Reader
 from windrow.remote.session import Asked, Ended, OnOutput, Session
+from windrow.remote.together import Together
+from windrow.worker import engines
 from windrow.worker.config import is_in_call
 
 if TYPE_CHECKING:
@@ -34,19 +36,21 @@ IN_FLIGHT: Final = 64
 """Calls of a `map` that are sent and not yet taken."""
 CANCEL_S: Final = 10.0
 """For a cancelled call to end, before whoever interrupted it gets the word back."""
-KINDS: Final = {"ray": ("box", "ray"), "pytorch": ("gang",), "dask": ("dask",)}
-"""How to distribute -> the kinds of cluster that can. On a box Ray begins in the call itself, on its one host."""
+HOST_PROCESSES_MAX: Final = 64
+"""Of one call on one host: as many calls as its worker runs at once."""
 _RUN_ID: Final = re.compile(r"run_([0-9a-f]{32})\.(cluster_[\w-]+)")
 _folders = Folders()
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How calls are made. pool: so many processes that stay, 0 is a fresh one for each; timeout_s: of each, above 0."""
+    """How calls are made. kind: over all hosts, by this; size: in so many processes of each host, 0: one for each GPU.
+    pool: so many processes that stay, 0 is a fresh one for each; timeout_s: of each, above 0."""
 
     cluster: Cluster | None = None
     env: Env | None = None
     kind: str | None = None
+    size: int = 0
     pool: int = 0
     timeout_s: float | None = None
     on_output: OnOutput | None = None
@@ -56,10 +60,10 @@ class Run(Generic[R]):
     """A call under way. Await it, or ask for its `result`."""
 
     def __init__(
-        self, run_id: str, session: Session, ended: "Future[Ended]", reader: Reader, root: Path | None
+        self, run_id: str, calls: "Session | Together", ended: "Future[Ended]", reader: Reader, root: Path | None
     ) -> None:
         self.id = run_id
-        self._session, self._ended, self._reader, self._root = session, ended, reader, root
+        self._calls, self._ended, self._reader, self._root = calls, ended, reader, root
 
     def __repr__(self) -> str:
         return f"<windrow {self.id} {'ended' if self.done() else 'running'}>"
@@ -80,7 +84,7 @@ class Run(Generic[R]):
     def cancel(self) -> None:
         """Interrupt it on its host; it has five seconds to end by itself."""
         if not self.done():
-            loop.finish(self._session.cancel(_hex(self.id)))
+            loop.finish(self._calls.cancel(_hex(self.id)))
 
     def __await__(self) -> Generator[Any, None, R]:
         return self._awaited().__await__()
@@ -89,7 +93,7 @@ class Run(Generic[R]):
         try:
             return self._value(await asyncio.shield(asyncio.wrap_future(self._ended)))
         except asyncio.CancelledError:
-            await asyncio.shield(asyncio.wrap_future(loop.start(self._session.cancel(_hex(self.id)))))
+            await asyncio.shield(asyncio.wrap_future(loop.start(self._calls.cancel(_hex(self.id)))))
             raise
 
     def _value(self, ended: Ended) -> R:
@@ -109,15 +113,22 @@ class Function(Generic[P, R]):
         return self._with(cluster=cluster, env=env)
 
     def distribute(self, kind: str, n: int | None = None) -> "Function[P, R]":
-        """The same over "pool": n processes that stay, and keep what they have loaded; or by "ray", "pytorch", "dask"
-        over the hosts of a cluster of that kind."""
+        """The same over all hosts of the cluster, or over a "pool" of n processes that stay and keep what they loaded.
+
+        "pytorch": it runs in n processes of each host, else one for each GPU, that find each other by
+        `torch.distributed.init_process_group`; what rank 0 returns is returned. "ray", "dask": it runs once, and
+        `ray.init()` or `Client()` finds all hosts.
+        """
         if kind == "pool":
             if n is None or not 1 <= n <= 256:
                 raise FunctionError('.distribute("pool", n) needs a number of processes from 1 to 256.')
-            return self._with(pool=n)
-        if kind not in KINDS:
-            raise FunctionError(f"Unknown way to distribute: {kind!r}; there are pool, {', '.join(KINDS)}.")
-        return self._with(kind=kind)
+            return self._with(kind=None, pool=n)
+        if kind not in engines.KINDS:
+            raise FunctionError(f"Unknown way to distribute: {kind!r}; there are pool, {', '.join(engines.KINDS)}.")
+        if n is not None and (kind in engines.ENGINES or not 1 <= n <= HOST_PROCESSES_MAX):
+            said = f'.distribute("pytorch", n) takes a number of processes of each host from 1 to {HOST_PROCESSES_MAX}'
+            raise FunctionError(f"{said}; ray and dask take none.")
+        return self._with(kind=kind, size=n or 0, pool=0)
 
     def options(self, *, timeout_s: float | None = None, on_output: OnOutput | None = None) -> "Function[P, R]":
         """The same with a time limit for each call; or with the output given to `on_output(stream, lines)`."""
@@ -184,11 +195,6 @@ class Function(Generic[P, R]):
         cluster = options.cluster
         pointer = pointer_of(local)
         session = cluster.session()
-        if options.kind is not None and cluster.kind not in KINDS[options.kind]:
-            raise FunctionError(
-                f'.distribute("{options.kind}") needs a cluster of kind {" or ".join(KINDS[options.kind])}, and '
-                f'{cluster.name!r} is a {cluster.kind} on one host. Use .distribute("pool", n) for its processes.'
-            )
         env = options.env or cluster.default_env
         tree = _folders.look(pointer.root) if pointer.root is not None else None
         record = {
@@ -204,7 +210,11 @@ class Function(Generic[P, R]):
         }
         sent = tree.paths if tree is not None else pickles.NOTHING
         reader = Reader(sent, pointer.module if pointer.is_main else None, cluster.trusts_host)
-        return _Prepared(local, cluster, session, pointer, tree, record, reader, options.on_output or _print)
+        hosts = cluster.sessions() if options.kind else []
+        if options.kind in engines.ENGINES and len(hosts) == 1:
+            hosts = []  # alone, Ray and Dask start in the call itself
+        on_output = options.on_output or _print
+        return _Prepared(local, cluster, session, pointer, tree, record, reader, on_output, options, hosts)
 
 
 @dataclass(slots=True)
@@ -219,6 +229,9 @@ class _Prepared(Generic[R]):
     record: dict[str, Any]
     reader: Reader
     on_output: OnOutput
+    options: Options
+    hosts: list[Session]
+    """Of a call over all of them; empty for one on the first host alone."""
 
     def begin(self, arguments: tuple[Any, Any], is_begun_told: bool = False) -> tuple[Asked, Run[R]]:
         """is_begun_told: the host says that it has it, which `asked.begun` waits for."""
@@ -230,9 +243,15 @@ class _Prepared(Generic[R]):
         )
         number = secrets.token_hex(16)
         asked = Asked({**self.record, "run": number, "begun": is_begun_told}, body, self.tree, self.on_output)
-        ended = loop.start(self.session.call(asked))
         run_id = f"run_{number}.{self.cluster.id}"
-        return asked, Run(run_id, self.session, ended, self.reader, self.pointer.root)
+        if not self.hosts:
+            return asked, Run(
+                run_id, self.session, loop.start(self.session.call(asked)), self.reader, self.pointer.root
+            )
+        kind, shape = str(self.options.kind), self.cluster.shape
+        size = 1 if kind in engines.ENGINES else self.options.size or shape["gpus"] or 1
+        calls = Together(self.hosts, asked, kind, size, shape["cpus"] or 1, self.cluster.turn)
+        return asked, Run(run_id, calls, loop.start(calls.call()), self.reader, self.pointer.root)
 
 
 def function(local: Callable[P, R]) -> Function[P, R]:

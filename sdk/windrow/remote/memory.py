@@ -20,10 +20,14 @@ Json = dict[str, Any]
 
 
 class Memory:
-    """Of one worker: its Python, port and secret, the files it has, and the Access that it was last reached by."""
+    """Of one worker: its Python, port and secret, the files it has, and the Access that it was last reached by.
 
-    def __init__(self, cluster_id: str, record: Json) -> None:
-        self._cluster_id = cluster_id
+    shape: of its cluster: how many hosts, and the cpus and gpus of each.
+    """
+
+    def __init__(self, cluster_id: str, record: Json, rank: int = 0) -> None:
+        self._path = _of_worker(cluster_id, rank)
+        self.shape = {name: int(record["shape"][name]) for name in ("hosts", "cpus", "gpus")}
         self.python: list[int] = record["python"]
         self.port, self.secret = int(record["port"]), bytes.fromhex(record["secret"])
         self.known: list[str] = record.get("known") or []
@@ -45,21 +49,22 @@ class Memory:
         """Write it down."""
         secret = self.secret.hex()
         record = {"python": self.python, "port": self.port, "secret": secret, "known": self.known}
-        write(_of_cluster(self._cluster_id), {**record, "access": self.access})
+        write(self._path, {**record, "access": self.access, "shape": self.shape})
 
 
-def of_worker(cluster_id: str) -> Memory | None:
-    """Of the worker of this cluster, if anything."""
+def of_worker(cluster_id: str, rank: int = 0) -> Memory | None:
+    """Of the worker on the host of this rank, if anything."""
     try:
-        return Memory(cluster_id, json.loads(_of_cluster(cluster_id).read_bytes()))
+        return Memory(cluster_id, json.loads(_of_worker(cluster_id, rank).read_bytes()), rank)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 def forget(cluster_id: str) -> None:
-    """It is gone."""
+    """Its workers are gone."""
     with contextlib.suppress(OSError):
-        _of_cluster(cluster_id).unlink()
+        for path in state_folder().glob(f"{cluster_id}*.json"):
+            path.unlink()
 
 
 def named(config: Config, name: str) -> str | None:
@@ -75,8 +80,8 @@ def keep_name(config: Config, name: str, cluster_id: str) -> None:
     write(_of_name(config, name), {"cluster": cluster_id})
 
 
-def _of_cluster(cluster_id: str) -> Path:
-    return state_folder() / f"{cluster_id}.json"
+def _of_worker(cluster_id: str, rank: int) -> Path:
+    return state_folder() / (f"{cluster_id}.{rank}.json" if rank else f"{cluster_id}.json")
 
 
 def _of_name(config: Config, name: str) -> Path:

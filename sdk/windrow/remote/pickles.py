@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from windrow.errors import CannotSend
+from windrow.errors import CannotSend, UntrustedResult
+from windrow.remote import unmade
 from windrow.remote.code import is_installed
 from windrow.remote.unpickling import BROUGHT, QUICK, Careful, is_of_python, is_plain, is_quick, member_of, untrusted
 from windrow.worker.calling import SKELETON, class_key
@@ -64,7 +65,7 @@ NOTHING: Final[Sent] = frozenset
 
 
 class Reader:
-    """Makes objects of what came back.
+    """Makes objects of what came back; of classes of installed packages their attributes alone.
 
     sent: the files whose classes are made; main: what the worker calls our `__main__`; trusts_host: make whatever the
     host says, which may run any code here. brought: classes that went there by value, as those of a notebook do.
@@ -84,7 +85,10 @@ class Reader:
                 return _Unpickler(data, _quick).load()
             except _NotQuick:
                 pass
-        return Careful(io.BytesIO(data), self.find).load()
+        try:
+            return Careful(io.BytesIO(data), self.find).load()
+        except UntrustedResult as refused:
+            return unmade.read(data, self.find, refused)
 
     def find(self, module: str, name: str) -> Any:
         """Returns an object that a pickle of an untrusted host may name; raises UntrustedResult."""

@@ -11,7 +11,9 @@ from windrow.config import DEADLINE_S, Config
 from windrow.errors import ApiProblem, MasterUnreachable
 
 
-def open_tunnel(config: Config, cluster_id: str, port: int, wish: dict[str, Any] | None = None) -> dict[str, Any]:
+def open_tunnel(
+    config: Config, cluster_id: str, port: int, wish: dict[str, Any] | None = None, *, rank: int = 0
+) -> dict[str, Any]:
     """As `Client.open_tunnel`, without a proxy. Raises ApiProblem, MasterUnreachable."""
     url = urlsplit(config.url)
     headers = {
@@ -20,6 +22,7 @@ def open_tunnel(config: Config, cluster_id: str, port: int, wish: dict[str, Any]
         "Idempotency-Key": secrets.token_hex(16),
     }
     path = f"{url.path}/api/v1/clusters/{quote(cluster_id, safe='')}/tunnels"
+    path += f"?rank={rank}" if rank else ""
     try:
         host = str(url.hostname)
         connection: http.client.HTTPConnection

@@ -15,6 +15,7 @@ import traceback
 import types
 from typing import IO, Any, Final
 
+from windrow.worker import config, engines
 from windrow.worker.frames import BODY_BYTES_MAX
 
 PROTOCOL: Final = 5
@@ -102,6 +103,7 @@ def load(message: dict[str, Any]) -> dict[str, Any] | None:
     """Import the module of the function, if it has one; returns how it failed, if it did."""
     if message["tree"]:
         sys.path.insert(0, message["tree"])
+        config.find_modules_in(message["tree"])
         importlib.invalidate_caches()
     try:
         _entry["is_main"] = message["is_main"]
@@ -130,10 +132,11 @@ def call(job: dict[str, Any]) -> dict[str, Any]:
         with contextlib.suppress(OSError):
             os.chdir(job["folder"])
         function, args, kwargs = _read(job)
-        answer = function(*args, **kwargs)
-        if inspect.iscoroutine(answer):
-            answer = asyncio.run(answer)
-        kind, answer = _items(answer)
+        with engines.joined(job.get("part")):
+            answer = function(*args, **kwargs)
+            if inspect.iscoroutine(answer):
+                answer = asyncio.run(answer)
+            kind, answer = _items(answer)
         outcome = {**_returned(answer, job["result"]), "kind": kind}
     except KeyboardInterrupt as error:
         outcome = {**_raised(error), "status": "cancelled"}

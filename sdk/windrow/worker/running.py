@@ -41,6 +41,8 @@ class Call:
     variables: dict[str, str]
     pool: int
     timeout_s: float | None
+    part: dict[str, Any] | None
+    """In a call over several processes."""
 
     @property
     def key(self) -> Key:
@@ -160,7 +162,7 @@ class Runner:
         child.output.run = run
         try:
             job = {"args": str(run.arguments), "result": str(run.result), "name": call.name, "folder": str(self._work)}
-            child.begin({**job, "env": call.variables})
+            child.begin({**job, "env": call.variables, "part": call.part})
             said = await child.said()
         except OSError:
             said = None

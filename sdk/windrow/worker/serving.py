@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final
 
-from windrow.worker import frames
+from windrow.worker import engines, frames
 from windrow.worker.envs import EnvFailed, Envs
 from windrow.worker.frames import BODY_BYTES_MAX, PIECE_BYTES, BadFrame, Frame, Kind
 from windrow.worker.running import POOL_MAX, Call, Runner
@@ -34,6 +34,7 @@ NEED_FILES: Final = 1000
 VARIABLES_BYTES_MAX: Final = 64 * 1024
 """Of one call, as JSON: its process gets all of the call in one packet."""
 NAME_CHARACTERS_MAX: Final = 500
+PART_MAX: Final = {"port": 65_535, "local_rank": 255, "local_size": 256, "cpus": 4096}
 _RUN: Final = re.compile(r"[0-9a-f]{32}")
 _NAME: Final = re.compile(r"[^\d\W]\w*(\.[^\d\W]\w*)*")
 _MODULE: Final = re.compile(r"[\w.-]{1,500}")
@@ -349,7 +350,17 @@ def _call(asked: dict[str, Any]) -> Call:
         variables=variables,
         pool=_natural(asked.get("pool"), POOL_MAX),
         timeout_s=timeout_s,
+        part=_part(asked.get("part")),
     )
+
+
+def _part(asked: object) -> dict[str, Any] | None:
+    if asked is None:
+        return None
+    if not isinstance(asked, dict) or asked.get("kind") not in engines.KINDS:
+        raise _Refused("bad_call", f"{asked!r:.80} is not a part of a call over several processes.")
+    numbers = {name: _natural(asked.get(name), most) for name, most in PART_MAX.items()}
+    return {"kind": asked["kind"], "secret": str(asked.get("secret") or "")[:NAME_CHARACTERS_MAX], **numbers}
 
 
 def _is_variable(name: object, value: object) -> bool:

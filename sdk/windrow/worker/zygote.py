@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from windrow.worker import calling, config
+from windrow.worker.parents import end_with_parent
 
 PACKET_BYTES_MAX: Final = 128 * 1024
 FDS_MAX: Final = 4
 REAP_S: Final = 0.2
 """Between two looks whether a child has ended that could not say so itself."""
-PR_SET_PDEATHSIG: Final = 1
 OOM_SCORE: Final = "500"
 """Children are ended before the worker where memory runs out (proc(5), oom_score_adj)."""
 
@@ -34,7 +34,7 @@ OOM_SCORE: Final = "500"
 def main(descriptor: int) -> None:
     """Fork code processes until the server has gone."""
     server, own = socket.socket(fileno=descriptor), os.getpid()
-    _end_with_parent(signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         message, descriptors = receive(server)
@@ -45,7 +45,7 @@ def main(descriptor: int) -> None:
             _preload(message["modules"])
         elif os.fork() == 0:
             server.close()
-            _end_with_parent(signal.SIGKILL)
+            end_with_parent(signal.SIGKILL)
             if os.getppid() != own:  # it was over before we asked for that
                 os._exit(1)
             _code(message, descriptors)
@@ -72,14 +72,6 @@ def _preload(modules: list[str]) -> None:
     for name in modules:
         with contextlib.suppress(BaseException):
             importlib.import_module(name)
-
-
-def _end_with_parent(number: int) -> None:
-    """Get this signal when the parent has ended; 0: none."""
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        import ctypes  # not every Python has it
-
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
 
 
 def _reap() -> dict[int, int]:
@@ -121,7 +113,7 @@ def _code(message: dict[str, Any], descriptors: list[int]) -> None:
 
 
 def _fork_children(channel: socket.socket) -> None:
-    _end_with_parent(0)
+    end_with_parent(0)
     children: set[int] = set()
     while True:
         for pid, status in _reap().items():
@@ -137,7 +129,7 @@ def _fork_children(channel: socket.socket) -> None:
                     os.killpg(pid, signal.SIGKILL)
             return
         if message["inside"]:
-            _end_with_parent(signal.SIGKILL)
+            end_with_parent(signal.SIGKILL)
             channel.close()
             _child(message, descriptors)
         pid = os.fork()

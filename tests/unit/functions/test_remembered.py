@@ -20,7 +20,7 @@ from windrow.errors import ApiProblem, MasterUnreachable, TunnelRefused, Windrow
 from windrow.remote import cluster, line, memory, tunnel_request
 
 CONFIG = Config("http://127.0.0.1:1", "token")
-RECORD = {"python": [3, 11, 2], "port": 5, "secret": "00ff"}
+RECORD = {"python": [3, 11, 2], "port": 5, "secret": "00ff", "shape": {"hosts": 2, "cpus": 4, "gpus": 0}}
 TICKET = {"address": "127.0.0.1:9", "ca_pem": "PEM", "server_name": "access.windrow", "grant": "g"}
 
 
@@ -43,8 +43,11 @@ def test_what_is_kept_is_found_again_by_its_owner_alone(tmp_path: Path) -> None:
     assert memory.named(Config(CONFIG.url, "another"), "box") is None
     assert memory.named(CONFIG, "other") is None
     assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.json")} == {0o600}
+    memory.Memory("cluster_a", {**RECORD, "port": 6}, rank=1).keep()
+    other = memory.of_worker("cluster_a", 1)
+    assert other is not None and (found.port, other.port, other.shape["hosts"]) == (5, 6, 2)
     memory.forget("cluster_a")
-    assert memory.of_worker("cluster_a") is None
+    assert [memory.of_worker("cluster_a", rank) for rank in (0, 1)] == [None, None]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"python": 3, "port": "x", "secret": "zz"}'])
@@ -145,6 +148,7 @@ def test_a_worker_that_is_remembered_and_gone_is_asked_for_anew(
     """The name leads to a cluster whose tunnel is refused; the Master's list then says which it is now."""
     memory.keep_name(CONFIG, "box", "cluster_old")
     memory.Memory("cluster_old", RECORD).keep()
+    memory.Memory("cluster_new", RECORD).keep()
     monkeypatch.setattr(cluster, "find", lambda: CONFIG)
 
     def refused(*_: object) -> None:
@@ -163,4 +167,7 @@ def test_a_worker_that_is_remembered_and_gone_is_asked_for_anew(
     box = cluster.cluster("box").up_if_not()
     assert box.id == "cluster_new"
     assert memory.named(CONFIG, "box") == "cluster_new"
-    assert "cluster_old" not in cluster._sessions
+    assert not [known for known in cluster._sessions if known[0] == "cluster_old"]
+    assert (memory.of_worker("cluster_old"), box.shape) == (None, RECORD["shape"])
+    with pytest.raises(WindrowClientError, match=r"'box' has 2 host\(s\), and hosts=3 was asked for"):
+        cluster.cluster("box", hosts=3).up_if_not()

@@ -1,6 +1,7 @@
 """Code that is sent for a function, and results that may be made of what comes back."""
 
 import collections
+import copy
 import datetime
 import enum
 import functools
@@ -203,6 +204,45 @@ def test_together_come_flags_and_nothing_else(odd: tuple[Any, ...]) -> None:
         Reader(_mine, None, False).load(pickle.dumps(Hostile(operator.or_, *odd), 5))
 
 
+class Trial:
+    """As of a package that both have; its file says so below."""
+
+    def __init__(self, score: float) -> None:
+        self.metrics, self.frame = {"score": score}, Hostile(pointer_of, "rows")
+
+    @property
+    def config(self) -> int:
+        raise AssertionError("no code of a package runs")
+
+
+def test_an_object_of_a_package_comes_as_its_attributes_and_runs_no_code_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = types.ModuleType("some_package")
+    package.__dict__.update(__file__="/opt/lib/site-packages/some_package.py", Trial=Trial, work=pointer_of)
+    monkeypatch.setitem(sys.modules, "some_package", package)
+    monkeypatch.setattr(Trial, "__module__", "some_package")
+    monkeypatch.setattr(pointer_of, "__module__", "some_package")
+    monkeypatch.setattr(pointer_of, "__qualname__", "work")
+    reader = Reader(pickles.NOTHING, None, False)
+
+    found, (other,) = reader.load(pickle.dumps((Trial(0.5), [Trial(2)]), 5))
+    assert (found.metrics["score"], other.metrics, found.frame.args) == (0.5, {"score": 2}, ("rows",))
+    assert "some_package.Trial as plain data: metrics={'score': 0.5}" in repr(found)
+    with pytest.raises(AttributeError, match=r"it has metrics, frame, and no config\..*trusts_host=True"):
+        print(found.config)
+    assert copy.copy(found).metrics == found.metrics
+    assert capsys.readouterr().err.count("some_package.Trial came as plain data") == 1
+
+    for refused in (Hostile(pointer_of, 1), pointer_of, [Trial], {1: Hostile(pointer_of, 1)}):
+        with pytest.raises(UntrustedResult, match="some_package"):
+            reader.load(pickle.dumps(refused, 5))
+    trial = Trial(1)
+    trial.metrics = {"score": Hostile(os.system, "true")}  # type: ignore[dict-item]
+    with pytest.raises(UntrustedResult, match="some_package"):
+        reader.load(pickle.dumps(trial, 5))
+
+
 def test_what_cannot_be_pickled_is_not_sent() -> None:
     with pytest.raises(CannotSend, match="The arguments of f cannot be pickled"):
         pickles.dump(
@@ -271,18 +311,6 @@ def test_an_instance_type_says_what_is_needed(text: str, needs: dict[str, Any]) 
 def test_a_wrong_instance_type_is_refused(text: str) -> None:
     with pytest.raises(WindrowClientError):
         windrow.cluster("c", instance_type=text)
-
-
-def test_what_no_cluster_is_of_cannot_be_distributed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    box = windrow.cluster("c")
-    monkeypatch.setattr(box, "session", lambda: None)
-    for kind in ("pytorch", "dask"):
-        with pytest.raises(FunctionError, match=rf'\.distribute\("{kind}"\) needs a cluster of kind'):
-            windrow.function(os.path.join).to(box).distribute(kind)("a")
-    with pytest.raises(FunctionError, match="Unknown way to distribute: 'spark'"):
-        windrow.function(os.path.join).distribute("spark")
-    with pytest.raises(FunctionError, match="number of processes"):
-        windrow.function(os.path.join).distribute("pool")
 
 
 def test_a_function_on_no_cluster_says_what_to_do() -> None:

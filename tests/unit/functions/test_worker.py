@@ -146,6 +146,18 @@ def test_a_pool_goes_on_after_one_of_it_has_died(worker: Worker, code: Code) -> 
     assert windrow.function(code.module.number).to(cluster).distribute("pool", 1)() == 1
 
 
+def test_a_process_that_a_call_starts_finds_the_code_too(worker: Worker, code: Code, there: Path) -> None:
+    (there / "module_beside.py").write_text("VALUE = 7\n")
+    asks = (
+        "\ndef asks():\n"
+        "    program = f'import {__name__} as it, module_beside; print(it.number(), module_beside.VALUE)'\n"
+        "    return subprocess.run([sys.executable, '-c', program], capture_output=True, text=True).stdout\n"
+    )
+    code.write(CODE + asks)
+    own = windrow.env(variables={"PYTHONPATH": str(there)})
+    assert code.on(worker, "asks", env=own)() == "1 7\n"
+
+
 def test_a_function_without_a_name_goes_by_value(worker: Worker) -> None:
     offset = 3
     assert windrow.function(lambda n: n + offset).to(worker.cluster())(4) == 7
