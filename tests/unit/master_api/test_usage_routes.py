@@ -8,8 +8,9 @@ import pytest
 from tests.unit.clusters.made import cluster, workload
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.described import assert_described
-from tests.unit.master_api.test_fleet_routes import HOST, fleet, send  # noqa: F401  # the fixture
+from tests.unit.master_api.test_fleet_routes import GPU_1, HOST, fleet, send  # noqa: F401  # the fixture
 from windrow_master.api import usage_routes
+from windrow_master.api.fleet_shapes import reading_json
 from windrow_master.api.usage_routes import MemberUsageOut
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
@@ -51,6 +52,12 @@ async def test_now_is_what_was_read_last_of_each_member_that_has_figures(rented:
     assert (member["rank"], member["workload_id"], member["host_id"]) == (0, "workload_2", HOST)
     assert (member["cpu_cores"], member["gpu_ratio"], member["memory_used_bytes"]) == (1.5, pytest.approx(0.421), None)
     assert member["at"] == time_text(rented.clock.wall_ns())
+
+
+async def test_the_stream_of_a_host_tells_of_the_host_and_its_gpus_alone(rented: Api) -> None:
+    await send(rented, 1, {("", 101): 250, (GPU_1, 1): 50, ("workload_2", CORES): 1500})
+    reading = rented.services.telemetry.live.get(HOST)
+    assert reading is not None and reading_json(reading)["gpus"] == {GPU_1: {"gpu_utilization_ratio": 0.5}}
 
 
 async def test_over_time_a_rank_is_one_line_whoever_had_it(rented: Api) -> None:
