@@ -30,9 +30,8 @@ async def test_what_a_cluster_uses_is_drawn_once_it_was_measured(page: Page, pre
 
     served.world.unmeasured.clear()
     await expect(panel.get_by_role("img", name=re.compile(r"^Processors in use\. Processors: now \d"))).to_be_visible()
-    await expect(
-        panel.get_by_role("img", name=re.compile(r"^Network\. Received: now .*/s.*; Sent: now "))
-    ).to_be_visible()
+    network = re.compile(r"^Network\. Received: now [\d.]+ MiB.s, .*; Sent: now ")
+    await expect(panel.get_by_role("img", name=network)).to_be_visible()
     await expect(panel.get_by_role("img")).to_have_count(5)
     control = panel.get_by_role("radiogroup", name="Span of time")
     assert [await one.inner_text() for one in await control.locator("label").all()] == SPANS

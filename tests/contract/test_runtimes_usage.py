@@ -25,6 +25,7 @@ async def test_what_a_workload_uses_is_told_while_it_runs_and_grows_with_its_wor
         return found if has_run and (found.disk_bytes or 0) > 20 * MIB else None
 
     found = await poll_async(has_worked, what="its work shows in its figures")
+    assert found is not None
     if place.kind in ("docker", "bubblewrap"):
         assert found.network_receive_bytes is not None and found.network_transmit_bytes is not None
 

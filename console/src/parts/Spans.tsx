@@ -35,6 +35,7 @@ export function SpanControl({
   return (
     <SegmentedControl
       size="xs"
+      className="wr-spans"
       aria-label="Span of time"
       value={span.name}
       onChange={onChange}

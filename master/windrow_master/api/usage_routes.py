@@ -112,7 +112,7 @@ async def usage_history(
     from_ms, to_ms, step_ms = window(services, start, end, step_s, HOUR)
     wanted = [work for work in view.workloads if (work.rank < MEMBERS_MAX if rank is None else work.rank == rank)]
     latest = sorted(wanted, key=lambda work: work.workload_id)[-WORKLOADS_MAX:]
-    ranks = {work.workload_id: work.rank for work in latest}
+    ranks: dict[str, int] = {work.workload_id: work.rank for work in latest}
     keys = tuple(SeriesKey(one.host_id, one.workload_id, metric.number) for one in latest for metric in OF_WORKLOADS)
     found = await services.telemetry.series(SeriesQuery(keys, from_ms, to_ms, step_ms)) if keys else ()
     return {"series": _by_member(found, ranks), "step_s": step_ms // 1000}

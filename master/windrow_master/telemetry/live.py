@@ -122,9 +122,10 @@ def _keep_slow(values: dict[str, dict[int, float | None]], before: Reading | Non
         elif before is not None and device in before.read_ns and at_ns - before.read_ns[device] < SLOW_NS:
             read_ns[device] = before.read_ns[device]
             mine |= {metric: value for metric, value in before.values[device].items() if metric in SLOW}
-    for device, when_ns in before.read_ns.items() if before is not None else ():
-        if device not in values and at_ns - when_ns < SLOW_NS and before.values[device].keys() <= OF_WORKLOADS:
-            values[device], read_ns[device] = dict(before.values[device]), when_ns
+    for device, when_ns in ({} if before is None else before.read_ns).items():
+        kept = {} if before is None else before.values[device]
+        if device not in values and at_ns - when_ns < SLOW_NS and OF_WORKLOADS.issuperset(kept):
+            values[device], read_ns[device] = dict(kept), when_ns
     return read_ns
 
 

@@ -54,7 +54,7 @@ def measured(seconds: int, *running: str) -> list[Mapping[tuple[str, int], int |
 def test_the_first_look_has_sizes_and_the_next_ones_rates_as_well() -> None:
     first, second = measured(11, "workload_1")
     assert first == {("workload_1", MEMORY): 2, ("workload_1", GPU): 400}
-    assert second == first | {("workload_1", CORES): 1500}
+    assert second == {**first, ("workload_1", CORES): 1500}
 
 
 def test_a_runtime_that_hangs_or_refuses_takes_only_its_own_figures_away() -> None:

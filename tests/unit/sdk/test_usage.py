@@ -30,7 +30,15 @@ MEMBER: dict[str, Any] = {
 }
 ALL = "1.50 processors, GPU 93%, memory 3.0 GiB, GPU memory 40.0 GiB, disk 1.0 MiB, 0 B/s received, 2.0 KiB/s written"
 CLUSTER: dict[str, Any] = {"id": "cluster_1", "name": "lab", "account_id": "a", "workloads": [], "request": {}}
-ASKED = {"argv": ["true"], "packages": [], "env": {}, "budget": None, "deadline": None, "after": [], "gpus": 0}
+ASKED: dict[str, Any] = {
+    "argv": ["true"],
+    "packages": [],
+    "env": {},
+    "budget": None,
+    "deadline": None,
+    "after": [],
+    "gpus": 0,
+}
 ATTEMPT = {"number": 1, "cluster_id": "cluster_1", "outcome": None, "log_bytes": None, "files_bytes": None, "cost": "0"}
 JOB: dict[str, Any] = {"id": "job_1", "name": "lab", "state": "Running", "reason": None, "exit_code": None}
 JOB |= {"cost_so_far": "0", "request": ASKED}
