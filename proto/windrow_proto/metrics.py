@@ -15,6 +15,7 @@ class Scope(StrEnum):
 
     GPU = "gpu"
     HOST = "host"
+    WORKLOAD = "workload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Metric:
 
     number: on the wire; name: Prometheus name without the `windrow_` prefix, unit in it;
     counter: only grows within a boot; slow: read every 10 s, and in a sample only when it was read.
+    A series of a workload has its id as the device; rates are means since the reading before.
     """
 
     number: int
@@ -58,6 +60,10 @@ def _host(
     number: int, name: str, unit: str, scale: float, otel: str | None, label: str, counter: bool = False
 ) -> Metric:
     return Metric(number, Scope.HOST, name, unit, scale, counter, otel, None, label)
+
+
+def _workload(number: int, name: str, unit: str, scale: float, otel: str | None, label: str) -> Metric:
+    return Metric(number, Scope.WORKLOAD, name, unit, scale, False, otel, None, label, slow=True)
 
 
 METRICS: Final[tuple[Metric, ...]] = (
@@ -155,6 +161,15 @@ METRICS: Final[tuple[Metric, ...]] = (
     _host(111, "host_cpu_pressure_ratio", "1", 0.001, None, "Some waited for a processor"),
     _host(112, "host_memory_pressure_ratio", "1", 0.001, None, "Some waited for memory"),
     _host(113, "host_io_pressure_ratio", "1", 0.001, None, "Some waited for a disk"),
+    _workload(201, "workload_cpu_cores", "1", 0.001, "container.cpu.usage", "Processors in use"),
+    _workload(202, "workload_memory_used_bytes", "By", 1024.0, "container.memory.usage", "Memory used"),
+    _workload(203, "workload_disk_used_bytes", "By", 1024.0, "container.filesystem.usage", "Disk used"),
+    _workload(204, "workload_disk_read_bytes_per_second", "By/s", 1.0, None, "Disk read"),
+    _workload(205, "workload_disk_write_bytes_per_second", "By/s", 1.0, None, "Disk written"),
+    _workload(206, "workload_network_receive_bytes_per_second", "By/s", 1.0, None, "Network received"),
+    _workload(207, "workload_network_transmit_bytes_per_second", "By/s", 1.0, None, "Network sent"),
+    _workload(208, "workload_gpu_ratio", "1", 0.001, "hw.gpu.utilization", "GPU use"),
+    _workload(209, "workload_gpu_memory_used_bytes", "By", 1048576.0, "hw.gpu.memory.usage", "GPU memory used"),
 )
 
 CPU_HASH: Final = "cpu.sha256_bytes_per_s"

@@ -61,6 +61,11 @@ class Client(Transport):
         answer: Json = self.get(f"/clusters/{cluster_id}")
         return answer
 
+    def usage(self, cluster_id: str) -> list[Json]:
+        """The resources that each member of a cluster uses now, by rank; those without figures are left out."""
+        members: list[Json] = self.get(f"/clusters/{cluster_id}/usage")["members"]
+        return members
+
     def stop_cluster(self, cluster_id: str) -> Json:
         """End its work, and keep it to be started again; returns the cluster as it is now. Safe to repeat."""
         cluster: Json = self.request("POST", f"/clusters/{cluster_id}/stop")["cluster"]

@@ -4,11 +4,13 @@ import asyncio
 import base64
 import io
 import json
+import math
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from typing import Any
 
-from fastapi import Body, FastAPI, Response
+from fastapi import Body, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from tests.browser.pretend_accesses import attached
@@ -209,6 +211,10 @@ def cluster_routes(app: FastAPI, world: World) -> None:
             404, "not_found", "Not found", "There is no such cluster.", cluster_id
         )
 
+    @app.get("/api/v1/clusters/{cluster_id}/usage/history")
+    async def usage_history(cluster_id: str, request: Request) -> Json:
+        return _usage(world, cluster_id, request.query_params)
+
     @app.post("/api/v1/clusters/{cluster_id}/stop")
     async def stop(cluster_id: str) -> Response:
         return _turned(world, cluster_id, "stop", "stopped")
@@ -227,6 +233,42 @@ def cluster_routes(app: FastAPI, world: World) -> None:
         return _turned(world, cluster_id, "delete", "deleting")
 
     _looked_at(app, world)
+
+
+USED: Json = {
+    "workload_cpu_cores": ("1", 3.2),
+    "workload_memory_used_bytes": ("By", 11e9),
+    "workload_disk_used_bytes": ("By", 3e9),
+    "workload_disk_read_bytes_per_second": ("By/s", 20e6),
+    "workload_disk_write_bytes_per_second": ("By/s", 4e6),
+    "workload_network_receive_bytes_per_second": ("By/s", 6e6),
+    "workload_network_transmit_bytes_per_second": ("By/s", 1e6),
+    "workload_gpu_ratio": ("1", 0.8),
+    "workload_gpu_memory_used_bytes": ("By", 40e9),
+}
+"""Of a member: the unit of each metric, and about what it uses."""
+POINTS = 240
+
+
+def _usage(world: World, cluster_id: str, query: Mapping[str, str]) -> Json:
+    """Waves, as long as the work of this cluster is not in `unmeasured`."""
+    begin, end = (datetime.fromisoformat(query[name]).timestamp() for name in ("from", "to"))
+    step_s = max(1, round((end - begin) / POINTS))
+    ranks = () if cluster_id in world.unmeasured else range(world.clusters[cluster_id]["request"]["hosts"])
+    series = [
+        {
+            "metric": name,
+            "rank": rank,
+            "unit": unit,
+            "points": [
+                [round((begin + n * step_s) * 1000), about * (0.8 + 0.2 * math.sin(n / 20 + rank + about % 7))]
+                for n in range(POINTS)
+            ],
+        }
+        for name, (unit, about) in USED.items()
+        for rank in ranks
+    ]
+    return {"series": series, "step_s": step_s}
 
 
 def _turned(world: World, cluster_id: str, what: str, phase: str) -> Response:

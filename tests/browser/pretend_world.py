@@ -78,6 +78,8 @@ class World:
     """The outcomes of challenges, by host; none: it was never challenged."""
     version: int = 1
     unsupported: set[str] = field(default_factory=set)
+    unmeasured: set[str] = field(default_factory=set)
+    """Clusters of which nobody has read what they use yet."""
     """Metrics that no hardware here reports."""
     asked: list[Asked] = field(default_factory=list)
     """The requests that came with a bearer token: written down and refused, never done."""

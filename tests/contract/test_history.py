@@ -18,7 +18,7 @@ from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import BootId, HostId
 from windrow_proto.units import MILLISECOND, MINUTE
 
-POWER, ENERGY, CPU = 6, 7, 101
+POWER, ENERGY, CPU, CORES = 6, 7, 101, 201
 MINUTE_MS = MINUTE // MILLISECOND
 TIERS = {(HOST, "GPU-1"): "h100/A", (HOST, "GPU-2"): "h100/A", (HOST, "GPU-3"): "a100/B"}
 
@@ -179,6 +179,15 @@ async def test_whatever_a_gpu_is_called_it_is_one_series_and_no_query(h):
     keys = [SeriesKey(one, hostile, POWER), SeriesKey(one, ".*", POWER), SeriesKey(one, "GPU-1", POWER)]
     assert await h.ask(keys, h.start_ms, h.start_ms + 1000, 1000) == [[1.0], [None], [2.0]]
     assert await h.ask(keys[:1], h.start_ms, h.start_ms + MINUTE_MS, MINUTE_MS) == [[1.0]]
+
+
+async def test_what_a_workload_uses_is_found_under_its_id(h):
+    one = host(10)
+    await h.send(h.start_ms, {("workload_1", CORES): 1500, ("workload_2", CORES): 500, ("GPU-1", POWER): 20}, host=one)
+    await h.settle()
+    keys = [SeriesKey(one, work, CORES) for work in ("workload_1", "workload_2", "GPU-1")]
+    assert await h.ask(keys, h.start_ms, h.start_ms + 1000, 1000) == [[1.5], [0.5], [None]]
+    assert await h.ask(keys[:1], h.start_ms, h.start_ms + MINUTE_MS, MINUTE_MS) == [[1.5]]
 
 
 async def test_a_tier_is_the_mean_of_its_gpus(h):

@@ -36,6 +36,7 @@ from windrow_agent.workloads.commands import CommandExecutor
 from windrow_agent.workloads.gpu_visibility_check import GpuVisibilityCheck
 from windrow_agent.workloads.lease_exit_check import LeaseExitCheck
 from windrow_agent.workloads.manager import WorkloadManager
+from windrow_agent.workloads.meter import WorkloadMeter
 from windrow_agent.workloads.partition import Partitioner
 from windrow_proto.bandwidth import BandwidthResult
 from windrow_proto.errors import CertificateRefused, LinkClosed, StorageFailed, Unavailable, WindrowError
@@ -173,6 +174,8 @@ class AgentService:
             *(self._writer, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn),
             lease_exit=LeaseExitCheck(lambda: parts.sampler.gpus, parts.sampler.look, clock, wipe),
         )
+        sampler = parts.sampler
+        self.meter = WorkloadMeter(self.workloads, lambda: sampler.latest, sampler.add_workload, clock)
         self.challenges = ChallengeService(clock, self.workloads.leased_gpus, parts.prover)
         seal_key = SealKey.of(parts.signing)
         sources = Sources(
@@ -213,6 +216,7 @@ class AgentService:
                     (self.report.send_samples, "telemetry"),
                     (self.report.send_changes, "changes"),
                     (self.workloads.run, "workloads"),
+                    (self.meter.run, "figures of workloads"),
                     (self.report.probe_runtimes, "runtimes"),
                     (self.gpu_visibility.run, "gpu visibility"),
                     (self._maps.run, "regions"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windrow_proto.samples import Sample
+from windrow_proto.samples import DEVICES_MAX, HOST_DEVICE, Sample
 from windrow_proto.units import MILLISECOND, SECOND
 
 PROCESSES_EVERY_NS: Final = 10 * SECOND
@@ -88,14 +88,17 @@ def is_batch_due(since_ns: int, sample_period_ns: int, batch_period_ns: int) -> 
 
 
 def batches(samples: Iterable[Sample], values_max: int) -> Iterator[list[Sample]]:
-    """Samples in order, in groups of at most `values_max` values; one that alone has more is a group of its own."""
+    """Samples in order, in groups of at most `values_max` values and of no more devices than one batch may name; one
+    that alone has more is a group of its own."""
     group: list[Sample] = []
-    values = 0
+    values, devices = 0, set[str]()
     for sample in samples:
-        if group and values + len(sample.values) > values_max:
+        own = {device for device, _ in sample.values if device != HOST_DEVICE}
+        if group and (values + len(sample.values) > values_max or len(devices | own) > DEVICES_MAX):
             yield group
-            group, values = [], 0
+            group, values, devices = [], 0, set()
         group.append(sample)
         values += len(sample.values)
+        devices |= own
     if group:
         yield group

@@ -24,7 +24,7 @@ from windrow_proto.conditions import ConditionCode
 from windrow_proto.metrics import SLOW
 from windrow_proto.model import Event
 from windrow_proto.ports import Clock
-from windrow_proto.samples import Sample
+from windrow_proto.samples import DEVICES_MAX, Sample
 from windrow_proto.units import SECOND, seconds
 
 log = structlog.get_logger()
@@ -40,6 +40,10 @@ LOOK_NS: Final = SECOND
 """The longest nap: how late a shorter period or a lease may take hold."""
 
 WORKLOADS: Final = 110
+OF_WORKLOADS_MAX: Final = 16
+"""Workloads with figures in one sample; of a host with more the others follow in the next ones."""
+OF_WORKLOADS_WAITING: Final = 256
+"""Beyond it the oldest goes: it was read long ago."""
 
 
 _HostAnswer = tuple[HostFacts | None, Mapping[int, int | None] | None]
@@ -92,6 +96,7 @@ class Sampler:
         self._instant: _Instant | None = None
         self._samples: deque[Sample] = deque()
         self._workloads = 0
+        self._of_workloads: deque[Mapping[tuple[str, int], int | None]] = deque(maxlen=OF_WORKLOADS_WAITING)
         self._changed = asyncio.Event()
         self._sampled = asyncio.Event()
         self._known: object = None
@@ -181,6 +186,10 @@ class Sampler:
         """Cut an idle card into slices, or make it whole again; raises CutRefusedError."""
         await self._watch.cut(uuid, profiles)
 
+    def add_workload(self, readings: Mapping[tuple[str, int], int | None]) -> None:
+        """Put the series of one workload into the next sample that has a place for them."""
+        self._of_workloads.append(readings)
+
     def set_workloads(self, count: int) -> None:
         """Sets the number of workloads that run, for the metric of that name."""
         self._workloads = count
@@ -246,13 +255,22 @@ class Sampler:
             return
         host = instant.host if instant.host is not None else dict.fromkeys(self._host_series)
         gpus = instant.gpus if instant.gpus is not None else sampling.absent(self._watch.series)
-        self.latest = sampling.merge(instant.wall_ns, {**host, WORKLOADS: self._workloads}, gpus)
+        beside = self._take_workloads(gpus)
+        self.latest = sampling.merge(instant.wall_ns, {**host, WORKLOADS: self._workloads}, {**gpus, **beside})
         self._slow |= {key: value for key, value in gpus.items() if key[1] in SLOW}
         self._samples.append(self.latest)
         if len(self._samples) > SAMPLES_MAX:
             self._samples.popleft()
             self.dropped += 1
         self._sampled.set()
+
+    def _take_workloads(self, gpus: Mapping[tuple[str, int], int | None]) -> dict[tuple[str, int], int | None]:
+        """The series of as many workloads as fit beside the GPUs; usually none waits."""
+        if not self._of_workloads:
+            return {}
+        places = min(OF_WORKLOADS_MAX, DEVICES_MAX - len({device for device, _ in gpus}), len(self._of_workloads))
+        taken = [self._of_workloads.popleft() for _ in range(places)]
+        return {key: value for one in taken for key, value in one.items()}
 
     def _read_host(self) -> _HostAnswer:
         """On the host's thread."""

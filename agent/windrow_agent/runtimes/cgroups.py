@@ -179,6 +179,30 @@ def oom_limit(made: Sequence[Group]) -> int | None:
     return None
 
 
+def members(made: Sequence[Group]) -> frozenset[int]:
+    """The processes in them."""
+    return frozenset(pid for group in made for pid in _members(group))
+
+
+def cpu_ns(made: Sequence[Group]) -> int | None:
+    """Processor time of all that ever ran in them; None: the kernel does not count it there."""
+    for folder in (Path(group["folder"]) for group in made):
+        if (usec := _counts(folder / "cpu.stat").get("usage_usec")) is not None:
+            return usec * 1000
+        if (said := _said(folder / "cpuacct.usage").strip()).isdigit():
+            return int(said)
+    return None
+
+
+def memory_bytes(made: Sequence[Group]) -> int | None:
+    """Memory in use in them, without file cache that could be freed; None: it is not counted there."""
+    for folder in (Path(group["folder"]) for group in made):
+        for name, freeable in (("memory.current", "inactive_file"), ("memory.usage_in_bytes", "total_inactive_file")):
+            if (said := _said(folder / name).strip()).isdigit():
+                return max(0, int(said) - _counts(folder / "memory.stat").get(freeable, 0))
+    return None
+
+
 # --- the kernel's files -----------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
 from windrow_agent.core import devices, egress
+from windrow_agent.core.workload_usage import Usage
 from windrow_agent.runtimes import (
     docker_apt,
     docker_daemon,
@@ -28,6 +29,7 @@ from windrow_agent.runtimes import (
     docker_inventory,
     docker_pause,
     docker_socket,
+    docker_usage,
     egress_firewall,
     file_manifest,
     tar_pack,
@@ -254,6 +256,19 @@ class DockerRuntime:
             raise RuntimeUnavailable("Podman's containers are in no private network yet.", subject=workload_id)
         await self._call(lambda api: self._kind.have_network(api, self._base_url), CALL_S)
         return await asyncio.to_thread(self.pause_containers.network, workload_id, container)
+
+    async def usage(self, workload_id: WorkloadId) -> Usage | None:
+        """By the daemon's statistics; its disk as the watch over its limit found it."""
+        container = await self._find(workload_id)
+        if container is None or container["State"]["Status"] != "running":
+            return None
+        own, holder = str(container["Id"]), docker_pause.holder_of(container)
+        asked = dict.fromkeys((own, holder or own))
+        told = {one: await asyncio.to_thread(self._statistics, one) for one in asked}
+        return docker_usage.usage(told[own], told[holder or own], self._disk.used.get(workload_id))
+
+    def _statistics(self, container_id: str) -> dict[str, Any]:
+        return _dict(docker_socket.ask(self._base_url, docker_usage.path(container_id), CALL_S))
 
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """For a while: a look is a question to the daemon."""

@@ -96,6 +96,8 @@ class DiskWatch:
         self._is_looking = False
         self._hidden: set[str] = set()
         self._unmeasured: set[str] = set()
+        self.used: dict[WorkloadId, int] = {}
+        """Bytes of each container, as of the last look."""
 
     def is_due(self, clock: Clock) -> bool:
         """True if a look is due now; the caller that is told so does it."""
@@ -128,6 +130,7 @@ class DiskWatch:
         twice, self._hidden = hidden & self._hidden, hidden  # once may be a moment's fault
         files_used = 0 if now is None else now.files_used
         before, self._unmeasured = self._unmeasured, set()
+        used: dict[WorkloadId, int] = {}
         for container in api.containers(filters={"label": [f"{facts_of.HOST}={self._host_id}"]}):
             labels = container.get("Labels") or {}
             workload_id = WorkloadId(str(labels.get(facts_of.WORKLOAD, "")))
@@ -137,9 +140,11 @@ class DiskWatch:
             if not _add_root(self._base_url, str(container["Id"]), found, limits):
                 self._unmeasured.add(container["Id"])
                 found.is_whole = found.is_whole and container["Id"] not in before
+            used[workload_id] = found.bytes
             if workload_id and (why := _why(limits, found, len(own), is_hidden=not twice.isdisjoint(own))):
                 write_whole(str(self._folder / workload_id), NOTE, {"words": why})
                 kill(api, container["Id"])
+        self.used = used
 
 
 @dataclass(slots=True)
@@ -194,7 +199,7 @@ def _used(
         with contextlib.suppress(OSError):
             at = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
             try:
-                _read_through(at, 0, found, limits)
+                read_through(at, 0, found, limits)
             finally:
                 os.close(at)
     return found
@@ -212,7 +217,7 @@ def _add_root(base_url: str, container_id: str, found: Used, limits: Limits) -> 
         with contextlib.suppress(OSError):
             at = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
-                _read_through(at, 0, found, limits)
+                read_through(at, 0, found, limits)
             finally:
                 os.close(at)
             return True
@@ -223,7 +228,7 @@ def _add_root(base_url: str, container_id: str, found: Used, limits: Limits) -> 
     return False
 
 
-def _read_through(at: int, depth: int, found: Used, limits: Limits) -> None:
+def read_through(at: int, depth: int, found: Used, limits: Limits) -> None:
     """Add all that is below an open folder, name by name, so that no path is too long; until it is over a limit."""
     if depth > DEPTH_MAX:
         found.is_whole = False
@@ -237,7 +242,7 @@ def _read_through(at: int, depth: int, found: Used, limits: Limits) -> None:
                 if one.is_dir(follow_symlinks=False):
                     inner = os.open(one.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
                     try:
-                        _read_through(inner, depth + 1, found, limits)
+                        read_through(inner, depth + 1, found, limits)
                     finally:
                         os.close(inner)
 

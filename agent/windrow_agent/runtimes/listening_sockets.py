@@ -24,7 +24,7 @@ def addresses(port: int, shim_pid: int, mark: bytes) -> tuple[str, ...]:
 
 def owned(shim_pid: int, mark: bytes) -> frozenset[int]:
     """The inodes of all sockets of the workload's processes."""
-    return frozenset(inode for pid in _processes(shim_pid, mark) for inode in _sockets(pid))
+    return frozenset(inode for pid in processes(shim_pid, mark) for inode in _sockets(pid))
 
 
 def _listeners() -> Iterable[Listener]:
@@ -33,7 +33,8 @@ def _listeners() -> Iterable[Listener]:
             yield from parse(Path(table).read_text())
 
 
-def _processes(shim_pid: int, mark: bytes) -> set[int]:
+def processes(shim_pid: int, mark: bytes) -> set[int]:
+    """The workload's processes: those below its shim, and those that carry its mark."""
     below: dict[int, list[int]] = {}
     found: set[int] = set()
     for name in filter(str.isdigit, os.listdir("/proc")):

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol
 
+from windrow_agent.core.workload_usage import Usage
 from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
@@ -191,6 +192,9 @@ class Runtime(Protocol):
     async def observe(self, workload_id: WorkloadId) -> Run | None:
         """Looks at one workload; None: the runtime knows nothing of it. Raises RuntimeUnavailable when it cannot
         look."""
+
+    async def usage(self, workload_id: WorkloadId) -> Usage | None:
+        """The resources that a running workload has used; None: it does not run. Raises RuntimeUnavailable."""
 
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """Between two looks at a running workload: as long as a look costs, or until it seems to have ended."""

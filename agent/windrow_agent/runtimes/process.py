@@ -21,11 +21,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from windrow_agent.core.workload_usage import Usage
 from windrow_agent.runtimes import (
     cgroups,
     file_manifest,
     listening_sockets,
     process_network,
+    process_usage,
     sandbox,
     sandbox_root,
     shared_memory,
@@ -119,6 +121,7 @@ class ProcessRuntime:
         self._limited: cgroups.Parents | None = None
         self._interpreters = folder / "bin"
         self._live: dict[WorkloadId, _Live] = {}
+        self._sizes = process_usage.FolderSizes()
 
     async def facts(self) -> RuntimeFacts:
         """Tests whether a sandbox can be made here, and whether its network leads anywhere. An obstacle is looked at
@@ -272,6 +275,16 @@ class ProcessRuntime:
         self._is_doubted |= run is not None and run.exit_code == shim.NO_SANDBOX
         return run
 
+    async def usage(self, workload_id: WorkloadId) -> Usage | None:
+        """By its control groups, or process by process; the network where it has one of its own."""
+        folder = self._path(workload_id)
+        shim_pid = await asyncio.to_thread(_shim_pid, folder)
+        if shim_pid is None:
+            return None
+        network = process_network.of(folder)
+        known = _groups(folder), shim_pid, mark(workload_id), None if network is None else network.pid
+        return replace(await asyncio.to_thread(process_usage.used, *known), disk_bytes=self._sizes.of(folder))
+
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """Until its shim ends; for what else may become of it a look every two seconds is enough."""
         known = self._live.get(workload_id)
@@ -311,6 +324,7 @@ class ProcessRuntime:
         (folder / "spec.json").unlink(missing_ok=True)  # first: half a folder must not look like a workload
         groups = _groups(folder) or cgroups.left(await self._parents(), workload_id)
         await to_its_end(functools.partial(delete_tree, folder, groups))
+        self._sizes.forget(folder)
 
     async def close(self) -> None:
         """Nothing is held open."""

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from windrow_agent.core.workload_usage import Usage
 from windrow_agent.gpu.drawn_rates import DrawnRates
+from windrow_agent.gpu.simulated import unit, wave
 from windrow_agent.runtimes.port import (
     CHUNK_BYTES,
     FILES_CAP_BYTES,
@@ -32,7 +34,7 @@ from windrow_proto.errors import Conflict, ImageUnavailable, InvalidInput, NotFo
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import WorkloadSpec
 from windrow_proto.ports import Clock
-from windrow_proto.units import MIB, MILLISECOND, SECOND
+from windrow_proto.units import GIB, MIB, MILLISECOND, SECOND
 
 NAME: Final = "simulated"
 MISSING_IMAGE: Final = "missing"
@@ -219,6 +221,24 @@ class SimulatedRuntime:
     async def dial(self, workload_id: WorkloadId, address: str, port: int) -> socket.socket:
         """Nowhere."""
         raise ConnectionRefusedError(f"A simulated workload listens nowhere, nor on port {port}.")
+
+    async def usage(self, workload_id: WorkloadId) -> Usage | None:
+        """Figures that are drawn: they go up and down, and differ between workloads."""
+        box, now_ns = self._machine.boxes.get(workload_id), self._clock.monotonic_ns()
+        if box is None or box.started_ns is None or _run(box, now_ns).state is not RunState.RUNNING:
+            return None
+        at_s = (now_ns - box.started_ns) / SECOND
+        size, drift = 0.2 + 0.7 * unit(workload_id, "size"), wave(at_s, workload_id, "drift")
+        cores = (box.spec.cpu_milli or 1000) / 1000
+        return Usage(
+            cpu_ns=int(cores * (0.6 * at_s + 2.0 * (1.0 + drift)) * SECOND),
+            memory_bytes=int((box.spec.memory_bytes or 4 * GIB) * size * (0.8 + 0.2 * drift)),
+            disk_bytes=int(GIB * size + MIB * at_s),
+            disk_read_bytes=int(20 * MIB * size * at_s),
+            disk_write_bytes=int(MIB * at_s),
+            network_receive_bytes=int(4 * MIB * size * at_s),
+            network_transmit_bytes=int(MIB * size * at_s),
+        )
 
     async def pause(self, workload_id: WorkloadId, clock: Clock) -> None:
         """Until it ends, or for a second: it may be stopped before that."""

@@ -110,7 +110,12 @@ class WorkloadManager:
 
     def running(self) -> int:
         """The number of workloads that run now."""
-        return sum(e.state.phase is WorkloadPhase.RUNNING for e in self.journal.workloads.values())
+        return len(self.running_states())
+
+    def running_states(self) -> tuple[WorkloadState, ...]:
+        """Those that run now."""
+        states = (entry.state for entry in self.journal.workloads.values())
+        return tuple(state for state in states if state.phase is WorkloadPhase.RUNNING)
 
     def leased_gpus(self) -> dict[str, str]:
         """The GPUs that workloads hold, and which one each."""

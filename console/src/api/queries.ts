@@ -1,6 +1,7 @@
 // Every query of the console by name: its address, its key in the cache, how often it is repeated.
-import { QueryCache, QueryClient, queryOptions, type UseQueryOptions } from "@tanstack/react-query";
+import { keepPreviousData, QueryCache, QueryClient, queryOptions, type UseQueryOptions } from "@tanstack/react-query";
 import { paceOf } from "../hosts/stages.ts";
+import { DAY_S } from "../parts/format.ts";
 import { ApiProblem, everyPage, get, post, type Query } from "./client.ts";
 import { connection } from "./connection.ts";
 import { handedOver, secret } from "./secret.ts";
@@ -39,6 +40,7 @@ import type {
   StopTest,
   Template,
   TokenRow,
+  UsageHistory,
   Verification,
   Volume,
 } from "./types.ts";
@@ -159,7 +161,8 @@ export const history = (hostId: string, metrics: readonly string[], spanS: numbe
         metric: [...metrics],
         from: new Date(to - spanS * 1000).toISOString(),
         to: new Date(to).toISOString(),
-        step_s: Math.max(5, Math.round(spanS / 300)),
+        // Of a week and a month the Master chooses: means of hours.
+        step_s: spanS > DAY_S ? undefined : Math.max(5, Math.round(spanS / 300)),
       };
       return get<History>(`/hosts/${encodeURIComponent(hostId)}/history`, query, signal);
     },
@@ -200,6 +203,18 @@ export const volumes = all<Volume>(["volumes"], "/volumes", { refetchInterval: C
 export const clusters = paged<Cluster>(["clusters"], "/clusters", BRISK_MS);
 export const cluster = (id: string) =>
   one<Cluster>(["cluster", id], `/clusters/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
+/** The resources that a cluster has used. endedAt: where the charts end; null: now. */
+export const usage = (id: string, spanS: number, endedAt: string | null) =>
+  queryOptions({
+    queryKey: ["usage", id, spanS, endedAt],
+    refetchInterval: endedAt !== null ? false : spanS > DAY_S ? CALM_MS : BRISK_MS,
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => {
+      const to = endedAt === null ? Date.now() : Date.parse(endedAt);
+      const query = { from: new Date(to - spanS * 1000).toISOString(), to: new Date(to).toISOString() };
+      return get<UsageHistory>(`/clusters/${encodeURIComponent(id)}/usage/history`, query, signal);
+    },
+  });
 export const box = (id: string) =>
   one<Box>(["box", id], `/clusters/${encodeURIComponent(id)}/box`, { staleTime: CALM_MS, retry: false });
 export const explain = (id: string) =>

@@ -1246,6 +1246,36 @@ export interface MemberOut {
 /** The kind of machine that joins with a certificate. */
 export type MemberRole = "host" | "access";
 
+/** One metric of a member over time. */
+export interface MemberSeriesOut {
+  metric: string;
+  rank: number;
+  unit: string;
+  points: ([number, number | null])[];
+}
+
+/** The resources that one member uses now, as its host has measured in the last half minute. */
+export interface MemberUsageOut {
+  rank: number;
+  workload_id: string;
+  host_id: string;
+  host_name: string;
+  /** When it was measured */
+  at: string;
+  /** Processors in use */
+  cpu_cores: number | null;
+  memory_used_bytes: number | null;
+  disk_used_bytes: number | null;
+  disk_read_bytes_per_second: number | null;
+  disk_write_bytes_per_second: number | null;
+  network_receive_bytes_per_second: number | null;
+  network_transmit_bytes_per_second: number | null;
+  /** The mean of its GPUs, from 0 to 1 */
+  gpu_ratio: number | null;
+  /** The sum of its GPUs */
+  gpu_memory_used_bytes: number | null;
+}
+
 /** The meaning of a metric. */
 export interface MetricOut {
   name: string;
@@ -2096,6 +2126,18 @@ export interface UnrentedOut {
   tier: string | null;
   /** The most telling first */
   reasons: string[];
+}
+
+/** The resources that a cluster has used. */
+export interface UsageHistoryOut {
+  series: MemberSeriesOut[];
+  step_s: number;
+}
+
+/** The resources that a cluster uses now. */
+export interface UsageOut {
+  /** Those with figures, by rank; the first figures come ten seconds after the start */
+  members: MemberUsageOut[];
 }
 
 /** The number in each state; their sum is `total`. */

@@ -61,6 +61,7 @@ export type AccountBody = Schema.AccountBody;
 export type SignedIn = Schema.SignedInOut;
 export type Series = Schema.SeriesOut;
 export type History = Schema.HistoryOut;
+export type UsageHistory = Schema.UsageHistoryOut;
 export type ClusterPlan = Schema.PlanOut;
 export type Refusal = Schema.RefusalOut;
 export type Job = Schema.JobOut;

@@ -32,6 +32,7 @@ import { Log } from "./Log.tsx";
 import { LoginAgain } from "./RegistryLogin.tsx";
 import { asCommand, LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
 import { StartAsked, StopAsked } from "./StopStart.tsx";
+import { Usage } from "./Usage.tsx";
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "finished", "failed", "stopped");
@@ -156,6 +157,14 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
               </Empty>
             )}
           </Panel>
+          {cluster.started_at && (
+            <Usage
+              clusterId={cluster.id}
+              endedAt={cluster.ended_at}
+              hosts={cluster.request.hosts}
+              gpus={cluster.request.gpus}
+            />
+          )}
           <Inside cluster={cluster} up={up} over={over} />
         </div>
         <aside className="wr-stack">

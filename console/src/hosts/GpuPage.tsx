@@ -8,6 +8,7 @@ import type { EventRow, GpuField, GpuPage as GpuWhole } from "../api/types.ts";
 import { Conditions } from "../parts/Conditions.tsx";
 import { bytes, celsius, DASH, fieldText, percent, perHour, plain, watts, words } from "../parts/format.ts";
 import { Facts, Figure, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
+import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
 import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { EventList } from "../records/EventList.tsx";
@@ -16,7 +17,7 @@ import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { figures, rateText } from "./benchmarks.ts";
 import { useFrames } from "./frames.ts";
-import { HostCharts, SpanControl, spanNamed } from "./HostCharts.tsx";
+import { HostCharts } from "./HostCharts.tsx";
 import { blamed, codeOf, type Spell, spells } from "./timeline.ts";
 import { CardEvidence } from "./Verification.tsx";
 

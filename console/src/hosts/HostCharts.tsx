@@ -1,5 +1,5 @@
 // The charts of one host: its history, then each reading as it comes, once a second.
-import { Button, Group, SegmentedControl, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { send } from "../api/client.ts";
@@ -15,29 +15,6 @@ import type { Frames } from "./frames.ts";
 
 /** A day of every card of a large host, written while it is read. */
 const EXPORT_MS = 120_000;
-
-const SPANS = [
-  { name: "5 min", seconds: 300 },
-  { name: "15 min", seconds: 900 },
-  { name: "1 h", seconds: 3600 },
-  { name: "6 h", seconds: 6 * 3600 },
-  { name: "24 h", seconds: 24 * 3600 },
-] as const;
-
-/** Chooses how far back the charts reach. */
-export function SpanControl({ span, onChange }: { span: (typeof SPANS)[number]; onChange: (name: string) => void }) {
-  return (
-    <SegmentedControl
-      size="xs"
-      aria-label="Span of time"
-      value={span.name}
-      onChange={onChange}
-      data={SPANS.map((one) => one.name)}
-    />
-  );
-}
-
-export const spanNamed = (name: string | undefined) => SPANS.find((one) => one.name === name) ?? SPANS[1]!;
 
 interface Drawn {
   title: string;
@@ -115,6 +92,10 @@ export function HostCharts({ host, spanS, frames, only }: { host: Host; spanS: n
           <One key={drawn.title} drawn={drawn} host={host} series={series} spanS={spanS} />
         ))}
       </div>
+      <Text size="xs" className="wr-quiet" mt={10}>
+        Single readings are kept for 4 days, means of minutes for 90 days, means of hours for 5 years. Long spans are
+        drawn of means. A metrics store that the Master uses has limits of its own.
+      </Text>
     </>
   );
 }

@@ -25,6 +25,7 @@ import {
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { CommandList } from "../records/CommandList.tsx";
 import { EventList } from "../records/EventList.tsx";
@@ -34,7 +35,7 @@ import type { Column } from "../tables/table.ts";
 import { BandwidthHistory } from "./BandwidthHistory.tsx";
 import { DefaultImage } from "./DefaultImage.tsx";
 import { type Frames, useFrames, useReading } from "./frames.ts";
-import { HostCharts, SpanControl, spanNamed } from "./HostCharts.tsx";
+import { HostCharts } from "./HostCharts.tsx";
 import { HostSays } from "./HostSays.tsx";
 import { ProofPanel } from "./Proof.tsx";
 import { HostStanding } from "./Standing.tsx";

@@ -9,6 +9,7 @@ import type { Job, JobAttempt } from "../api/types.ts";
 import { Log } from "../clusters/Log.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
 import { quoted } from "../clusters/request.ts";
+import { Usage } from "../clusters/Usage.tsx";
 import { amount, bytes, DASH, duration, plain, took, words } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { Command, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -34,6 +35,7 @@ export function JobPage() {
 
 function JobView({ job }: { job: Job }) {
   const over = isOver(job);
+  const last = job.attempts.at(-1);
   const known = useQuery(jobsQuery.first).data?.items ?? [];
   return (
     <>
@@ -83,6 +85,9 @@ function JobView({ job }: { job: Job }) {
           <Panel title="Output" bare>
             <Log path={`/jobs/${encodeURIComponent(job.id)}/logs`} over={over} waiting="Waiting for the first line…" />
           </Panel>
+          {last?.started_at && (
+            <Usage clusterId={last.cluster_id} endedAt={last.ended_at} hosts={1} gpus={job.request.gpus} />
+          )}
           {job.request.gpus > 0 && <JobImpact job={job} />}
           <Panel title="Events" bare>
             <EventList subject={job.id} follow={!over} />

@@ -14,7 +14,7 @@ from windrow_master.fleet.model import Host, Slot
 from windrow_master.fleet.presence import Live
 from windrow_master.fleet.view import Entry
 from windrow_master.market.offers import PriceBook
-from windrow_master.telemetry.live import Reading
+from windrow_master.telemetry.live import OF_WORKLOADS, Reading
 from windrow_proto.conditions import Severity
 from windrow_proto.metrics import BY_NAME, BY_NUMBER
 from windrow_proto.model import GpuFacts
@@ -454,10 +454,11 @@ def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, shown: Shown, book:
 
 
 def reading_json(reading: Reading) -> Json:
-    """All of one reading, by metric name, for whoever watches one host."""
+    """All of one reading of a host and its GPUs, by metric name, for whoever watches one host."""
     named = {
         device: {BY_NUMBER[metric].name: value for metric, value in values.items()}
         for device, values in reading.values.items()
+        if not OF_WORKLOADS.issuperset(values)
     }
     host = {**named.pop("", {}), **{f"host_network_{name}": value for name, value in reading.rates.items()}}
     return {"at": time_text(reading.at_ns), "host": host, "gpus": named}

@@ -137,13 +137,7 @@ async def history(
     entry = services.fleet.entry(HostId(host_id))
     uuids = [found.uuid for found in entry.host.inventory.gpus] if entry.host.inventory else []
     keys = keys_of(entry.host.host_id, metric, gpu, uuids)
-    to_ns = moment(end, services.clock.wall_ns())
-    from_ns = moment(start, to_ns - HOUR)
-    if from_ns >= to_ns:
-        raise InvalidInput("`from` must lie before `to`.")
-    step_ms = (step_s or step_s_of(to_ns - from_ns)) * 1000
-    from_ms = from_ns // MILLISECOND // step_ms * step_ms
-    to_ms = -(-(to_ns // MILLISECOND) // step_ms) * step_ms
+    from_ms, to_ms, step_ms = window(services, start, end, step_s, HOUR)
     found = await services.telemetry.series(SeriesQuery(keys, from_ms, to_ms, step_ms))
     series = [
         {
@@ -167,6 +161,8 @@ def keys_of(host_id: HostId, names: Sequence[str], gpu: str | None, uuids: Seque
         known = BY_NAME.get(name)
         if known is None:
             raise InvalidInput(f"There is no metric {name[:64]}; GET /api/v1/metrics/catalog lists them.")
+        if known.scope is Scope.WORKLOAD:
+            raise InvalidInput(f"{name} is a metric of workloads; GET /api/v1/clusters/CLUSTER/usage/history has it.")
         devices = [""] if known.scope is Scope.HOST else ([gpu] if gpu is not None else uuids)
         keys |= {SeriesKey(host_id, device, known.number): None for device in devices}
     return tuple(keys)
@@ -200,7 +196,7 @@ async def fleet_history(
     known = BY_NAME.get(metric)
     if known is None or known.scope is not Scope.GPU or known.counter:
         raise InvalidInput(f"{metric[:64]} is not a gauge of GPUs; GET /api/v1/metrics/catalog lists the metrics.")
-    from_ms, to_ms, step_ms = _window(services, start, end, step_s, DAY)
+    from_ms, to_ms, step_ms = window(services, start, end, step_s, DAY)
     found = await services.telemetry.grouped(GroupQuery(known.number, from_ms, to_ms, step_ms))
     series = [
         {"metric": known.name, "tier": tier or None, "unit": known.unit, "points": [list(point) for point in points]}
@@ -240,7 +236,7 @@ async def export_series(
     hour. At most 2,000,000 points (a longer step or a shorter time asks for fewer) and four exports at a time."""
     entry = services.fleet.entry(HostId(host_id))
     uuids = [found.uuid for found in entry.host.inventory.gpus] if entry.host.inventory else []
-    from_ms, to_ms, step_ms = _window(services, start, end, step_s, HOUR)
+    from_ms, to_ms, step_ms = window(services, start, end, step_s, HOUR)
     query = SeriesQuery(keys_of(entry.host.host_id, metric, gpu, uuids), from_ms, to_ms, step_ms)
     count = export.points_in(query)
     if count > export.POINTS_MAX:
@@ -261,7 +257,7 @@ async def export_series(
     return ExportResponse(request, first, stream, kind, headers)
 
 
-def _window(
+def window(
     services: Services, start: str | None, end: str | None, step_s: int | None, default_ns: int
 ) -> tuple[int, int, int]:
     """From, to and step in milliseconds, both ends moved out to whole steps."""

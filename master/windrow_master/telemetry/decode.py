@@ -260,8 +260,15 @@ def _unstack(stack: _Stack) -> tuple[list[tuple[Scope | None, Rows]], int]:
             {metric: mask for metric, mask in masks.items() if mask.any()},
             is_in_order=True,
         )
-        found.append((scope, rows))
+        found.append((scope, _with_values(rows)))
     return found, int(is_bad.sum())
+
+
+def _with_values(rows: Rows) -> Rows:
+    """Without the rows that have no value at all: a workload is in few of the samples of a batch."""
+    if not rows.columns or len(rows.absent) < len(rows.columns):
+        return rows
+    return rows.where(~np.logical_and.reduce(list(rows.absent.values())))
 
 
 def _sum_up(deltas: Int64, values: Int64) -> None:

@@ -87,6 +87,7 @@ class HistoryView:
         self._path = ""
         self._problem = ""
         self._numbers: Devices = {}
+        self._last_number = 0
         self._new_devices: list[tuple[HostId, str]] = []
         self._decoder = Decoder(self._number)
         self._rolled = sql.Rolled()
@@ -278,6 +279,7 @@ class HistoryView:
 
     def _read_state(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._numbers = _devices_of(connection)
+        self._last_number = max(self._numbers.values(), default=0)
         self._new_devices.clear()
         self._decoder.forget()
         self._rolled = history_roll.prepare(connection)
@@ -308,9 +310,16 @@ class HistoryView:
             self._tell(connection, tiers)
         self._problem = ""
         if self._is_due("retain", RETAIN_EVERY_NS):
-            for statement, kept_ms in sql.RETAIN:
-                connection.execute(statement, [self._clock.wall_ns() // MILLISECOND - kept_ms])
+            self._retain(connection)
         return decoded.values
+
+    def _retain(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Delete what is old, and the numbers of workloads of which nothing is left."""
+        for statement, kept_ms in sql.RETAIN:
+            connection.execute(statement, [self._clock.wall_ns() // MILLISECOND - kept_ms])
+        for host, device in connection.execute(sql.FORGET_WORKLOADS).fetchall():
+            self._numbers.pop((HostId(host), device), None)
+        self._decoder.forget()
 
     def _dated(self, decoded: Decoded) -> Decoded:
         """Without values from a time that no chart can show: a host's clock may be years off."""
@@ -328,7 +337,8 @@ class HistoryView:
         key = host_id, device
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._numbers) + 1
+            self._last_number += 1
+            number = self._numbers[key] = self._last_number
             self._new_devices.append(key)
         return number
 

@@ -1,16 +1,17 @@
 """The tables of the view of history and the questions put to them, as SQL text for DuckDB. Pure.
 
-gpu, host, other  samples as they were sent: a row per device and instant, a column per metric (other: a row per
-        value of a metric that this version does not know)   kept 4 days (longer than any agent's spool)
+gpu, host, workload, other  samples as they were sent: a row per device and instant, a column per metric (other: a row
+        per value of a metric that this version does not know)   kept 4 days (longer than any agent's spool)
 raw     all of these as one row per value, a view
-gpu_minute, host_minute, other_minute  low, high, total and count of each metric of a device   kept 90 days
-gpu_hour, host_hour, other_hour        the same                                                kept 5 years
+gpu_minute, ..._minute  low, high, total and count of each metric of a device   kept 90 days (workloads: 30)
+gpu_hour, ..._hour      the same                                                kept 5 years (workloads: 30 days)
 rolled  up to when samples are in minute, and in hour. Later ones are taken from the level below when a chart asks;
         earlier ones that come late are added as rows of their own: what a series had is the sum of its rows
 band    per tier, gauge of GPUs and five minutes: the sum of its GPUs' means, and how many they are   kept 5 years
 unbanded  which five minutes are not in band yet, or were touched by late samples since
 member  from when on a GPU was in a tier; its first counts for the time before, too
-device  the number of each host and each of its GPUs; a series is a device and a metric
+device  the number of each host, of each of its GPUs, and of each of its workloads while anything of it is kept; a
+        series is a device and a metric
 cursor  up to where in the log all of this goes: written in the same transaction as the rows
 """
 
@@ -28,6 +29,8 @@ FIVE_MS: Final = 300_000
 RAW_KEPT_MS: Final = 4 * DAY // MILLISECOND
 MINUTE_KEPT_MS: Final = 90 * DAY // MILLISECOND
 HOUR_KEPT_MS: Final = 5 * 365 * DAY // MILLISECOND
+WORKLOAD_KEPT_MS: Final = 30 * DAY // MILLISECOND
+"""Of roll-ups of workloads: there are ever new ones, and each has a number."""
 
 WIDE: Final = {scope: f"{scope.value}_samples" for scope in Scope}
 """The table of each scope."""
@@ -150,12 +153,26 @@ class Rolled:
         return {None: 0, MINUTE: self.minute_ms, HOUR: self.hour_ms}[level]
 
 
+def _kept_ms(scope: Scope | None, kept_ms: int) -> int:
+    """Of roll-ups: those of a workload end with the longest chart of it."""
+    return min(kept_ms, WORKLOAD_KEPT_MS) if scope is Scope.WORKLOAD else kept_ms
+
+
 RETAIN: Final = (
     *((f"DELETE FROM {table} WHERE at_ms < ?", RAW_KEPT_MS) for table in (*WIDE.values(), NARROW)),
-    *((f"DELETE FROM {MINUTE.table(scope)} WHERE at_ms < ?", MINUTE_KEPT_MS) for scope in (*Scope, None)),
-    *((f"DELETE FROM {HOUR.table(scope)} WHERE at_ms < ?", HOUR_KEPT_MS) for scope in (*Scope, None)),
+    *((f"DELETE FROM {MINUTE.table(s)} WHERE at_ms < ?", _kept_ms(s, MINUTE_KEPT_MS)) for s in (*Scope, None)),
+    *((f"DELETE FROM {HOUR.table(s)} WHERE at_ms < ?", _kept_ms(s, HOUR_KEPT_MS)) for s in (*Scope, None)),
     ("DELETE FROM band WHERE at_ms < ?", HOUR_KEPT_MS),
 )
+
+
+_OF_WORKLOADS: Final = (WIDE[Scope.WORKLOAD], *(level.table(Scope.WORKLOAD) for level in LEVELS))
+FORGET_WORKLOADS: Final = (
+    r"DELETE FROM device WHERE device LIKE 'workload\_%' ESCAPE '\'"
+    + "".join(f" AND number NOT IN (SELECT device FROM {table})" for table in _OF_WORKLOADS)
+    + " RETURNING host, device"
+)
+"""Deletes the numbers of workloads of which no row is left; answers which these were."""
 
 
 # --- rolling up ------------------------------------------------------------------------------------------------------

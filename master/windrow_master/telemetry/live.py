@@ -10,7 +10,7 @@ from typing import Final
 from windrow_master.telemetry.model import NS_PER_MS
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import BootId, HostId
-from windrow_proto.metrics import BY_NUMBER, SLOW
+from windrow_proto.metrics import BY_NUMBER, METRICS, SLOW, Scope
 from windrow_proto.samples import Batch, decode_ends
 from windrow_proto.units import SECOND
 
@@ -19,11 +19,13 @@ RATED: Final = {104: "rx_bps", 105: "tx_bps"}
 
 SLOW_NS: Final = 30 * SECOND
 """For how long a slow metric is taken to be as it was read last: three times the span between two reads of it."""
+OF_WORKLOADS: Final = frozenset(metric.number for metric in METRICS if metric.scope is Scope.WORKLOAD)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One host at one instant: device ("" the host, else a GPU's uuid) to metric number to value in its unit.
+    """One host at one instant: device ("" the host, else a GPU's uuid or a workload's id) to metric number to value in
+    its unit.
 
     rates: of the host's network, bits per second, over the batch; empty when a batch holds one instant only.
     read_ns: when the slow metrics of a device were read.
@@ -112,13 +114,18 @@ def _keep_slow(values: dict[str, dict[int, float | None]], before: Reading | Non
     """Put what was read of slow metrics before into a device that still answers; when each was read."""
     read_ns: dict[str, int] = {}
     for device, mine in values.items():
-        if all(value is None for metric, value in mine.items() if metric not in SLOW):
+        fast = [value for metric, value in mine.items() if metric not in SLOW]
+        if fast and all(value is None for value in fast):
             continue  # it does not answer: nothing of it is known
         if any(mine.get(metric) is not None for metric in SLOW):
             read_ns[device] = at_ns
         elif before is not None and device in before.read_ns and at_ns - before.read_ns[device] < SLOW_NS:
             read_ns[device] = before.read_ns[device]
             mine |= {metric: value for metric, value in before.values[device].items() if metric in SLOW}
+    for device, when_ns in ({} if before is None else before.read_ns).items():
+        kept = {} if before is None else before.values[device]
+        if device not in values and at_ns - when_ns < SLOW_NS and OF_WORKLOADS.issuperset(kept):
+            values[device], read_ns[device] = dict(kept), when_ns
     return read_ns
 
 

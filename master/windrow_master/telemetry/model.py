@@ -10,7 +10,7 @@ from windrow_proto.model import Kind
 NS_PER_MS: Final = 1_000_000
 
 Place = tuple[HostId, str]
-"""A host and one of its GPUs by uuid; "" is the host itself."""
+"""A host and one of its GPUs by uuid, or one of its workloads by id; "" is the host itself."""
 
 Tiers = Callable[[], Mapping[Place, str]]
 """The tier of each GPU now; called on the loop."""
@@ -39,7 +39,7 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class SeriesKey:
-    """The subject of a series: device is a GPU's uuid, or empty for the host itself."""
+    """The subject of a series: device is a GPU's uuid, a workload's id, or empty for the host itself."""
 
     host_id: HostId
     device: str

@@ -85,6 +85,30 @@ def network(cluster: dict[str, Any]) -> str:
     return f"{found['mode']}: {found['reason']}; {joined}{why}"
 
 
+def usage(member: dict[str, Any]) -> str:
+    """The resources that a member uses now; what its host cannot measure is left out."""
+    gpus = [f"GPU {member['gpu_ratio']:.0%}"] if member["gpu_ratio"] is not None else []
+    cores = [f"{member['cpu_cores']:.2f} processors"] if member["cpu_cores"] is not None else []
+    sizes = [("memory", "memory_used_bytes"), ("GPU memory", "gpu_memory_used_bytes"), ("disk", "disk_used_bytes")]
+    rates = [
+        ("received", "network_receive_bytes_per_second"),
+        ("sent", "network_transmit_bytes_per_second"),
+        ("read", "disk_read_bytes_per_second"),
+        ("written", "disk_write_bytes_per_second"),
+    ]
+    said = [
+        *(cores + gpus),
+        *(f"{name} {size_text(member[key])}" for name, key in sizes if member[key] is not None),
+        *(f"{size_text(member[key])}/s {name}" for name, key in rates if member[key] is not None),
+    ]
+    return ", ".join(said)
+
+
+def usage_rows(members: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """A row for each member with figures."""
+    return [("Uses now" if len(members) == 1 else f"Rank {one['rank']} uses now", usage(one)) for one in members]
+
+
 def traffic(traffic: dict[str, Any]) -> str:
     carried = f"{size_text(traffic['bytes_in'])} in, {size_text(traffic['bytes_out'])} out"
     return f"{traffic['connections']} connections over HTTPS, {carried}"

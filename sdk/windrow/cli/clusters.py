@@ -238,8 +238,9 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
     """Show everything about one cluster."""
     api = client(context)
     item = api.cluster(cluster_id(api, cluster, ended=True))
+    used = _usage(api, item)
     if as_json:
-        print_json(item)
+        print_json(item | {"usage": used})
         return
     mounts = (item.get("request") or {}).get("volumes") or []
     volumes = _volumes(api, item) if mounts else {}
@@ -256,6 +257,7 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
                 ("Workload" if one.get("address") is None else "Member", text.member_text(item, one))
                 for one in text.members(item)
             ],
+            *text.usage_rows(used),
             *[("Volume", text.volume(mount, volumes)) for mount in mounts],
             *([("Network", text.network(item))] if item.get("network") else []),
             *([("Visitors", text.traffic(item["traffic"]))] if item.get("kind") == "service" else []),
@@ -266,6 +268,11 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
         ]
     )
     text.print_addresses(item, out)
+
+
+def _usage(api: Client, cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    """The resources that each of its members uses now; none where none runs."""
+    return api.usage(cluster["id"]) if cluster["phase"] not in text.RESTS else []
 
 
 def _volumes(api: Client, cluster: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ import typer
 
 from windrow.cli import resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
-from windrow.cli.cluster_text import is_settled, print_plan, print_refusal
+from windrow.cli.cluster_text import is_settled, print_plan, print_refusal, usage_rows
 from windrow.cli.clusters import END_TIMEOUT_S, Env, Gpu, Login, login_part, tell_unsaved
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
@@ -205,8 +205,10 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
     """Show everything about one job."""
     api = client(context)
     item = api.job(job_id(api, job))
+    running = [one["cluster_id"] for one in item["attempts"][-1:] if one["ended_at"] is None]
+    used = [member for one in running for member in api.usage(one)]
     if as_json:
-        print_json(item)
+        print_json(item | {"usage": used})
         return
     asked = item["request"]
     facts(
@@ -223,6 +225,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("Deadline", asked["deadline"]),
             *[("Comes after", one) for one in asked["after"]],
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
+            *usage_rows(used),
             *(_impact(api, str(item["id"])) if asked["gpus"] else ()),
         ]
     )

@@ -95,6 +95,12 @@ def test_a_backlog_of_samples_is_cut_into_messages_in_order() -> None:
     assert [len(group) for group in batches(samples[:2], values_max=1)] == [1, 1]
 
 
+def test_a_message_names_no_more_devices_than_it_may() -> None:
+    samples = [Sample(at, {(f"workload_{at}_{n}", 201): 1 for n in range(30)} | {("", 101): 1}) for at in range(3)]
+
+    assert [[sample.at_wall_ns for sample in group] for group in batches(samples, values_max=1000)] == [[0, 1], [2]]
+
+
 @pytest.mark.parametrize(
     ("since_s", "sample_s", "batch_s", "due"),
     [

@@ -38,6 +38,8 @@ def shown(
             return httpx2.Response(200, json={"items": volumes, "next_cursor": None})
         if asked[-1] == "/me":
             return httpx2.Response(200, json=me)
+        if asked[-1] == "/clusters/cluster_1/usage":
+            return httpx2.Response(200, json={"members": []})
         item = CLUSTER | {"request": {"volumes": mounts}}
         return httpx2.Response(200, json={"items": [item]} if asked[-1] == "/clusters" else item)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,12 +14,14 @@ from windrow_master.telemetry.history_sql import HOUR_MS, MINUTE_MS
 from windrow_master.telemetry.model import GroupQuery, LogRecord, SeriesKey, SeriesQuery
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.ids import HostId
+from windrow_proto.metrics import BY_NAME
 from windrow_proto.model import Kind
 from windrow_proto.samples import Sample, decode_batch, encode_batch
-from windrow_proto.units import HOUR, KIB, MILLISECOND, MINUTE
+from windrow_proto.units import DAY, HOUR, KIB, MILLISECOND, MINUTE
 from windrow_proto.v1 import host_pb2
 
 LOAD = SeriesKey(HOST, "", 101)
+CORES = BY_NAME["workload_cpu_cores"].number
 TEMPERATURE = SeriesKey(HOST, GPU, 4)
 
 
@@ -47,6 +50,37 @@ async def test_a_chart_shows_means_per_step_in_the_metrics_unit_and_none_for_gap
     assert await ask(t, TEMPERATURE, start, start + 4000, 2000) == [50, 54]
     assert await ask(t, LOAD, start, start + 4000, 4000) == [0.2]
     assert await ask(t, SeriesKey(HOST, "GPU-9", 4), start, start + 1000, 1000) == [None]
+
+
+async def test_of_a_workload_only_the_samples_with_figures_are_kept_and_30_days_later_nothing(t):
+    start, work = now_ms(t), "workload_1"
+    rows = [{("", 101): 100}, {("", 101): 100, (work, CORES): 1500}, {("", 101): 100}]
+    await t.send(1, batch(t.clock.wall_ns(), *rows))
+    await t.service.view.catch_up()
+    assert t.service.view.health().rows == 4
+    assert await ask(t, SeriesKey(HOST, work, CORES), start, start + 3000, 1000) == [None, 1.5, None]
+
+    t.clock.advance(HOUR)
+    await t.service.view.catch_up()
+    month = start // HOUR_MS * HOUR_MS, start // HOUR_MS * HOUR_MS + HOUR_MS, HOUR_MS
+    t.clock.advance(29 * DAY)
+    await t.service.view.catch_up()
+    assert await ask(t, SeriesKey(HOST, work, CORES), *month) == [1.5]
+
+    t.clock.advance(2 * DAY)
+    await t.send(2, batch(t.clock.wall_ns(), {("", 101): 100, ("workload_2", CORES): 2000}))
+    await t.service.view.catch_up()
+    assert await ask(t, SeriesKey(HOST, work, CORES), *month) == [None]
+    assert await ask(t, LOAD, *month) == [0.1]
+    numbers = duckdb_numbers(t)
+    assert sorted(numbers) == ["", "workload_2"] and len(set(numbers.values())) == 2
+
+
+def duckdb_numbers(t):
+    """The numbers of devices in the file, as another cycle or a new Master finds them."""
+    t.service.view.close()
+    with duckdb.connect(t.service.view.health().path, read_only=True) as file:
+        return dict(file.execute("SELECT device, number FROM device").fetchall())
 
 
 async def test_a_restart_goes_on_where_the_view_was_and_takes_nothing_twice(t):

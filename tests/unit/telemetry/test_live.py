@@ -4,6 +4,7 @@ import pytest
 
 from windrow_master.telemetry.live import LiveView
 from windrow_proto.ids import BootId, HostId
+from windrow_proto.metrics import BY_NAME
 from windrow_proto.samples import Sample, encode_batch
 from windrow_proto.units import SECOND
 
@@ -69,3 +70,13 @@ def test_of_a_device_that_does_not_answer_nothing_is_known():
 
     host.send(10, {})
     assert host.reads(ENCODER) is None
+
+
+def test_what_a_workload_uses_stays_for_half_a_minute_although_it_is_in_few_batches():
+    live, work, cores = LiveView(), "workload_1", BY_NAME["workload_cpu_cores"].number
+    for sequence, (at_s, more) in enumerate(((0, {(work, cores): 1500}), (5, {}), (29, {}), (30, {}))):
+        live.put(HOST, BOOT, sequence, encode_batch([Sample(START + at_s * SECOND, {("", 101): 1, **more})]))
+        reading = live.get(HOST)
+        assert reading is not None
+        assert reading.get(work, cores) == (1.5 if at_s < 30 else None)
+        assert reading.read_ns.get(work) == (START if at_s < 30 else None)

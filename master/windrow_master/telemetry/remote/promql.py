@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from windrow_master.telemetry.model import GroupQuery, Place, SeriesKey, SeriesPoints, SeriesQuery
-from windrow_master.telemetry.remote.wire import series_name
+from windrow_master.telemetry.remote.wire import device_label, series_name
 from windrow_proto.errors import Unavailable
 from windrow_proto.ids import HostId
 from windrow_proto.metrics import BY_NUMBER
@@ -78,7 +78,7 @@ def selector(metric: int, places: Sequence[Place]) -> str:
     devices = sorted({device for _, device in places})
     matchers = [_matcher("host", hosts)]
     if devices != [""]:
-        matchers.append(_matcher("gpu", devices))
+        matchers.append(_matcher(device_label(metric), devices))
     return f"{series_name(metric)}{{{','.join(matchers)}}}"
 
 
@@ -130,7 +130,7 @@ def points(query: SeriesQuery, results: Iterable[Sequence[Mapping[str, Any]]]) -
         for metric, result in zip(metrics, results, strict=True):
             for one in result:
                 labels = one.get("metric", {})
-                key = SeriesKey(HostId(labels.get("host", "")), labels.get("gpu", ""), metric)
+                key = SeriesKey(HostId(labels.get("host", "")), labels.get(device_label(metric), ""), metric)
                 if key in found:
                     found[key] = _steps(one.get("values", ()), metric, query.from_ms, query.step_ms, steps)
     return tuple(

@@ -2,8 +2,9 @@
 
     timeseries = 1 { labels = 1 { name = 1, value = 2 }, samples = 2 { value = 1 double, timestamp = 2 ms } }
 
-A series is `windrow_<metric>{gpu=..., host=...}`, its value in the metric's unit; a metric that this version does not
-know is `windrow_metric_<number>` in wire integers. Whole columns are laid out by numpy: a sample costs no Python.
+A series is `windrow_<metric>{gpu=..., host=...}`, of a workload `{host=..., workload=...}`, its value in the metric's
+unit; a metric that this version does not know is `windrow_metric_<number>` in wire integers. Whole columns are laid out
+by numpy: a sample costs no Python.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from windrow_master.telemetry.decode import Decoded, Rows
 from windrow_master.telemetry.model import Place
-from windrow_proto.metrics import BY_NUMBER
+from windrow_proto.metrics import BY_NUMBER, Scope
 
 Labels = tuple[tuple[str, str], ...]
 OLDEST_MS: Final = 1 << 35
@@ -44,8 +45,14 @@ def series_name(metric: int) -> str:
 def labels_of(place: Place, metric: int) -> Labels:
     """The labels of one series, sorted by name as the protocol wants them."""
     host_id, device = place
-    gpu = (("gpu", device),) if device else ()
-    return (("__name__", series_name(metric)), *gpu, ("host", host_id))
+    of_device = ((device_label(metric), device),) if device else ()
+    return (("__name__", series_name(metric)), *sorted((("host", host_id), *of_device)))
+
+
+def device_label(metric: int) -> str:
+    """The label that names the device of a metric's series."""
+    known = BY_NUMBER.get(metric)
+    return "workload" if known is not None and known.scope is Scope.WORKLOAD else "gpu"
 
 
 class Encoder:

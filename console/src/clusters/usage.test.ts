@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { DRAWN, hasFigures, usageLines } from "./usage.ts";
+
+const CPU = DRAWN.find((drawn) => drawn.title === "Processors in use")!;
+const series = (rank: number, ...values: (number | null)[]) => ({
+  metric: "workload_cpu_cores",
+  rank,
+  unit: "1",
+  points: values.map((value, index): [number, number | null] => [index * 15_000, value]),
+});
+
+test("a line of one member has the metric's name, those of several their ranks as well", () => {
+  expect(usageLines(CPU, { series: [series(0, 1, 2)], step_s: 15 })).toEqual([
+    {
+      key: "workload_cpu_cores 0",
+      label: "Processors",
+      points: [
+        [0, 1],
+        [15_000, 2],
+      ],
+    },
+  ]);
+  const both = usageLines(CPU, { series: [series(0, 1), series(3, 2)], step_s: 15 });
+  expect(both.map((line) => line.label)).toEqual(["Processors 0", "Processors 3"]);
+});
+
+test("steps without any reading are no figures", () => {
+  expect(hasFigures({ series: [series(0, null, null)], step_s: 15 })).toBe(false);
+  expect(hasFigures({ series: [], step_s: 15 })).toBe(false);
+  expect(hasFigures({ series: [series(0, null, 0)], step_s: 15 })).toBe(true);
+});
