@@ -39,6 +39,9 @@ SLAB_ROWS: Final = 1_024
 """Rows multiplied by one launch: at a size of 16,384 well under the seconds after which a driver that also shows a
 screen ends a kernel, and enough groups for every card."""
 
+NO_DRIVER: Final = "none of its drivers is installed (Debian: nvidia-opencl-icd, mesa-opencl-icd or intel-opencl-icd)"
+"""Debian and Ubuntu pack OpenCL's part of a card's driver apart from the rest."""
+
 
 def choose(opencl: OpenCl, gpu_uuid: str, root: Path = Path("/")) -> Device:
     """The device of this UUID, by the first driver that has it; raises ComputeFailed where none does. Cards that the
@@ -54,7 +57,7 @@ def choose(opencl: OpenCl, gpu_uuid: str, root: Path = Path("/")) -> Device:
     for device in devices:
         if device.address and device.address == address:
             return replace(device, uuid=gpu_uuid)
-    raise ComputeFailed(f"No OpenCL device here is {gpu_uuid}.")
+    raise ComputeFailed(f"No OpenCL device here is {gpu_uuid}{'' if devices else f': {NO_DRIVER}'}.")
 
 
 class Prover:

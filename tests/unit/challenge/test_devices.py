@@ -62,3 +62,8 @@ def test_a_driver_tells_the_place_of_a_device_in_one_of_two_ways(
 ) -> None:
     monkeypatch.setattr(OpenCl, "_info", lambda self, handle, what: answers[what])
     assert OpenCl.__new__(OpenCl)._address(1, extensions) == address
+
+
+def test_a_host_without_a_driver_of_opencl_names_the_package() -> None:
+    with pytest.raises(ComputeFailed, match=r"GPU-1: none of its drivers is installed \(Debian: nvidia-opencl-icd"):
+        choose(having(), "GPU-1")
