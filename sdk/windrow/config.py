@@ -239,6 +239,16 @@ def save_authority(ca_hash: str, pem: bytes) -> str:
     return str(path)
 
 
+def forget() -> Path | None:
+    """Remove the user's file, or the link in its place, and return where it was; None: there was none."""
+    path = user_file()
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return None
+    return path
+
+
 def save(config: Config) -> Path:
     """Write the user's file (0600) and return where. Replaces a link to a market on this machine, never its file."""
     path = user_file()

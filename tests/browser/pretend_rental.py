@@ -149,6 +149,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "kind": body["kind"],
         "phase": "creating",
         "reason": None,
+        "problem": None,
         "steps": [
             {"at": at(), "name": "placed", "progress": 1.0, "detail": f"on {place['host_name']}", "member": None}
         ],

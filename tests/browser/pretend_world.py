@@ -284,7 +284,7 @@ def rounds_of(host_id: str) -> Json:
 
 def standing_of(world: World, host_id: str) -> Json:
     """A host that was there for a day, and nobody rents."""
-    words = "0.987: it was there in 288 of 288 slots of five minutes"
+    words = "0.987: it was there for 288 of 288 points"
     held: Json = {"figure": 0.987, "words": words, "good": 288.0, "bad": 0.0, "faults": 0.0, "aborts": 0.0}
     reasons = ["Nobody rented in its tier in the last 7 days."]
     rows = [

@@ -178,6 +178,7 @@ async def test_keys_of_credits_are_their_operators_own(api: Api) -> None:
     assert (await api.client.get(f"{V1}/accounts/anna")).json()["balance"]["amount"] == "56.00"
 
 
+@pytest.mark.case("M-2")
 async def test_parts_of_cards_are_asked_for_and_priced_as_the_documents_say(api: Api) -> None:
     headers = {"Content-Type": "application/json"}
     for profile in ("mps.50", "2g.20gb", "1g.10gb+me"):

@@ -46,6 +46,7 @@ def _is_cleared(renter: Renter, cluster: dict[str, Any]) -> bool:
     ("kind", "code", "phase"),
     [("box", 0, "Finished"), ("service", 0, "Finished"), *([("box", 3, "Failed")] if IS_LONG else [])],
 )
+@pytest.mark.case("M-1")
 def test_a_command_that_ended_holds_and_costs_nothing_and_its_log_and_file_can_be_read(
     renter: Renter, tmp_path: Path, kind: str, code: int, phase: str
 ) -> None:

@@ -160,6 +160,7 @@ async def _created(site: Site, **more: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.case("M-7")
 async def test_a_clusters_values_are_sealed_shown_to_its_renter_and_gone_at_its_end(site: Site) -> None:
     cluster_id = (await _created(site))["id"]
     assert not is_told(site.kept()) and b"HF_TOKEN" in site.kept()

@@ -36,6 +36,7 @@ async def _made(client: httpx2.AsyncClient, token: str, *roles: str) -> tuple[st
 
 @pytest.mark.row("F8")
 @pytest.mark.parametrize("roles", [("renter",), ("auditor",), ("renter", "provider"), ("operator",)])
+@pytest.mark.case("M-6")
 async def test_a_token_neither_sees_nor_ends_what_has_more_rights(api: Api, roles: tuple[str, ...]) -> None:
     _, weak = await _made(api.client, api.token, *roles)
     mine, _ = await _made(api.client, weak, roles[0])
@@ -110,6 +111,7 @@ async def test_wrong_tokens_of_an_address_lock_out_only_wrong_tokens(limited: tu
 
 
 @pytest.mark.row("F8")
+@pytest.mark.case("M-6")
 async def test_the_audit_says_which_token_and_session_did_it_and_from_where(api: Api) -> None:
     secret = (await api.stranger.post(f"{V1}/session", json={"token": api.token})).json()["secret"]
     browser = {"Authorization": f"Bearer {secret}"}

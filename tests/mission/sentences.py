@@ -55,7 +55,7 @@ SENTENCES = (
     Sentence(
         "distribution",
         "considering factors such as workload, priority, and geographical location of computing tasks",
-        missing="placement looks at need, tier and price; not yet at priority and place",
+        missing="jobs have priorities and placement looks at need, tier and price; not yet at where hosts are",
     ),
     Sentence(
         "interface",
@@ -121,7 +121,7 @@ SENTENCES = (
     Sentence(
         "brands",
         "The module supports GPUs from various brands and models, ensuring broad applicability.",
-        missing="NVIDIA is read through NVML, AMD and Intel from the kernel's files; of none of them a real card yet",
+        missing="NVIDIA is read through NVML, AMD and Intel from the kernel's files; real cards of NVIDIA only so far",
     ),
     Sentence(
         "state-machines",
@@ -203,7 +203,8 @@ SENTENCES = (
     Sentence(
         "many-users",
         "Dynamically allocates GPU resources to different users based on their needs and resource availability.",
-        missing="there is one account so far",
+        shows="windrow account add NAME --role renter; windrow login LINK",
+        elsewhere="tests/hostile/test_two_accounts.py: two renters, each with hosts, work and money of their own",
     ),
     Sentence(
         "usage",
@@ -214,12 +215,13 @@ SENTENCES = (
     Sentence(
         "virtualization",
         "Virtualizes and isolates GPU resources",
-        missing="whole GPUs, MIG and MPS slices, these on a fake driver only; containers and bubblewrap isolate",
+        missing="whole GPUs, parts by MPS, slices by MIG on a fake driver only; containers and bubblewrap isolate",
     ),
     Sentence(
         "fair",
         "fair scheduling and priority-based scheduling",
-        missing="first come, first served so far",
+        shows="windrow job submit --priority 10 -- CMD",
+        elsewhere="tests/unit/jobs/test_service.py and test_decide.py: by priority, then by age; accounts take turns",
     ),
     Sentence(
         "security",
@@ -234,7 +236,9 @@ SENTENCES = (
     ),
     Sentence("analysis", "Analyzes the collected data to gain insights", missing="charts only, no analysis yet"),
     Sentence(
-        "alerts", "triggers alerts to enable prompt action to resolve issues", missing="events, but no alerts yet"
+        "alerts",
+        "triggers alerts to enable prompt action to resolve issues",
+        missing="conditions with remedies, and rules for Prometheus; the market itself sends no message",
     ),
     Sentence("reports", "Generates reports across various dimensions", missing="no reports yet"),
     Sentence(
@@ -262,7 +266,7 @@ SENTENCES = (
     Sentence(
         "functions",
         "train_pytorch_gpu = rh.function(train_pytorch).to(gpu)",
-        shows="the talk's script with the import line changed: import windrow as rh",
+        shows="the first script of the talk with the import line changed: import windrow as rh",
         elsewhere="tests/mission/test_functions.py",
     ),
 )

@@ -189,7 +189,8 @@ class Market:
         ports = record.setdefault("ports", {})
         known = [port for port in ports.get(kind, []) if isinstance(port, int)]
         others = [port for other in ("access", "service") if other != kind for port in ports.get(other, [])]
-        taken = {port for port in ports.values() if isinstance(port, int)} | {*known, *others, TRUNK_PORT}
+        masters = {port for one in record.get("masters", []) for port in one.values()}  # those that wait listen later
+        taken = {port for port in ports.values() if isinstance(port, int)} | masters | {*known, *others, TRUNK_PORT}
         while len(known) <= number:
             candidate = first if not known else max(known) + 1
             known.append(free_port(self._config.listen, candidate, taken | {*known}))

@@ -50,7 +50,8 @@ class MasterLines:
         """The ports of each Master, found once and kept."""
         record = self.cli.read()
         known = [ports for ports in record.get("masters", []) if set(ports) == set(PORTS)]
-        taken = {port for ports in known for port in ports.values()}
+        lasting = (port for kind in ("access", "service") for port in record.get("ports", {}).get(kind, []))
+        taken = {port for ports in known for port in ports.values()} | {*lasting}
         while len(known) < self.count:
             found = {}
             for kind, first in PORTS.items():

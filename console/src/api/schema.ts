@@ -400,6 +400,8 @@ export interface ClusterOut {
   kind: string;
   phase: string;
   reason: string | null;
+  /** While it runs: which of its hosts does not answer now */
+  problem: string | null;
   steps: StepOut[];
   workloads: WorkloadOut[];
   request: KeptRequestOut;
@@ -1740,7 +1742,7 @@ export interface ReliabilityOut {
   /** From 0 to 1, as its tier counts it; null: too little was seen */
   figure: number | null;
   words: string;
-  /** Slots of five minutes in which it was there, weighed and forgotten */
+  /** Points: 1 for five minutes there, 4 while rented; halved in 14 days */
   good: number;
   bad: number;
   /** Of its own: of its cards, and of starts */
@@ -2184,6 +2186,7 @@ export interface ViewHealthOut {
 
 /** A volume to make. */
 export interface VolumeBody {
+  /** At most 40 small letters, digits, dots and dashes; the first a letter or digit */
   name: string;
   /** Of one version */
   max_bytes?: number;

@@ -121,6 +121,11 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           )
         }
       />
+      {cluster.problem && (
+        <div className="wr-note wr-note-bad" style={{ marginBottom: 14 }}>
+          <span className="wr-break">{plain(cluster.problem)}</span>
+        </div>
+      )}
       {cluster.reason && (
         <div className={`wr-note ${is(cluster, "failed") ? "wr-note-bad" : ""}`} style={{ marginBottom: 14 }}>
           <strong>{words(cluster.phase)}</strong>

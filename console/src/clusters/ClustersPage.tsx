@@ -31,7 +31,7 @@ const COLUMNS: readonly Column<Cluster>[] = [
   state(
     "Phase",
     (row) => row.phase,
-    (row) => row.reason,
+    (row) => row.problem ?? row.reason,
     { id: "phase" },
   ),
   { id: "kind", name: "Kind", value: (row) => row.kind, facet: true, cell: (row) => words(row.kind) },

@@ -28,8 +28,8 @@ function Reliability({ standing: { reliability } }: { standing: Standing }) {
         rows={[
           ["Figure", decimal(reliability.figure, 3)],
           ["In words", plain(reliability.words)],
-          ["Slots there", decimal(reliability.good, 1)],
-          ["Slots missed", decimal(reliability.bad, 1)],
+          ["Points there", decimal(reliability.good, 1)],
+          ["Points missed", decimal(reliability.bad, 1)],
           ["Own faults", decimal(reliability.faults, 1)],
           ["Broken leases", decimal(reliability.aborts, 1)],
         ]}

@@ -41,11 +41,12 @@ from windrow_master.clusters.model import HOSTS_MAX, ClusterRequest, NetworkMode
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
+from windrow_master.market.metering import SILENCE_GRACE_NS
 from windrow_master.placement.model import Decision
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Isolation
 from windrow_proto.service_names import forward_host
-from windrow_proto.units import money_text, seconds, time_text
+from windrow_proto.units import SECOND, money_text, seconds, time_text
 
 route = Routes("clusters")
 
@@ -189,6 +190,7 @@ class ClusterOut(Out):
     kind: str
     phase: str
     reason: str | None
+    problem: Annotated[str | None, Field(description="While it runs: which of its hosts does not answer now")]
     steps: list[StepOut]
     workloads: list[WorkloadOut]
     request: KeptRequestOut
@@ -479,14 +481,24 @@ async def _followed(
 
 
 def _served(view: ClusterView) -> str:
-    """Return the parts of a service that change without a version: where it is found, and what it carried."""
-    return format(crc32(repr((dict(view.urls), view.traffic)).encode()), "08x")
+    """Return the parts that change without a version: where a service is found, what it carried, silent hosts."""
+    return format(crc32(repr((dict(view.urls), view.traffic, _problem(view))).encode()), "08x")
+
+
+def _problem(view: ClusterView) -> str | None:
+    """Return which hosts do not answer now, and what that means for the work and its price."""
+    said = [f"{name} since {time_or_none(at_ns) or 'it joined'}" for name, at_ns in sorted(view.silent_hosts.items())]
+    if not said:
+        return None
+    most = SILENCE_GRACE_NS // SECOND
+    return f"Not heard from: {', '.join(said)}. The work may go on there; at most {most} s of this silence are charged."
 
 
 def cluster_json(view: ClusterView, env: Mapping[str, str] | None = None) -> dict[str, Any]:
     """A cluster with its workloads. env: the values that may be shown."""
     return ClusterOut.of(
         view.cluster,
+        problem=_problem(view),
         workloads=[WorkloadOut.of(workload) for workload in view.workloads],
         request=_request_json(view.cluster.request, env or {}),
         urls={str(port): url for port, url in view.urls.items()},

@@ -109,6 +109,31 @@ def problem(
     return Json(body, code, headers=extra, media_type=MEDIA_TYPE)
 
 
+def _field(place: Sequence[str | int]) -> str:
+    """The path of a field in a body, or the name of a parameter."""
+    return ".".join(str(part) for part in place[1:]) or str(place[0])
+
+
+def _rule(request: Request, found: Mapping[str, Any]) -> str:
+    """What a value has to be: where it has to have a form, the words of its description and not the expression."""
+    said = str(found["msg"])
+    if found["type"] != "string_pattern_mismatch":
+        return said
+    words = _description(request.scope.get("route"), found["loc"])
+    return f"Wrong form. Expected: {words[0].lower()}{words[1:]}" if words else said
+
+
+def _description(route: Any, place: Sequence[str | int]) -> str:
+    """The description of a parameter or of a field of the body; empty where there is none."""
+    dependant, where, name = getattr(route, "dependant", None), str(place[0]), str(place[-1])
+    for one in getattr(dependant, f"{where}_params", ()):
+        own = {one.alias: one.field_info}
+        fields = getattr(one.field_info.annotation, "model_fields", {}) if where == "body" else own
+        if name in fields:
+            return str(fields[name].description or "")
+    return ""
+
+
 def install(app: FastAPI) -> None:
     """Answer every exception of this application with a problem."""
 
@@ -120,10 +145,7 @@ def install(app: FastAPI) -> None:
 
     async def not_valid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        reasons = [
-            {"field": ".".join(str(part) for part in found["loc"][1:]) or str(found["loc"][0]), "reason": found["msg"]}
-            for found in error.errors()
-        ]
+        reasons = [{"field": _field(found["loc"]), "reason": _rule(request, found)} for found in error.errors()]
         fields = ", ".join(sorted({reason["field"] for reason in reasons}))[:200]
         return problem(request, InvalidInput(f"The request is not valid: {fields}."), reasons=reasons)
 

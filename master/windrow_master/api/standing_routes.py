@@ -28,7 +28,10 @@ class ReliabilityOut(Out):
 
     figure: Annotated[float | None, Field(description="From 0 to 1, as its tier counts it; null: too little was seen")]
     words: str
-    good: Annotated[float, Field(description="Slots of five minutes in which it was there, weighed and forgotten")]
+    good: Annotated[
+        float,
+        Field(description="Points: 1 for five minutes there, 4 while rented; halved in 14 days"),
+    ]
     bad: float
     faults: Annotated[float, Field(description="Of its own: of its cards, and of starts")]
     aborts: Annotated[float, Field(description="Leases that it broke off")]

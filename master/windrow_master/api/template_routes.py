@@ -15,7 +15,13 @@ from windrow_master.identity.decide import Permission
 
 route = Routes("templates")
 
-Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+Name = Annotated[
+    str,
+    Path(
+        pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$",
+        description="At most 64 small letters, digits, dots, dashes and underscores; the first a letter or digit",
+    ),
+]
 
 
 class TemplateOut(answers.Out):

@@ -1,6 +1,6 @@
 """Routes of volumes: named folders that outlive clusters and jobs."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Path, Response
 from pydantic import Field
@@ -18,13 +18,15 @@ from windrow_proto.ids import ClusterId
 
 route = Routes("volumes")
 
-Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9.-]{0,39}$")]
+NAME_FORM: Final = r"^[a-z0-9][a-z0-9.-]{0,39}$"
+NAME_WORDS: Final = "At most 40 small letters, digits, dots and dashes; the first a letter or digit"
+Name = Annotated[str, Path(pattern=NAME_FORM, description=NAME_WORDS)]
 
 
 class VolumeBody(Body):
     """A volume to make."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,39}$")]
+    name: Annotated[str, Field(pattern=NAME_FORM, description=NAME_WORDS)]
     max_bytes: Annotated[int, Field(gt=0, le=VOLUME_BYTES_MAX, description="Of one version")] = VOLUME_BYTES_MAX
 
 

@@ -19,6 +19,7 @@ from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_proto.ballast import ReservedDisk
 from windrow_proto.conditions import ConditionCode, Stated
+from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.units import SECOND
 
@@ -40,7 +41,11 @@ def telemetry_of(
     remote, tiers = None, partial(tiers_of, fleet)
     if metrics_store is not None:
         log, history = f"{data_dir}/log", f"{data_dir}/history"
-        remote = RemoteView(disk, log, epoch, history, clock, rng, make_executor(), metrics_store, tiers=tiers)
+        remote = RemoteView(
+            *(disk, log, epoch, history, clock, rng, make_executor(), metrics_store),
+            tiers=tiers,
+            is_simulated=partial(is_simulated, fleet),
+        )
 
     return TelemetryService(
         disk,
@@ -58,6 +63,12 @@ def telemetry_of(
         admit=(lambda: None) if disk_space is None else disk_space.admit,
         check_term=(lambda: None) if claim is None else claim.leadership.check,
     )
+
+
+def is_simulated(fleet: FleetService, host_id: HostId) -> bool:
+    """Return whether this host is simulated; one that has left counts as real."""
+    entry = fleet.view.get(host_id)
+    return entry is not None and entry.host.simulated
 
 
 def tiers_of(fleet: FleetService) -> Mapping[Place, str]:

@@ -8,6 +8,7 @@ All of it happens inside the unit of work of the report that caused it, so state
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from windrow_master.clusters import end_limits, images, reports
@@ -143,8 +144,10 @@ class ClusterLifecycle:
         uow.after_commit(lambda: tell(workload.cluster_id))
 
     def on_host_link(self, uow: UnitOfWork, host_id: HostId, link_state: LinkState) -> None:
-        """A host became Online, Suspect or Lost; Suspect matters for its bills only."""
+        """A host became Online, Suspect or Lost; Suspect matters for its bills, and for whoever looks at the work."""
         held = uow[WorkloadRepository].held_on(host_id)
+        for cluster_id in dict.fromkeys(workload.cluster_id for workload in held):
+            uow.after_commit(partial(self._touched, cluster_id))
         is_heard = link_state is LinkState.ONLINE
         self._market.on_host_link(uow, [workload.workload_id for workload in held], is_heard)
         if link_state is LinkState.SUSPECT:

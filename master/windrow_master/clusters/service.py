@@ -544,6 +544,8 @@ class ClusterService:
     def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
         workloads, now_ns = uow[WorkloadRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
         view = ClusterView(cluster, workloads, charged(uow, cluster.cluster_id))
+        if cluster.phase in (ClusterPhase.RUNNING, ClusterPhase.DEGRADED):
+            view = replace(view, silent_hosts=self._fleet.hosts.silent(uow, [one.host_id for one in workloads]))
         view = replace(view, client_lease_ends_at_ns=self.lifecycle.clients.lease_ends_at_ns(cluster, now_ns))
         if end_limits.are_any(cluster.request):
             spent = self._market.spent(uow, cluster.rental_id)

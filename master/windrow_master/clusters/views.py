@@ -28,6 +28,8 @@ class ClusterView:
     """Of a private network, of each two members whether they are joined now."""
     peer_link_problem: str = ""
     """The reason why two of them are not joined."""
+    silent_hosts: Mapping[str, int | None] = field(default_factory=dict)
+    """Of its hosts those that do not answer now, by name, with the time at which each was heard last."""
     whole: Cluster | None = None
     """With the values of its environment and its secret, where its renter asks for it alone."""
 

@@ -119,6 +119,15 @@ class HostRegistry:
         host = uow[HostRepository].get(host_id)
         return host is not None and host.link_state is LinkState.ONLINE
 
+    def silent(self, uow: UnitOfWork, host_ids: Iterable[HostId]) -> dict[str, int | None]:
+        """Those of these hosts that do not answer now, by name, with the time at which each was heard last."""
+        found = [uow[HostRepository].get(host_id) for host_id in dict.fromkeys(host_ids)]
+        return {
+            host.name: host.last_seen_ns
+            for host in found
+            if host is not None and host.link_state in (LinkState.SUSPECT, LinkState.LOST)
+        }
+
     def tell(
         self,
         uow: UnitOfWork,

@@ -112,11 +112,12 @@ def words(record: Record, now_ns: int) -> str:
     """For people: the figure and what it is made of."""
     now = decayed(record, now_ns)
     figure, seen = known(record, now_ns), now.good + now.bad
-    made = f"it was there in {now.good:.0f} of {seen:.0f} slots of five minutes; {now.faults:.1f} faults of its own"
+    made = f"it was there for {now.good:.0f} of {seen:.0f} points; {now.faults:.1f} faults of its own"
     made += f", {now.aborts:.1f} leases that it broke off"
+    counted = f"five minutes are 1 point, or {LEASED_WEIGHT:.0f} while it is rented"
     if figure is None:
-        return f"not known yet: {made}; {ENOUGH:.0f} slots are wanted"
-    return f"{figure:.3f}: {made}; a leased slot counts {LEASED_WEIGHT:.0f}, and half of all is forgotten in 14 days"
+        return f"not known yet: {made}; {ENOUGH:.0f} points are wanted ({counted})"
+    return f"{figure:.3f}: {made}; {counted}, and half of all is forgotten in 14 days"
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:

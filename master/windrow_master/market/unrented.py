@@ -73,7 +73,8 @@ def _dear(slot: Slot) -> list[str]:
 def _demand(slot: Slot) -> list[str]:
     if not slot.rentals:
         return [f"Nobody rented in {slot.tier} in the last {DEMAND_DAYS} days."]
-    said = f"{slot.rentals} rentals began in {slot.tier} in the last {DEMAND_DAYS} days"
+    rentals = "1 rental" if slot.rentals == 1 else f"{slot.rentals} rentals"
+    said = f"{rentals} began in {slot.tier} in the last {DEMAND_DAYS} days"
     beside = f"{slot.free} of the {len(slot.prices)} others there are free, too"
     beside = beside if slot.free else "all others are taken"
     return [f"{said}; {beside}."]

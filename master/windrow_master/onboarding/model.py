@@ -34,7 +34,7 @@ class Progress:
         """Return the notice for a machine that has to wait, or for an operator."""
         match self.phase:
             case Phase.ABSENT:
-                return "The agent's wheels are not prepared yet; they are now. Ask again in a moment."
+                return "The agent's wheels are not prepared yet. The Master prepares them now: ask again in a moment."
             case Phase.PREPARING:
                 return f"The agent's wheels are being prepared: {self.detail} ({self.done} of {self.total})."
             case Phase.READY:

@@ -96,7 +96,7 @@ class S3Store:
             import botocore.config
             import obstore.store
         except ImportError as error:
-            raise InvalidInput("An S3 store needs the extra s3: pip install 'windrow-all[s3]'.") from error
+            raise InvalidInput("An S3 store needs two packages: python -m pip install boto3 obstore") from error
         self._settings = settings
         keys = {"aws_access_key_id": settings.access_key, "aws_secret_access_key": settings.secret_key}
         config = botocore.config.Config(

@@ -1,16 +1,17 @@
 """The settings of telemetry: how long samples are kept, and which views of history there are. Pure.
 
-WINDROW_METRICS_WRITE_URL where samples go by Prometheus remote write (the whole URL, as http://host:8428/api/v1/write)
-WINDROW_METRICS_URL where charts ask by PromQL (the URL up to /api/v1); DuckDB is not kept then WINDROW_METRICS_TOKEN a
-bearer token for both; or in the file that WINDROW_METRICS_TOKEN_FILE names WINDROW_LOG_KEEP_HOURS how long a segment of
-the log is kept at least (24) WINDROW_LOG_GIB how large the log may become before its oldest segments go early (64)
+WINDROW_METRICS_WRITE_URL  where samples go by Prometheus remote write (the whole URL, as http://host:8428/api/v1/write)
+WINDROW_METRICS_URL        where charts ask by PromQL (with or without /api/v1); DuckDB is not kept then
+WINDROW_METRICS_TOKEN      a bearer token for both; or in the file that WINDROW_METRICS_TOKEN_FILE names
+WINDROW_LOG_KEEP_HOURS     how long a segment of the log is kept at least (24)
+WINDROW_LOG_GIB            how large the log may become before its oldest segments go early (64)
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from windrow_master.telemetry.remote.store import MetricsStore, parse_url
+from windrow_master.telemetry.remote.store import API_PATH, MetricsStore, parse_url
 from windrow_master.telemetry.segment_log import BYTES_MAX, KEEP_NS, Retention
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import HOUR
@@ -45,7 +46,7 @@ class HistorySettings:
         """The metrics store, not yet connected; None where none is configured."""
         if not self.write_url:
             return None
-        read_url = parse_url(self.read_url, self.token) if self.read_url else None
+        read_url = parse_url(self.read_url, self.token, without=API_PATH) if self.read_url else None
         return MetricsStore(parse_url(self.write_url, self.token), read_url)
 
 

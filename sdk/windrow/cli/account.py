@@ -1,4 +1,4 @@
-"""`windrow login`, `token`, `receipt`, `ledger`: who you are and what you paid."""
+"""`windrow login`, `logout`, `token`, `receipt`, `ledger`: who you are and what you paid."""
 
 import sys
 from dataclasses import replace
@@ -14,7 +14,7 @@ from windrow.cli.context import AsJson, client
 from windrow.cli.output import facts, plain, print_json, say
 from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
 from windrow.client import Client
-from windrow.config import Config, refuse_plain_http, save, save_authority
+from windrow.config import Config, forget, refuse_plain_http, save, save_authority
 from windrow.errors import InvalidInput
 from windrow.transport import fetch_authority
 
@@ -44,6 +44,12 @@ def login(
     else:
         token = sys.stdin.readline().strip()
     _keep(Config(url, token, _whole(ca_file), "the command line", insecure_http))
+
+
+def logout() -> None:
+    """Forget the Master and the token that `windrow login` keeps for this user; the token stays valid (`token rm`)."""
+    path = forget()
+    say("No login is kept for this user." if path is None else f"Signed out: {path} is removed.")
 
 
 def _login_by(given: link.SignInLink, ca_file: Path | None, insecure_http: bool) -> None:

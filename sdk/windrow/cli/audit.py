@@ -51,7 +51,7 @@ def audit_ls(
         str | None, typer.Option(help="Only entries by this actor, for example account/account_1.")
     ] = None,
     action: Annotated[
-        str | None, typer.Option(help="Only this action, or all that begin with this word: host.")
+        str | None, typer.Option(help="Only this action, or all of a kind, as host or host.drain.")
     ] = None,
     until: Annotated[str | None, typer.Option(help="Only before this time (RFC 3339).")] = None,
 ) -> None:

@@ -1,11 +1,11 @@
 """Text about a cluster for the terminal: plan, addresses, steps, members, what ends it."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 
-from windrow.cli import entering
 from windrow.cli.output import err, print_whole, say, size_text
 from windrow.errors import refusal_lines
 
@@ -66,14 +66,6 @@ def print_addresses(cluster: dict[str, Any], to: Console) -> None:
         print_whole(OPEN_TO_ALL, to)
 
 
-def print_entry_ports(cluster: dict[str, Any]) -> None:
-    request = cluster.get("request") or {}
-    if request.get("ssh_keys"):
-        print_whole(f"Log in: windrow cluster ssh {cluster['name']}", err)
-    if request.get("notebook"):
-        print_whole(f"Notebook: windrow cluster forward {cluster['name']} {entering.NOTEBOOK_PORT}", err)
-
-
 def network(cluster: dict[str, Any]) -> str:
     found = cluster["network"]
     if not found["cords"]:
@@ -112,6 +104,28 @@ def usage_rows(members: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
 def traffic(traffic: dict[str, Any]) -> str:
     carried = f"{size_text(traffic['bytes_in'])} in, {size_text(traffic['bytes_out'])} out"
     return f"{traffic['connections']} connections over HTTPS, {carried}"
+
+
+def request_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Returns what was asked for with a cluster or a job, without what was left open."""
+    gpus = None
+    if asked.get("gpus"):
+        part = f"{asked['slice']} of " if asked.get("slice") else ""
+        least = f" with {size_text(asked['gpu_memory_bytes'])} or more" if asked.get("gpu_memory_bytes") else ""
+        gpus = f"{asked['gpus']} x {part}{asked.get('gpu_model') or 'any GPU'}{least}"
+    pairs = (
+        ("Command", shlex.join(asked.get("argv") or ()) or None),
+        ("Image", asked.get("image")),
+        ("GPUs", gpus),
+        ("Processors", asked.get("cpus")),
+        ("Memory", size_text(asked["memory_bytes"]) if asked.get("memory_bytes") else None),
+        ("Hosts", asked.get("hosts")),
+        ("Variables", ", ".join(asked.get("env") or ()) or None),
+        ("Longest running time", f"{asked['max_duration_seconds']:g} s" if asked.get("max_duration_seconds") else None),
+        ("Budget", asked.get("budget")),
+        ("Highest price per hour", asked.get("max_price_per_hour")),
+    )
+    return [(name, value) for name, value in pairs if value is not None]
 
 
 def ends(cluster: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from windrow.cli.context import AsJson, Watch, client
 from windrow.cli.output import (
     facts,
     field_text,
+    out,
     plain,
     print_json,
     print_whole,
@@ -118,7 +119,7 @@ def host_export(
     context: typer.Context,
     host: Host,
     metric: Annotated[list[str], typer.Option(help="A metric's name; repeat it for more.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: standard output.")] = None,
+    into: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: standard output.")] = None,
     file_format: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
     gpu: Annotated[str | None, typer.Option(help="Only this GPU.")] = None,
     start: Annotated[
@@ -132,17 +133,17 @@ def host_export(
     named = resolving.found(api, resolving.HOSTS, host)
     gpu = None if gpu is None else resolving.gpu(api, gpu)
     wanted = {"metric": metric, "format": file_format, "gpu": gpu, "start": start, "end": end, "step_s": step}
-    if out is None:
+    if into is None:
         api.export(named, sys.stdout.buffer, **wanted)
         return
-    draft = out.with_name(out.name + ".part")
+    draft = into.with_name(into.name + ".part")
     try:
         with draft.open("wb") as file:
             size = api.export(named, file, **wanted)
-        draft.replace(out)
+        draft.replace(into)
     finally:
         draft.unlink(missing_ok=True)
-    say(f"{size} bytes in {out}")
+    say(f"{size} bytes in {into}")
 
 
 @host_app.command("show")
@@ -415,7 +416,8 @@ def gpu_show(context: typer.Context, gpu: Card, as_json: AsJson = False) -> None
         ]
     )
     for group in item["groups"]:
-        print_whole(f"\n{group['name']}")
+        out.print()
+        print_whole(group["name"])
         facts((f"  {one['label']}", field_text(one["value"], one["unit"])) for one in group["fields"])
 
 

@@ -75,6 +75,7 @@ clusters.cluster_app.command("forward")(forward.cluster_forward)
 clusters.cluster_app.command("ssh", context_settings={"allow_interspersed_args": False})(forward.cluster_ssh)
 app.command("run", cls=run.RunCommand, context_settings={"allow_interspersed_args": False})(run.run)
 app.command("login")(account.login)
+app.command("logout")(account.logout)
 app.command("doctor")(doctor.doctor)
 
 

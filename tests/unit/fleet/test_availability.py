@@ -107,6 +107,7 @@ def test_what_is_on_a_host_that_does_not_answer_is_offline_and_what_is_broken_th
         ((SlotState.FAULTED, SlotState.FAULTED), "faulty"),
     ],
 )
+@pytest.mark.case("M-12")
 def test_a_gpu_in_parts_says_how_many_of_them_are_rented(closed, states, text):
     card = gpu(0, (part(0), part(1)))
     parts = [slot(f"MPS-{at}", state, card=card.uuid) for at, state in enumerate(states)]

@@ -173,7 +173,8 @@ def test_what_is_shown_moves_by_a_step_or_not_at_all():
     assert shown(None, 0.9) == 0.9
 
 
+@pytest.mark.case("M-17")
 def test_the_words_say_what_the_figure_is_made_of():
-    assert words(Record(0, good=3, bad=1), 0).startswith("not known yet: it was there in 3 of 4 slots")
+    assert words(Record(0, good=3, bad=1), 0).startswith("not known yet: it was there for 3 of 4 points")
     said = words(Record(0, good=300, bad=0, faults=1, aborts=2), 0)
-    assert said.startswith("0.870: it was there in 300 of 300 slots of five minutes; 1.0 faults of its own, 2.0 leases")
+    assert said.startswith("0.870: it was there for 300 of 300 points; 1.0 faults of its own, 2.0 leases")

@@ -345,6 +345,7 @@ async def test_a_host_that_was_measured_too_much_today_is_not_and_the_answer_say
     assert 0 < int(refused.headers["Retry-After"]) <= DAY // SECOND
 
 
+@pytest.mark.case("M-11", "M-12")
 async def test_a_gpu_has_one_state_in_every_list_and_a_host_with_a_dead_one_is_degraded(api, fleet):
     def change(uow):
         row = uow[HostRepository].get(HOST)

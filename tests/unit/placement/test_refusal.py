@@ -64,6 +64,7 @@ def thousand() -> list[Candidate]:
     ],
     ids=str,
 )
+@pytest.mark.case("M-25")
 def test_a_thousand_hosts_are_refused_in_eight_lines_and_within_a_moment(asked: dict[str, object]) -> None:
     fleet = Snapshot(tuple(thousand()))
     began = time.perf_counter()

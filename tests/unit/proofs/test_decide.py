@@ -102,6 +102,7 @@ def test_a_container_of_the_default_image_is_tried_where_strangers_get_one() -> 
     assert schedule.runtime(replace(both, default_image="debian")) == "docker"
 
 
+@pytest.mark.case("M-3")
 def test_whole_gpus_are_rented_and_of_a_cut_host_one_slice_that_strangers_may_have() -> None:
     closed = replace(CARD, unavailable=CUT)
     mig = [replace(CARD, slot_id=SlotId(f"MIG-{n}"), profile="1g.10gb", isolation=Isolation.MIG) for n in range(3)]

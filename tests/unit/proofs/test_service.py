@@ -77,6 +77,7 @@ async def test_a_proof_says_how_many_measured_where_the_second_did_not_come_in_t
     assert "measured by the relay access_1" in one.words
 
 
+@pytest.mark.case("M-3")
 async def test_a_cut_host_is_proved_by_one_of_its_slices(m):
     m.join(gpus=1, cut=("1g.10gb", "1g.10gb"))
     m.inside.said = SAID + b'windrow-proof {"gpus": 1}\nwindrow-proof {"memory": 1024}\n'

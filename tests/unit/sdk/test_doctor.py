@@ -40,12 +40,14 @@ def examined(monkeypatch: pytest.MonkeyPatch, roles: list[str], *hosts: Json) ->
 BROKEN = host("rack", "degraded", headline_reason=REASON, headline_remedy=REMEDY)
 
 
+@pytest.mark.case("M-11")
 def test_a_host_with_dead_gpus_fails_and_says_which_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     found = examined(monkeypatch, ["operator"], host("sound"), BROKEN)
     assert ("hosts", True, "2 of 2 online") in found
     assert ("host rack", False, f"degraded: {REASON}. {REMEDY}") in found
 
 
+@pytest.mark.case("M-11")
 def test_a_host_that_does_not_answer_fails_and_one_that_is_drained_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = host("gone", "offline", "lost", headline_reason="it has not reported for two minutes or more")
     found = examined(monkeypatch, ["operator"], lost, host("calm", "draining"))

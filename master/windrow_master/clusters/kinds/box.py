@@ -153,7 +153,7 @@ keep() {
   ) &
 }
 
-door_ssh() {
+open_ssh() {
   sshd=
   for one in $(command -v sshd) /usr/sbin/sshd /usr/local/sbin/sshd; do
     if [ -x "$one" ]; then sshd=$one; break; fi
@@ -210,15 +210,17 @@ LogLevel ERROR
 ForceCommand /bin/sh $own/session
 ${sftp:-}
 END
+  say "SSH is started."
   keep sshd "$sshd" -D -e -f "$own/sshd_config"
 }
 
-door_notebook() {
+open_notebook() {
   cd "$work" || return
   set -- --no-browser --ip="$at" --port="$notebook_port" --port-retries=0 --log-level=WARN
   if [ "$(id -u)" = 0 ]; then set -- "$@" --allow-root; fi
   # By any other name a page of another site could ask for it. Lists are written so for old and new versions.
   names="['localhost','$notebook_host']"
+  said="notebook is started."
   if command -v jupyter-lab >/dev/null; then
     keep jupyter jupyter-lab "$@" --ServerApp.allow_remote_access=False --ServerApp.local_hostnames="$names"
   elif command -v jupyter-notebook >/dev/null; then
@@ -228,14 +230,15 @@ door_notebook() {
   elif command -v jupyter-server >/dev/null; then
     keep jupyter jupyter-server "$@" --ServerApp.allow_remote_access=False --ServerApp.local_hostnames="$names"
   else
-    say "no notebook: there is no Jupyter here. See docs/boxes.md for an image that has one."
+    said="no notebook: there is no Jupyter here. See docs/boxes.md for an image that has one."
   fi
+  say "$said"
 }
 
 (unset WINDROW_SSH_KEYS; export -p) >"$own/env"
-if [ "$ssh_port" != 0 ]; then door_ssh; fi
+if [ "$ssh_port" != 0 ]; then open_ssh; fi
 unset WINDROW_SSH_KEYS
-if [ "$notebook_port" != 0 ]; then door_notebook; fi
+if [ "$notebook_port" != 0 ]; then open_notebook; fi
 umask "$mask"
 cd "$work" || exit 1
 

@@ -97,11 +97,13 @@ class RemoteView:
         store: MetricsStore,
         *,
         tiers: Tiers = dict,
+        is_simulated: Callable[[HostId], bool] = lambda host_id: False,
     ) -> None:
-        """directory: where its cursor is kept. tiers: of each GPU now. Opens nothing."""
+        """directory: where its cursor is kept. tiers: of each GPU now. is_simulated: whether a host is. Opens
+        nothing."""
         self._disk, self._log_directory, self._epoch, self._directory = disk, log_directory, epoch, directory
         self._clock, self._rng, self._executor, self._store = clock, rng, executor, store
-        self._tiers = tiers
+        self._tiers, self._is_simulated = tiers, is_simulated
         self._tell: Tell = lambda kind, text, fields: None
         name = hashlib.sha256(store.write_url.shown.encode()).hexdigest()[:12]
         self._cursor_path = f"{directory}/remote-{name}.json"
@@ -111,7 +113,7 @@ class RemoteView:
         self._places: list[Place] = []
         self._numbers: dict[Place, int] = {}
         self._decoder = Decoder(self._number)
-        self._encoder = wire.Encoder(lambda number: self._places[number])
+        self._encoder = wire.Encoder(lambda number: self._places[number], self._is_simulated)
         self.figures = RemoteFigures()
         self._problem = ""
         self._taken_ns = 0
@@ -322,7 +324,7 @@ class RemoteView:
         self._places.clear()
         self._numbers.clear()
         self._decoder.forget()
-        self._encoder = wire.Encoder(lambda number: self._places[number])
+        self._encoder = wire.Encoder(lambda number: self._places[number], self._is_simulated)
 
     def _load_cursor(self) -> LogPosition:
         """Return the kept position; the log's beginning where nothing is known, since what is sent twice is the same

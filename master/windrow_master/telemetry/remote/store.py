@@ -18,6 +18,8 @@ READ_TIMEOUT_S: Final = 4.0
 ANSWER_BYTES_MAX: Final = 64 << 20
 ERROR_BYTES_MAX: Final = 400
 RETRY_AFTER_MAX_S: Final = 300.0
+API_PATH: Final = "/api/v1"
+"""Where a store is asked, below its own address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,9 @@ class StoreUrl:
         return f"{scheme}://{host}{f':{self.port}' if self.port else ''}{self.prefix}"
 
 
-def parse_url(text: str, token: str = "") -> StoreUrl:
-    """Read the URL of a store; a user and password in it become Basic, a token Bearer. Raises InvalidInput."""
+def parse_url(text: str, token: str = "", *, without: str = "") -> StoreUrl:
+    """Read the URL of a store; a user and password in it become Basic, a token Bearer. without: an end of the path that
+    may be written and is added again by each call. Raises InvalidInput."""
     try:
         parts: SplitResult = urlsplit(text)
         port = parts.port
@@ -51,7 +54,8 @@ def parse_url(text: str, token: str = "") -> StoreUrl:
     if parts.username:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         authorization = "Basic " + base64.b64encode(pair.encode()).decode()
-    return StoreUrl(parts.scheme == "https", parts.hostname, port, parts.path.rstrip("/"), authorization)
+    prefix = parts.path.rstrip("/").removesuffix(without)
+    return StoreUrl(parts.scheme == "https", parts.hostname, port, prefix, authorization)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,7 @@ class MetricsStore:
         try:
             body = urlencode(question.form).encode()
             connection.request(
-                "POST", f"{url.prefix}/api/v1/{question.path}", body=body, headers=headers | _authorized(url)
+                "POST", f"{url.prefix}{API_PATH}/{question.path}", body=body, headers=headers | _authorized(url)
             )
             answer = connection.getresponse()
             data = answer.read(ANSWER_BYTES_MAX + 1)

@@ -2,9 +2,9 @@
 
     timeseries = 1 { labels = 1 { name = 1, value = 2 }, samples = 2 { value = 1 double, timestamp = 2 ms } }
 
-A series is `windrow_<metric>{gpu=..., host=...}`, of a workload `{host=..., workload=...}`, its value in the metric's
-unit; a metric that this version does not know is `windrow_metric_<number>` in wire integers. Whole columns are laid out
-by numpy: a sample costs no Python.
+A series is `windrow_<metric>{gpu=..., host=..., simulated=...}`, of a workload `{host=..., workload=...}`, its value in
+the metric's unit; a metric that this version does not know is `windrow_metric_<number>` in wire integers. Whole columns
+are laid out by numpy: a sample costs no Python.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from windrow_master.telemetry.decode import Decoded, Rows
 from windrow_master.telemetry.model import Place
+from windrow_proto.ids import HostId
 from windrow_proto.metrics import BY_NUMBER, Scope
 
 Labels = tuple[tuple[str, str], ...]
@@ -42,11 +43,12 @@ def series_name(metric: int) -> str:
     return f"windrow_{known.name}" if known is not None else f"windrow_metric_{metric}"
 
 
-def labels_of(place: Place, metric: int) -> Labels:
-    """The labels of one series, sorted by name as the protocol wants them."""
+def labels_of(place: Place, metric: int, is_simulated: bool) -> Labels:
+    """The labels of one series, sorted by name as the protocol wants them. Only those of simulated hosts are marked."""
     host_id, device = place
     of_device = ((device_label(metric), device),) if device else ()
-    return (("__name__", series_name(metric)), *sorted((("host", host_id), *of_device)))
+    mark = (("simulated", "yes"),) if is_simulated else ()
+    return (("__name__", series_name(metric)), *sorted((("host", host_id), *of_device, *mark)))
 
 
 def device_label(metric: int) -> str:
@@ -56,13 +58,14 @@ def device_label(metric: int) -> str:
 
 
 class Encoder:
-    """Encodes rows and remembers the labels of each series. place: whose number of the decoder a device is."""
+    """Encodes rows and remembers the labels of each series. place: whose number of the decoder a device is;
+    is_simulated: whether a host is."""
 
     SERIES_MAX: Final = 1 << 20
     """Labels remembered; beyond it they are encoded anew."""
 
-    def __init__(self, place: Callable[[int], Place]) -> None:
-        self._place = place
+    def __init__(self, place: Callable[[int], Place], is_simulated: Callable[[HostId], bool]) -> None:
+        self._place, self._is_simulated = place, is_simulated
         self._labels: dict[tuple[int, int], bytes] = {}
 
     def pieces(self, decoded: Decoded) -> list[Piece]:
@@ -99,7 +102,9 @@ class Encoder:
         if known is None:
             if len(self._labels) >= self.SERIES_MAX:
                 self._labels.clear()
-            known = self._labels[device, metric] = label_bytes(labels_of(self._place(device), metric))
+            place = self._place(device)
+            labels = labels_of(place, metric, self._is_simulated(place[0]))
+            known = self._labels[device, metric] = label_bytes(labels)
         return known
 
 
