@@ -72,8 +72,9 @@ class VolumeController:
         self._seen: dict[tuple[WorkloadId, str], str] = {}
         self._torn: dict[tuple[WorkloadId, str], int] = {}
         self._save_due_ns: dict[WorkloadId, int] = {}
-        self._placed: set[WorkloadId] = set()
-        """Workloads whose volumes are in place: their hosts may say it later, when the work writes there already."""
+        self._settled: set[tuple[WorkloadId, Due]] = set()
+        """What is done of whom, where the host has yet to say so: put in place again, a volume would lose what the work
+        has written since, and saved again it is gone from its host."""
         self._exited: set[WorkloadId] = set()
         self._locks: dict[WorkloadId, asyncio.Lock] = {}
         self._faults = Boundary("volumes", DATABASE_FAULTS)
@@ -129,7 +130,7 @@ class VolumeController:
             due_ns = self._save_due_ns[workload_id] = now_ns
         lock = self._locks.setdefault(workload_id, asyncio.Lock())
         what = volume_rules.due(held.workload, bool(held.writes), held.keeps, due_ns, now_ns)
-        if what is None or (what is Due.PLACE and workload_id in self._placed):
+        if what is None or (workload_id, what) in self._settled:
             if held.writes and due_ns > now_ns:
                 self._queue.add(held.cluster.cluster_id, due_ns)
             return
@@ -222,7 +223,7 @@ class VolumeController:
                 said = f"version {got.step} of {volume.name} is in place; a newer one is not whole any more"
                 await self._store.write(partial(_tell_event, held=held, kind="passed", text=said), name="volume.passed")
         await self._mover.settle(held.cluster.account_id, workload)
-        self._placed.add(workload.workload_id)
+        self._settled.add((workload.workload_id, Due.PLACE))
         self._save_due_ns[workload.workload_id] = self._clock.monotonic_ns() + volume_rules.SAVE_EVERY_NS
 
     async def _save_all(self, held: _Held) -> None:
@@ -254,6 +255,7 @@ class VolumeController:
                     raise  # its host keeps the folders for a while
                 log.warning("volume_not_saved", volume_id=volume.volume_id, error=str(error))
         await self._mover.settle(held.cluster.account_id, held.workload)
+        self._settled.add((held.workload.workload_id, Due.LAST))
 
     # --- one volume ---
 
@@ -364,7 +366,7 @@ class VolumeController:
                 self._faults.forget(workload_id)
                 self._save_due_ns.pop(workload_id, None)
                 self._exited.discard(workload_id)
-                self._placed.discard(workload_id)
+                self._settled -= {(workload_id, Due.PLACE), (workload_id, Due.LAST)}
                 self._seen = {key: seen for key, seen in self._seen.items() if key[0] != workload_id}
                 self._torn = {key: count for key, count in self._torn.items() if key[0] != workload_id}
         for held in found:

@@ -25,7 +25,7 @@ from windrow_master.storage.volume_rules import Due, due, is_over
 from windrow_master.storage.volume_sync import VolumeController
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.model import WorkloadPhase
-from windrow_proto.volumes import Mount, check_mounts, parse_mount, variable
+from windrow_proto.volumes import VOLUMES, Mount, check_mounts, parse_mount, variable
 
 
 async def test_a_volume_is_made_listed_and_deleted(site):
@@ -269,35 +269,35 @@ async def test_who_had_a_volume_is_forgotten_once_it_is_over(m):
 
 
 class Mover:
-    """Puts volumes in place at once, and counts how often."""
+    """Puts volumes in place and saves them at once, and counts how often."""
 
     def __init__(self):
-        self.restored = self.settled = 0
+        self.restored = self.saved = self.settled = 0
 
     async def restore(self, *_):
         self.restored += 1
         return Outcome(1, (), "seen")
 
+    async def save_volume(self, *_):
+        self.saved += 1
+
     async def settle(self, *_):
         self.settled += 1
 
 
-async def test_what_is_in_place_is_not_put_there_again_while_its_host_has_not_said_so(m):
-    """A busy host says late that the work runs: what that has written by then is its own."""
-    view = await m.create(argv=())
+async def test_what_is_done_is_not_done_again_while_its_host_has_not_said_so(m):
+    """A busy host says late that the work runs, or is gone: the work has written more by then, or has no folder."""
+    m.join(more={VOLUMES: 1})
+    m.write(lambda uow: uow[VolumeRepository].add(Volume("volume_1", OWNER, "data", 1000, 0)))
+    view = await m.create(argv=(), volumes=(Mount("data", "/data"),))
     cluster_id, mover = view.cluster.cluster_id, Mover()
-
-    def write(uow):
-        uow[VolumeRepository].add(Volume("volume_1", OWNER, "data", 1000, 0))
-        uow[VolumeRepository].use(Use("volume_1", cluster_id, True))
-
-    m.write(write)
-    m.report(m.spec(), WorkloadPhase.WAITING_VOLUMES)
     controller = VolumeController(m.store, m.clock, m.clusters, cast("Any", mover))
     async with asyncio.TaskGroup() as group:
         controller._group = group
-        for _ in range(3):
-            controller._queue.add(cluster_id)
-            await controller.tick()
-            await poll_async(lambda: mover.settled and not any(lock.locked() for lock in controller._locks.values()))
-    assert (mover.restored, mover.settled) == (1, 1)
+        for phase, done in ((WorkloadPhase.WAITING_VOLUMES, (1, 0, 1)), (WorkloadPhase.STOPPING, (1, 1, 2))):
+            m.report(m.spec(), phase, running_ns=1)
+            for _ in range(3):
+                controller._queue.add(cluster_id)
+                await controller.tick()
+                await poll_async(lambda: not any(lock.locked() for lock in controller._locks.values()))
+            assert (mover.restored, mover.saved, mover.settled) == done, phase
