@@ -15,6 +15,7 @@ TOGETHER: Final = {
     "tests/architecture/test_alone.py": "tests/architecture/test_alone.py",  # it installs
     "tests/attacks/": "one network",
     "tests/browser/": "one Chromium",
+    "tests/cases/": "one market of cases",
     "tests/browser/test_boxes.py": "tests/browser/test_boxes.py",  # it has a Chromium of its own
     "tests/hardware/": "one GPU",
     "tests/integration/test_boxes.py": "one market",

@@ -183,6 +183,7 @@ def test_environments_stay_here_whatever_their_name(tmp_path: Path) -> None:
     parcel = survey(root)
     assert {entry.name for entry in parcel.entries if entry.is_file} == {"a/b/x", "x"}
     assert parcel.left.environments == ["a/b/my/", "env/"]
+    assert not {"a/b/my", "env"} & names(parcel), "not even as an empty folder"
 
 
 @pytest.mark.row("K3")

@@ -55,7 +55,7 @@ class Renter:
             return subprocess.run([WINDROW, *words], capture_output=True, text=True, check=False, **more)
 
         ends = time.monotonic() + SETTLED_S
-        while (ended := done()).returncode == NO_CAPACITY and _is_passing(ended.stderr) and time.monotonic() < ends:
+        while (ended := done()).returncode == NO_CAPACITY and is_passing(ended.stderr) and time.monotonic() < ends:
             time.sleep(1)
         return ended
 
@@ -69,7 +69,7 @@ class Renter:
                 try:
                     return api.request(method, path, body=body)
                 except ApiProblem as refused:
-                    if not _is_passing(str(refused.reasons)) or time.monotonic() > ends:
+                    if not is_passing(str(refused.reasons)) or time.monotonic() > ends:
                         raise
                 time.sleep(1)
 
@@ -81,6 +81,11 @@ class Renter:
     def host(self) -> dict[str, Any]:
         """This machine's own host; raises StopIteration while there is none."""
         return next(host for host in self.all("/hosts") if not host["simulated"])
+
+    def slots(self) -> list[dict[str, Any]]:
+        """The slots of that host."""
+        found: list[dict[str, Any]] = self.ask("GET", f"/hosts/{self.host()['id']}")["slots"]
+        return found
 
     def online(self) -> dict[str, Any]:
         """The same once it is online and may be rented."""
@@ -165,7 +170,8 @@ class Renter:
         return truth.ledger_flaws(data_dir) + [f for one in cluster_ids for f in truth.billing_flaws(data_dir, one)]
 
 
-def _is_passing(text: str) -> bool:
+def is_passing(text: str) -> bool:
+    """True if a refusal names only why a host takes no work for a moment."""
     return any(reason in text for reason in PASSING)
 
 

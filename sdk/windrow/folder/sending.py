@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput
 from windrow.folder.ignoring import Ignores
 from windrow.folder.names import (
     ENVIRONMENT_MARK,
@@ -112,9 +112,9 @@ def named(names: list[str], shown: int = 8) -> str:
 
 
 def refuse_root(root: Path) -> None:
-    """Raise WindrowClientError where nobody means to send all that a folder holds: `/`, a home, what is above one."""
+    """Raise InvalidInput where nobody means to send all that a folder holds: `/`, a home, what is above one."""
     if is_home(root):
-        raise WindrowClientError(
+        raise InvalidInput(
             f"{root} is a home folder or holds one, and all of it would be sent, with its keys. Run this in a folder "
             "of its own, or send nothing: --no-files"
         )
@@ -135,7 +135,7 @@ def walk(root: Path, left: Left, looks: Looks, *, include_secrets: bool = False)
     Without a path object for each: the folder of a function is looked at with every call.
     """
     ignores = Ignores(root)
-    yield from _Walk(str(root), ignores, left, looks, include_secrets).below("")
+    yield from _Walk(str(root), ignores, left, looks, include_secrets).below("", None)
     left.idle_lines += ignores.idle_lines()
 
 
@@ -147,7 +147,8 @@ class _Walk:
     looks: Looks
     include_secrets: bool
 
-    def below(self, folder: str) -> Iterator[Entry]:
+    def below(self, folder: str, own: Entry | None) -> Iterator[Entry]:
+        """A folder and what is in it; nothing of one that is left out. own: of the folder, None for the root."""
         prefix, folders = f"{folder}/" if folder else "", []
         try:
             with os.scandir(f"{self.root}/{folder}") as found:
@@ -161,6 +162,8 @@ class _Walk:
         if folder and ENVIRONMENT_MARK in names:
             self.left.environments.append(f"{folder}/")
             return
+        if own is not None:
+            yield own
         self.ignores.enter(folder, names)
         for entry in entries:
             name = prefix + entry.name
@@ -177,8 +180,7 @@ class _Walk:
             elif made is not None:
                 yield made
         for one in folders:
-            yield one
-            yield from self.below(one.name)
+            yield from self.below(one.name, one)
 
     def _is_left(self, entry: os.DirEntry[str], name: str, is_folder: bool) -> bool:
         verdict = self.ignores.verdict(name, is_folder=is_folder)
@@ -211,7 +213,7 @@ class _Walk:
 
 
 def survey(root: Path, *, include_secrets: bool = False) -> Parcel:
-    """List what would be sent; raises WindrowClientError when it is more than 1 GiB or 100,000 files, or a home."""
+    """List what would be sent; raises InvalidInput when it is more than 1 GiB or 100,000 files, or a home."""
     refuse_root(root)
     entries: list[Entry] = []
     total, left = 0, Left()
@@ -219,7 +221,7 @@ def survey(root: Path, *, include_secrets: bool = False) -> Parcel:
         entries.append(entry)
         total += entry.facts.st_size if entry.is_file else 0
         if total > FOLDER_BYTES_MAX or len(entries) > FILES_MAX:
-            raise WindrowClientError(
+            raise InvalidInput(
                 f"{root} holds more than 1 GiB or {FILES_MAX} files. Run from a smaller folder, or name what is not "
                 "needed in .windrowignore."
             )
