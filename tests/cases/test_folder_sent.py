@@ -182,7 +182,7 @@ def test_a_large_folder_beside_a_function_is_refused_with_its_size(person: Perso
         "if __name__ == '__main__':\n    box = windrow.cluster(name='big')\n    print(windrow.function(f).to(box)())\n"
     )
     said = person.command(sys.executable, "f.py")
-    assert said.code != 0 and "MiB" in said.errors and "big" in said.errors, said
+    assert said.code != 0 and f"{person.here} holds more than 256 MiB" in said.errors, said
     assert all(one["phase"] in ENDED for one in person.renter.all("/clusters")), "nothing goes on"
 
 

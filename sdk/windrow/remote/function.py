@@ -183,6 +183,7 @@ class Function(Generic[P, R]):
             raise FunctionError(f"{local!r:.80} is on no cluster yet: windrow.function(f).to(cluster).")
         cluster = options.cluster
         pointer = pointer_of(local)
+        tree = _folders.look(pointer.root) if pointer.root is not None else None  # what is refused rents nothing
         session = cluster.session()
         if options.kind is not None and cluster.kind not in KINDS[options.kind]:
             raise FunctionError(
@@ -190,7 +191,6 @@ class Function(Generic[P, R]):
                 f'{cluster.name!r} is a {cluster.kind} on one host. Use .distribute("pool", n) for its processes.'
             )
         env = options.env or cluster.default_env
-        tree = _folders.look(pointer.root) if pointer.root is not None else None
         record = {
             "tree": tree.digest if tree else None,
             "module": pointer.module,
