@@ -93,6 +93,12 @@ def person(renter: Renter, tmp_path: Path) -> Person:
     return Person(renter, tmp_path)
 
 
+@pytest.fixture
+def stranger(tmp_path: Path) -> Person:
+    """The same where no market answers: what is refused here needs none, and takes a second."""
+    return Person(None, tmp_path)
+
+
 @pytest.fixture(scope="package")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
     """Container images made here, gone at the end."""

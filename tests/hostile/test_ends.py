@@ -172,6 +172,7 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.mark.row("K4")
+@pytest.mark.case("B-C3")
 def test_a_killed_client_ends_its_rental_with_its_lease_and_what_it_left_is_kept(
     renter: Renter, here: Path, tmp_path: Path
 ) -> None:
@@ -246,6 +247,7 @@ def test_a_client_away_for_less_than_its_lease_goes_on(renter: Renter, here: Pat
 
 
 @pytest.mark.row("K4")
+@pytest.mark.case("B-C4")
 def test_a_second_signal_ends_the_client_at_once_and_names_what_may_go_on(
     renter: Renter, here: Path, tmp_path: Path
 ) -> None:

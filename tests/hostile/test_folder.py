@@ -415,6 +415,7 @@ def test_files_that_their_host_clears_away_meanwhile_come_from_what_is_kept(rent
 
 
 @pytest.mark.row("K4")
+@pytest.mark.case("B-C1")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_what_was_rented(renter: Renter, here: Path, number: signal.Signals) -> None:

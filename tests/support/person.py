@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.support.rental import COMMAND_S, NO_CAPACITY, SETTLED_S, Renter, is_passing
 from tests.support.stack import WINDROW, wait_for
 
 END_S = 30.0
+NO_MARKET: Final = {"url": "http://127.0.0.1:9", "token": "wt_none"}
 Word = str | bytes | Path
 
 
@@ -44,15 +45,21 @@ class Said:
 class Person:
     """Types commands in `here`, with `windrow` on the path and the account of a market's first user."""
 
-    def __init__(self, renter: Renter, folder: Path) -> None:
-        """folder: for the home and the folder they work in."""
-        self.renter, self.home, self.here = renter, folder / "home", folder / "project"
+    def __init__(self, renter: Renter | None, folder: Path) -> None:
+        """renter: None where no market runs. folder: for the home and the folder they work in."""
+        self._renter, self.home, self.here = renter, folder / "home", folder / "project"
         self.home.mkdir()
         self.here.mkdir()
 
+    @property
+    def renter(self) -> Renter:
+        """The same by API; raises AssertionError where no market runs."""
+        assert self._renter is not None, "this person has no market"
+        return self._renter
+
     def environment(self, **more: str) -> dict[str, str]:
         """The environment of their commands."""
-        found = self.renter.stack.cli
+        found = self._renter.stack.cli if self._renter else NO_MARKET
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "WINDROW_"))}
         path = f"{Path(WINDROW).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         own = {"WINDROW_URL": found["url"], "WINDROW_TOKEN": found["token"], "HOME": str(self.home), "PATH": path}

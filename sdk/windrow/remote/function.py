@@ -194,9 +194,9 @@ class Function(Generic[P, R]):
             raise FunctionError(f"{local!r:.80} is on no cluster yet: windrow.function(f).to(cluster).")
         cluster = options.cluster
         pointer = pointer_of(local)
+        tree = _folders.look(pointer.root) if pointer.root is not None else None  # what is refused rents nothing
         session = cluster.session()
         env = options.env or cluster.default_env
-        tree = _folders.look(pointer.root) if pointer.root is not None else None
         record = {
             "tree": tree.digest if tree else None,
             "module": pointer.module,

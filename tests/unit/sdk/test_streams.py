@@ -222,6 +222,7 @@ def test_a_folder_that_is_gone_is_said_to_be(windrow: Any, tmp_path: Path) -> No
     )
 
 
+@pytest.mark.case("B-C11")
 @pytest.mark.parametrize("words", [("host", "ls"), ("host", "ls", "--json"), ("version",)])
 def test_standard_output_that_is_closed_or_full_is_no_traceback(windrow: Any, words: tuple[str, ...]) -> None:
     closed, full = windrow(*words, shell=">&-"), windrow(*words, shell=">/dev/full")
