@@ -25,7 +25,7 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check types rules collected bench sim chaos torture hostile architecture mission packages proto openapi conditions setup lock clean
+.PHONY: help up test check types rules collected bench sim chaos torture hostile walk shots architecture mission packages proto openapi conditions setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,12 @@ torture: $(VENV)/tested ## power cuts, failing disks, fuzz, the HTTP API under g
 
 hostile: compiler $(VENV)/tested ## what strangers, lying hosts and greedy neighbours try, at full length; a table of all cases
 	@HOSTILE=1 $(PY) -m tests.provision -- $(PY) -m pytest -q tests/hostile
+
+walk: $(VENV)/tested ## every link of every page of the console in four roles, on a busy market; WALK=n addresses of each shape
+	@WALK=$(or $(WALK),4) $(PY) -m pytest -q -s tests/browser/test_walk.py
+
+shots: $(VENV)/tested ## take the pictures of the docs again, on a busy market
+	@$(PY) -m tests.browser.shots
 
 architecture: $(VENV)/tested ## how the code base is built, in figures: lines, floors, circles, lone files
 	@$(PY) -m tests.architecture.figures
