@@ -55,8 +55,8 @@ def busy_market(folder: Path, hosts: int) -> Iterator[BusyMarket]:
         with _own_hosts(found, folder / "provider"):
             with market.client() as api:
                 wait_for(lambda: _offered(api) >= hosts + SICK_HOSTS)
-            _rent(found)
             _operate(found)
+            _rent(found)
             yield found
 
 
@@ -119,7 +119,7 @@ def _job(api: Client, name: str, argv: list[str], **more: Any) -> str:
 
 
 def _operate(market: BusyMarket) -> None:
-    """What the operator does: hosts drained, in maintenance, quarantined; one of each."""
+    """What the operator does while nothing is rented: one host each drained, in maintenance and quarantined."""
     with market.operator.client() as api:
         hosts = sorted(api.items("/hosts", simulated="true"), key=lambda host: str(host["name"]))
         for verb, host in zip(("drain", "maintenance", "quarantine"), hosts[-3:], strict=True):

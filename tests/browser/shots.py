@@ -57,7 +57,7 @@ async def of_the_fleet(browser: Browser, market: BusyMarket) -> None:
         await page.get_by_role("link", name="Fleet", exact=True).click()
         await page.get_by_role("columnheader", name="Use").get_by_role("button").click()
         await keep(page, "fleet", 4_000)
-        await page.get_by_role("row").nth(1).click()
+        await page.get_by_role("row").filter(has_text="H100").filter(has_text="Rented").first.click()
         await page.get_by_role("radio", name="5 min").locator("xpath=following-sibling::label").first.click()
         await keep(page, "host")
         await page.goto(f"{market.operator.url}/health")

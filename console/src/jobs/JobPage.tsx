@@ -60,7 +60,7 @@ function JobView({ job }: { job: Job }) {
         }
         actions={(over ? mine : mayEnd(me, job.account_id)) && <Actions job={job} />}
       />
-      {job.reason && (
+      {job.reason && !job.refusal && (
         <div
           className={`wr-note ${job.state === "Failed" || job.state === "Lost" ? "wr-note-bad" : ""}`}
           style={{ marginBottom: 14 }}
@@ -70,9 +70,11 @@ function JobView({ job }: { job: Job }) {
         </div>
       )}
       {job.refusal && (
-        <Panel title="Why it waits">
-          <Refusal refusal={job.refusal} />
-        </Panel>
+        <div style={{ marginBottom: 16 }}>
+          <Panel title="Why it waits">
+            <Refusal refusal={job.refusal} />
+          </Panel>
+        </div>
       )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="cost so far" value={amount(job.cost_so_far, 2, 6)} note={<TestMoney />} />

@@ -32,6 +32,12 @@ const COLUMNS: readonly Column<Job>[] = [
     (row) => row.state,
     (row) => row.reason,
   ),
+  {
+    id: "reason",
+    name: "Reason",
+    value: (row) => row.reason,
+    cell: (row) => <span className="wr-break">{plain(row.reason)}</span>,
+  },
   figure("exit_code", "Exit code", (row) => row.exit_code, count),
   figure("attempts", "Attempts", (row) => row.attempts.length, count),
   figure(
