@@ -25,7 +25,7 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check types rules collected bench sim chaos torture hostile cases architecture mission packages proto openapi conditions setup lock clean
+.PHONY: help up test check types rules collected bench sim chaos torture hostile cases walk shots architecture mission packages proto openapi conditions setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,12 @@ hostile: compiler $(VENV)/tested ## what strangers, lying hosts and greedy neigh
 
 cases: $(VENV)/tested ## what strangers reported and met, one test per row of tests/cases; a table of kinds, rows, passed
 	@CASES=1 $(PY) -m tests.provision -- $(PY) -m pytest -q -p tests.cases.report -m case tests
+
+walk: $(VENV)/tested ## every link of every page of the console in four roles, on a busy market; WALK=n addresses of each shape
+	@WALK=$(or $(WALK),4) $(PY) -m pytest -q -s tests/browser/test_walk.py
+
+shots: $(VENV)/tested ## take the pictures of the docs again, on a busy market
+	@$(PY) -m tests.browser.shots
 
 architecture: $(VENV)/tested ## how the code base is built, in figures: lines, floors, circles, lone files
 	@$(PY) -m tests.architecture.figures

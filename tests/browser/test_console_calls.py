@@ -181,7 +181,7 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await forms.same(dialog, dialog.get_by_role("button", name="Revoke").click, "DELETE", "/tokens/token_2")
     await expect(dialog).to_have_count(0)
     await page.keyboard.type("gj")
-    await forms.same(main, page.get_by_role("button", name="Make a join token").click, "POST", "/join-tokens")
+    await forms.same(main, page.get_by_role("button", name="Create command").click, "POST", "/join-tokens")
 
     async def reload() -> None:
         await page.reload()

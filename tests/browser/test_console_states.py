@@ -238,10 +238,10 @@ async def test_a_cluster_is_created_watched_and_deleted_by_mouse_and_leaves_a_re
 async def test_a_join_token_gives_one_line_and_the_page_sees_the_host_arrive(page: Page, pretend: Pretend) -> None:
     served = pretend()
     await signed_in(page, served, "/join")
-    await page.get_by_role("button", name="Make a join token").click()
+    await page.get_by_role("button", name="Create command").click()
     line = page.get_by_label("join command", exact=True)
     await expect(line).to_contain_text("wj_")
-    place = page.get_by_label("Where to look for an Access")
+    place = page.get_by_label("Backup address for relays")
     await place.fill("https://maps.example.org; reboot")
     await expect(page.get_by_text("This is neither dns:DOMAIN nor https://HOST")).to_be_visible()
     await expect(line).not_to_contain_text("reboot")

@@ -2,10 +2,11 @@
 // drained.
 import { Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link as RouterLink, useNavigate } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, memo, type PointerEvent, useEffect, useMemo, useRef, useState } from "react";
 import { accessAgents } from "../api/queries.ts";
 import type { Access, HostSummary } from "../api/types.ts";
+import { PageButton } from "../app/PageButton.tsx";
 import { useFleet } from "../fleet/feed.ts";
 import type { Fleet } from "../fleet/rows.ts";
 import { count, measured, plain, shortId, words } from "../parts/format.ts";
@@ -54,11 +55,7 @@ export function AgentsMap({ accesses }: { accesses: readonly Access[] }) {
       <Empty
         title="No host has come yet"
         command="windrow token add --join"
-        action={
-          <RouterLink className="wr-link" to="/join">
-            Join a host
-          </RouterLink>
-        }
+        action={<PageButton to="/join">Join a host</PageButton>}
       >
         Each host appears here as a dot at the Access it has chosen, and moves when that Access dies or is drained.
       </Empty>

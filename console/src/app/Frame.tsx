@@ -185,7 +185,7 @@ function Balance({ me }: { me: Me }) {
 }
 
 const SCHEMES: readonly (readonly [MantineColorScheme, string, ComponentType<{ size?: number }>])[] = [
-  ["auto", "As the system", AutoIcon],
+  ["auto", "System", AutoIcon],
   ["light", "Light", SunIcon],
   ["dark", "Dark", MoonIcon],
 ];
@@ -235,8 +235,8 @@ function Offline() {
   return (
     <div className="wr-offline" role="status">
       <span>
-        The Master does not answer ({duration(Math.max(0, (now - since) / 1000))}). What you see is the last that was
-        known; this page goes on by itself.
+        Connection lost {duration(Math.max(0, (now - since) / 1000))} ago: the Master does not answer. You see the last
+        data; the page reconnects by itself.
       </span>
       <button type="button" onClick={() => connection.probeNow()}>
         Try now

@@ -4,18 +4,16 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { me as meQuery } from "../api/queries.ts";
-import { mayOpen } from "./pages.ts";
-
-type Target = "/join" | "/clusters/new" | "/jobs/new";
+import { type MenuPage, mayOpen } from "./pages.ts";
 
 /** False until the roles are known. */
-export function useMayOpen(to: Target): boolean {
+export function useMayOpen(to: MenuPage["path"]): boolean {
   const me = useQuery(meQuery).data;
   return me != null && mayOpen(to, me.roles);
 }
 
 interface Props {
-  to: Target;
+  to: MenuPage["path"];
   icon?: ReactNode;
   isQuiet?: boolean;
   children: ReactNode;

@@ -9,7 +9,7 @@ import type { Role } from "../api/types.ts";
 import { signOut } from "../identity/session.ts";
 import { plain, words } from "../parts/format.ts";
 import { SearchIcon } from "../parts/icons.tsx";
-import { closeness, menuFor } from "./pages.ts";
+import { closeness, mayOpen, menuFor } from "./pages.ts";
 
 const TYPING_MS = 150;
 const OF_A_KIND_MOST = 8;
@@ -120,7 +120,7 @@ function useChoices(text: string, roles: readonly Role[], help: () => void): Cho
   const { setColorScheme } = useMantineColorScheme();
   const [settled] = useDebouncedValue(text.trim(), TYPING_MS);
   const hosts = useQuery({ ...hostsFound(settled), placeholderData: keepPreviousData });
-  const clusters = useQuery(clustersQuery.first);
+  const clusters = useQuery({ ...clustersQuery.first, enabled: mayOpen("/clusters", roles) });
   return useMemo(() => {
     const pages = menuFor(roles).map(({ path, name, menu }) => ({
       also: menu.also ?? "",

@@ -26,7 +26,8 @@ test("a page opens to the roles of its row, and one without a row to everybody",
   expect(mayOpen("/join", ["renter"])).toBe(false);
   expect(mayOpen("/jobs/new", ["renter"])).toBe(true);
   expect(mayOpen("/join", ["provider"])).toBe(true);
-  expect(mayOpen("/clusters/new", ["provider", "auditor"])).toBe(false);
+  expect(mayOpen("/clusters/new", ["provider", "operator", "auditor"])).toBe(false);
+  expect([mayOpen("/clusters", ["provider"]), mayOpen("/clusters", ["auditor"])]).toEqual([false, true]);
   expect(mayOpen("/clusters/$clusterId", [])).toBe(true);
 });
 

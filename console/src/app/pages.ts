@@ -23,6 +23,9 @@ import {
 
 export const GROUPS = ["Fleet", "Rent", "Installation"] as const;
 
+/** Who may read rentals: their renters, and who oversees the market. */
+const RENTALS: readonly Role[] = ["operator", "auditor", "renter"];
+
 interface Row {
   path: `/${string}`;
   /** Also the tab's title: never a name that somebody else chose. */
@@ -78,13 +81,13 @@ export const PAGES = [
   {
     path: "/clusters",
     name: "Clusters",
-    menu: { group: "Rent", icon: ClusterIcon, key: "c" },
+    menu: { group: "Rent", icon: ClusterIcon, key: "c", roles: RENTALS },
     load: async () => (await import("../clusters/ClustersPage.tsx")).ClustersPage,
   },
   {
     path: "/clusters/new",
     name: "New cluster",
-    menu: { group: "Rent", icon: PlusIcon, key: "n", roles: ["operator", "renter"], also: "create rent run" },
+    menu: { group: "Rent", icon: PlusIcon, key: "n", roles: ["renter"], also: "create rent run" },
     load: async () => (await import("../clusters/NewClusterPage.tsx")).NewClusterPage,
   },
   {
@@ -95,13 +98,13 @@ export const PAGES = [
   {
     path: "/jobs",
     name: "Jobs",
-    menu: { group: "Rent", icon: CommandIcon, key: "b", also: "queue batch train" },
+    menu: { group: "Rent", icon: CommandIcon, key: "b", roles: RENTALS, also: "queue batch train" },
     load: async () => (await import("../jobs/JobsPage.tsx")).JobsPage,
   },
   {
     path: "/jobs/new",
     name: "New job",
-    menu: { group: "Rent", icon: PlusIcon, key: "w", roles: ["operator", "renter"], also: "submit batch" },
+    menu: { group: "Rent", icon: PlusIcon, key: "w", roles: ["renter"], also: "submit batch" },
     load: async () => (await import("../jobs/NewJobPage.tsx")).NewJobPage,
   },
   {
@@ -118,7 +121,7 @@ export const PAGES = [
   {
     path: "/receipts",
     name: "Receipts",
-    menu: { group: "Rent", icon: ReceiptIcon, key: "r", also: "costs paid" },
+    menu: { group: "Rent", icon: ReceiptIcon, key: "r", roles: RENTALS, also: "costs paid" },
     load: async () => (await import("../market/ReceiptsPage.tsx")).ReceiptsPage,
   },
   {
@@ -135,7 +138,7 @@ export const PAGES = [
   {
     path: "/events",
     name: "Events",
-    menu: { group: "Installation", icon: EventIcon, key: "e", roles: ["operator", "provider", "auditor"] },
+    menu: { group: "Installation", icon: EventIcon, key: "e", roles: ["operator", "auditor"] },
     load: async () => (await import("../records/EventsPage.tsx")).EventsPage,
   },
   {

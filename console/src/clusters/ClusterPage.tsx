@@ -15,6 +15,7 @@ import {
 } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
+import { isRenter, mayEnd } from "../identity/rights.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { amount, bytes, count, DASH, duration, percent, perHour, plain, words } from "../parts/format.ts";
 import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -76,6 +77,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
   const [turning, setTurning] = useState<"stop" | "start" | null>(null);
   const me = useQuery(meQuery);
   const currency = me.data?.balance.currency ?? "";
+  const mine = isRenter(me.data, cluster.account_id);
   const over = isOver(cluster);
   const up = is(cluster, "running", "degraded");
   return (
@@ -103,20 +105,27 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
             <ReceiptLink cluster={cluster} />
           ) : (
             <>
-              {is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && (
+              {mine && is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && (
                 <Button variant="default" onClick={() => setResizing(true)}>
                   Resize
                 </Button>
               )}
-              {is(cluster, "creating", "running", "degraded", "stopping") && (
+              {mine && is(cluster, "creating", "running", "degraded", "stopping") && (
                 <Button variant="default" onClick={() => setTurning("stop")} disabled={is(cluster, "stopping")}>
                   {is(cluster, "stopping") ? "Stopping…" : "Stop"}
                 </Button>
               )}
-              {is(cluster, "stopped") && <Button onClick={() => setTurning("start")}>Start</Button>}
-              <Button color="red" variant="light" onClick={() => setDeleting(true)} disabled={is(cluster, "deleting")}>
-                {is(cluster, "deleting") ? "Deleting…" : "Delete"}
-              </Button>
+              {mine && is(cluster, "stopped") && <Button onClick={() => setTurning("start")}>Start</Button>}
+              {mayEnd(me.data, cluster.account_id) && (
+                <Button
+                  color="red"
+                  variant="light"
+                  onClick={() => setDeleting(true)}
+                  disabled={is(cluster, "deleting")}
+                >
+                  {is(cluster, "deleting") ? "Deleting…" : "Delete"}
+                </Button>
+              )}
             </>
           )
         }
@@ -149,7 +158,9 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       <div className="wr-columns">
         <div className="wr-stack">
           <Panel title="Output" bare>
-            {hasLog(cluster) ? (
+            {!mine ? (
+              <Empty title="The log is private">Only the renter of a cluster reads its log.</Empty>
+            ) : hasLog(cluster) ? (
               <Log
                 key={cluster.rental_id}
                 path={`/clusters/${encodeURIComponent(cluster.id)}/logs`}
@@ -170,15 +181,15 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
               gpus={cluster.request.gpus}
             />
           )}
-          <Inside cluster={cluster} up={up} over={over} />
+          <Inside key={String(mine)} cluster={cluster} mine={mine} up={up} over={over} />
         </div>
         <aside className="wr-stack">
           <Panel title="Progress">
             <Steps cluster={cluster} />
           </Panel>
           {up && (cluster.request.ssh_keys.length > 0 || cluster.request.notebook) && (
-            <Panel title="Enter it">
-              <BoxLogins cluster={cluster} mine={cluster.account_id === me.data?.account.id} />
+            <Panel title="Connect">
+              <BoxLogins cluster={cluster} mine={mine} />
             </Panel>
           )}
           {Object.keys(cluster.urls).length > 0 && (
@@ -188,7 +199,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           )}
           {cluster.request.volumes.length > 0 && (
             <Panel title="Volumes">
-              <ClusterVolumes cluster={cluster} mine={cluster.account_id === me.data?.account.id} up={up} />
+              <ClusterVolumes cluster={cluster} mine={mine} up={up} />
             </Panel>
           )}
           {cluster.network && (
@@ -199,7 +210,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           <Panel title="Workloads">
             <Workloads cluster={cluster} />
           </Panel>
-          <Panel title="Asked for">
+          <Panel title="Configuration">
             <Asked cluster={cluster} />
           </Panel>
         </aside>
@@ -317,7 +328,7 @@ function BoxLogins({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
   if (!mine)
     return (
       <Text size="sm" className="wr-quiet">
-        Only who rents it enters it.
+        Only the renter of a cluster connects to it.
       </Text>
     );
   const name = quoted(cluster.name);
@@ -348,7 +359,7 @@ function BoxLogins({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
             </Text>
           )}
           <Text size="xs" className="wr-quiet">
-            Where neither answers, the output says what the image lacks.
+            If neither answers, the output says what the image lacks.
           </Text>
         </Stack>
       )}
@@ -432,9 +443,11 @@ function limitsOf(cluster: Cluster): [string, ReactNode][] {
   return [
     ...(asked.max_duration_seconds === null
       ? []
-      : [["At most", duration(asked.max_duration_seconds)] as [string, ReactNode]]),
+      : [["Maximum run time", duration(asked.max_duration_seconds)] as [string, ReactNode]]),
     ...(asked.budget === null ? [] : [["Budget", amount(asked.budget)] as [string, ReactNode]]),
-    ...(asked.idle_seconds === null ? [] : [["Idle at most", duration(asked.idle_seconds)] as [string, ReactNode]]),
+    ...(asked.idle_seconds === null
+      ? []
+      : [["Stops when unused for", duration(asked.idle_seconds)] as [string, ReactNode]]),
     ...(cluster.client_lease_ends_at === null
       ? []
       : [["Ends without its client", <When key="c" at={cluster.client_lease_ends_at} />] as [string, ReactNode]]),
@@ -459,13 +472,20 @@ function Asked({ cluster }: { cluster: Cluster }) {
   );
 }
 
-function Inside({ cluster, up, over }: { cluster: Cluster; up: boolean; over: boolean }) {
+interface InsideProps {
+  cluster: Cluster;
+  mine: boolean;
+  up: boolean;
+  over: boolean;
+}
+
+function Inside({ cluster, mine, up, over }: InsideProps) {
   return (
     <Panel bare label="Inside">
-      <Tabs defaultValue="exec" keepMounted={false}>
+      <Tabs defaultValue={mine ? "exec" : "events"} keepMounted={false}>
         <Tabs.List>
-          <Tabs.Tab value="exec">Run a command inside</Tabs.Tab>
-          <Tabs.Tab value="files">Files</Tabs.Tab>
+          {mine && <Tabs.Tab value="exec">Run a command inside</Tabs.Tab>}
+          {mine && <Tabs.Tab value="files">Files</Tabs.Tab>}
           <Tabs.Tab value="events">Events</Tabs.Tab>
           <Tabs.Tab value="why">Why here</Tabs.Tab>
         </Tabs.List>
@@ -473,8 +493,8 @@ function Inside({ cluster, up, over }: { cluster: Cluster; up: boolean; over: bo
           {up ? (
             <Exec clusterId={cluster.id} />
           ) : (
-            <Empty title={is(cluster, "stopped") ? "It is stopped" : over ? "It is over" : "Not running yet"}>
-              A command runs inside while the cluster is running.
+            <Empty title={is(cluster, "stopped") ? "Stopped" : over ? "This cluster has ended" : "Not running yet"}>
+              Commands run inside while the cluster is running.
             </Empty>
           )}
         </Tabs.Panel>
@@ -646,7 +666,7 @@ function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }
           {hasCommand
             ? "; its log and the files that it changed are kept for 30 days"
             : " and its files are gone for good"}
-          . You pay up to the last signed second; the rest of the hold comes back.
+          . You pay until now; the reserved rest is returned.
         </>
       }
     >

@@ -1,9 +1,9 @@
 // The list of the account's clusters.
 
-import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { clusters as clustersQuery } from "../api/queries.ts";
 import type { Cluster } from "../api/types.ts";
+import { PageButton } from "../app/PageButton.tsx";
 import { amount, listed, perHour, plain, words } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, Panel } from "../parts/page.tsx";
@@ -58,9 +58,9 @@ const COLUMNS: readonly Column<Cluster>[] = [
 export function ClustersPage() {
   const list = usePaged(clustersQuery, (row) => row.id);
   const make = (
-    <Button component={Link} to="/clusters/new" leftSection={<PlusIcon />}>
+    <PageButton to="/clusters/new" icon={<PlusIcon />}>
       New cluster
-    </Button>
+    </PageButton>
   );
   return (
     <div className="wr-page">

@@ -29,15 +29,14 @@ export function Files({ clusterId, name, over }: { clusterId: string; name: stri
   if (over)
     return (
       <Empty title="The files are gone">
-        They went with the cluster. Next time fetch them before deleting it, or let the command bring back what changed:
-        <br />
+        They were deleted with the cluster. Download files before you delete a cluster.
       </Empty>
     );
   return (
     <Stack gap="sm" p="md">
       <Text size="sm">
-        A tar archive of the folder the command runs in. A folder may be up to 1 GiB; what is beyond is left out, and
-        said.
+        A tar archive of the folder the command runs in. A folder may be up to 1 GiB; the page says if files were left
+        out.
       </Text>
       <Group gap="xs">
         <Button leftSection={<DownloadIcon />} loading={fetchThem.isPending} onClick={() => fetchThem.mutate(true)}>

@@ -245,7 +245,7 @@ function Form({ draft, change, faults }: FormProps) {
   });
   return (
     <div className="wr-stack">
-      <Panel title="What runs">
+      <Panel title="Workload">
         <Stack gap="sm">
           <SegmentedControl
             aria-label="Kind"
@@ -259,7 +259,7 @@ function Form({ draft, change, faults }: FormProps) {
           <Textarea
             label="Command"
             description={
-              "Runs without a shell; for pipes or variables write sh -c '…'. Empty: it stays up until deleted."
+              "Runs without a shell; for pipes or variables write sh -c '…'. Empty: the machine stays on until deleted."
             }
             placeholder="python -c 'print(6 * 7)'"
             autosize
@@ -309,7 +309,7 @@ function Form({ draft, change, faults }: FormProps) {
           )}
         </Stack>
       </Panel>
-      <Panel title="On what">
+      <Panel title="Hardware">
         <Stack gap="sm">
           <SegmentedControl
             aria-label="Hardware"
@@ -371,7 +371,7 @@ function Form({ draft, change, faults }: FormProps) {
           {draft.host && <PinnedHost id={draft.host} clear={() => change({ host: "" })} />}
         </Stack>
       </Panel>
-      <Panel title="Until when">
+      <Panel title="Limits">
         <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
           <TextInput label="Maximum run time (hours)" placeholder="no limit" inputMode="decimal" {...field("hours")} />
           <TextInput label="Budget" placeholder="no limit" inputMode="decimal" {...field("budget")} />
@@ -387,7 +387,7 @@ function Form({ draft, change, faults }: FormProps) {
         </SimpleGrid>
       </Panel>
       <Panel
-        title="How"
+        title="Image and storage"
         actions={
           <Button variant="subtle" color="gray" onClick={toggle} aria-expanded={more}>
             {more ? "Less" : "More"}
@@ -397,9 +397,7 @@ function Form({ draft, change, faults }: FormProps) {
         <Stack gap="sm">
           <TextInput
             label="Container image"
-            description={
-              "Without one, a host of your own runs a plain process; on others you get the host's default image."
-            }
+            description={"Empty: your own host runs the command directly; other hosts use their default image."}
             placeholder="none"
             {...field("image")}
           />
@@ -411,6 +409,13 @@ function Form({ draft, change, faults }: FormProps) {
           />
           <Collapse expanded={more}>
             <Stack gap="sm">
+              <TextInput
+                label="Entrypoint"
+                description="Program in place of the image's own; '' for none, so that the command runs by itself."
+                placeholder="the image's own"
+                spellCheck={false}
+                {...field("entrypoint")}
+              />
               <RegistryLogin draft={draft} change={change} faults={faults} />
               <NativeSelect
                 label="Runtime"

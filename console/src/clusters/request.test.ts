@@ -68,6 +68,28 @@ test("the command and the call say the same", () => {
   );
 });
 
+test("an entrypoint replaces the image's program, and two quotes are none", () => {
+  const asked = (entrypoint: string, image = "vllm/vllm-openai") =>
+    toRequest({ ...BLANK, command: "serve", image, entrypoint });
+  expect([asked(" python3 ").request.entrypoint, asked("''").request.entrypoint]).toEqual(["python3", ""]);
+  expect(asked("").request).not.toHaveProperty("entrypoint");
+  expect(asCommand(asked("''").request)).toBe(
+    "windrow cluster create --image vllm/vllm-openai --entrypoint '' -- serve",
+  );
+  expect(asked("python3", "").faults.entrypoint).toMatch(/with an image/);
+  expect(asked("python3 -u").faults.entrypoint).toMatch(/One program/);
+  expect(asked("'open").faults.entrypoint).toMatch(/not closed/);
+  for (const one of ["''", "/opt/my tool"]) {
+    const { request } = toRequest({
+      ...BLANK,
+      command: "x",
+      image: "i",
+      entrypoint: quoted(splitCommand(one)[0] ?? ""),
+    });
+    expect(toRequest(toDraft(request)).request).toEqual(request);
+  }
+});
+
 test("a box to work in starts Jupyter and takes public keys, never private ones", () => {
   const key = "ssh-ed25519 AAAAC3Nz me@home";
   const { request } = toRequest({ ...BLANK, sshKeys: `\n ${key} \n` });

@@ -25,6 +25,7 @@ export interface Draft {
   registryUser: string;
   registryPassword: string;
   command: string;
+  entrypoint: string;
   env: string;
   volumes: string;
   ports: string;
@@ -57,6 +58,7 @@ export const BLANK: Draft = {
   image: "",
   ...NO_LOGIN,
   command: "",
+  entrypoint: "",
   env: "",
   volumes: "",
   ports: "",
@@ -95,6 +97,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   if (draft.simulated) request.simulated = true;
   if (draft.tier) request.tier = draft.tier;
   if (draft.image.trim()) request.image = draft.image.trim();
+  readEntrypoint(draft, faults, (program) => (request.entrypoint = program));
   if (draft.runtime) request.runtime = draft.runtime;
   if (draft.host.trim()) request.host_id = draft.host.trim();
   readEnv(draft, request, faults);
@@ -130,6 +133,7 @@ export function toDraft(request: KeptRequest): Draft {
     runtime: request.runtime === "process" || request.runtime === "docker" ? request.runtime : "",
     image: request.image ?? "",
     command: (request.argv ?? []).map(quoted).join(" "),
+    entrypoint: request.entrypoint == null ? "" : quoted(request.entrypoint),
     env: Object.entries(request.env ?? {})
       .map(([name, value]) => `${name}=${value ?? ""}`)
       .join("\n"),
@@ -193,6 +197,23 @@ function gib(draft: Draft, field: "gpuMemoryGib" | "memoryGib", faults: Faults, 
   if (!text) return;
   if (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0) put(Math.round(Number(text) * GIB));
   else faults[field] = "A number of GiB";
+}
+
+/** One program in place of the image's own, as a shell would read it; `''` is none. */
+export function readEntrypoint(
+  draft: Readonly<Record<"entrypoint" | "image", string>>,
+  faults: Partial<Record<"entrypoint", string>>,
+  put: (program: string) => void,
+): void {
+  try {
+    const [program, ...more] = splitCommand(draft.entrypoint);
+    if (program === undefined) return;
+    if (more.length) faults.entrypoint = "One program; its arguments belong to the command";
+    else if (program && !draft.image.trim()) faults.entrypoint = "Only with an image: it replaces the image's program";
+    else put(program);
+  } catch (failure) {
+    faults.entrypoint = (failure as Error).message;
+  }
 }
 
 const NUMBER = /^\d+(\.\d+)?$/;
@@ -326,6 +347,10 @@ export function operand(word: string): string {
 /** A file that holds NAME:PASSWORD, for the command line. */
 export const LOGIN_FILE = "login.txt";
 
+/** The entrypoint as words of a command line; an empty one is a word, too. */
+export const entrypointWords = ({ entrypoint }: { entrypoint?: string | null }): string[] =>
+  entrypoint == null ? [] : ["--entrypoint", quoted(entrypoint)];
+
 /** The same request as the `windrow` command. */
 export function asCommand(request: KeptRequest, hasLogin = false): string {
   const words = ["windrow", "cluster", "create"];
@@ -340,6 +365,7 @@ export function asCommand(request: KeptRequest, hasLogin = false): string {
   flag("--tier", request.tier);
   flag("--runtime", request.simulated ? "simulated" : request.runtime);
   flag("--image", request.image);
+  words.push(...entrypointWords(request));
   if (hasLogin) flag("--registry-login", LOGIN_FILE);
   if (request.gpu_model && request.gpus) flag("--gpu", `${request.gpu_model}:${request.gpus}`);
   flag("--slice", request.slice);

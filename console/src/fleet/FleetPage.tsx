@@ -16,7 +16,7 @@ import { fleetMatcher } from "./filter.ts";
 import type { FleetRow } from "./rows.ts";
 
 const SEARCH_HELP =
-  "Words match host, hardware, tier, region, state or id. Comparisons: util>80 temp>=75 " +
+  "Type a name, model, tier, region or state. You can also compare: util>80 temp>=75 " +
   "mem>=40 used<10 (GiB) power>300 price<2.";
 
 export function FleetPage() {

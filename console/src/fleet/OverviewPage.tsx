@@ -3,7 +3,7 @@ import { Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
-import { me as meQuery, overview as overviewQuery } from "../api/queries.ts";
+import { overview as overviewQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Overview, TierCounts, UseCounts } from "../api/types.ts";
 import { PageButton, useMayOpen } from "../app/PageButton.tsx";
@@ -23,9 +23,8 @@ const SETTLE_MS = 400;
 
 export function OverviewPage() {
   const query = useQuery(overviewQuery);
-  const me = useQuery(meQuery);
   const client = useQueryClient();
-  const hears = me.data?.roles.some((role) => role === "operator" || role === "auditor") ?? false;
+  const hears = useMayOpen("/events");
   useEffect(() => {
     if (!hears) return;
     let timer: ReturnType<typeof setTimeout> | null = null;
@@ -68,6 +67,7 @@ export function OverviewPage() {
 
 function Shown({ data }: { data: Overview }) {
   const mayJoin = useMayOpen("/join");
+  const hearsAll = useMayOpen("/events");
   if (data.hosts.total === 0 && !mayJoin) {
     return (
       <Panel label="Hosts">
@@ -108,9 +108,11 @@ function Shown({ data }: { data: Overview }) {
           <Panel
             title="Recent events"
             actions={
-              <Link className="wr-link" to="/events">
-                All events
-              </Link>
+              hearsAll && (
+                <Link className="wr-link" to="/events">
+                  All events
+                </Link>
+              )
             }
             bare
           >
@@ -124,9 +126,7 @@ function Shown({ data }: { data: Overview }) {
                 empty={null}
               />
             ) : (
-              <Empty title="No events to show">
-                All events at once are for operators and auditors; those of a host are on its page.
-              </Empty>
+              <Empty title="No events to show">The events of a host are on its page.</Empty>
             )}
           </Panel>
         </div>
@@ -137,15 +137,21 @@ function Shown({ data }: { data: Overview }) {
 }
 
 function NoRelay() {
+  const seesHealth = useMayOpen("/health");
   return (
     <div className="wr-note wr-note-bad" role="status">
       <strong>No Access is connected</strong>
       <span>
         Hosts reach the Master only through an Access. Until one is back, no host is heard. Start one with{" "}
-        <code>windrow-access run</code>, and see{" "}
-        <Link className="wr-link" to="/health">
-          Health
-        </Link>
+        <code>windrow-access run</code>
+        {seesHealth && (
+          <>
+            , and see{" "}
+            <Link className="wr-link" to="/health">
+              Health
+            </Link>
+          </>
+        )}
         .
       </span>
     </div>
@@ -295,13 +301,12 @@ function Earned({ data }: { data: Overview }) {
         <div data-testid="revenue-week">
           <Figure label="7 days" value={amount(revenue.last_7_days, 2, 4)} note={plain(revenue.currency)} />
         </div>
-        <Figure label="an hour, of what is rented" value={amount(rate.rented, 2, 4)} />
-        <Figure label="an hour, of what is idle" value={amount(rate.idle, 2, 4)} />
+        <Figure label="income per hour now" value={amount(rate.rented, 2, 4)} />
+        <Figure label="idle, per hour" value={amount(rate.idle, 2, 4)} />
       </Group>
       <DayBars days={revenue.days} unit={plain(revenue.currency)} label="Revenue by day" />
       <Text size="xs" className="wr-quiet" mt={8}>
-        From the ledger: what providers and the platform were paid for signed running time. Rates are of real hosts at
-        the asked prices.
+        Paid to providers and the platform. Hourly figures leave simulated hosts out.
       </Text>
     </Panel>
   );

@@ -5,12 +5,12 @@ import { useState } from "react";
 import { put } from "../api/client.ts";
 import { me as meQuery } from "../api/queries.ts";
 import type { Host } from "../api/types.ts";
+import { mayOperate } from "../identity/rights.ts";
 import { plain } from "../parts/format.ts";
 import { Panel, ProblemNote } from "../parts/page.tsx";
 
 export function DefaultImage({ host }: { host: Host }) {
-  const me = useQuery(meQuery);
-  const may = me.data?.roles.some((role) => role === "operator" || role === "provider");
+  const may = mayOperate(useQuery(meQuery).data, host);
   return (
     <Panel title="Default image">
       <Text size="sm" className="wr-break" data-testid="default-image">

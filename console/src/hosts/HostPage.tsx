@@ -7,25 +7,16 @@ import { type ReactNode, useState } from "react";
 import { ApiProblem, post } from "../api/client.ts";
 import { host as hostQuery, me as meQuery } from "../api/queries.ts";
 import type { Gpu, Host } from "../api/types.ts";
+import { useMayOpen } from "../app/PageButton.tsx";
 import { quoted } from "../clusters/request.ts";
+import { mayOperate } from "../identity/rights.ts";
 import { Conditions } from "../parts/Conditions.tsx";
-import {
-  bitrate,
-  bytes,
-  celsius,
-  count,
-  DASH,
-  listed,
-  measured,
-  percent,
-  perHour,
-  plain,
-  watts,
-} from "../parts/format.ts";
+import { bitrate, bytes, celsius, count, listed, measured, percent, perHour, plain, watts } from "../parts/format.ts";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
+import { Subject } from "../parts/Subject.tsx";
 import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { CommandList } from "../records/CommandList.tsx";
 import { EventList } from "../records/EventList.tsx";
@@ -54,6 +45,7 @@ export function HostPage() {
 }
 
 function HostView({ host }: { host: Host }) {
+  const mayRent = useMayOpen("/clusters/new");
   const frames = useFrames(host.id);
   return (
     <>
@@ -75,20 +67,22 @@ function HostView({ host }: { host: Host }) {
         }
         actions={
           <>
-            <Button
-              component={Link}
-              to="/clusters/new"
-              search={
-                {
-                  host: host.id,
-                  ...(host.simulated ? { simulated: "true" } : {}),
-                  ...(host.gpus.length ? { hardware: "gpu" } : {}),
-                } as never
-              }
-              leftSection={<PlusIcon />}
-            >
-              New cluster here
-            </Button>
+            {mayRent && (
+              <Button
+                component={Link}
+                to="/clusters/new"
+                search={
+                  {
+                    host: host.id,
+                    ...(host.simulated ? { simulated: "true" } : {}),
+                    ...(host.gpus.length ? { hardware: "gpu" } : {}),
+                  } as never
+                }
+                leftSection={<PlusIcon />}
+              >
+                New cluster here
+              </Button>
+            )}
             <Actions host={host} />
           </>
         }
@@ -259,6 +253,7 @@ function Gpus({ host: known, frames }: Reading) {
 }
 
 function BandwidthPanel({ host }: { host: Host }) {
+  const may = mayOperate(useQuery(meQuery).data, host);
   const client = useQueryClient();
   const measure = useMutation({
     mutationFn: () => post(`/hosts/${encodeURIComponent(host.id)}/measure`),
@@ -271,9 +266,11 @@ function BandwidthPanel({ host }: { host: Host }) {
     <Panel
       title="Bandwidth"
       actions={
-        <Button variant="default" loading={measure.isPending} onClick={() => measure.mutate()}>
-          Measure now
-        </Button>
+        may && (
+          <Button variant="default" loading={measure.isPending} onClick={() => measure.mutate()}>
+            Measure now
+          </Button>
+        )
       }
     >
       {host.bandwidth ? (
@@ -299,7 +296,7 @@ function BandwidthPanel({ host }: { host: Host }) {
       )}
       <BandwidthHistory host={host} />
       {measure.error && <ProblemNote error={measure.error} />}
-      <Same method="POST" path={`/hosts/${host.id}/measure`} command={`windrow host measure ${host.id}`} />
+      {may && <Same method="POST" path={`/hosts/${host.id}/measure`} command={`windrow host measure ${host.id}`} />}
     </Panel>
   );
 }
@@ -400,14 +397,7 @@ const SLOT_COLUMNS: readonly Column<Host["slots"][number]>[] = [
     id: "cluster_id",
     name: "Cluster",
     value: (slot) => slot.cluster_id,
-    cell: (slot) =>
-      slot.cluster_id ? (
-        <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: slot.cluster_id }}>
-          {plain(slot.cluster_id.slice(-8))}
-        </Link>
-      ) : (
-        DASH
-      ),
+    cell: (slot) => <Subject id={slot.cluster_id} />,
   },
   figure("token", "Token", (slot) => slot.token, count),
   events(
@@ -459,8 +449,7 @@ const ACTIONS: readonly Action[] = [
 
 function Actions({ host }: { host: Host }) {
   const [asked, ask] = useState<Action | null>(null);
-  const me = useQuery(meQuery);
-  const may = me.data?.roles.some((role) => role === "operator" || role === "provider");
+  const may = mayOperate(useQuery(meQuery).data, host);
   if (!may) return null;
   return (
     <>

@@ -7,9 +7,9 @@ import { post } from "../api/client.ts";
 import type { JoinTokenMade } from "../api/types.ts";
 import { useFleet } from "../fleet/feed.ts";
 import { plain } from "../parts/format.ts";
-import { Command, Facts, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { Command, Facts, PageHead, Panel, ProblemNote, Reasons, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { Simulated, State, When } from "../parts/state.tsx";
+import { Simulated, State, useNow, When } from "../parts/state.tsx";
 import { isHereOnly, isPlace, joinLine } from "./joining.ts";
 
 /** As long as the Master lets a join token live. */
@@ -44,8 +44,8 @@ export function JoinPage() {
         <Panel title="1. Get the command">
           <Stack gap="sm">
             <Text size="sm">
-              A host joins with a token that works once and lives 15 minutes. The host needs Linux; it connects outward
-              and opens no port.
+              The command works once, for one host, within 15 minutes. The host needs Linux with Python 3.11 or newer.
+              It connects outward; no port has to be opened.
             </Text>
             <Group>
               <Button
@@ -54,7 +54,7 @@ export function JoinPage() {
                 disabled={loading}
                 variant={making ? "default" : "filled"}
               >
-                {making ? "Make another" : "Make a join token"}
+                {making ? "New command" : "Create command"}
               </Button>
             </Group>
             {make.error && <ProblemNote error={make.error} />}
@@ -84,8 +84,8 @@ export function JoinPage() {
                   label="join command"
                 />
                 <TextInput
-                  label="Where to look for an Access (optional)"
-                  description="dns:DOMAIN or https://HOST/PATH: asked when none that the host knows answers."
+                  label="Backup address for relays (optional)"
+                  description="dns:DOMAIN or https://HOST/PATH: the host asks there if it reaches no relay."
                   value={typed}
                   onChange={(event) => setTyped(event.currentTarget.value)}
                   error={isWrong ? "This is neither dns:DOMAIN nor https://HOST, and is not in the line." : undefined}
@@ -94,26 +94,30 @@ export function JoinPage() {
                   maw={420}
                 />
                 <Text size="sm" className="wr-quiet">
-                  It is shown this once and ends <When at={making.expiresAt} />. It fetches the agent from this Master,
-                  whose key it checks; it makes a user and, where there is systemd, a service of its own.
+                  Copy the command now: it is shown once and ends <When at={making.expiresAt} />. It fetches the agent
+                  from this Master, whose key it checks, and makes a user and, with systemd, a service for the agent.
                 </Text>
               </Stack>
             </Panel>
             <Panel title="3. Watch it arrive">
-              <Arrivals before={making.before} />
+              <Arrivals key={making.made.id} before={making.before} />
             </Panel>
           </>
         )}
         <Text size="sm" className="wr-quiet">
-          Machines for trying things out need no joining: <code>windrow up</code> takes the machine it runs on, and{" "}
-          <code>--simulate 50</code> adds hosts that are marked simulated.
+          Only trying things out? <code>windrow up --simulate 50</code> adds simulated hosts.
         </Text>
       </div>
     </div>
   );
 }
 
+/** After so long without a host something is probably in its way. */
+const LATE_MS = 60_000;
+
 function Arrivals({ before }: { before: ReadonlySet<string> }) {
+  const [since] = useState(() => Date.now());
+  const isLate = useNow() - since > LATE_MS;
   const { fleet } = useFleet();
   const fresh = useMemo(
     () => [...fleet.hosts.values()].map((stored) => stored.value).filter((host) => !before.has(host.id)),
@@ -125,7 +129,21 @@ function Arrivals({ before }: { before: ReadonlySet<string> }) {
         <Text size="sm" mb={4}>
           Waiting for a new host…
         </Text>
-        <Waiting lines={2} />
+        {isLate ? (
+          <>
+            <Text size="sm">No host has arrived yet. Check on that host:</Text>
+            <Reasons
+              reasons={[
+                "Did the command end without an error? It says what is missing.",
+                "Does the host reach the address in the command? A firewall may be in the way.",
+                "Is its clock right? A wrong clock makes certificates invalid.",
+                "Does the agent run? systemctl status windrow-agent; windrow-agent doctor",
+              ]}
+            />
+          </>
+        ) : (
+          <Waiting lines={2} />
+        )}
       </div>
     );
   return (

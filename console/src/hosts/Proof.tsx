@@ -3,8 +3,9 @@ import { Button, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { post } from "../api/client.ts";
-import { hostProof } from "../api/queries.ts";
+import { hostProof, me as meQuery } from "../api/queries.ts";
 import type { Host, HostProofs } from "../api/types.ts";
+import { mayOperate } from "../identity/rights.ts";
 import { plain, words } from "../parts/format.ts";
 import { Loaded, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -14,6 +15,7 @@ import { proofLabel, stageLabel, stepText, toneOfStage } from "./stages.ts";
 export function ProofPanel({ host }: { host: Host }) {
   const client = useQueryClient();
   const query = useQuery(hostProof(host.id));
+  const may = mayOperate(useQuery(meQuery).data, host) && !host.simulated;
   const prove = useMutation({
     mutationFn: () => post(`/hosts/${encodeURIComponent(host.id)}/prove`),
     onSuccess: () => {
@@ -25,7 +27,7 @@ export function ProofPanel({ host }: { host: Host }) {
     <Panel
       title="Setup progress"
       actions={
-        !host.simulated && (
+        may && (
           <Button variant="default" loading={prove.isPending} onClick={() => prove.mutate()}>
             Prove now
           </Button>
@@ -36,9 +38,7 @@ export function ProofPanel({ host }: { host: Host }) {
         {(found) => <Progress found={found} />}
       </Loaded>
       {prove.error && <ProblemNote error={prove.error} />}
-      {!host.simulated && (
-        <Same method="POST" path={`/hosts/${host.id}/prove`} command={`windrow host prove ${host.id}`} />
-      )}
+      {may && <Same method="POST" path={`/hosts/${host.id}/prove`} command={`windrow host prove ${host.id}`} />}
     </Panel>
   );
 }

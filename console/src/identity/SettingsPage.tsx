@@ -29,7 +29,7 @@ export function SettingsPage() {
               value={colorScheme}
               onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}
               data={[
-                { value: "auto", label: "As the system" },
+                { value: "auto", label: "System" },
                 { value: "light", label: "Light" },
                 { value: "dark", label: "Dark" },
               ]}

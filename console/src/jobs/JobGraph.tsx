@@ -23,7 +23,7 @@ export function JobGraph({ job, known }: { job: Job; known: readonly Job[] }) {
   const width = graph.columns * (WIDE + GAP_X) - GAP_X + 2,
     height = graph.rows * (HIGH + GAP_Y) - GAP_Y + 2;
   return (
-    <Panel title="Before and after it">
+    <Panel title="Jobs before and after">
       <div className="wr-scroll" data-testid="job-graph">
         <svg
           width={width}

@@ -17,16 +17,16 @@ const TITLES: Readonly<Record<string, readonly [string, string]>> = {
 const ROWS: readonly (readonly [string, (one: Stretch) => string])[] = [
   ["Use, average", (one) => percent(one.utilization_ratio.mean)],
   ["Use, peak", (one) => percent(one.utilization_ratio.max)],
-  ["Memory, most", (one) => bytes(one.memory_used_bytes.max)],
-  ["Power, mean", (one) => inUnit(one.power_watts.mean, "W")],
-  ["Power, most", (one) => inUnit(one.power_watts.max, "W")],
+  ["Memory, peak", (one) => bytes(one.memory_used_bytes.max)],
+  ["Power, average", (one) => inUnit(one.power_watts.mean, "W")],
+  ["Power, peak", (one) => inUnit(one.power_watts.max, "W")],
   ["Clocks held back", (one) => percent(one.throttled_ratio)],
 ];
 
 export function JobImpact({ job }: { job: Job }) {
   const query = useQuery(jobImpact(job.id, isOver(job)));
   return (
-    <Panel title="What it did to its GPUs">
+    <Panel title="GPU usage">
       <Loaded query={query} lines={4}>
         {(found) => <Cards found={found} />}
       </Loaded>
@@ -38,7 +38,7 @@ function Cards({ found }: { found: Impact }) {
   if (found.gpus.length === 0)
     return (
       <Text size="sm" className="wr-quiet">
-        It has no GPU yet.
+        The job has no GPU yet.
       </Text>
     );
   return (

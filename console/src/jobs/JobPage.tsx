@@ -4,15 +4,16 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { freshKey, post, send } from "../api/client.ts";
-import { job as jobQuery, jobs as jobsQuery } from "../api/queries.ts";
+import { job as jobQuery, jobs as jobsQuery, me as meQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
 import { Log } from "../clusters/Log.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
 import { quoted } from "../clusters/request.ts";
 import { Usage } from "../clusters/Usage.tsx";
+import { isRenter, mayEnd } from "../identity/rights.ts";
 import { amount, bytes, DASH, duration, plain, took, words } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
-import { Command, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { EventList } from "../records/EventList.tsx";
@@ -37,6 +38,8 @@ function JobView({ job }: { job: Job }) {
   const over = isOver(job);
   const last = job.attempts.at(-1);
   const known = useQuery(jobsQuery.first).data?.items ?? [];
+  const me = useQuery(meQuery).data;
+  const mine = isRenter(me, job.account_id);
   return (
     <>
       <PageHead
@@ -57,9 +60,9 @@ function JobView({ job }: { job: Job }) {
             </Text>
           </>
         }
-        actions={<Actions job={job} />}
+        actions={(over ? mine : mayEnd(me, job.account_id)) && <Actions job={job} />}
       />
-      {job.reason && (
+      {job.reason && !job.refusal && (
         <div
           className={`wr-note ${job.state === "Failed" || job.state === "Lost" ? "wr-note-bad" : ""}`}
           style={{ marginBottom: 14 }}
@@ -69,9 +72,11 @@ function JobView({ job }: { job: Job }) {
         </div>
       )}
       {job.refusal && (
-        <Panel title="Why it waits">
-          <Refusal refusal={job.refusal} />
-        </Panel>
+        <div style={{ marginBottom: 16 }}>
+          <Panel title="Why it waits">
+            <Refusal refusal={job.refusal} />
+          </Panel>
+        </div>
       )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="cost so far" value={amount(job.cost_so_far, 2, 6)} note={<TestMoney />} />
@@ -83,7 +88,15 @@ function JobView({ job }: { job: Job }) {
         <div className="wr-stack">
           <JobGraph job={job} known={known} />
           <Panel title="Output" bare>
-            <Log path={`/jobs/${encodeURIComponent(job.id)}/logs`} over={over} waiting="Waiting for the first line…" />
+            {mine ? (
+              <Log
+                path={`/jobs/${encodeURIComponent(job.id)}/logs`}
+                over={over}
+                waiting="Waiting for the first line…"
+              />
+            ) : (
+              <Empty title="The log is private">Only the renter of a job reads its log.</Empty>
+            )}
           </Panel>
           {last?.started_at && (
             <Usage clusterId={last.cluster_id} endedAt={last.ended_at} hosts={1} gpus={job.request.gpus} />
@@ -94,13 +107,15 @@ function JobView({ job }: { job: Job }) {
           </Panel>
         </div>
         <aside className="wr-stack">
-          <Panel title="What it left">
-            <Artefacts job={job} />
-          </Panel>
+          {mine && (
+            <Panel title="Output files">
+              <Artefacts job={job} />
+            </Panel>
+          )}
           <Panel title="Attempts">
             <Attempts job={job} />
           </Panel>
-          <Panel title="Asked for">
+          <Panel title="Configuration">
             <Asked job={job} />
           </Panel>
         </aside>
@@ -153,15 +168,15 @@ function Artefacts({ job }: { job: Job }) {
   if (!last || last.files_bytes === null) {
     return (
       <Text size="sm" className="wr-quiet">
-        {isOver(job) ? "No files of it are kept." : "The files that it changes are kept here once it has ended."}
+        {isOver(job) ? "No files are kept." : "The files that the job changes are kept here once it has ended."}
       </Text>
     );
   }
   return (
     <Stack gap="xs">
       <Text size="sm">
-        {bytes(last.files_bytes)} as a tar archive: the files that it changed.
-        {last.files_truncated && " It passed the limit and was cut."}
+        {bytes(last.files_bytes)} as a tar archive: the files that the job changed.
+        {last.files_truncated && " The archive passed the limit and was cut."}
       </Text>
       <Group>
         <Button leftSection={<DownloadIcon />} loading={fetchThem.isPending} onClick={() => fetchThem.mutate()}>
@@ -194,7 +209,7 @@ const attemptRows = (one: JobAttempt) => [
   [
     `Attempt ${one.number}`,
     <Link key="c" className="wr-link" to="/clusters/$clusterId" params={{ clusterId: one.cluster_id }}>
-      its cluster
+      Open machine
     </Link>,
   ] as const,
   [
@@ -204,7 +219,7 @@ const attemptRows = (one: JobAttempt) => [
         {plain(one.outcome)}
       </span>
     ) : (
-      "goes on"
+      "running"
     ),
   ] as const,
   ["Took", took(one.started_at, one.ended_at)] as const,
@@ -224,6 +239,9 @@ function Asked({ job }: { job: Job }) {
             </code>,
           ],
           ["Image", plain(asked.image)],
+          ...(asked.entrypoint === null
+            ? []
+            : [["Entrypoint", asked.entrypoint === "" ? "none" : plain(asked.entrypoint)] as const]),
           ...(asked.packages.length ? [["Python packages", plain(asked.packages.join(", "))] as const] : []),
           ...(asked.volumes.length
             ? [
@@ -255,7 +273,7 @@ function Asked({ job }: { job: Job }) {
           ],
           ["Tier", plain(asked.tier)],
           ["Processors", String(asked.cpus)],
-          ["At most", asked.max_duration_seconds === null ? DASH : duration(asked.max_duration_seconds)],
+          ["Maximum run time", asked.max_duration_seconds === null ? DASH : duration(asked.max_duration_seconds)],
           ["Deadline", <When key="d" at={asked.deadline} />],
           ["Priority", String(asked.priority)],
           ["Folder", bytes(job.folder_bytes)],

@@ -1,9 +1,9 @@
 // The list of the account's jobs.
 
-import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { jobs as jobsQuery } from "../api/queries.ts";
 import type { Job } from "../api/types.ts";
+import { PageButton } from "../app/PageButton.tsx";
 import { amount, count, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, Panel } from "../parts/page.tsx";
@@ -32,6 +32,12 @@ const COLUMNS: readonly Column<Job>[] = [
     (row) => row.state,
     (row) => row.reason,
   ),
+  {
+    id: "reason",
+    name: "Reason",
+    value: (row) => row.reason,
+    cell: (row) => <span className="wr-break">{plain(row.reason)}</span>,
+  },
   figure("exit_code", "Exit code", (row) => row.exit_code, count),
   figure("attempts", "Attempts", (row) => row.attempts.length, count),
   figure(
@@ -50,9 +56,9 @@ const COLUMNS: readonly Column<Job>[] = [
 export function JobsPage() {
   const list = usePaged(jobsQuery, (row) => row.id);
   const make = (
-    <Button component={Link} to="/jobs/new" leftSection={<PlusIcon />}>
+    <PageButton to="/jobs/new" icon={<PlusIcon />}>
       New job
-    </Button>
+    </PageButton>
   );
   return (
     <div className="wr-page">
@@ -65,8 +71,8 @@ export function JobsPage() {
           address
           empty={
             <Empty title="No jobs yet" command="windrow job submit -- python train.py" action={make}>
-              A job waits for a place, runs, keeps its log and files here, and lets go; you need not stay. Submit the
-              folder you are in from a terminal, or a command alone here:
+              Jobs wait for a free host, run to the end, and keep log and results. You can close the browser. Submit a
+              folder from a terminal, or a command alone here:
             </Empty>
           }
         />

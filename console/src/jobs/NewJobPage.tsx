@@ -63,7 +63,7 @@ export function NewJobPage() {
       >
         <div className="wr-columns">
           <div className="wr-stack">
-            <Panel title="What runs">
+            <Panel title="Workload">
               <Stack gap="sm">
                 <Textarea
                   label="Command"
@@ -114,6 +114,15 @@ export function NewJobPage() {
                     onChange={(value) => change({ cpus: Number(value) || 1 })}
                   />
                 </SimpleGrid>
+                {(draft.image || draft.entrypoint) && (
+                  <TextInput
+                    label="Entrypoint"
+                    description="Program in place of the image's own; '' for none, so that the command runs by itself."
+                    placeholder="the image's own"
+                    spellCheck={false}
+                    {...field("entrypoint")}
+                  />
+                )}
                 {(draft.image || login) && <RegistryLogin draft={draft} change={change} faults={tried ? faults : {}} />}
                 <Mounts
                   value={draft.volumes}
@@ -129,7 +138,7 @@ export function NewJobPage() {
                 />
               </Stack>
             </Panel>
-            <Panel title="Within what">
+            <Panel title="Limits">
               <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
                 <NumberInput
                   label="Retries if the host fails"
@@ -138,7 +147,12 @@ export function NewJobPage() {
                   value={draft.retries}
                   onChange={(value) => change({ retries: Number(value) || 0 })}
                 />
-                <TextInput label="At most (minutes)" placeholder="no limit" inputMode="decimal" {...field("minutes")} />
+                <TextInput
+                  label="Maximum run time (minutes)"
+                  placeholder="no limit"
+                  inputMode="decimal"
+                  {...field("minutes")}
+                />
                 <TextInput label="Budget" placeholder="no limit" inputMode="decimal" {...field("budget")} />
                 <TextInput label="After these jobs" placeholder="job_…" {...field("after")} />
               </SimpleGrid>

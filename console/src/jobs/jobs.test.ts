@@ -50,6 +50,13 @@ test("GPUs are asked for by model, by memory or by tier, as the command writes t
   expect(toJob({ ...BLANK_JOB, command: "true", gpu: "H100" }).faults.gpu).toContain("above 0");
 });
 
+test("a job's entrypoint is said as the command says it", () => {
+  const { request, faults } = toJob({ ...BLANK_JOB, command: "serve", image: "x/y", entrypoint: "''" });
+  expect([request.entrypoint, faults]).toEqual(["", {}]);
+  expect(asJobCommand(request)).toBe("windrow job submit --no-files --image x/y --entrypoint '' -- serve");
+  expect(toJob({ ...BLANK_JOB, command: "serve", entrypoint: "sh" }).faults.entrypoint).toBeDefined();
+});
+
 test("Python packages are a line each", () => {
   const { request, faults } = toJob({ ...BLANK_JOB, command: "python train.py", packages: "numpy>=2,<3\n\n torch \n" });
   expect([request.packages, faults]).toEqual([["numpy>=2,<3", "torch"], {}]);

@@ -1,7 +1,17 @@
 // A job's request from the fields of a form, and the same as a command. Pure.
 
 import type { Job, JobRequest, RegistryLogin } from "../api/types.ts";
-import { LOGIN_FILE, NO_LOGIN, quoted, readAmount, readLogin, readSpan, splitCommand } from "../clusters/request.ts";
+import {
+  entrypointWords,
+  LOGIN_FILE,
+  NO_LOGIN,
+  quoted,
+  readAmount,
+  readEntrypoint,
+  readLogin,
+  readSpan,
+  splitCommand,
+} from "../clusters/request.ts";
 import { toBytes } from "../parts/format.ts";
 import { readMounts } from "../volumes/volumes.ts";
 
@@ -10,6 +20,7 @@ export interface JobDraft {
   packages: string;
   name: string;
   image: string;
+  entrypoint: string;
   registryUser: string;
   registryPassword: string;
   gpus: number;
@@ -30,6 +41,7 @@ export const BLANK_JOB: JobDraft = {
   packages: "",
   name: "",
   image: "",
+  entrypoint: "",
   ...NO_LOGIN,
   gpus: 0,
   gpu: "",
@@ -59,6 +71,7 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   }
   if (draft.name.trim()) request.name = draft.name.trim();
   if (draft.image.trim()) request.image = draft.image.trim();
+  readEntrypoint(draft, faults, (program) => (request.entrypoint = program));
   if (draft.simulated) request.simulated = true;
   if (draft.tier.trim()) request.tier = draft.tier.trim();
   const kind = draft.gpu.trim();
@@ -98,6 +111,7 @@ export function asJobCommand(request: JobRequest, hasLogin = false): string {
     value && words.push(name, quoted(String(value)));
   flag("--name", request.name);
   flag("--image", request.image);
+  words.push(...entrypointWords(request));
   if (hasLogin) flag("--registry-login", LOGIN_FILE);
   flag("--gpu", gpuWords(request));
   flag("--tier", request.tier);

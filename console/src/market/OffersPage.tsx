@@ -7,7 +7,7 @@ import { useMemo, useState } from "react";
 import { put } from "../api/client.ts";
 import { me as meQuery, offers as offersQuery } from "../api/queries.ts";
 import type { Offer } from "../api/types.ts";
-import { PageButton } from "../app/PageButton.tsx";
+import { PageButton, useMayOpen } from "../app/PageButton.tsx";
 import { quoted } from "../clusters/request.ts";
 import { amount, bytes, count, DASH, listed, perHour, plain } from "../parts/format.ts";
 import { Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -17,7 +17,7 @@ import { actions, events, figure, Named, simulated } from "../tables/columns.tsx
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 
-const columnsFor = (mayPrice: boolean): readonly Column<Offer>[] => [
+const columnsFor = (mayPrice: boolean, mayRent: boolean): readonly Column<Offer>[] => [
   {
     id: "tier",
     name: "Tier",
@@ -48,26 +48,29 @@ const columnsFor = (mayPrice: boolean): readonly Column<Offer>[] => [
     (row) => `tier ${plain(row.tier)}`,
     (row) => `tier/${row.tier}`,
   ),
-  actions((row) => (
-    <Link
-      className="wr-link"
-      to="/clusters/new"
-      search={{
-        tier: row.tier,
-        hardware: row.tier.startsWith("cpu") ? "cpu" : "gpu",
-        ...(row.simulated ? { simulated: "true" } : {}),
-      }}
-    >
-      Rent
-    </Link>
-  )),
+  ...(mayRent ? [RENT] : []),
 ];
+
+const RENT: Column<Offer> = actions((row) => (
+  <Link
+    className="wr-link"
+    to="/clusters/new"
+    search={{
+      tier: row.tier,
+      hardware: row.tier.startsWith("cpu") ? "cpu" : "gpu",
+      ...(row.simulated ? { simulated: "true" } : {}),
+    }}
+  >
+    Rent
+  </Link>
+));
 
 export function OffersPage() {
   const query = useQuery(offersQuery);
   const me = useQuery(meQuery);
   const mayPrice = me.data?.roles.some((role) => role === "operator" || role === "provider") ?? false;
-  const columns = useMemo(() => columnsFor(mayPrice), [mayPrice]);
+  const mayRent = useMayOpen("/clusters/new");
+  const columns = useMemo(() => columnsFor(mayPrice, mayRent), [mayPrice, mayRent]);
   return (
     <div className="wr-page">
       <PageHead title="Offers" beside={<TestMoney />} />
@@ -92,8 +95,7 @@ export function OffersPage() {
         />
       </Panel>
       <Text size="sm" className="wr-quiet" mt="sm">
-        A price is per GPU, or per processor in cpu tiers, and is frozen for a cluster when it is created: changing it
-        here touches only what is rented later.
+        Price per GPU and hour (CPU tiers: per processor). A change applies to new rentals only.
       </Text>
     </div>
   );

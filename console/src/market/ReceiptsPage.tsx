@@ -5,6 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { receipt as receiptQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import type { Receipt, ReceiptLine, ReceiptTransfer } from "../api/types.ts";
+import { PageButton } from "../app/PageButton.tsx";
 import { amount, count, DASH, duration, exact, money, plain, shortIds, words } from "../parts/format.ts";
 import { PrintIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Loaded, PageHead, Panel } from "../parts/page.tsx";
@@ -65,11 +66,7 @@ export function ReceiptsPage() {
             <Empty
               title="No receipts yet"
               command="windrow run -- python -c 'print(6 * 7)'"
-              action={
-                <Button component={Link} to="/clusters/new">
-                  New cluster
-                </Button>
-              }
+              action={<PageButton to="/clusters/new">New cluster</PageButton>}
             >
               A receipt is written for each cluster, from the running seconds that its host signed.
             </Empty>

@@ -1,8 +1,12 @@
 // The link of an id: to its page, or to its events where it has no page.
 import { Link } from "@tanstack/react-router";
+import { useMayOpen } from "../app/PageButton.tsx";
 import { plain, shortId } from "./format.ts";
 
+/** A cluster or a job has a page for who may read rentals; for others its id is only a text. */
 export function Subject({ id }: { id: string | null | undefined }) {
+  const readsClusters = useMayOpen("/clusters");
+  const readsJobs = useMayOpen("/jobs");
   if (!id) return <>–</>;
   const text = (
     <span className="wr-mono wr-whole" title={plain(id)}>
@@ -28,6 +32,13 @@ export function Subject({ id }: { id: string | null | undefined }) {
         {text}
       </Link>
     );
+  if (id.startsWith("job_") && readsJobs)
+    return (
+      <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: id }}>
+        {text}
+      </Link>
+    );
+  if (id.startsWith("cluster_") && !readsClusters) return text;
   if (id.startsWith("cluster_"))
     return (
       <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: id }}>

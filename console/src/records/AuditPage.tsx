@@ -165,8 +165,7 @@ function Verify() {
       <Stack gap="sm">
         {!check.data && (
           <Text size="sm" className="wr-quiet">
-            Each entry holds a hash over itself and the one before: whoever changes or removes one breaks the chain from
-            there on. Verifying computes all of it again.
+            Each entry holds a hash over itself and the entry before it, so that tampering shows.
           </Text>
         )}
         {check.data && <Verdict verdict={check.data} />}

@@ -1,6 +1,7 @@
 // The list of events, live, of the whole market or about one thing.
 import { Button, Text } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMayOpen } from "../app/PageButton.tsx";
 import { plain } from "../parts/format.ts";
 import { PageHead, Panel } from "../parts/page.tsx";
 import { EventList } from "./EventList.tsx";
@@ -8,6 +9,7 @@ import { EventList } from "./EventList.tsx";
 export function EventsPage() {
   const { subject } = useSearch({ from: "/events" });
   const navigate = useNavigate({ from: "/events" });
+  const hearsAll = useMayOpen("/events");
   const all = () => void navigate({ to: "/events", search: (now) => ({ ...now, subject: undefined }), replace: true });
   return (
     <div className="wr-page">
@@ -21,7 +23,8 @@ export function EventsPage() {
           )
         }
         actions={
-          subject && (
+          subject &&
+          hearsAll && (
             <Button variant="default" onClick={all}>
               All events
             </Button>
