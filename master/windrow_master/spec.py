@@ -50,6 +50,7 @@ class Spec:
     items, items_least: the bounds of a list's length. form: a regular expression. name: in JSON, where that is not the
     field's own name. flag: of the command line; empty: none, or one that the command line reads in a way of its own.
     is_filter: lists can be filtered by the value of this field.
+    may_be_empty: on a command line, an empty text is a value.
     """
 
     text: str = ""
@@ -65,6 +66,7 @@ class Spec:
     flag: str = ""
     help: str = ""
     is_filter: bool = False
+    may_be_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +131,7 @@ class Work:
             flag="--entrypoint",
             text="One program, without NUL, in place of the image's ENTRYPOINT and CMD; empty: none",
             help="Program in place of the image's ENTRYPOINT; '' for none, so that the command runs by itself.",
+            may_be_empty=True,
         ),
     ] = None
     env: Annotated[Mapping[str, str], Spec(items=ENV_MAX, chars=TEXT_MAX, text="The environment of the command")] = (

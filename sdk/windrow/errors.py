@@ -15,6 +15,10 @@ class InvalidInput(WindrowClientError):
     """What was written is not valid. The message names it and the rule; nothing was sent."""
 
 
+class NameTaken(WindrowClientError):
+    """Something that goes on has this name already; nothing was made."""
+
+
 class NoMaster(WindrowClientError):
     """No Master is configured here. Run `windrow up` in this folder, or `windrow login URL`."""
 

@@ -19,11 +19,12 @@ class Field(NamedTuple):
     least: int | None = None
     most: int | None = None
     is_filter: bool = False
+    may_be_empty: bool = False
 
 
 COMMON: Final = (
     Field("name", "text", flag="--name", help="Name; default: generated.", is_filter=True),
-    Field("entrypoint", "text", flag="--entrypoint", help="Program in place of the image's ENTRYPOINT; '' for none, so that the command runs by itself."),
+    Field("entrypoint", "text", flag="--entrypoint", help="Program in place of the image's ENTRYPOINT; '' for none, so that the command runs by itself.", may_be_empty=True),
     Field("env", "map"),
     Field("await_files", "yes"),
     Field("simulated", "yes"),

@@ -29,7 +29,15 @@ TYPES = {
     "wholes": "Sequence[int]",
     "map": "Mapping[str, str]",
 }
-FACTS = {"default": None, "flag": "", "help": "", "least": None, "most": None, "is_filter": False}
+FACTS = {
+    "default": None,
+    "flag": "",
+    "help": "",
+    "least": None,
+    "most": None,
+    "is_filter": False,
+    "may_be_empty": False,
+}
 """The other properties of a field in the SDK, each with the default that is not written."""
 HEAD = '''"""The fields of requests for clusters and jobs; `make openapi` writes this file from the Master's spec."""
 
@@ -52,6 +60,7 @@ class Field(NamedTuple):
     least: int | None = None
     most: int | None = None
     is_filter: bool = False
+    may_be_empty: bool = False
 
 
 '''
@@ -84,6 +93,7 @@ def row(one: RequestField) -> str:
         "least": one.spec.least if is_whole else None,
         "most": one.spec.most if is_whole else None,
         "is_filter": one.spec.is_filter,
+        "may_be_empty": one.spec.may_be_empty,
     }
     said = [f"{name}={_text(value)}" for name, value in facts.items() if value != FACTS[name]]
     return f"    Field({', '.join([_text(one.name), _text(kind_of(one)), *said])}),\n"

@@ -12,7 +12,6 @@ from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_wh
 from windrow.cli.context import AsJson, Watch, Yes, client, confirm
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
 from windrow.cli.flags import options
-from windrow.cli.kept import given
 from windrow.cli.output import (
     err,
     facts,
@@ -21,10 +20,11 @@ from windrow.cli.output import (
     print_json,
     say,
 )
-from windrow.cli.request import body, parse_env, parse_gpu, registry_login
+from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
+from windrow.errors import NameTaken
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 
@@ -45,6 +45,10 @@ Gpu = Annotated[
 Env = Annotated[
     list[str] | None,
     typer.Option("--env", "-e", help="Variable: NAME=value, or NAME to take it from your environment; repeatable."),
+]
+EnvFile = Annotated[
+    list[Path] | None,
+    typer.Option("--env-file", help="File of variables, NAME=value or NAME on each line; repeatable."),
 ]
 Rank = Annotated[int, typer.Option("--rank", min=0, help="Member of the cluster, counted from 0.")]
 SshKey = Annotated[
@@ -133,6 +137,7 @@ def cluster_create(
     ] = None,
     gpu: Gpu = None,
     env: Env = None,
+    env_file: EnvFile = None,
     template: Annotated[str | None, typer.Option("--template", help="Start from this template.")] = None,
     login: Login = None,
     ssh_key: SshKey = None,
@@ -142,6 +147,9 @@ def cluster_create(
     ] = None,
     notebook: Notebook = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
+    if_not_there: Annotated[
+        bool, typer.Option("--if-not-there", help="Where you have a cluster of this --name, use it; create none.")
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until the cluster runs.")] = True,
     as_json: AsJson = False,
     **asked: Any,
@@ -154,7 +162,7 @@ def cluster_create(
     asked |= {
         "kind": kind,
         "argv": argv or None,
-        "env": parse_env(given(argv or [], env)) if env else None,
+        "env": kept.variables(argv or [], env, env_file),
         "host_id": resolving.host(api, asked["host_id"]),
         "ssh_keys": keys if keys or ssh is False else None,
         "notebook": is_asked if notebook is not None or (is_asked and not base) else None,
@@ -163,16 +171,25 @@ def cluster_create(
     if plan:
         show_plan(api.plan(request), as_json)
         return
-    _create(api, request | login_part(login), wait, as_json)
+    found = _of_name(api, asked["name"]) if asked["name"] else None
+    if found is not None and not if_not_there:
+        raise NameTaken(
+            f"You have a cluster {found['name']!r} already: {found['id']}, {found['phase']}. Choose another name, or "
+            "use that one with --if-not-there."
+        )
+    started(api, found or api.create_cluster(request | login_part(login), tell=say), wait, as_json)
+
+
+def _of_name(api: Client, name: str) -> dict[str, Any] | None:
+    """Returns one's own cluster of this name that goes on; None: there is none."""
+    going = [one for one in api.items("/clusters", name=name) if one["name"] == name and one["phase"] not in text.ENDED]
+    own = api.get("/me")["account"]["id"] if going else None
+    return next((one for one in going if one["account_id"] == own), None)
 
 
 def login_part(login: typer.FileText | None) -> dict[str, Any]:
     """The login of a request, where there is one."""
     return {} if login is None else {"registry_login": registry_login(login.read(LOGIN_MAX))}
-
-
-def _create(api: Client, request: dict[str, Any], wait: bool, as_json: bool) -> None:
-    started(api, api.create_cluster(request, tell=say), wait, as_json)
 
 
 def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from windrow.errors import (
     ApiProblem,
     InvalidInput,
     MasterUnreachable,
+    NameTaken,
     NoMaster,
     NotFound,
     WaitTimedOut,
@@ -42,6 +43,7 @@ _BY_ERROR: Final = (
     (MasterUnreachable, EXIT_UNAVAILABLE),
     (NotFound, EXIT_NOT_FOUND),
     (InvalidInput, EXIT_USAGE),
+    (NameTaken, EXIT_CONFLICT),
     (NoMaster, EXIT_USAGE),
 )
 

@@ -121,7 +121,8 @@ def cluster_ssh(
         "ProxyCommand": proxy.replace("%", "%%"),
         # Each workload has keys of its own; that its host is reached is what the Master's grant says.
         "HostKeyAlias": found["id"],
-        "UserKnownHostsFile": str(known),
+        # Several files may stand there, and ssh fills in what follows a per cent sign.
+        "UserKnownHostsFile": '"' + str(known).replace("%", "%%") + '"',
         "StrictHostKeyChecking": "accept-new",
         "User": user,
     }

@@ -10,13 +10,13 @@ import typer
 from windrow.cli import resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
 from windrow.cli.cluster_text import is_settled, print_plan, print_refusal
-from windrow.cli.clusters import END_TIMEOUT_S, Env, Gpu, Login, login_part, tell_unsaved
+from windrow.cli.clusters import END_TIMEOUT_S, Env, EnvFile, Gpu, Login, login_part, tell_unsaved
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
-from windrow.cli.kept import given
+from windrow.cli.kept import variables
 from windrow.cli.output import facts, print_json, say, size_text
-from windrow.cli.request import body, name_from, parse_env, parse_gpu, parse_span, read_requirements
+from windrow.cli.request import body, name_from, parse_gpu, parse_span, read_requirements
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
@@ -82,6 +82,7 @@ def job_submit(
     gpu: Gpu = None,
     login: Login = None,
     env: Env = None,
+    env_file: EnvFile = None,
     requirements: Requirements = None,
     packages: With = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
@@ -98,7 +99,7 @@ def job_submit(
     asked |= {
         "argv": command,
         "name": name_from(script.name if script else command[0]) if asked["name"] is None else asked["name"],
-        "env": parse_env(given(command, env)) if env else None,
+        "env": variables(command, env, env_file),
         "await_files": files or script is not None,
         "after": [job_id(api, one) for one in asked["after"] or []] or None,
         "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
@@ -308,11 +309,14 @@ def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> N
 
 
 @job_app.command("rerun")
-def job_rerun(context: typer.Context, job: Which, env: Env = None, as_json: AsJson = False) -> None:
+def job_rerun(
+    context: typer.Context, job: Which, env: Env = None, env_file: EnvFile = None, as_json: AsJson = False
+) -> None:
     """Run a job again with the same folder. Give its variables again: their values were deleted when it ended."""
     api = client(context)
-    values = {"env": parse_env(given([], env))} if env else None
-    item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun", body=values)
+    values = variables([], env, env_file)
+    asked = None if values is None else {"env": values}
+    item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun", body=asked)
     print_json(item) if as_json else sys.stdout.write(f"{item['id']}\n")
 
 

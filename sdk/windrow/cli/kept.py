@@ -1,25 +1,30 @@
-"""Combines a template, which is a request kept by name, with the options beside its name on a command line."""
+"""Combines what is kept, a request by its name and variables in a file, with the options of a command line."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from windrow import config
 from windrow.cli import telltale
 from windrow.cli.output import say
+from windrow.cli.request import parse_env, read_env
 from windrow.client import Client
 from windrow.errors import ApiProblem, NotFound
 
 Json = dict[str, Any]
 
 
-def given(argv: Sequence[str], env: Sequence[str]) -> list[str]:
-    """The variables as NAME=value, from this shell where only a name is written; says what looks like a secret that
-    others would read. Raises WindrowClientError."""
-    written = dict(pair.split("=", 1) for pair in env if "=" in pair)
-    for line in telltale.found(argv, written):
+def variables(argv: Sequence[str], env: Sequence[str] | None, files: Sequence[Path] | None) -> dict[str, str] | None:
+    """The variables of a request: those of files, then those beside the command, which count where both have a name;
+    from this shell where only a name is written. None: none was given. Says what looks like a secret that others would
+    read. Raises WindrowClientError."""
+    beside = env or []
+    for line in telltale.found(argv, dict(pair.split("=", 1) for pair in beside if "=" in pair)):
         say(f"  {line}")
-    return [pair if "=" in pair else f"{pair}={config.variable(pair)}" for pair in env]
+    pairs = [*(line for file in files or () for line in read_env(file)), *beside]
+    found = parse_env([pair if "=" in pair else f"{pair}={config.variable(pair)}" for pair in pairs])
+    return found if env or files else None
 
 
 def template_named(api: Client, name: str) -> Json:

@@ -63,17 +63,31 @@ def parse_env(pairs: Sequence[str]) -> dict[str, str]:
     return env
 
 
+def read_env(path: Path) -> list[str]:
+    """The lines of a file of variables, NAME=value or NAME each, as Docker reads it: a value is what stands there, with
+    its quotes; lines that begin with # say nothing. Raises InvalidInput."""
+    lines = [raw.removesuffix("\r").lstrip() for raw in _text_of(path).split("\n")]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def read_requirements(path: Path) -> list[str]:
     """The packages that a requirements file names; raises InvalidInput for options, which are the host's own."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
+    lines = _text_of(path).splitlines()
     found = [line for raw in lines if (line := re.sub(r"(^|\s)#.*$", "", raw).strip())]
     for line in found:
         if line.startswith("-") or line.endswith("\\"):
             raise InvalidInput(f"{path}: {line[:80]!r} is not a package. Write one per line, as numpy or numpy==2.4.")
     return found
+
+
+def _text_of(path: Path) -> str:
+    """Returns a file's text without a byte order mark, which some editors write. Raises InvalidInput."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} cannot be read: it is not UTF-8.") from None
 
 
 def registry_login(text: str) -> dict[str, str]:
@@ -101,7 +115,7 @@ def name_from(program: str) -> str | None:
 
 def _value(field: Field, value: Any) -> Any:
     """A value as JSON has it."""
-    if value == "":
+    if value == "" and not field.may_be_empty:
         raise InvalidInput(f"{field.flag or field.name} has no value. Leave it out, or give it one.")
     if field.kind == "time":
         return _time(field.flag or field.name, value)

@@ -20,15 +20,15 @@ from windrow.cli.bringing import (
     say_report,
 )
 from windrow.cli.cluster_text import ENDED, Progress, has_run, print_plan, print_tested
-from windrow.cli.clusters import CREATE_TIMEOUT_S, Env, Gpu, Which
+from windrow.cli.clusters import CREATE_TIMEOUT_S, Env, EnvFile, Gpu, Which
 from windrow.cli.clusters import cluster_id as id_of
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
 from windrow.cli.flags import options
-from windrow.cli.kept import given
+from windrow.cli.kept import variables
 from windrow.cli.lease import CLIENT_LEASE_S, renewed, span
 from windrow.cli.output import print_error, print_json, say, size_text
-from windrow.cli.request import body, name_from, parse_env, parse_gpu
+from windrow.cli.request import body, name_from, parse_gpu
 from windrow.cli.signals import Ended, Signals, heard
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.client import Client
@@ -70,6 +70,7 @@ def run(
     argv: Annotated[list[str], typer.Argument(help="The command, after --.")],
     gpu: Gpu = None,
     env: Env = None,
+    env_file: EnvFile = None,
     files: Annotated[bool, typer.Option(help="Send this folder, and fetch changed files.")] = True,
     include_secrets: IncludeSecrets = False,
     allow_executables: AllowExecutables = False,
@@ -95,7 +96,7 @@ def run(
     asked |= {
         "argv": argv,
         "name": name_from(argv[0]) if asked["name"] is None else asked["name"],
-        "env": parse_env(given(argv, env)) if env else None,
+        "env": variables(argv, env, env_file),
         "await_files": files,
         "host_id": resolving.host(api, asked["host_id"]),
         "client_lease_s": None if detach else lease,

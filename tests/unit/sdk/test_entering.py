@@ -47,6 +47,7 @@ def test_ones_own_keys_go_to_a_box_without_a_command_and_nowhere_else(home: Path
     assert entering.asked("box", ["train"], [home / "work.pub"], True, True) == ([SECOND, KEY], True)
 
 
+@pytest.mark.case("B-F17")
 def test_files_that_are_no_keys_are_passed_over_and_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "id_ed25519.pub").write_text(f"{KEY}\n")
     (home / "id_ed25519-cert.pub").write_text("ssh-ed25519-cert-v01@openssh.com AAAA me\n")

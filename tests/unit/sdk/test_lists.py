@@ -69,6 +69,7 @@ def test_clusters_keep_state_and_price_on_every_screen(width: int, header: list[
     assert short(CLUSTERS[1]["id"]) in lines[2] and "18.20" in lines[2] and "rack7-node0 +3" in lines[2]
 
 
+@pytest.mark.case("B-D17")
 def test_the_whole_table_of_80_columns() -> None:
     columns = [one for one in clusters.CLUSTERS.columns if one.name != "CREATED"]
 
@@ -90,6 +91,7 @@ LONG = "x" * 70
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160])
 @pytest.mark.parametrize("table", EVERY, ids=lambda table: table.empty[:24])
+@pytest.mark.case("B-D17")
 def test_no_list_is_wider_than_the_screen_and_none_drops_state_or_price(table: Any, width: int) -> None:
     columns = [one._replace(read=lambda item: LONG, show=lambda value: value) for one in table.columns]
 

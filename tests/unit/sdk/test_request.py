@@ -61,9 +61,11 @@ def test_an_empty_value_is_refused_and_not_taken_for_none() -> None:
         body(CLUSTER, {"memory_bytes": ""})
     with pytest.raises(InvalidInput, match="--gpu has no value"):
         parse_gpu("")
+    assert body(CLUSTER, {"entrypoint": ""}) == {"entrypoint": ""}, "it says that there is none"
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2030-02-31T18:00:00Z", "2030-01-31T18:00:00"])
+@pytest.mark.case("B-F11")
 def test_a_deadline_that_is_no_moment_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidInput, match="2030-01-31T18:00:00Z"):
         body(JOB, {"deadline": text})

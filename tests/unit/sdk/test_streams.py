@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from windrow.cli import exits
-from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, NoMaster, NotFound, WaitTimedOut
+from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, NameTaken, NoMaster, NotFound, WaitTimedOut
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "wt_test"
@@ -111,6 +111,7 @@ def _path() -> str:
         (NotFound("x"), 3),
         (ApiProblem(404, {}), 3),
         (InvalidInput("x"), 2),
+        (NameTaken("x"), 5),
         (ApiProblem(422, {}), 2),
         (NoMaster(), 2),
         (ApiProblem(401, {}), 4),
@@ -167,6 +168,7 @@ def test_the_documents_and_the_help_print_the_table_that_the_code_uses(windrow: 
         (("nosuch",), 2),
     ],
 )
+@pytest.mark.case("B-F7", "B-F9", "B-F11", "B-F13")
 def test_a_script_learns_from_the_exit_code_what_was_wrong(windrow: Any, words: tuple[str, ...], code: int) -> None:
     done = windrow(*words)
 
@@ -195,6 +197,8 @@ def _are_words(said: bytes) -> None:
         ("artefact", "rm", "--yes", "new\nline", "--of", "job_1"),
     ],
 )
+@pytest.mark.case("B-D4")
+@pytest.mark.case("B-D4")
 def test_a_word_that_is_no_text_is_refused_in_words(windrow: Any, words: tuple[str | bytes, ...]) -> None:
     done = windrow(*words)
 
@@ -262,6 +266,7 @@ def test_a_run_has_the_programs_output_on_standard_output_and_all_else_on_standa
     assert b"cost 0.01 EUR (test money): 3.0 s at 2.00 per hour" in done.stderr
 
 
+@pytest.mark.case("B-D15")
 def test_the_document_of_a_run_is_alone_on_standard_output(windrow: Any) -> None:
     done = windrow("run", "--json", "--no-files", "--", "sh", "-c", "printf out")
 
@@ -280,6 +285,7 @@ def test_input_that_no_program_gets_is_said_to_be_left(windrow: Any, tmp_path: P
     assert (b"Standard input is not sent to the program" in done.stderr) is is_told
 
 
+@pytest.mark.case("B-D10")
 def test_input_from_a_pipe_is_said_to_be_left(url: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "windrow", "run", "--no-files", "--", "cat"], input=b"hello", cwd=tmp_path,
@@ -290,6 +296,7 @@ def test_input_from_a_pipe_is_said_to_be_left(url: str, tmp_path: Path) -> None:
     assert b"Standard input is not sent to the program" in done.stderr
 
 
+@pytest.mark.case("B-D16")
 def test_a_long_line_stays_one_line_where_no_terminal_shows_it(windrow: Any) -> None:
     name = "x" * 300
 
@@ -304,6 +311,7 @@ def test_a_long_line_stays_one_line_where_no_terminal_shows_it(windrow: Any) -> 
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "https_proxy", "ALL_PROXY"])
+@pytest.mark.case("B-F15")
 def test_no_proxy_stands_before_this_machine(windrow: Any, name: str) -> None:
     done = windrow("host", "ls", "--json", **{name: "http://127.0.0.1:9", "no_proxy": "", "NO_PROXY": ""})
 

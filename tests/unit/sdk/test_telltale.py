@@ -1,6 +1,7 @@
 """Secrets in the wrong place are reported, with the way out and without the secret."""
 
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -75,9 +76,35 @@ def test_a_name_that_is_a_secret_is_told_without_it() -> None:
 
 def test_a_name_alone_is_taken_from_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("HF_TOKEN", HF)
-    assert kept.given(["train"], ["HF_TOKEN", "A=b=c"]) == [f"HF_TOKEN={HF}", "A=b=c"]
+    assert kept.variables(["train"], ["HF_TOKEN", "A=b=c"], None) == {"HF_TOKEN": HF, "A": "b=c"}
     assert capsys.readouterr() == ("", "")
     with pytest.raises(WindrowClientError, match="has no variable NOT_HERE_AT_ALL"):
-        kept.given(["train"], ["NOT_HERE_AT_ALL"])
-    kept.given(["train", f"--token={HF}"], [])
+        kept.variables(["train"], ["NOT_HERE_AT_ALL"], None)
+    assert kept.variables(["train", f"--token={HF}"], None, None) is None
     assert "--token looks like a secret" in capsys.readouterr().err
+
+
+def test_a_file_of_variables_is_read_as_docker_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", HF)
+    file = tmp_path / "some.env"
+    file.write_bytes(b"\xef\xbb\xbfA='1 2' # 3\r\n\r\n  # no\nHF_TOKEN\nDB_PASSWORD=hunter2\nB=of the file")
+
+    found = kept.variables(["train"], ["B=written"], [file])
+
+    assert found == {"A": "'1 2' # 3", "HF_TOKEN": HF, "DB_PASSWORD": "hunter2", "B": "written"}
+    assert capsys.readouterr() == ("", ""), "what stands in a file is in no list of processes"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [(None, "No such file"), (b"caf\xe9=1", "not UTF-8"), (b"export A=1", "write NAME=value")]
+)
+def test_a_file_of_variables_that_cannot_be_taken_is_refused_with_the_reason(
+    tmp_path: Path, text: bytes | None, said: str
+) -> None:
+    file = tmp_path / "some.env"
+    if text is not None:
+        file.write_bytes(text)
+    with pytest.raises(WindrowClientError, match=said):
+        kept.variables([], None, [file])
