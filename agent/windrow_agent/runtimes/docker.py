@@ -413,9 +413,8 @@ class DockerRuntime:
             with contextlib.suppress(docker.errors.APIError):
                 _remove_volumes(api, self._host_id, spec.workload_id)  # or they are found minutes later
             raise
-        if not facts_of.is_root(facts_of.user_of(known.get("Config") or {})):
-            _open_to_its_user(workspace, tmp)
-        elif not kind.caps:
+        _open_to_its_user(workspace, tmp)
+        if facts_of.is_root(facts_of.user_of(known.get("Config") or {})) and not kind.caps:
             with contextlib.suppress(docker.errors.APIError):  # most often: its image has no such folder, and no apt
                 api.put_archive(made["Id"], docker_apt.FOLDER, docker_apt.settings())
         self._ids[spec.workload_id] = self._unstarted[spec.workload_id] = made["Id"]
@@ -497,8 +496,9 @@ def _inspect_one(api: Any, container_id: str) -> dict[str, Any] | None:
 
 
 def _open_to_its_user(workspace: dict[str, Any], tmp: dict[str, Any]) -> None:
-    """Let a container whose image has a user of its own write to /workspace and /tmp, volumes that the daemon makes for
-    root. Not where the daemon's folders are out of our reach: there its image decides."""
+    """Let a container's user write to /workspace and /tmp, volumes that the daemon makes for root, or for whoever has
+    such a folder in the image; root has no capability to write there either. Not where the daemon's folders are out of
+    our reach: there its image decides."""
     for volume, mode in ((workspace, 0o777), (tmp, 0o1777)):
         with contextlib.suppress(OSError):
             os.chmod(str(volume.get("Mountpoint") or ""), mode)
