@@ -206,6 +206,8 @@ class NvmlBackend:
 
     def inventory(self) -> GpuInventory:
         """Facts of every card, read anew; a lost card keeps the facts it had."""
+        if self._cards and self._fault is None and not self._driver_version:
+            self._read_versions()  # a driver that was still being installed says it later
         for card in self._cards if self._fault is None else ():
             if card.lost:
                 continue

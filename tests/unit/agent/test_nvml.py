@@ -64,6 +64,7 @@ def test_a_sweep_is_scaled_as_the_metric_table_says(fake_nvml: FakeNvml, backend
     assert len(values) == 8 * (15 + len(SLOW))
 
 
+@pytest.mark.case("B-E13")
 def test_what_a_card_does_not_say_is_absent_and_never_zero(
     fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: NvmlBackend
 ):
@@ -245,6 +246,7 @@ def test_no_library_is_no_gpu_unless_a_card_is_on_the_bus(
     assert refused.text == expected
 
 
+@pytest.mark.case("B-E15")
 def test_two_cards_of_one_uuid_are_one_card_and_a_condition(fake_nvml: FakeNvml, backend: NvmlBackend):
     fake_nvml.state.gpu(1).uuid = fake_nvml.state.gpu(0).uuid
     backend.open()
@@ -252,6 +254,7 @@ def test_two_cards_of_one_uuid_are_one_card_and_a_condition(fake_nvml: FakeNvml,
     assert codes(backend) == [f"gpu.duplicate_uuid:{fake_nvml.state.uuid(0)}"]
 
 
+@pytest.mark.case("B-E11")
 def test_hostile_names_are_cleaned_at_the_source(fake_nvml: FakeNvml, backend: NvmlBackend):
     fake_nvml.state.gpu(0).name = b"H100<script>\x1b[31m\xe2\x80\xae evil"
     fake_nvml.state.gpu(1).name = b"\xff\xfe not text"
@@ -259,6 +262,19 @@ def test_hostile_names_are_cleaned_at_the_source(fake_nvml: FakeNvml, backend: N
     backend.open()
     first, second, third = backend.inventory().gpus[:3]
     assert (first.name, second.name, third.uuid) == ("H100 script [31m evil", "", "GPU-1_.._.._")
+
+
+@pytest.mark.case("B-E12")
+def test_a_driver_that_says_no_version_at_first_is_asked_again_with_the_next_facts(
+    fake_nvml: FakeNvml, backend: NvmlBackend
+):
+    fake_nvml.state.state.driver = b"\xe9\xe8.95"
+    assert backend.open() is None
+    before = backend.inventory()
+    fake_nvml.state.state.driver = b"580.95.05"
+    after = backend.inventory()
+    assert (before.driver_version, len(before.gpus)) == ("", 8)
+    assert (after.driver_version, after.cuda_version, len(after.gpus)) == ("580.95.05", "13.0", 8)
 
 
 def test_a_figure_beyond_reason_is_absent(fake_nvml: FakeNvml, backend: NvmlBackend):
