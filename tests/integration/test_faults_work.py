@@ -96,6 +96,7 @@ def test_a_command_that_leaves_daemons_behind_leaves_none(renter: Renter) -> Non
     assert truth.workload_processes(marker) == []
 
 
+@pytest.mark.case("B-D6")
 def test_a_script_whose_interpreter_is_not_there_ends_with_127_and_is_tried_once(
     renter: Renter, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_script_whose_interpreter_is_not_there_ends_with_127_and_is_tried_once
     assert "sandbox could not be made" not in done.stdout
 
 
+@pytest.mark.case("B-D19")
 def test_output_larger_than_the_log_that_is_kept_reaches_a_pipe_whole(renter: Renter, tmp_path: Path) -> None:
     done = renter.windrow("run", "--no-files", "--", "sh", "-c", "yes flood | head -c 20000000; echo end", cwd=tmp_path)
 

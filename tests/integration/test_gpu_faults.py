@@ -32,6 +32,7 @@ async def world(fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.case("B-E14")
 async def test_a_fault_changes_its_own_slot_at_once_and_nothing_else(world: HealthWorld, name: str):
     fault = FAULTS[name]
     before = await world.look()

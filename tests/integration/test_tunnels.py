@@ -285,6 +285,7 @@ def test_a_token_that_is_revoked_ends_what_was_opened_with_it(served: Served) ->
             assert read_all(connection) == b""
 
 
+@pytest.mark.case("B-F20")
 def test_the_command_says_what_is_wrong(served: Served) -> None:
     renter = served.renter
     for words, said in (
@@ -307,6 +308,7 @@ sys.exit(done.returncode)
 """
 
 
+@pytest.mark.case("B-F20")
 def test_ssh_is_led_through_a_tunnel_and_missing_said(served: Served, tmp_path: Path) -> None:
     """A stand-in for OpenSSH's client: it does with the ProxyCommand what ssh does, and shows what it was given."""
     (tmp_path / "bin").mkdir()

@@ -132,6 +132,7 @@ def test_what_is_too_large_is_said_and_the_version_before_stays(renter: Renter) 
 
 
 @pytest.mark.proves("what a volume cannot hold is named at the cluster's end, and all else of it is saved")
+@pytest.mark.case("B-G1")
 def test_a_socket_in_a_volume_is_named_when_its_cluster_is_deleted_and_all_else_is_saved(renter: Renter) -> None:
     renter.ask("POST", "/volumes", {"name": "odd"})
     leave = "import os, socket; os.chdir(os.environ['WINDROW_VOLUME_ODD']); open('result.pt', 'w').write('x')"

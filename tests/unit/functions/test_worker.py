@@ -40,6 +40,7 @@ def test_arguments_and_results_go_both_ways_with_classes_of_ones_own(worker: Wor
     assert code.on(worker, "later")(1) == 2
 
 
+@pytest.mark.case("B-G11")
 def test_an_edit_is_what_the_next_call_runs(worker: Worker, code: Code) -> None:
     (code.folder / "beside.py").write_text("VALUE = 1\n")
     code.write(CODE + "\ndef both():\n    import beside\n    return beside.VALUE, number()\n")
@@ -151,6 +152,7 @@ def test_a_function_without_a_name_goes_by_value(worker: Worker) -> None:
     assert windrow.function(lambda n: n + offset).to(worker.cluster())(4) == 7
 
 
+@pytest.mark.case("B-G5")
 def test_a_partial_function_brings_the_folder_of_what_it_calls(worker: Worker, code: Code) -> None:
     once = functools.partial(code.module.add, 1)
     assert windrow.function(once).to(worker.cluster())(2) == 3
@@ -162,6 +164,7 @@ def test_a_bound_method_is_called_on_its_object(worker: Worker, code: Code) -> N
     assert windrow.function(code.module.Adder(2).add).to(worker.cluster())(3) == 5
 
 
+@pytest.mark.case("B-G6")
 def test_objects_of_a_class_that_went_there_by_value_come_back_as_that_class(worker: Worker) -> None:
     @dataclass
     class Point:
@@ -199,6 +202,7 @@ def test_flags_come_back_alone_together_and_empty(worker: Worker, code: Code) ->
     assert [type(one) for one in made] == [type(one) for one in code.module.flags()]
 
 
+@pytest.mark.case("B-G8")
 def test_a_generator_gives_the_same_items_here(worker: Worker, code: Code) -> None:
     code.write(
         "def some(n):\n    yield from range(n)\n    return 'end'\n"
@@ -275,6 +279,7 @@ def test_what_a_function_raises_is_raised_here_with_where_it_was(worker: Worker,
     assert "in fails" in str(cause)
 
 
+@pytest.mark.case("B-G9")
 def test_an_exception_whose_init_wants_more_than_it_kept_is_raised_as_itself(worker: Worker, code: Code) -> None:
     with pytest.raises(Exception, match="1 and 2") as caught:
         code.on(worker, "odd")()
@@ -299,6 +304,7 @@ def test_an_exception_whose_init_wants_more_than_it_kept_is_raised_as_itself(wor
         ("renamed", "RemoteError", "renamed"),
     ],
 )
+@pytest.mark.case("B-G9")
 def test_an_exotic_exception_is_raised_here_as_what_it_can_be(
     worker: Worker, code: Code, name: str, error: str, text: str
 ) -> None:
@@ -330,6 +336,7 @@ def test_a_long_traceback_keeps_both_ends_and_says_what_is_left_out(worker: Work
         ("exits", RemoteError, "SystemExit: 3"),
     ],
 )
+@pytest.mark.case("B-G9")
 def test_a_bad_end_is_a_clear_error(worker: Worker, code: Code, name: str, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         code.on(worker, name)()
