@@ -115,6 +115,17 @@ class IdentityFolder:
         }
         self._make_private(self.path / "identity.json", json.dumps(record).encode())
 
+    def follow(self, master_url: str, regions: dict[str, Any]) -> None:
+        """Note where the Master is now, and its signed map of Accesses, for a process that starts on this identity
+        later. Raises InvalidInput when the folder holds none."""
+        try:
+            record = json.loads((self.path / "identity.json").read_bytes())
+            now = record | {"master_url": master_url, "regions": regions}
+        except (OSError, ValueError, TypeError) as error:
+            raise InvalidInput(f"The identity in {self.path} is missing or damaged.", subject=str(self.path)) from error
+        if now != record:
+            self._make_private(self.path / "identity.json", json.dumps(now).encode())
+
     def load(self) -> Identity:
         """Read the identity; raises InvalidInput when the folder holds none that is whole."""
         try:

@@ -25,7 +25,10 @@ REQUIREMENTS = {
         ["tomli; python_version < '3.11'", "uvicorn[standard]>=0.30,<1"],
     ),
     "a byte order mark": (b"\xef\xbb\xbfnumpy\n", ["numpy"]),
-    "git": (b"thing @ git+https://example.org/thing.git@v1#egg=thing\n", None),
+    "git": (
+        b"thing @ git+https://example.org/thing.git@v1#egg=thing\n",
+        ["thing @ git+https://example.org/thing.git@v1#egg=thing"],
+    ),
     "an option": (b"--index-url https://example.org/simple\nnumpy\n", "--index-url"),
     "another file": (b"-r other.txt\n", "-r other.txt"),
     "a continued line": (b"numpy \\\n  ==2.4.6\n", "numpy"),
@@ -83,7 +86,7 @@ def test_an_artefact_with_a_name_that_cannot_be_kept_is_refused_with_the_reason(
 @pytest.mark.case("B-F23", "B-F24")
 @pytest.mark.parametrize(("text", "expected"), REQUIREMENTS.values(), ids=REQUIREMENTS)
 def test_a_requirements_file_is_taken_or_refused_in_a_sentence(
-    renter: Renter, tmp_path: Path, text: bytes, expected: list[str] | str | None
+    renter: Renter, tmp_path: Path, text: bytes, expected: list[str] | str
 ) -> None:
     file = tmp_path / "requirements.txt"
     file.write_bytes(text)
@@ -100,7 +103,7 @@ def test_a_requirements_file_is_taken_or_refused_in_a_sentence(
         assert job["request"]["packages"] == expected
     else:
         assert (done.returncode, done.stdout) == (2, ""), done.stderr
-        assert (expected or "git+") in done.stderr
+        assert expected in done.stderr
 
 
 # --- SSH --------------------------------------------------------------------------------------------------------------
@@ -129,7 +132,11 @@ def test_a_box_is_entered_from_a_home_with_blanks_and_a_per_cent_sign_with_ones_
     key.parent.mkdir(mode=0o700)
     person.command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).well()
     person.windrow("cluster", "create", "--name", "lab", "--runtime", "process", "--no-notebook").well()
-    options = ("-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-i", str(key).replace("%", "%%"), "-T")
+    # A path of one's own with a % is what OpenSSH's client cannot take in a % option: the key stands elsewhere.
+    plain = tmp_path / "key"
+    plain.write_bytes(key.read_bytes())
+    plain.chmod(0o600)
+    options = ("-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-i", str(plain), "-T")
 
     def entered() -> Any:
         done = person.windrow("cluster", "ssh", "lab", "--", *options, "echo 'in  side'; exit 7")

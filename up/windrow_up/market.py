@@ -77,6 +77,8 @@ class Market:
         self._requests = MasterRequests(self._accesses, self.say)
         self._group = asyncio.TaskGroup()
         self._started_at = time.monotonic()
+        self._has_moved = False
+        """Another program has ports that an Access had at the last start."""
 
     async def run(self) -> int:
         """Bring everything up, work until a signal (or the one job is done), bring everything down."""
@@ -124,10 +126,11 @@ class Market:
         await self._start_master()
         had_identity = self._has_joined(self._data / "agent")
         await asyncio.gather(*(self._start_access(n, region) for n, region in enumerate(REGIONS)))
-        if not had_identity:
-            # The region map that a host is given at joining should already hold both.
+        if not had_identity or self._has_moved:
+            # The map of Accesses that a host starts with should already hold both where they are now.
             await self._until(_are_attached, "both Accesses to reach the Master")
         await self._join("agent", self._data / "agent", "host")
+        await self._until(self._lead_members, "the Master to say where its Accesses are")
         self._launch("agent", supervisor.module("windrow_agent", "run", "--data-dir", str(self._data / "agent")))
         await self._simulate()
         for number in range(len(self._masters()), self._config.masters):
@@ -195,6 +198,7 @@ class Market:
             candidate = first if not known else max(known) + 1
             known.append(free_port(self._config.listen, candidate, taken | {*known}))
         if not is_free(self._config.listen, known[number]):
+            self._has_moved = True
             known[number] = free_port(self._config.listen, known[number] + 1, taken | {*known})
         ports[kind] = known
         self._cli.write(record)
@@ -211,6 +215,16 @@ class Market:
             return enrol.join(identity, http.url, _join_token(http, role=role), request, JOIN_S)
 
         await self._until(join, f"{name} to join this Master")
+
+    def _lead_members(self, http: MasterHttp) -> bool:
+        """Tell the members of this machine, before they start, where Master and Accesses are now: at the last start
+        these may have had other ports."""
+        regions = http.call("GET", "/regions")
+        for place in ("agent", "access-*", "simulated/*"):
+            for folder in self._data.glob(place):
+                if self._has_joined(folder):
+                    enrol.IdentityFolder(folder / "identity").follow(http.url, regions)
+        return True
 
     async def _simulate(self) -> None:
         count, folder = self._config.simulate, self._data / "simulated"
