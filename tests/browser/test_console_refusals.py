@@ -31,7 +31,7 @@ async def test_a_new_job_is_typed_letter_by_letter_and_submitted(page: Page, mar
     await expect(page.get_by_text("Fits now")).to_be_visible()
     await page.get_by_role("button", name="Submit job").click()
     await expect(page).to_have_url(re.compile(r"/jobs/job_"))
-    await expect(page.get_by_role("region", name="Output")).to_contain_text("typed")
+    await expect(page.get_by_role("region", name="Output", exact=True)).to_contain_text("typed")
     assert thrown == []
 
 
@@ -45,6 +45,8 @@ async def test_a_cluster_that_cannot_fit_says_why_and_what_would(page: Page, mar
     plan = page.get_by_test_id("plan")
     await expect(plan).to_contain_text("No host fits")
     await expect(plan).to_contain_text(re.compile(r"too few processors \(\d+ in all, you ask for 1000\)"))
+    refused = plan.get_by_test_id("refusal")  # three lines: what, why, what would fit
+    await expect(refused.locator("p, li")).to_have_count(3)
     await page.get_by_role("button", name="Create cluster").click()
     refusal = page.get_by_role("region", name="Error").get_by_role("alert")
     await expect(refusal).to_contain_text("no_capacity")

@@ -123,7 +123,7 @@ async def test_a_volume_of_this_host_is_made_saved_and_deleted_by_mouse(page: Pa
     await page.get_by_role("button", name="Add the volume by-mouse").click()
     await page.get_by_role("button", name="Create cluster").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
-    await expect(page.get_by_role("region", name="Output")).to_contain_text("written")
+    await expect(page.get_by_role("region", name="Output", exact=True)).to_contain_text("written")
     cluster_id = page.url.rsplit("/", 1)[1]
     beside = page.get_by_test_id("volumes")
     await expect(beside).to_contain_text("Nothing is saved yet.")
