@@ -44,8 +44,8 @@ export function JoinPage() {
         <Panel title="1. Get the command">
           <Stack gap="sm">
             <Text size="sm">
-              The command works once, for one host, within 15 minutes. The host needs Linux; it connects outward,
-              and no port has to be opened.
+              The command works once, for one host, within 15 minutes. The host needs Linux; it connects outward, and no
+              port has to be opened.
             </Text>
             <Group>
               <Button
