@@ -1,6 +1,7 @@
-"""Every link of every page, as each role, on the shipped stack: no refusal, no error, nothing wider than the window.
+"""Every link of every page, on the shipped stack: no refusal, no error, nothing wider than the window.
 
-`make walk` does so on a busy market of 50 simulated hosts, with WALK addresses of each shape, by axe in all widths.
+`make test` walks as a renter; `make walk` as each role, and on a busy market of 50 simulated hosts, with WALK addresses
+of each shape, by axe in all widths.
 """
 
 import os
@@ -20,7 +21,7 @@ from tests.support.rental import Renter
 from tests.support.stack import Stack, wait_for
 
 ADDRESSES = int(os.environ.get("WALK") or 0)
-"""Of each shape, on the busy market; 0: it is not walked."""
+"""Of each shape, on the busy market; 0: it is not walked, and only a renter walks the quiet one."""
 HOSTS = 50
 PLACES = ("/", "/fleet", "/hosts/host_~", "/offers", "/settings")
 """Shapes of pages that everybody opens: a control that the walk walks."""
@@ -36,12 +37,11 @@ def everybody(market: Stack) -> Iterator[tuple[Person, ...]]:
     wait_for(lambda: renter.ask("GET", f"/jobs/{done}")["ended_at"])
     running = renter.create("sleep", "600", name="walked", env={"A": "b"})
     renter.ask("POST", "/volumes", {"name": "walked"})
-    yield (
-        limited(market, "renter", "renter"),
-        limited(market, "provider", "provider"),
-        added(market, "walk-operator", "operator"),
-        added(market, "walk-auditor", "auditor"),
-    )
+    people = [limited(market, "renter", "renter")]
+    if ADDRESSES:
+        people.append(limited(market, "provider", "provider"))
+        people += [added(market, f"walk-{role}", role) for role in ("operator", "auditor")]
+    yield tuple(people)
     renter.ask("POST", f"/jobs/{waits}/cancel")
     renter.delete(running["id"])
     renter.ask("DELETE", "/volumes/walked")
@@ -58,8 +58,8 @@ def axe() -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.proves("console: every link of every page opens for every role, at 320, 390 and 1440 px")
-async def test_every_link_of_every_page_opens_for_every_role(browser: Browser, everybody: tuple[Person, ...]) -> None:
+@pytest.mark.proves("console: every link of every page opens, at 320, 390 and 1440 px")
+async def test_every_link_of_every_page_opens(browser: Browser, everybody: tuple[Person, ...]) -> None:
     await _walked(browser, everybody, None, 1)
 
 

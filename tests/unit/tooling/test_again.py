@@ -1,5 +1,5 @@
-"""A few failures are judged again alone: one that stays has failed; one that passes is flaky, and fails the run, too,
-unless it is listed."""
+"""A few failures are judged again alone: one that stays has failed; one that passes is flaky, and with FLAKY=fail it
+fails the run, too, unless it is listed."""
 
 import os
 import subprocess
@@ -25,11 +25,14 @@ def test_good():
 """
 
 
-def _run(folder: Path, text: str, *arguments: str, flaky_list: Path = again.LIST) -> subprocess.CompletedProcess[str]:
+def _run(
+    folder: Path, text: str, *arguments: str, flaky_list: Path = again.LIST, flaky: str = "fail"
+) -> subprocess.CompletedProcess[str]:
     (folder / "test_made.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     line = [sys.executable, "-m", "tests.again", "-p", "xdist", "-q", str(folder), f"--rootdir={folder}", *arguments]
-    few = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "FLAKY_LIST": str(flaky_list)}
+    few = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    few |= {"FLAKY_LIST": str(flaky_list), "FLAKY": flaky}
     more: dict[str, Any] = {"cwd": HERE, "env": few, "timeout": 100}
     return subprocess.run(
         [*line, "-c", str(folder / "pytest.ini")], capture_output=True, text=True, check=False, **more
@@ -40,6 +43,13 @@ def test_what_passes_alone_is_flaky_and_fails_the_run(tmp_path: Path) -> None:
     done = _run(tmp_path, FLAKY, "-n", "2")
 
     assert done.returncode == again.FAILED, done.stdout + done.stderr
+    assert "test_made.py::test_flaky" in done.stdout.split("these are flaky: mend them")[1]
+
+
+def test_it_is_only_said_where_the_run_is_not_to_fail_for_it(tmp_path: Path) -> None:
+    done = _run(tmp_path, FLAKY, flaky="")
+
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "test_made.py::test_flaky" in done.stdout.split("these are flaky: mend them")[1]
 
 
