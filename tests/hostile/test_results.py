@@ -31,6 +31,7 @@ from windrow.remote.code import tree_of
 from windrow.remote.outcome import value_of
 from windrow.remote.pickles import NOTHING, Reader
 from windrow.remote.session import Ended
+from windrow.remote.unmade import Unmade
 from windrow.worker import frames
 
 pytestmark = pytest.mark.row("F4")
@@ -254,14 +255,14 @@ def test_a_class_of_an_environment_inside_the_project_is_never_made(tmp_path: Pa
     for folder in (".venv/lib/python3.11/site-packages", "env/lib/site-packages", "deep/er/dist-packages"):
         path = tmp_path / folder / "taken.py"
         path.parent.mkdir(parents=True)
-        path.write_text("class Popen: pass\n")
+        path.write_text("class Popen:\n    def __new__(cls): raise AssertionError('made')\n")
         module = types.ModuleType("taken")
         module.__dict__["__file__"] = str(path)
         exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
         monkeypatch.setitem(sys.modules, "taken", module)
         reader = Reader(lambda path=path: frozenset({path.resolve()}), None, False)  # type: ignore[misc]
-        with pytest.raises(UntrustedResult, match=r"taken\.Popen"):
-            reader.load(b"\x80\x05ctaken\nPopen\n)\x81.")
+        found = reader.load(b"\x80\x05ctaken\nPopen\n)\x81.")
+        assert type(found) is Unmade and repr(found) == "<taken.Popen as plain data: >"
 
 
 def test_a_class_of_a_file_that_was_not_sent_is_never_made() -> None:

@@ -94,7 +94,9 @@ def _is_of_a_package(module: str) -> bool:
     if top in sys.stdlib_module_names or top in ("__main__", "windrow", "cloudpickle"):
         return False
     file = getattr(sys.modules.get(top), "__file__", None)
-    return file is None or is_installed(Path(file).resolve()) or "site-packages" in file
+    if file is None:
+        return True
+    return is_installed(Path(file).resolve()) or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
 
 
 class _Reader(Careful):
