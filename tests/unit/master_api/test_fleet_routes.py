@@ -309,7 +309,7 @@ async def test_a_host_that_is_away_cannot_be_verified_now(api, fleet):
 async def test_how_a_host_stands_is_said_with_why_nobody_rents_it(api, fleet):
     answer = await ok(await api.client.get(f"/api/v1/hosts/{HOST}/standing"))
     assert answer["reliability"]["figure"] is None
-    assert answer["reliability"]["words"].startswith("not known yet: it was there in 0 of 0 slots")
+    assert answer["reliability"]["words"].startswith("not known yet: it was there for 0 of 0 points")
     by_gpu = {one["gpu"]: one["reasons"] for one in answer["unrented"]}
     assert any("cannot be had" in reason for reason in by_gpu[GPU_1])
     assert any("Nobody rented in" in reason for reason in by_gpu[GPU_1])
