@@ -125,6 +125,8 @@ def differences(engine: Engine, schema: MetaData) -> list[Any]:
     from alembic.migration import MigrationContext
 
     with engine.connect() as connection:
+        if connection.dialect.name == "postgresql":  # between two questions it thinks, on a slow machine for seconds
+            connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         return list(compare_metadata(context, schema))
 
