@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from tests.services import need
 from tests.support.person import Person
 from tests.support.rental import Renter, renting
+from tests.support.sshd import privsep as privsep
 from tests.support.stack import stack, wait_for
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
@@ -107,18 +107,6 @@ def test_a_requirements_file_is_taken_or_refused_in_a_sentence(
 
 
 # --- SSH --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def privsep() -> Iterator[None]:
-    """The folder that sshd of root needs, and that its service would have made."""
-    folder = Path("/run/sshd")
-    is_ours = os.geteuid() == 0 and not folder.exists()
-    if is_ours:
-        folder.mkdir(mode=0o755)
-    yield
-    if is_ours:
-        folder.rmdir()
 
 
 @pytest.mark.case("B-F19")

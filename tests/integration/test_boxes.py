@@ -19,6 +19,7 @@ from tests.services import need
 from tests.support.box_image import need_box
 from tests.support.places import commands
 from tests.support.rental import Renter, local_image
+from tests.support.sshd import privsep as privsep
 from tests.support.stack import WINDROW, wait_for
 from tests.waiting import PATIENCE_S, poll
 
@@ -33,18 +34,6 @@ def key(tmp_path: Path) -> Path:
     path = tmp_path / "id_ed25519"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=60)
     return path
-
-
-@pytest.fixture
-def privsep() -> Iterator[None]:
-    """The folder that sshd of root needs, and that its service would have made."""
-    folder = Path("/run/sshd")
-    is_ours = os.geteuid() == 0 and not folder.exists()
-    if is_ours:
-        folder.mkdir(mode=0o755)
-    yield
-    if is_ours:
-        folder.rmdir()
 
 
 @pytest.mark.proves("a box that is a process is logged in to with its renter's own key, and has a notebook")

@@ -20,14 +20,14 @@ SIZES: Final = {
     "memory_bytes": BY_NAME["workload_memory_used_bytes"].number,
     "disk_bytes": BY_NAME["workload_disk_used_bytes"].number,
 }
-"""What a runtime measures, and the metric that it is."""
+"""The metric of each figure that a runtime measures."""
 RATES: Final = {
     "disk_read_bytes": BY_NAME["workload_disk_read_bytes_per_second"].number,
     "disk_write_bytes": BY_NAME["workload_disk_write_bytes_per_second"].number,
     "network_receive_bytes": BY_NAME["workload_network_receive_bytes_per_second"].number,
     "network_transmit_bytes": BY_NAME["workload_network_transmit_bytes_per_second"].number,
 }
-"""What a runtime counts, and the metric of its growth."""
+"""The metric of each counter of a runtime: it tells how fast the counter grows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from windrow_agent.gpu.personas import GpuPersona
 from windrow_agent.gpu.simulated import unit
 
 SOUND: Final = (0.78, 0.93)
-"""Of the sheet's bandwidth, what a copy by a sound card reaches: BabelStream's copy came to 0.75 on a GH200 (its issue
-194), and vendors' own copies come to nine tenths. Grade A asks for 0.72."""
+"""A copy by a sound card reaches this share of the sheet's bandwidth. BabelStream's copy reached 0.75 on a GH200 (its
+issue 194); vendors' own copies reach 0.9. Grade A asks for 0.72."""
 SLOWER: Final = (0.59, 0.69)
 """The same for a card that is held back: grade B."""
 SLOW: Final = (0.30, 0.52)

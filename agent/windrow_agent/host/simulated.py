@@ -52,7 +52,7 @@ class SimulatedHost:
         )
 
     def card_rates(self) -> dict[str, DrawnRates]:
-        """What a test rental is told of each card, by UUID."""
+        """The drawn figures of each card, by UUID; a test rental reports them."""
         gpu = self.persona.gpu
         return {} if gpu is None else {one.uuid: draw(gpu, self.key, one.uuid) for one in self.gpus.inventory().gpus}
 

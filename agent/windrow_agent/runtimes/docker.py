@@ -515,9 +515,10 @@ def _inspect_one(api: Any, container_id: str) -> dict[str, Any] | None:
 
 
 def _open_to_its_user(workspace: dict[str, Any], tmp: dict[str, Any]) -> None:
-    """Let a container's user write to /workspace and /tmp, volumes that the daemon makes for root, or for whoever has
-    such a folder in the image; root has no capability to write there either. Not where the daemon's folders are out of
-    our reach: there its image decides."""
+    """Let a container's user write to /workspace and /tmp.
+
+    The daemon makes both volumes for root, or for the owner of such a folder in the image; even root has no capability
+    to write into another's folder. Where the daemon's folders are out of our reach, the image decides."""
     for volume, mode in ((workspace, 0o777), (tmp, 0o1777)):
         with contextlib.suppress(OSError):
             os.chmod(str(volume.get("Mountpoint") or ""), mode)

@@ -34,7 +34,7 @@ def _listeners() -> Iterable[Listener]:
 
 
 def processes(shim_pid: int, mark: bytes) -> set[int]:
-    """The workload's processes: those below its shim, and those that carry its mark."""
+    """The workload's processes: its shim's children, and all that have its mark in their environment."""
     below: dict[int, list[int]] = {}
     found: set[int] = set()
     for name in filter(str.isdigit, os.listdir("/proc")):

@@ -21,7 +21,7 @@ PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 NS_PER_S: Final = 1_000_000_000
 SIZE_EVERY_S: Final = 60.0
 SIZE_SHARE: Final = 20
-"""Of the time at most one part in so many goes into reading through a folder."""
+"""Reading through a folder takes at most one part in so many of the time."""
 NO_LIMITS: Final = Limits(0, 0)
 
 
@@ -54,7 +54,7 @@ def network_bytes(pid: int) -> tuple[int, int] | None:
 
 
 def _sum(found: Iterable[int | None]) -> int | None:
-    """Of what could be read; a process may end meanwhile."""
+    """The sum over the processes that could be read; one may end meanwhile."""
     values = [value for value in found if value is not None]
     return sum(values) if values else None
 

@@ -1256,7 +1256,7 @@ export interface MemberSeriesOut {
   points: ([number, number | null])[];
 }
 
-/** The resources that one member uses now, as its host has measured in the last half minute. */
+/** The resources that one member uses now. Its host measured them in the last 30 s. */
 export interface MemberUsageOut {
   rank: number;
   workload_id: string;

@@ -30,7 +30,7 @@ WORKLOADS_MAX: Final = 64
 
 
 class MemberUsageOut(Out):
-    """The resources that one member uses now, as its host has measured in the last half minute."""
+    """The resources that one member uses now. Its host measured them in the last 30 s."""
 
     rank: int
     workload_id: str
