@@ -25,7 +25,7 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test check types rules collected bench sim chaos torture hostile cases walk shots architecture mission packages proto openapi conditions setup lock clean
+.PHONY: help up test long check types rules collected provided bench sim chaos torture hostile cases walk shots architecture mission packages proto openapi conditions setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -34,9 +34,12 @@ help: ## this list
 up: $(VENV)/installed ## run a whole market on this machine: Master, two Accesses, this host's Agent, the console
 	@exec $(BIN)/windrow up $(UP)
 
-test: compiler $(VENV)/tested ## check, then every test; PROVISION=1 installs as root what only Debian has
-	@$(MAKE) --jobs=2 --output-sync=target types rules collected
-	@$(PY) -m tests.provision -- $(PY) -m tests.again -n $(WORKERS) $(TESTS)
+test: compiler $(VENV)/tested ## check, then every test but the long ones; PROVISION=1 installs as root what only Debian has
+	@$(MAKE) --jobs=3 --output-sync=target provided types rules collected
+	@$(PY) -m tests.provision -- env SHORT=1 $(PY) -m tests.again -n $(WORKERS) $(TESTS)
+
+long: compiler $(VENV)/tested ## the tests that `make test` leaves out: each a market of its own or a long history
+	@$(PY) -m tests.provision -- $(PY) -m tests.again -n $(WORKERS) -m long $(TESTS)
 
 check: $(VENV)/tested ## lint, format, types, import rules, the console's own
 	@$(MAKE) --jobs=2 --output-sync=target types rules
@@ -51,6 +54,10 @@ rules:
 	@$(BIN)/lint-imports --config pyproject.toml
 	@$(PY) master/hatch_build.py check
 	@$(PY) master/hatch_build.py test
+
+# What fetches waits for a line, not for a processor.
+provided:
+	@$(PY) -m tests.provision
 
 # Rewrites the assertions of all tests once; else each worker does it. What fails here fails there with its words.
 collected:

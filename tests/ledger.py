@@ -4,6 +4,7 @@ A test declares what it shows with `@pytest.mark.proves("containers on a real Do
 `make test` would show it, with `by="the command"`.
 """
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from tests.services import PROVISIONED, found
 
 KEY = "proves"
 DEFAULT_COMMAND = PROVISIONED
+LONG_COMMAND = "make long"
 
 
 @dataclass(slots=True)
@@ -36,11 +38,18 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each item its claims."""
+    """Give each item its claims; `make test` (SHORT=1) plays no long one."""
     for item in items:
+        if is_left_out(item):
+            item.add_marker(pytest.mark.skip(reason=f"`{LONG_COMMAND}` plays it"))
         for marker in item.iter_markers(KEY):
-            command = str(marker.kwargs.get("by", DEFAULT_COMMAND))
+            command = LONG_COMMAND if is_left_out(item) else str(marker.kwargs.get("by", DEFAULT_COMMAND))
             item.user_properties.append((KEY, [*map(str, marker.args), command]))
+
+
+def is_left_out(item: pytest.Item) -> bool:
+    """Whether it is a long test in a short run."""
+    return os.environ.get("SHORT", "") not in {"", "0"} and item.get_closest_marker("long") is not None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

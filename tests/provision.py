@@ -3,7 +3,7 @@
 Without PROVISION=1 it only runs the command, on what is there. With it, as root on Debian, it first installs what only
 Debian has and what may not stand beside our own packages, and starts a Docker daemon of its own where none answers; it
 says each thing it does, and stops at the end what it started. A service that then still is missing is a failure of the
-tests that need it.
+tests that need it. Without a command it installs, and no more: that may go on beside something else.
 """
 
 import os
@@ -228,16 +228,18 @@ def run(command: Sequence[str], environment: dict[str, str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Provide, run, and take away again; the exit status is the command's."""
+    """Provide, run, and take away again; the exit status is the command's, 0 where there is none."""
     command = list(arguments[1:] if arguments[:1] == ["--"] else arguments)
     if os.environ.get(PROVISION, "") in {"", "0"}:
-        return run(command, dict(os.environ))
+        return run(command, dict(os.environ)) if command else 0
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         print("PROVISION=1 installs Debian packages and starts a daemon: run it as root on Debian.", file=sys.stderr)
         return 2
     try:
         install_missing()
         install_client_generator()
+        if not command:
+            return 0
         with docker_daemon():
             return run(command, {**os.environ, REQUIRED: "1"})
     except NotProvided as missing:

@@ -23,6 +23,8 @@ from tests.architecture.tree import MEMBERS, ROOT, members
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEP_S = 120
+SHORT = ("agent", "sdk")
+"""The members that go alone to machines of others; `make long` tries all."""
 AGENT_BYTES_MAX = 50 << 20
 """The size that a GPU host has to download and keep over a bare Python, from design.md section 16."""
 
@@ -108,7 +110,9 @@ def import_all(target: Path, names: list[str]) -> dict[str, str]:
 
 
 @pytest.mark.proves("each distribution installs and imports alone", by="make test")
-@pytest.mark.parametrize("folder", MEMBERS)
+@pytest.mark.parametrize(
+    "folder", [one if one in SHORT else pytest.param(one, marks=pytest.mark.long) for one in MEMBERS]
+)
 def test_a_member_installs_alone_and_all_of_it_can_be_imported(
     folder: str, wheels: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -134,6 +138,7 @@ def test_the_agent_takes_at_most_fifty_megabytes(wheels: dict[str, Path], tmp_pa
     assert sum(sizes.values()) <= AGENT_BYTES_MAX, largest
 
 
+@pytest.mark.long
 def test_a_member_that_imports_what_it_does_not_declare_is_caught(wheels: dict[str, Path], tmp_path: Path) -> None:
     site = install("sdk", wheels, tmp_path)
     (site / "windrow" / "planted.py").write_text("import grpc\n", encoding="utf-8")

@@ -20,6 +20,7 @@ SAID = ("brand", "ecc_enabled", "gpu_temperature_celsius", "gpu_power_watts", "g
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(bool(why_none()), reason=f"eight pretend H100: {why_none() or 'there is a compiler'}")
 @pytest.mark.proves("console: every field of eight H100, by nvidia-ml-py over the fake library, is a value or a dash")
+@pytest.mark.long
 async def test_every_row_of_the_table_of_eight_cards_is_on_their_pages(page: Page) -> None:
     with cards() as fake, stack(environment={name: fake.environment[name] for name in PASSED_ON}) as market:
         host = await asyncio.to_thread(Renter(market).online)

@@ -73,6 +73,7 @@ async def test_1600_rows_of_which_half_change_each_second_cost_the_page_little_m
 @pytest.mark.chaos
 @pytest.mark.timeout(900)
 @pytest.mark.proves("console: live rows of simulated hosts on the shipped stack, scrolled, sorted and filtered")
+@pytest.mark.long
 async def test_the_rows_of_simulated_hosts_on_the_shipped_stack_are_used_while_they_change(page: Page) -> None:
     gpus = f"{8 * SHIPPED_HOSTS:,}"
     with stack("--simulate", str(SHIPPED_HOSTS)) as market:

@@ -5,8 +5,9 @@ from tests.waiting import poll_async
 from windrow_agent.core.workload_usage import Usage
 from windrow_proto.units import MIB, SECOND
 
-WORK = "dd if=/dev/zero of=big bs=1M count=24 && sync && while :; do :; done"
-"""Writes a file of 24 MiB, then keeps one processor busy."""
+WORK = "dd if=/dev/zero of=big bs=1M count=24 conv=fsync && while :; do :; done"
+"""Writes a file of 24 MiB, all of it on the disk, then keeps one processor busy. `sync` would wait for what every other
+test has written."""
 
 
 async def test_what_a_workload_uses_is_told_while_it_runs_and_grows_with_its_work(place: Place) -> None:

@@ -97,6 +97,7 @@ def noise(port: int, token: str) -> Iterator[dict[str, int]]:
 
 @pytest.mark.row("F11", "F13", "F15", "F20")
 @pytest.mark.slow
+@pytest.mark.long
 def test_another_accounts_rental_goes_on_beside_a_noisy_one() -> None:
     with renting("--simulate", str(SIMULATED)) as market:
         port = market.stack.cli["ports"]["http"]

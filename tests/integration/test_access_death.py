@@ -77,6 +77,7 @@ def _many_addresses(network: Namespace, prefix: str, first: int) -> None:
 
 @pytest.mark.timeout(3000 if IS_LONG else 300)
 @pytest.mark.proves("an Access that is killed, over real networks: its agents are heard elsewhere, none is called lost")
+@pytest.mark.long
 def test_agents_of_an_access_that_dies_or_falls_silent_are_heard_elsewhere(market: RegionalMarket) -> None:
     at = market
     at.add_accesses("one")

@@ -42,7 +42,7 @@ def nest() -> Iterator[Nursery]:
         yield made
 
 
-@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(params=["process", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long])])
 def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Command]]:
     """A creation of its own each time."""
     if request.param == "process":

@@ -49,6 +49,7 @@ def market(tmp_path: Path) -> Iterator[RegionalMarket]:
 
 
 @pytest.mark.proves("a host that claims ten times its rate is stored within 10 % of the truth, region by region")
+@pytest.mark.long
 def test_a_host_that_claims_ten_times_its_rate_is_stored_within_a_tenth_of_what_its_line_carries(
     market: RegionalMarket,
 ) -> None:

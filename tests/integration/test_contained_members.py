@@ -94,6 +94,7 @@ def test_containers_on_two_hosts_meet_at_addresses_of_their_own_and_leave_nothin
     assert several.flaws(cluster["id"]) == []
 
 
+@pytest.mark.long
 def test_members_hear_each_other_again_after_an_agent_was_killed(
     several: Several, daemons: Mapping[str, OwnDocker]
 ) -> None:

@@ -67,6 +67,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.proves("a job pulls its private image with a login that waits sealed, for each of its attempts")
+@pytest.mark.long
 def test_each_attempt_of_a_job_pulls_its_private_image_and_the_login_is_left_nowhere(site: Site) -> None:
     own = ("--registry-login", str(site.login))
     done = site.ended(*own, "--", "sleep", "0.1")

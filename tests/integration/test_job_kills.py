@@ -235,6 +235,7 @@ def test_a_torn_or_wrong_resume_would_be_seen(tmp_path: Path) -> None:
 @pytest.mark.proves(
     "jobs whose hosts are killed at random moments go on from the newest whole checkpoint, to the same end"
 )
+@pytest.mark.long
 def test_jobs_go_on_from_the_newest_whole_checkpoint_when_their_hosts_are_killed(world: World, tmp_path: Path) -> None:
     tally, right = world.tally, alone(tmp_path)
     with ThreadPoolExecutor(JOBS_AT_ONCE) as lanes:

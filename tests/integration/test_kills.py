@@ -130,6 +130,7 @@ def _outlives(
     "daemons are killed and stopped at random moments of many rentals, and killed at named points: nothing runs twice,"
     " is lost or billed unsigned"
 )
+@pytest.mark.long
 def test_kills_at_random_moments_break_no_promise(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     points = Armoury(tmp_path / "points")
@@ -270,6 +271,7 @@ def _times_in_history(data_dir: Path, host_id: str) -> set[int]:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_a_stranger_on_a_port_of_the_master_stops_nothing_and_is_told_no_token() -> None:
     with renting() as renter:
         for name in ("http", "trunk"):

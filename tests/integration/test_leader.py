@@ -112,6 +112,7 @@ def test_a_stopped_leader_that_wakes_writes_nothing(pair: Stack, pair_url: str) 
 
 @pytest.mark.timeout(3600 if IS_LONG else 600)
 @pytest.mark.proves("the leader is killed under load: no acknowledged sample is lost, nothing is done twice")
+@pytest.mark.long
 def test_the_leader_is_killed_under_load(pair: Stack) -> None:
     chance = random.Random(SEED)
     renter = Renter(pair)

@@ -54,6 +54,7 @@ def refused(renter: Renter) -> ApiProblem:
 @pytest.mark.chaos
 @pytest.mark.timeout(900)
 @pytest.mark.proves("a Master on a full disk: refuses new work, follows a delete through, starts, and recovers")
+@pytest.mark.long
 def test_a_market_on_a_full_disk_deletes_starts_again_and_recovers(tmp_path: Path) -> None:
     with small_disk(DISK_BYTES, elsewhere=["data/agent"]) as disk:
         with market(disk, tmp_path / "up.log") as running:

@@ -133,6 +133,7 @@ def test_a_database_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(330)
+@pytest.mark.long
 def test_windrow_up_says_the_same_and_ends(tmp_path: Path) -> None:
     newer(tmp_path / "master.sqlite3")
 

@@ -119,6 +119,7 @@ def _unharmed(at: RegionalMarket, hosts: list[str]) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_a_host_behind_a_satellites_line_comes_in_and_its_records_arrive(market: tuple[RegionalMarket, Lines]) -> None:
     at, made = market
     for name in ("master", *ACCESSES):

@@ -201,6 +201,7 @@ def test_only_the_members_themselves_speak_and_are_spoken_to(closed: Several, se
     assert asked(closed, served) == "b'hello'"
 
 
+@pytest.mark.long
 def test_a_connection_outlives_the_agent_of_its_host_and_the_access(
     closed: Several, served: dict[str, Any], tmp_path: Path
 ) -> None:

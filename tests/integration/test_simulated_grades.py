@@ -11,6 +11,7 @@ HOSTS = 5
 
 
 @pytest.mark.proves("simulated hosts are graded by drawn figures of their test rentals, and marked as such everywhere")
+@pytest.mark.long
 def test_simulated_hosts_have_grades_that_say_that_their_figures_are_drawn() -> None:
     with stack("--simulate", str(HOSTS), environment={"WINDROW_PROOFS": "on"}) as running:
         renter = Renter(running)

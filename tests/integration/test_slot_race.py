@@ -140,6 +140,7 @@ def test_each_slot_has_one_holder_whoever_believes_to_lead(url: str, engine: Eng
 
 @pytest.mark.slow
 @pytest.mark.parametrize("guard", ["swap", "index"])
+@pytest.mark.long
 def test_either_guard_alone_suffices(url: str, engine: Engine, guard: str) -> None:
     judge(run(url, engine, guard, rounds=1))
 

@@ -123,6 +123,7 @@ def test_the_end_leaves_nothing_and_a_second_start_remembers_and_retires_who_is_
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_a_master_that_dies_while_its_market_starts_keeps_none_of_it_away(tmp_path: Path) -> None:
     with stack("--simulate", "20", folder=tmp_path) as running:
         first = wait_for(lambda: running.cli["pids"]["master"])

@@ -61,6 +61,7 @@ def test_what_containers_run_serves_a_real_master(market: Market, tmp_path: Path
 
 
 @pytest.mark.proves("`windrow up` runs on Valkey, and a rental ends well when Valkey is killed under it")
+@pytest.mark.long
 def test_a_rental_goes_on_to_its_end_when_valkey_is_killed_under_it(market: Market) -> None:
     renter, server = market.renter, market.server
     poll(lambda: market.bus()["is_well"], what="the Master is on Valkey")

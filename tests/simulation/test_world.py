@@ -34,6 +34,7 @@ def checked(world: World) -> World:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.proves("20 agents, 2 Accesses, one Master: I1 to I6, I8, I9, I11 under seeded faults in virtual time")
+@pytest.mark.long
 def test_twenty_agents_keep_every_promise_while_everything_fails(tmp_path: Path) -> None:
     world = checked(play(Plan(7, faulty_ns=4 * MINUTE, fault_every_ns=3 * SECOND), tmp_path))
 
@@ -65,6 +66,7 @@ def test_two_masters_keep_every_promise_while_the_lead_changes_hands(seed: int, 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2, 3] if ALL else [1])
+@pytest.mark.long
 def test_a_small_market_whose_queues_and_disks_are_full_keeps_every_promise(seed: int, tmp_path: Path) -> None:
     world = checked(play(replace(SMALL, seed=seed, tight=True), tmp_path))
 
@@ -93,6 +95,7 @@ def test_what_a_planted_bug_breaks_is_there_to_be_broken(bug: Bug) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("bug", BUGS if ALL else BUGS[::10], ids=lambda bug: bug.name)
+@pytest.mark.long
 def test_a_planted_bug_is_found(bug: Bug, tmp_path: Path) -> None:
     seed = next((seed for seed in range(1, SEEDS_MAX + 1) if _is_found(bug, seed, tmp_path)), None)
 

@@ -80,7 +80,8 @@ def mortal_hosts(folder: Path, names: Sequence[str], subnet: str) -> Iterator[tu
 
         def are_up() -> bool:
             found = market.renter.all("/hosts")
-            return len(found) == len(names) and all(h["link_state"] == "online" and h["price_per_hour"] for h in found)
+            told = (h["link_state"] == "online" and h["price_per_hour"] and h["cpu_count"] for h in found)
+            return len(found) == len(names) and all(told)
 
         wait_for(are_up, JOIN_S)
         try:

@@ -2,9 +2,12 @@
 
 import functools
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import pytest
 from sqlalchemy import Engine
 
 from windrow_master.store.engine import engines_of
@@ -23,6 +26,14 @@ def lay_down(engine: Engine) -> None:
     with engine.begin() as connection:
         for statement in _statements():
             connection.exec_driver_sql(statement)
+
+
+@pytest.fixture(autouse=True)
+def migrated_once() -> Iterator[None]:
+    """For a folder's conftest.py: its stores open on the schema that the migrations made once in this process, not for
+    each of hundreds; tests/contract runs the migrations on every database."""
+    with mock.patch("windrow_master.store.store.upgrade", lay_down):
+        yield
 
 
 @functools.cache

@@ -28,6 +28,7 @@ def test_a_market_keeps_every_promise_while_its_masters_clock_jumps_by_years(see
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_the_judges_catch_a_master_that_believes_the_machines_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

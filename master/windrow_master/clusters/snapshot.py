@@ -137,6 +137,7 @@ def _candidate(
         link_state=host.link_state.value,
         is_settled=is_settled_once_heard and host.link_state is LinkState.ONLINE,
         is_back_soon=is_settled_once_heard and host.link_state is LinkState.UNKNOWN,
+        is_known=inventory is not None,
         runtimes=() if inventory is None else inventory.runtimes,
         cpus_free=0 if inventory is None else inventory.cpu_count - committed.cpus,
         memory_free_bytes=Bytes(0 if inventory is None else inventory.memory_bytes - committed.memory_bytes),

@@ -108,6 +108,8 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> M
         if host.settling_ns > MINUTE:
             ago = f"its link failed several times: it came back less than {host.settling_ns // MINUTE} min ago"
         return Miss(Obstacle.SETTLING, "only just online again", ago)
+    if not host.is_known:
+        return Miss(Obstacle.SETTLING, "only just online, and has not told yet what it has")
     if host.owner_account == request.account_id or host.verify_state == "verified" or request.is_proof:
         return None
     if host.verify_state == "unverified" and not verification_exists:

@@ -78,7 +78,7 @@ class Candidate:
     from its own network. gives_containers_gpus: whether its container daemon can. about_processes: what there is to
     know before a process is run there, or why none is; about_containers: how its containers are kept apart from it.
     settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was not heard yet
-    since the Master started.
+    since the Master started. is_known: whether it has told what it has, which a new host does a moment after it came.
     """
 
     host_id: HostId
@@ -101,6 +101,7 @@ class Candidate:
     network: str | None = ""
     settling_ns: int = MINUTE
     is_back_soon: bool = False
+    is_known: bool = True
     cpus: int = 0
     memory_bytes: Bytes = NO_BYTES
 

@@ -65,7 +65,8 @@ def explain(request: Request, refused: Refused) -> Told:
     for host, miss in refused:
         if miss.obstacle is Obstacle.NOT_NAMED:
             continue
-        lack = miss if miss.obstacle in LASTING else None if miss.obstacle in PASSING else lacks(request, host)
+        is_open = miss.obstacle in PASSING or not host.is_known
+        lack = miss if miss.obstacle in LASTING else None if is_open else lacks(request, host)
         known.append((host, lack or miss))
         if lack is not None:
             missing.append(lack)

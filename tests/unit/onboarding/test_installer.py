@@ -78,6 +78,7 @@ def test_it_installs_joins_runs_and_removes_every_trace(machine: Machine) -> Non
     assert agents(machine) == []
 
 
+@pytest.mark.long
 def test_places_to_look_for_an_access_are_told_to_the_agent_and_others_are_refused(machine: Machine) -> None:
     before = machine.made()
     for bad in ("ftp://a.org", "dns:a.org;id", "https://a.org/$(id)", "https://a.org/a b", ""):
@@ -93,6 +94,7 @@ def test_places_to_look_for_an_access_are_told_to_the_agent_and_others_are_refus
     assert json.loads((machine.state / "identity" / "identity.json").read_text()) == identity
 
 
+@pytest.mark.long
 def test_an_agent_that_dies_is_started_again(machine: Machine) -> None:
     machine.run()
     runs = machine.state / "runs"
@@ -103,6 +105,7 @@ def test_an_agent_that_dies_is_started_again(machine: Machine) -> None:
     poll(lambda: runs.read_text() == "xx", what="the agent has started again")
 
 
+@pytest.mark.long
 def test_running_it_again_changes_nothing_and_a_new_release_is_an_upgrade(machine: Machine) -> None:
     machine.run()
     identity = (machine.state / "identity" / "identity.json").stat()
@@ -117,6 +120,7 @@ def test_running_it_again_changes_nothing_and_a_new_release_is_an_upgrade(machin
     assert is_running(machine)
 
 
+@pytest.mark.long
 def test_a_release_that_another_master_signed_is_refused_and_the_agent_goes_on(machine: Machine) -> None:
     machine.run()
     (machine.state / "refuse").touch()

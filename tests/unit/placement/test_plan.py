@@ -104,6 +104,7 @@ def test_a_gpu_request_takes_whole_gpus_of_one_host_and_pays_for_each() -> None:
             {},
             "failed several times: it came back less than 20 min",
         ),
+        ({"is_known": False, "cpus_free": 0, "slots": ()}, {}, "only just online, and has not told yet what it has"),
         ({"verify_state": "failed"}, {}, "until it is verified, for its owner only (now failed)"),
         ({"runtimes": ("process",)}, {}, "its docker runtime is not available"),
         ({}, {"image": None}, "has no default image: name one (--image)"),

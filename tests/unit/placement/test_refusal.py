@@ -205,6 +205,7 @@ def test_what_no_host_of_the_market_has_is_told_as_such(asked: dict[str, object]
     assert not refusal.is_possible
     assert refusal.detail == f"No host of this market has {what}, free or not: it can run only when one joins."
     assert refused(request(gpus=2), *hosts).is_possible, "it is only busy"
+    assert refused(request(gpus=5), *hosts, host("new", is_known=False, cpus_free=0)).is_possible, "it may have them"
     assert refused(request(cpus=64), *hosts).is_possible
 
 

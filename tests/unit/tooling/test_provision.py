@@ -39,6 +39,19 @@ def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "run it as root" in capsys.readouterr().err
 
 
+def test_without_a_command_it_installs_and_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(provision, "install_missing", lambda: done.append("packages"))
+    monkeypatch.setattr(provision, "install_client_generator", lambda: done.append("generator"))
+    monkeypatch.setattr(provision, "docker_daemon", lambda: pytest.fail("a daemon was started"))
+    monkeypatch.setenv("PROVISION", "")
+    assert (provision.main([]), done) == (0, [])
+    monkeypatch.setenv("PROVISION", "1")
+    assert (provision.main([]), done) == (0, ["packages", "generator"])
+
+
 def test_what_is_present_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     present = provision.Package("nothing", lambda: True, "a test")
     monkeypatch.setattr(provision, "packages", lambda: (present,))
