@@ -11,6 +11,7 @@ from pathlib import Path
 from windrow_proto.errors import InvalidInput
 from windrow_proto.networks import host_and_port
 from windrow_proto.service_names import LOCAL_DOMAIN, check_domain
+from windrow_proto.version import VERSION
 
 REGION_MAX = 32
 WORKERS_MAX = 64
@@ -87,6 +88,7 @@ class RunConfig:
 def command_line() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(prog="windrow-access", description="A relay between Agents and the Master.")
+    parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(dest="command", required=True)
     default_dir = os.environ.get("WINDROW_ACCESS_DIR", "/var/lib/windrow-access")
 

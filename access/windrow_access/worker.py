@@ -38,10 +38,10 @@ from windrow_proto.together import together
 from windrow_proto.tunnels import worker_name
 from windrow_proto.units import MINUTE
 from windrow_proto.v1 import services_pb2
+from windrow_proto.version import VERSION
 
 log = structlog.get_logger()
 
-VERSION = "0.1.0"
 RENEW_CHECK_NS = MINUTE
 DRAIN_S = 2.0
 """How long agents may take to hear that they should go elsewhere, before their streams are cut."""

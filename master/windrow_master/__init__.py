@@ -1,3 +1,1 @@
 """The Master: the control plane, one package per capability. Only the Master decides."""
-
-__version__ = "0.1.0"

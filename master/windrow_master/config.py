@@ -25,6 +25,7 @@ from windrow_proto.master_process import (
     secret_setting,
 )
 from windrow_proto.networks import Network, parse_networks
+from windrow_proto.version import VERSION
 
 MEASURE_MIB: Final = 256
 MEASURE_MIB_MAX: Final = 2048
@@ -101,6 +102,7 @@ def command_line(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         description="The Windrow Master: the control plane.",
         epilog="Instead of serving: windrow-master backup|restore|check|rebuild-history (each with --help).",
     )
+    parser.add_argument("--version", action="version", version=VERSION)
     parser.add_argument("--data-dir", type=Path, default=Path(environment.get("WINDROW_DATA_DIR", ".windrow")))
     parser.add_argument("--listen", default=environment.get("WINDROW_LISTEN", "127.0.0.1"))
     parser.add_argument("--public", default=environment.get("WINDROW_PUBLIC", ""))

@@ -19,6 +19,7 @@ from windrow_agent.link.bandwidth_budget import CEILING_MBIT_S_MAX, DAY_MIB, DAY
 from windrow_agent.runtimes.docker import DEFAULT_URL
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import MIB
+from windrow_proto.version import VERSION
 
 RUNTIMES: Final = ("docker", "process")
 SIMULATED_MAX: Final = 2000
@@ -184,6 +185,7 @@ def command_line() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     text = "Offer this machine on a Windrow market."
     parser = argparse.ArgumentParser(prog="windrow-agent", description=text, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(dest="command", required=True)
 
     def command(name: str, text: str) -> argparse.ArgumentParser:

@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from windrow_master import __version__
 from windrow_master.acceptance.rental import Ways
 from windrow_master.acceptance.service import ProofService
 from windrow_master.acceptance.under_way import UnderWay
@@ -85,6 +84,7 @@ from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.keys import ExchangeKey, TlsIdentity
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
+from windrow_proto.version import VERSION
 
 
 class KeysUnusable(StorageFailed):
@@ -212,7 +212,7 @@ def build(
         clock,
         rng,
         executor=make_executor(),
-        version=__version__,
+        version=VERSION,
         database=database,
         open_engines=open_engines,
         claim=claim,
@@ -317,7 +317,7 @@ class _Parts:
     @cached_property
     def verification(self) -> VerificationService:
         facts = self.identities.host_facts
-        return VerificationService(self.store, self.clock, self.rng, self.fleet, self.routes, facts, __version__)
+        return VerificationService(self.store, self.clock, self.rng, self.fleet, self.routes, facts, VERSION)
 
     @cached_property
     def market(self) -> MarketService:
@@ -509,7 +509,7 @@ class _Parts:
             tunnels=self.tunnels,
             overlay=self.overlay,
             disk_space=self.settings.disk_space,
-            version=__version__,
+            version=VERSION,
             started_at_ns=self.clock.monotonic_ns(),
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,

@@ -8,7 +8,6 @@ import json
 import tempfile
 from pathlib import Path
 
-from windrow_master import __version__
 from windrow_master.config import SQLITE_PREFIX
 from windrow_master.recovery import archive, manifest
 from windrow_master.recovery.last import LAST
@@ -18,6 +17,7 @@ from windrow_proto.errors import Conflict, InvalidInput, StorageFailed
 from windrow_proto.keys import save_private
 from windrow_proto.master_process import POSTGRESQL_PREFIX
 from windrow_proto.units import time_text
+from windrow_proto.version import VERSION
 
 
 def make(data_dir: Path, database: str, target: Path, now_ns: int) -> tuple[Path, Manifest]:
@@ -54,7 +54,7 @@ def _collect(data_dir: Path, database: str, folder: Path, now_ns: int) -> tuple[
     for pattern in manifest.SEALED_PATHS:
         sources |= {path.relative_to(data_dir).as_posix(): path for path in sorted(data_dir.glob(pattern))}
     files = {name: archive.part_of(path) for name, path in sources.items()}
-    return Manifest(now_ns, __version__, copied.schema, copied.epoch, kind, files), sources
+    return Manifest(now_ns, VERSION, copied.schema, copied.epoch, kind, files), sources
 
 
 def _copy_database(database: str, folder: Path, sources: dict[str, Path]) -> tuple[str, copies.Copied]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windrow_master import __version__
 from windrow_master.config import SQLITE_PREFIX
 from windrow_master.identity.members import note_restored
 from windrow_master.recovery import archive, manifest
@@ -25,6 +24,7 @@ from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.errors import Conflict, InvalidInput, StorageFailed
 from windrow_proto.master_process import POSTGRESQL_PREFIX
 from windrow_proto.units import time_text
+from windrow_proto.version import VERSION
 
 STAGING: Final = ".restoring"
 MARK: Final = "restore.unfinished"
@@ -76,7 +76,7 @@ def run(backup: Path, data_dir: Path, database: str, now_ns: int, say: Say) -> R
                 lambda uow: note_restored(uow, now_ns),
                 at_least=seen + 1,
                 now_ns=now_ns,
-                version=__version__,
+                version=VERSION,
                 backup_at_ns=listed.made_at_ns,
             )
             aside = _swap(data_dir, database, staging, listed, now_ns)

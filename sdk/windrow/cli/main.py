@@ -79,6 +79,12 @@ app.command("logout")(account.logout)
 app.command("doctor")(doctor.doctor)
 
 
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        version()
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=False)
 def options(
     context: typer.Context,
@@ -86,6 +92,9 @@ def options(
         str | None,
         typer.Option(help="Address of the Master; default: WINDROW_URL, .windrow/ here or above, or your login."),
     ] = None,
+    is_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     """Rent GPUs and look after hosts."""
     context.obj = Options(url=url)
