@@ -164,6 +164,7 @@ def test_a_market_whose_ports_another_program_has_taken_is_rented_at_others(tmp_
     with renting(folder=tmp_path) as own:
         before = own.stack.cli["ports"]
         first = own.host()["id"]
+        wait_for(lambda: _online(tmp_path) == 1)
     with ExitStack() as others:
         for port in _numbers(before):
             others.enter_context(socket.create_server(("127.0.0.1", port)))
@@ -172,11 +173,15 @@ def test_a_market_whose_ports_another_program_has_taken_is_rented_at_others(tmp_
             host = again.online()
             done = again.windrow("run", "--no-files", "--", "echo", "hi")
             after = running.cli["ports"]
-        said = (tmp_path / "up.log").read_text()
+            wait_for(lambda: _online(tmp_path) == 2)  # once for each start
 
     assert (host["id"], done.returncode, done.stdout) == (first, 0, "hi\n"), done.stderr
     assert not set(_numbers(before)) & set(_numbers(after))
-    assert said.count("Online") == 2, "once for each start"
+
+
+def _online(folder: Path) -> int:
+    """How often `windrow up` has said so."""
+    return (folder / "up.log").read_text().count("Online")
 
 
 def _numbers(ports: dict[str, Any]) -> list[int]:

@@ -25,7 +25,7 @@ from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
-from windrow.errors import NameTaken
+from windrow.errors import NameTaken, WaitTimedOut
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 
@@ -398,6 +398,18 @@ def cluster_delete(
         item = api.wait_cluster(found, text.is_settled, END_TIMEOUT_S)
         say(f"{cluster} is {item['phase']}.")
         tell_unsaved(api, item)
+
+
+def await_volumes(api: Client, cluster_id: str, name: str) -> None:
+    """Wait until the volumes of a cluster that has ended are saved, and say what was not: the next one that writes them
+    is refused until then. name: the work, as the person calls it."""
+    cluster = api.cluster(cluster_id)
+    if not (cluster.get("request") or {}).get("volumes"):
+        return
+    try:
+        tell_unsaved(api, api.wait_cluster(cluster_id, text.is_settled, END_TIMEOUT_S))
+    except WaitTimedOut:  # what the work came to is said all the same
+        say(f"The volumes of {name} are still being saved: windrow volume ls")
 
 
 def tell_unsaved(api: Client, cluster: dict[str, Any]) -> None:

@@ -9,8 +9,8 @@ import typer
 
 from windrow.cli import resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
-from windrow.cli.cluster_text import is_settled, print_plan, print_refusal, request_facts, usage_rows
-from windrow.cli.clusters import END_TIMEOUT_S, Env, EnvFile, Gpu, Login, login_part, tell_unsaved
+from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, usage_rows
+from windrow.cli.clusters import Env, EnvFile, Gpu, Login, await_volumes, login_part
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
@@ -20,7 +20,7 @@ from windrow.cli.request import body, name_from, parse_gpu, parse_span, read_req
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
-from windrow.errors import InvalidInput, WaitTimedOut, WindrowClientError, refusal_lines
+from windrow.errors import InvalidInput, WindrowClientError, refusal_lines
 from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
@@ -156,12 +156,7 @@ def _followed(api: Client, job: str, output: ProgramOutput) -> int:
     output.end()
     ended = api.wait_job(job, WAIT_S)
     for attempt in ended["attempts"][-1:]:
-        cluster = api.cluster(attempt["cluster_id"])
-        if cluster["request"].get("volumes"):
-            try:
-                tell_unsaved(api, api.wait_cluster(cluster["id"], is_settled, END_TIMEOUT_S))
-            except WaitTimedOut:  # what the job came to is said all the same
-                say(f"The volumes of {job} are still being saved: windrow volume ls")
+        await_volumes(api, attempt["cluster_id"], job)
     return _code(ended)
 
 

@@ -20,7 +20,7 @@ from windrow.cli.bringing import (
     say_report,
 )
 from windrow.cli.cluster_text import ENDED, Progress, has_run, print_plan, print_tested
-from windrow.cli.clusters import CREATE_TIMEOUT_S, Env, EnvFile, Gpu, Which
+from windrow.cli.clusters import CREATE_TIMEOUT_S, Env, EnvFile, Gpu, Which, await_volumes
 from windrow.cli.clusters import cluster_id as id_of
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
@@ -154,6 +154,7 @@ def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bo
         if as_json:
             print_json({"exit_code": code, "receipt": None, "missing": [name for name, _ in report.missing]})
         raise typer.Exit(code or EXIT_FAILURE)
+    await_volumes(api, cluster_id, cluster_id)
     receipt = api.receipt_of(cluster_id)
     if as_json:
         print_json({"exit_code": code, "receipt": receipt, "missing": []})
