@@ -25,8 +25,9 @@ import numpy
 import pytest
 
 from tests.hostile import IS_LONG
-from windrow.errors import RemoteError, UntrustedResult
+from windrow.errors import RemoteError, UntrustedResult, WorkerRefused
 from windrow.remote import session
+from windrow.remote.cluster import _described
 from windrow.remote.code import tree_of
 from windrow.remote.outcome import value_of
 from windrow.remote.pickles import NOTHING, Reader
@@ -240,6 +241,28 @@ def test_a_step_that_would_run_code_is_refused(data: bytes) -> None:
     with pytest.raises(UntrustedResult):
         sent().load(data)
     assert (dict(vars(Opened)), vars(pathlib.Path)["open"]) == before
+
+
+ACTED_ON = ("__reduce_ex__", "__array_interface__", "__array_struct__", "__array__", "__cuda_array_interface__",
+            "__dlpack__", "__copy__", "__deepcopy__", "__class__", "__fspath__", "_as_parameter_")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTED_ON)
+@pytest.mark.parametrize("kind", ["Plain", "Odd", "Slotted"])
+def test_an_attribute_that_others_would_act_on_is_refused(name: str, kind: str) -> None:
+    step = b"\x8c\x01x\x85R" if kind == "Odd" else b")\x81"
+    state = b"}\x8c" + bytes([len(name)]) + name.encode() + b"K\x01s"
+    with pytest.raises(UntrustedResult, match=name):
+        sent().load(program(kind, step, (b"N" + state + b"\x86" if kind == "Slotted" else state) + b"b"))
+
+
+@pytest.mark.parametrize("name", ACTED_ON)
+def test_an_attribute_of_plain_data_that_others_would_act_on_is_not_handed_to_them(name: str) -> None:
+    told = {"data": (id(name), False), "shape": (8,), "typestr": "|u1", "version": 3}
+    found = Unmade("a.Thing", {name: told, "loss": 0.5})
+    assert found.loss == 0.5 and getattr(found, name, None) is not told
+    array = numpy.asarray(found)
+    assert array.dtype == object and array.item() is found
 
 
 def test_a_class_with_a_number_instead_of_a_name_is_refused() -> None:
@@ -468,3 +491,27 @@ async def test_a_host_is_given_only_files_that_it_was_offered(files: Any) -> Non
     tree: Any = types.SimpleNamespace(files={"a": Path("a")})
     with pytest.raises(UntrustedResult):
         await session._needed(endless, tree)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"[" * 20_000, b'{"python": 3, "port": 1, "secret": "00"}', b'{"python": [3, 11], "port": 1, "secret": "zz"}',
+     b'{"python": [3, 11], "port": 70000, "secret": "00"}', b'{"python": [3, 11], "port": [], "secret": "00"}', b"7",
+     b'{"python": [3, 11], "port": 1, "secret": 5}', b"", b"x" * 40_000, b"\xff"],
+    ids=lambda said: said[:44].decode(errors="replace"),
+)  # fmt: skip
+def test_a_worker_that_describes_itself_oddly_or_without_an_end_is_refused(said: bytes) -> None:
+    parts = 0
+
+    def execute(*_: Any, **__: Any) -> Any:
+        nonlocal parts
+        while parts < 100:
+            parts += 1
+            yield 1, said
+            if len(said) < 40_000:
+                return
+
+    api: Any = types.SimpleNamespace(execute=execute, wait_cluster=lambda *_: {"request": {}})
+    with pytest.raises(WorkerRefused, match="runs no worker"):
+        _described(api, "cluster_1", 0)
+    assert parts == 1

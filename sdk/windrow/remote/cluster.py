@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from windrow.client import Client
 
 CREATE_S: Final = 900.0
+DESCRIPTION_BYTES_MAX: Final = 16 << 10
+"""Of what a worker says of itself: three short values."""
 DELETE_S: Final = 180.0
 ENDED: Final = ("Deleted", "Finished", "Failed", "Deleting", "Stopping", "Stopped")
 LIB: Final = ".windrow/lib"
@@ -353,14 +355,27 @@ def _described(api: "Client", cluster_id: str, rank: int) -> Json:
     for part in api.execute(cluster_id, ["sh", "-c", START, "windrow", python, "describe"], rank=rank):
         if not isinstance(part, int):
             out, err = (out + part[1], err) if part[0] == 1 else (out, err + part[1])
+        if max(len(out), len(err)) > DESCRIPTION_BYTES_MAX:
+            break
     try:
-        found = json.loads(out)
-        return {"shape": shape, **{name: found[name] for name in ("python", "port", "secret")}}
-    except (ValueError, TypeError, KeyError):
+        return {"shape": shape, **_description(out)}
+    except (ValueError, TypeError, KeyError, RecursionError):
         said = err.decode(errors="replace").strip()[-300:]
         raise WorkerRefused(
             "no_worker", f"{cluster_id} runs no worker for functions; choose another name. {said}".strip()
         ) from None
+
+
+def _description(data: bytes) -> Json:
+    """Returns Python's version, port and secret of a worker; raises ValueError, TypeError, KeyError or RecursionError
+    for what is none: its host may say anything."""
+    if len(data) > DESCRIPTION_BYTES_MAX:
+        raise ValueError("too long")
+    found = json.loads(data)
+    port, version = int(found["port"]), [int(one) for one in found["python"]]
+    if not 0 < port < 1 << 16 or len(version) < 2:
+        raise ValueError("no port, or no version")
+    return {"python": version, "port": port, "secret": bytes.fromhex(found["secret"]).hex()}
 
 
 def _takes_files(cluster: Json) -> bool:

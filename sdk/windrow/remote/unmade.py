@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 
 from windrow.errors import UntrustedResult
 from windrow.remote.code import is_installed
-from windrow.remote.unpickling import Careful, Find
+from windrow.remote.unpickling import Careful, Find, is_protocol
 from windrow.telling import tell
 
 SHOWN_MAX: Final = 12
@@ -33,7 +33,7 @@ class Unmade:
 
     def __getattr__(self, name: str) -> Any:
         held, of = object.__getattribute__(self, "_held"), object.__getattribute__(self, "_of")
-        if name in held:
+        if name in held and not is_protocol(name):
             return held[name]
         raise AttributeError(
             f"{of} came as plain data: it has {', '.join(held) or 'nothing'}, and no {name}. For the object itself, if "

@@ -123,6 +123,8 @@ _STEPS: Final[Mapping[int, bytes]] = {
     8: pickle.BINFLOAT + pickle.FRAME,
 }  # fmt: skip
 """Steps of today's protocols, by how many bytes follow."""
+_HARMLESS: Final = frozenset({"__notes__", "__orig_class__"})
+"""What Python itself puts among the attributes of an object."""
 _TUPLES: Final = pickle.TUPLE + pickle.TUPLE1 + pickle.TUPLE2 + pickle.TUPLE3
 _LONGS: Final = pickle.LONG1 + pickle.LONG4
 _KEYED: Final = pickle.SETITEM + pickle.SETITEMS + pickle.ADDITEMS + pickle.FROZENSET
@@ -462,9 +464,18 @@ def fill(made: Any, state: Any) -> None:
         place.__set__(made, value)
 
 
+def is_protocol(name: str) -> bool:
+    """True if others act on an object's attribute of this name: `__reduce_ex__` names code to run where it is sent on,
+    `__array_interface__` an address of this process that numpy reads and writes, `_as_parameter_` one for ctypes."""
+    return name == "_as_parameter_" or (name.startswith("__") and name.endswith("__") and name not in _HARMLESS)
+
+
 def _named(state: Any) -> dict[str, Any]:
     if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
         raise untrusted("attributes without names")
+    for name in state:
+        if is_protocol(name):
+            raise untrusted(f"an attribute {name}, which Python or numpy would act on")
     return state
 
 
