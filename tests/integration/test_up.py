@@ -87,7 +87,8 @@ def test_the_end_leaves_nothing_and_a_second_start_remembers_and_retires_who_is_
         done = renter.create("sh", "-c", "echo done", until="")
         renter.exited(done["id"])
         receipt = renter.delete(done["id"])
-        left = renter.create("sh", "-c", "while :; do sleep 1; done", f"left-{first['id']}")
+        left = renter.create("sh", "-c", "echo begun; while :; do sleep 1; done", f"left-{first['id']}")
+        wait_for(lambda: renter.log(left["id"]) == b"begun\n")
         transfers = {one["id"] for one in renter.all("/ledger/transfers")}
         events = {one["id"] for one in renter.all("/events")}
         pids = running.pids()
@@ -115,6 +116,7 @@ def test_the_end_leaves_nothing_and_a_second_start_remembers_and_retires_who_is_
         assert events <= {one["id"] for one in renter.all("/events")}
         # What ran at the end was ended by the host; the Master hears of it now and closes the bill.
         renter.phase(left["id"], *ENDED, "Running", "Degraded")
+        assert renter.log(left["id"]) == b"begun\n", "what ran is ended as by its operator: its log is kept"
         renter.delete(left["id"])
         assert renter.flaws(done["id"], left["id"]) == []
         assert wait_for(lambda: lost <= set(truth.stored(running.data_dir)))

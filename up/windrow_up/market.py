@@ -38,7 +38,7 @@ SERVICE_PORT_ABOVE: Final = 300
 """The first Access serves HTTPS for services so far above the port of agents."""
 START_S: Final = 60.0
 JOIN_S: Final = 20.0
-CLUSTERS_END_S: Final = 20.0
+CLUSTERS_END_S: Final = 40.0
 LOOK_S: Final = 0.1
 WATCH_S: Final = 1.0
 SIMULATED_MAX: Final = 2_000
@@ -316,14 +316,15 @@ class Market:
         self.say("Stopped")
 
     async def _end_clusters(self) -> None:
-        """Delete what runs on the hosts of this machine, and wait until it is gone, but not for ever."""
+        """End what runs on the hosts of this machine, its log and files kept as after any end that its renter did not ask
+        for, and wait until it is gone, but not for ever."""
         if self._http is None or all(daemon.pid is None for daemon in self._masters().values()):
             return
         try:
             async with asyncio.timeout(CLUSTERS_END_S):
                 http = self._current()
                 for cluster_id in await asyncio.to_thread(self._local_clusters):
-                    await asyncio.to_thread(http.call, "DELETE", f"/clusters/{cluster_id}")
+                    await asyncio.to_thread(http.call, "DELETE", f"/clusters/{cluster_id}?keep_results=true")
                 while left := await asyncio.to_thread(self._local_clusters):
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:

@@ -139,7 +139,7 @@ def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) ->
                     api.delete_cluster(cluster_id)
                     api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S)
             except BaseException as end:
-                _let_go(api, cluster_id, HURRY_S if isinstance(end, Ended) else END_S)
+                _let_go(api, cluster_id, wishes.files, HURRY_S if isinstance(end, Ended) else END_S)
                 raise
     _finish(api, cluster_id, code, report, wishes.as_json)
 
@@ -182,12 +182,13 @@ def _created(api: Client, request: dict[str, Any], signals: Signals) -> str:
     return found
 
 
-def _let_go(api: Client, cluster_id: str, within_s: float) -> None:
-    """Ends the rental after any outcome, so that it costs no more and its files can still be fetched."""
+def _let_go(api: Client, cluster_id: str, has_files: bool, within_s: float) -> None:
+    """Ends the rental after any outcome, so that it costs no more and its log and files can still be had."""
     try:
         api.delete_cluster(cluster_id, keep_results=True)
         with suppress(OSError, ValueError):
-            say(f"{cluster_id} is being ended. What it changed is kept: windrow run fetch {cluster_id}")
+            kept = f" What it changed is kept: windrow run fetch {cluster_id}" if has_files else ""
+            say(f"{cluster_id} is being ended.{kept}")
             say(f"Its log: windrow cluster logs {cluster_id}")
         api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, within_s)
     except WindrowClientError as error:
