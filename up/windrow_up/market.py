@@ -316,8 +316,8 @@ class Market:
         self.say("Stopped")
 
     async def _end_clusters(self) -> None:
-        """End what runs on the hosts of this machine, its log and files kept as after any end that its renter did not ask
-        for, and wait until it is gone, but not for ever."""
+        """End what runs on the hosts of this machine and wait until it is gone, but not for ever. Its log and files are
+        kept, as after any end that its renter did not ask for."""
         if self._http is None or all(daemon.pid is None for daemon in self._masters().values()):
             return
         try:
