@@ -90,20 +90,19 @@ class WorkAccess:
     async def follow(
         self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0
     ) -> AsyncGenerator[bytes]:
-        """The log from byte `offset` on, as it is written, until the work ends. Opened when this returns."""
+        """The log from byte `offset` on, as it is written, until the work ends. Opened when this returns. What ends
+        without an error is whole: raises LinkClosed, and NotFound where its host clears it away meanwhile."""
         workload = await self._inside(principal, cluster_id, rank)
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.LOGS, offset=offset, follow=True)
 
         async def pieces() -> AsyncGenerator[bytes]:
             async with self._channel(principal, workload, opening) as channel:
                 yield b""
-                try:
-                    async for part in _parts(channel, None):
-                        if isinstance(part, ChannelClose):
-                            return
-                        yield part.data
-                except LinkClosed:
-                    return  # the reader asks again from where it is
+                async for part in _parts(channel, None):
+                    if isinstance(part, ChannelClose):
+                        _raise_if_failed(part, cluster_id)
+                        return
+                    yield part.data
 
         return await _opened(pieces())
 

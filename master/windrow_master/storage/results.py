@@ -9,6 +9,7 @@ a job's work leaves, its job brings in.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -49,6 +50,9 @@ AGAIN_NS: Final = 2 * SECOND
 """Before what could not be brought in is asked for again."""
 TAKE_NS: Final = 30 * MINUTE
 """For the results of one workload, as long as a lost host may still come back; its slots cost nothing meanwhile."""
+FOLLOWED_NS: Final = 2 * MINUTE
+"""For those who follow a log when the work has ended to read it to its end: the slots of the work wait for them."""
+FOLLOWED_LOOK_NS: Final = SECOND // 10
 TAKES: Final = ShareLimits(limit=64, per_account=4, reserve=0)
 """Results on their way at once: a host may take its time, which holds up nobody else's."""
 EMPTY_TAR: Final = bytes(10_240)
@@ -80,6 +84,7 @@ class ResultService:
         self._store, self._clock, self._clusters, self._artefacts = store, clock, clusters, artefacts
         self._inside, self._terms = inside, terms or Terms()
         self._busy: set[WorkloadId] = set()
+        self._followers = Counter[WorkloadId]()
         self._faults = Boundary("results", DATABASE_FAULTS)
         self._until_ns: dict[WorkloadId, int] = {}
         self.takes = Shares("results on their way", "They are brought in in turn.", TAKES)
@@ -104,15 +109,33 @@ class ResultService:
     async def follow(
         self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0
     ) -> AsyncGenerator[bytes]:
-        """The same as it is written, until the work ends. Opened when this returns."""
+        """The same as it is written, until the work ends. Opened when this returns. Raises NotFound where less is kept
+        than was read before."""
 
         async def kept(workload: Workload, results: Results) -> AsyncGenerator[bytes]:
+            if results.is_log_cut and offset > (results.log_bytes or 0):
+                said = f"Of this log its host has cleared all away but the first {results.log_bytes:,} bytes."
+                raise NotFound(said, subject=cluster_id)
             pieces = await self._kept(principal, workload, "log", results.log_bytes, results.problem)
             return _from(pieces, offset)
 
-        return await self._live_or(
-            kept, principal, cluster_id, rank, lambda way: way.follow(principal, cluster_id, offset, rank)
-        )
+        async def live(way: WorkAccess) -> AsyncGenerator[bytes]:
+            pieces = await way.follow(principal, cluster_id, offset, rank)
+            found = await self._member(principal, cluster_id, rank)
+            return pieces if found is None else self._followed(found.workload_id, pieces)
+
+        return await self._live_or(kept, principal, cluster_id, rank, live)
+
+    async def _followed(self, workload_id: WorkloadId, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+        self._followers[workload_id] += 1
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self._followers[workload_id] -= 1
+            if not self._followers[workload_id]:
+                del self._followers[workload_id]
 
     async def files(
         self, principal: Principal, cluster_id: ClusterId, *, changed_only: bool, rank: int = 0, offset: int = 0
@@ -251,7 +274,14 @@ class ResultService:
             if error.retryable and self._clock.monotonic_ns() < until_ns:
                 raise
             results = _missing(results, error.detail or error.code)
+        await self._until_followed(workload.workload_id)
         await self._keep(workload, results)
+
+    async def _until_followed(self, workload_id: WorkloadId) -> None:
+        """Wait for those who follow its log: of a long one its host has more than what is kept."""
+        until_ns = self._clock.monotonic_ns() + FOLLOWED_NS
+        while self._followers[workload_id] and self._clock.monotonic_ns() < until_ns:
+            await self._clock.sleep_ns(FOLLOWED_LOOK_NS)
 
     def _lost(self, why: str) -> Results:
         return _missing(Results(self._clock.wall_ns()), why)

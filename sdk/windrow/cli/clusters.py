@@ -25,7 +25,7 @@ from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
-from windrow.errors import NameTaken, WaitTimedOut
+from windrow.errors import MasterUnreachable, NameTaken, WaitTimedOut
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 
@@ -319,11 +319,18 @@ def cluster_logs(
     api = client(context)
     found, printed = cluster_id(api, cluster, ended=True), 0
     output = ProgramOutput()
-    for data in api.logs(found, follow=True, rank=rank) if follow else ():
-        printed += len(data)
-        output.write(data)
-    for data in api.whole_log(found, offset=printed, rank=rank):  # what was followed may have been cut
-        output.write(data)
+    is_whole = False
+    while not is_whole:
+        before, is_whole = printed, True
+        source = api.logs(found, follow=True, offset=printed, rank=rank) if follow else api.whole_log(found, rank=rank)
+        try:
+            for data in source:
+                printed += len(data)
+                output.write(data)
+        except MasterUnreachable:  # cut: its host went away, or the Master
+            if printed == before:
+                raise
+            is_whole = False
 
 
 @cluster_app.command("exec")

@@ -261,10 +261,10 @@ def _followed(api: Client, cluster_id: str, output: ProgramOutput) -> dict[str, 
     printed, away_since = 0, None
     while True:
         try:
-            printed += _print_log(api, cluster_id, output, printed, follow=True)
+            count, is_whole = _print_log(api, cluster_id, output, printed)
+            printed += count
             found = api.cluster(cluster_id)
-            if _has_exited(found):
-                _print_log(api, cluster_id, output, printed, follow=False)
+            if is_whole and _has_exited(found):
                 return found
             away_since = None
         except (MasterUnreachable, ApiProblem) as error:
@@ -275,20 +275,18 @@ def _followed(api: Client, cluster_id: str, output: ProgramOutput) -> dict[str, 
         time.sleep(LOG_PAUSE_S)
 
 
-def _print_log(api: Client, cluster_id: str, output: ProgramOutput, offset: int, *, follow: bool) -> int:
-    """Print the log from a byte on; returns how many bytes that were."""
+def _print_log(api: Client, cluster_id: str, output: ProgramOutput, offset: int) -> tuple[int, bool]:
+    """Print the log from a byte on; returns how many bytes that were, and whether it came to its end."""
     count = 0
     try:
-        source = (
-            api.logs(cluster_id, follow=True, offset=offset) if follow else api.whole_log(cluster_id, offset=offset)
-        )
-        for data in source:
+        for data in api.logs(cluster_id, follow=True, offset=offset):
             count += len(data)
             output.write(data)
     except MasterUnreachable:
         if not count:
             raise
-    return count
+        return count, False
+    return count, True
 
 
 def _brought(api: Client, cluster_id: str, root: Path, allow_executables: bool) -> Report:

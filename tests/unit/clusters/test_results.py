@@ -7,9 +7,11 @@ import tarfile
 import pytest
 
 from tests.unit.clusters.test_routes import HOST, ScriptedStream
+from windrow_master.clusters import lookup
 from windrow_master.fleet.repository import CommandRepository
 from windrow_master.network.tar import TarSieve
 from windrow_master.storage.results import ResultService, Terms
+from windrow_proto.errors import NotFound
 from windrow_proto.messages import ChannelClose, ChannelData
 from windrow_proto.model import CommandKind, ObservedWorkload, WorkloadPhase
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -56,6 +58,13 @@ def report(site, spec, phase, code=0):
     site.write(lambda uow: site.life.on_workload(uow, HOST, seen))
 
 
+async def follow(site, cluster_id):
+    """Its log, as its renter's request reads it."""
+    results = site.rooms.services.results
+    cluster = site.rooms.store.read_now(lambda uow: lookup.find(uow, cluster_id))
+    return await results.follow(results._principal(cluster), cluster_id, 0)
+
+
 async def look(site):
     """One look of the Master at what has ended, and what comes of it."""
     results = site.rooms.services.results
@@ -90,6 +99,64 @@ async def test_log_and_files_are_brought_in_and_read_by_the_same_routes_when_the
     ):
         answer = await site.client.get(f"/api/v1/clusters/{cluster_id}/{path}")
         assert (answer.status_code, answer.content) == (200, content), path
+
+
+async def test_a_host_clears_nothing_away_while_its_log_is_followed_to_its_end(site):
+    cluster_id, spec = await site.running()
+    site.broker.streams = [said(b"first ", b"last"), said(b"first last"), said(tar())]
+    followed = await follow(site, cluster_id)
+    assert await anext(followed) == b"first "
+    report(site, spec, WorkloadPhase.EXITED, 0)
+
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(look(site))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert not looking.done() and orders(site, spec) == []
+        assert [piece async for piece in followed] == [b"last"]
+    assert orders(site, spec) == [False]
+
+
+async def test_who_follows_a_log_without_taking_it_holds_the_slots_for_no_longer_than_two_minutes(site):
+    cluster_id, spec = await site.running()
+    site.broker.streams = [said(b"first ", b"last"), said(b"first last"), said(tar())]
+    followed = await follow(site, cluster_id)
+    assert await anext(followed) == b"first "
+    report(site, spec, WorkloadPhase.EXITED, 0)
+
+    async with asyncio.TaskGroup() as group:
+        looking = group.create_task(look(site))
+        waited = 0
+        while not looking.done():
+            site.clock.advance(MINUTE)
+            waited += 1
+            for _ in range(200):
+                await asyncio.sleep(0)
+        assert waited > 1
+    assert orders(site, spec) == [False]
+
+
+async def test_a_followed_log_that_its_host_clears_away_is_no_whole_one(site):
+    cluster_id, _ = await site.running()
+    site.broker.streams = [ScriptedStream([ChannelData(b"a part"), ChannelClose("not_found", "removed meanwhile")])]
+    followed = await follow(site, cluster_id)
+    assert await anext(followed) == b"a part"
+    with pytest.raises(NotFound, match="removed meanwhile"):
+        await anext(followed)
+
+
+async def test_of_a_log_that_was_too_long_to_be_kept_the_rest_is_told_to_be_gone(site, monkeypatch):
+    monkeypatch.setattr("windrow_master.network.workload_io.LOG_KEPT_BYTES", 9)
+    cluster_id, spec = await ended(site, said(b"0123456789", b"more"), said(tar()))
+    kept = await brought_in(site, cluster_id)
+    report(site, spec, WorkloadPhase.GONE)
+    path = f"/api/v1/clusters/{cluster_id}/logs?follow=true&offset="
+    part = await site.client.get(f"{path}4")
+    assert part.status_code == 200 and part.content.startswith(b"456789")
+    lost = await site.client.get(f"{path}{kept['log_bytes'] + 1}")
+    assert (lost.status_code, lost.json()["detail"]) == (
+        404, f"Of this log its host has cleared all away but the first {kept['log_bytes']} bytes.",
+    )  # fmt: skip
 
 
 async def test_what_printed_and_changed_nothing_takes_no_room_and_is_answered_as_that(site):
