@@ -28,7 +28,17 @@ GpuUuid = NewType("GpuUuid", str)
 BootId = NewType("BootId", bytes)
 """Sixteen random bytes drawn when an agent process starts."""
 
+NO_ID: Final = "not like an id (4 or more of 0-9 a-f alone, or beginning with job_, host_, GPU- and the like)"
+"""The rule of `resembles_id`, for people."""
+
 _PREFIXED = re.compile(r"^[a-z]{2,12}_[0-9a-f]{32}$")
+_LIKE: Final = re.compile(
+    r"[0-9a-f]{4,}|((access|account|cluster|command|host|job|receipt|token|volume|workload)_|(GPU|MIG|MPS)-).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_PART: Final = re.compile(r"[0-9a-f]{4,32}")
+_RANDOM: Final = 16
+"""Characters at the end of an id that are random: a screen shows the first of them."""
 
 
 def mint(prefix: str, now_ns: int, entropy: bytes) -> str:
@@ -49,6 +59,18 @@ def mint(prefix: str, now_ns: int, entropy: bytes) -> str:
 def is_id(text: str, prefix: str) -> bool:
     """True if `text` has the form of an id of this kind."""
     return text.startswith(prefix + "_") and _PREFIXED.match(text) is not None
+
+
+def resembles_id(text: str) -> bool:
+    """True if people who read this name could take it for an id, or for the start of one: no new name may be so."""
+    return _LIKE.fullmatch(text) is not None
+
+
+def starts(text: str, whole: str) -> bool:
+    """True if this is the start of that id, or of the part of it that screens show; the kind may be left out."""
+    kind, _, body = whole.rpartition("_")
+    part = text.lower().removeprefix(f"{kind}_")
+    return _PART.fullmatch(part) is not None and (body.startswith(part) or body[-_RANDOM:].startswith(part))
 
 
 def cpu_slot(host_id: HostId, number: int) -> SlotId:

@@ -37,6 +37,16 @@ class Client(Transport):
         answer: Json = self.request("POST", "/sign-in", body={"secret": secret})
         return answer
 
+    def own(self, path: str, name: str) -> Iterator[Json]:
+        """The clusters or jobs of exactly this name that are the account's own, newest first. Operators see others' in
+        the same list."""
+        account = None
+        for one in self.items(path, name=name):
+            if one.get("name") == name:
+                account = account or self.get("/me")["account"]["id"]
+                if one["account_id"] == account:
+                    yield one
+
     # --- clusters ------------------------------------------------------------------------------
 
     def plan(self, request: Json) -> Json:

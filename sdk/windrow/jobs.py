@@ -362,7 +362,7 @@ class Platform:
         return await asyncio.to_thread(partial(self.submit, command, folder, **more))
 
     def job(self, name: str) -> Job:
-        """The job of this id, or the newest of this name; raises WindrowClientError where there is none."""
+        """The job of this id, or the account's newest of this name; raises WindrowClientError where there is none."""
         return Job(self.client, self.client.job(self._id(name)))
 
     def jobs(self) -> Iterator[Job]:
@@ -380,7 +380,7 @@ class Platform:
     def _id(self, name: str) -> str:
         if name.startswith("job_"):
             return name
-        for job in self.client.items("/jobs", name=name):
-            if job["name"] == name:
-                return str(job["id"])
-        raise NotFound(f"There is no job {name!r}. List yours: windrow job ls")
+        job = next(self.client.own("/jobs", name), None)
+        if job is None:
+            raise NotFound(f"You have no job {name!r}. List yours: windrow job ls --mine")
+        return str(job["id"])

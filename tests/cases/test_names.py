@@ -48,7 +48,7 @@ def name(renter: Renter) -> Iterator[str]:
 
 
 @pytest.mark.case("B-F1")
-@pytest.mark.parametrize("odd", ["L\u00e4b", "a\nb", "x" * 70, " lab", "<b>"])
+@pytest.mark.parametrize("odd", ["L\u00e4b", "a\nb", "x" * 70, " lab", "<b>", "94e9ea58", "job_1", "a/b"])
 def test_a_name_that_cannot_be_kept_is_refused_with_the_rule_and_nothing_is_made(renter: Renter, odd: str) -> None:
     before = len(renter.all("/clusters"))
 

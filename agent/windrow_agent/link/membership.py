@@ -17,7 +17,7 @@ from windrow_agent.threads import Runner
 from windrow_proto import enrol
 from windrow_proto.enrol import Identity, IdentityFolder
 from windrow_proto.errors import Banned, InvalidInput, WindrowError
-from windrow_proto.ids import HostId
+from windrow_proto.ids import NO_ID, HostId, resembles_id
 from windrow_proto.keys import TlsIdentity, certificate_facts, save_private
 from windrow_proto.messages import RegionMap
 from windrow_proto.ports import Clock, Rng
@@ -36,7 +36,10 @@ SEEDS_FILE: Final = "seeds.txt"
 
 
 def join(data_dir: Path, master_url: str, token: str, name: str = "", simulated: bool = False) -> Identity:
-    """Make this folder's host a member. Blocking. Raises InvalidInput if it already is one, or what `enrol` raises."""
+    """Make this folder's host a member. Blocking. name: empty for the machine's own, which may be any.
+
+    Raises InvalidInput if it already is one or the name is like an id, or what `enrol` raises.
+    """
     folder = IdentityFolder(data_dir / "identity")
     if folder.exists():
         known = folder.load()
@@ -44,6 +47,8 @@ def join(data_dir: Path, master_url: str, token: str, name: str = "", simulated:
             f"This host is {known.subject_id} at {known.master_url} already. To join anew: windrow-agent uninstall.",
             subject=known.subject_id,
         )
+    if resembles_id(name):
+        raise InvalidInput(f"--name {name}: a host's name is {NO_ID}.", subject="name")
     request = enrol.JoinRequest("host", name or enrol.host_name(), simulated)
     return enrol.join(folder, master_url, token, request, CALL_S)
 

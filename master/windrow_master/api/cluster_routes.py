@@ -38,6 +38,7 @@ from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import HOSTS_MAX, ClusterRequest, NetworkMode, Template
+from windrow_master.clusters.request import check_new_name
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
@@ -92,8 +93,9 @@ def attach(services: Services) -> None:
 
 
 def _asked(services: Services, body: ClusterBody) -> ClusterRequest:
-    """Return the request, with the id of the host that it names."""
+    """Return the request of a new cluster, with the id of the host that it names."""
     asked = body.parsed()
+    check_new_name(asked.name)
     return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))
 
 

@@ -29,6 +29,7 @@ from windrow_master.api.request_shapes import answer_of, body_of, filters_of, pa
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
 from windrow_master.api.telemetry_routes import Point
+from windrow_master.clusters.request import check_new_name
 from windrow_master.identity.decide import Permission
 from windrow_master.jobs import gpu_impact
 from windrow_master.jobs.gpu_impact import CardImpact, Spans
@@ -179,11 +180,17 @@ class ImpactOut(Out):
     gpus: list[CardImpactOut]
 
 
+def _asked(body: JobBody) -> JobRequest:
+    asked = body.parsed()
+    check_new_name(asked.name)
+    return asked
+
+
 @route.post("/jobs/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_job(services: Serving, principal: Asking, body: JobBody) -> Any:
     """The place where the job's first attempt would run now and its price per hour, or the reasons against it.
     Changes nothing."""
-    return PlanOut.of(await services.jobs.plan(principal, body.parsed()))
+    return PlanOut.of(await services.jobs.plan(principal, _asked(body)))
 
 
 @route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, answer=JobsOut)
@@ -195,7 +202,7 @@ async def submit_job(
 ) -> Any:
     """Take a job, or all of an array. It waits for a place, runs, leaves its log and files here, and lets go."""
     login = None if body.registry_login is None else body.registry_login.parsed()
-    found = await services.jobs.submit(principal, body.parsed(), idempotency_key, login=login)
+    found = await services.jobs.submit(principal, _asked(body), idempotency_key, login=login)
     return {"jobs": [job_json(view) for view in found]}
 
 

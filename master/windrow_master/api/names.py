@@ -6,12 +6,14 @@ from fastapi import Request
 from windrow_master.api.services import Services
 from windrow_master.fleet.model import AdminState
 from windrow_proto.errors import Conflict
+from windrow_proto.ids import starts
 
 HOST = "host_id"
 
 
 def resolve(request: Request, services: Services) -> None:
-    """Put the id of a host in the place of its name; raise Conflict that says the ids where several have that name.
+    """Put the id of a host in the place of its name; raise Conflict that says the ids where it may mean several: those
+    of that name, and those whose ids begin so.
 
     A retired host is meant only where no other has the name. What names no host stays, and its route says so.
     """
@@ -27,7 +29,8 @@ def host_of(services: Services, wanted: str) -> str:
         return wanted
     named = [host for host in hosts if host.name == wanted]
     named = [host for host in named if host.admin_state is not AdminState.RETIRED] or named
-    if len(named) > 1:
-        ids = ", ".join(host.host_id for host in named)
-        raise Conflict(f"{len(named)} hosts have the name {wanted}: name one of them by its id: {ids}")
+    meant = named and [host for host in hosts if host in named or starts(wanted, host.host_id)]
+    if len(meant) > 1:
+        ids = ", ".join(f"{host.host_id} ({host.name})" for host in meant)
+        raise Conflict(f"{wanted} may mean {len(meant)} hosts: name one of them by its id: {ids}")
     return named[0].host_id if named else wanted

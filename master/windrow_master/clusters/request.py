@@ -14,7 +14,7 @@ from windrow_master.placement.model import Request, Runtime
 from windrow_master.spec import Resources, check, fields_of, require
 from windrow_proto import image_names
 from windrow_proto.errors import InvalidInput
-from windrow_proto.ids import AccountId, ClusterId, WorkloadId
+from windrow_proto.ids import NO_ID, AccountId, ClusterId, WorkloadId, resembles_id
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.units import GIB, MIB
 from windrow_proto.volumes import check_mounts
@@ -33,6 +33,10 @@ _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 """255 characters with a digest, as many as the API takes."""
 _NAME: Final = re.compile(rf"(?=.{{1,{NAME_MAX}}}$)[A-Za-z0-9._:@/+()-]+( [A-Za-z0-9._:@/+()-]+)*", re.ASCII)
 """Nothing that a page, a terminal or a query would have to defend against."""
+_NAME_RULE: Final = (
+    f"1 to {NAME_MAX} of A-Z a-z 0-9 . _ : @ + ( ) -, maybe with single blanks between them; not only dots, not "
+    f"beginning with - or @, and {NO_ID}"
+)
 
 
 def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
@@ -79,9 +83,14 @@ def check_volumes(request: ClusterRequest) -> None:
 
 def checked_name(name: str) -> str:
     """The name as it was given; empty: none was. Raises InvalidInput with the rule: nobody finds what was renamed."""
-    rule = f"1 to {NAME_MAX} of A-Z a-z 0-9 . _ : @ / + ( ) -, maybe with single blanks between them"
-    require("name", not name or _NAME.fullmatch(name) is not None, rule)
+    require("name", not name or _NAME.fullmatch(name) is not None, _NAME_RULE)
     return name
+
+
+def check_new_name(name: str) -> None:
+    """Raise InvalidInput with the rule where a new cluster or job may not have this name. Older ones keep theirs."""
+    is_odd = "/" in name or name.startswith(("-", "@")) or not name.strip(".") or resembles_id(name)
+    require("name", not checked_name(name) or not is_odd, _NAME_RULE)
 
 
 def digest(request: ClusterRequest) -> bytes:

@@ -35,6 +35,7 @@ from windrow_proto.errors import (
     TooMany,
     WindrowError,
 )
+from windrow_proto.ids import NO_ID, resembles_id
 from windrow_proto.units import time_text
 
 TOKENS_MAX: Final = 200
@@ -157,6 +158,12 @@ def clean_name(text: str, fallback: str) -> str:
     return cleaned or fallback
 
 
+def check_token_name(name: str) -> None:
+    """Raises InvalidInput for a name that would be taken for an id: `windrow token rm` takes both."""
+    if resembles_id(name):
+        raise InvalidInput(f"A token's name is {NO_ID}.", subject="name")
+
+
 def check_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
     """DNS names and IPs that may stand in an Access's certificate; raises InvalidInput for anything else.
 
@@ -166,6 +173,8 @@ def check_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
     if len(given) > ADDRESSES_MAX:
         raise InvalidInput(f"At most {ADDRESSES_MAX} addresses fit in a certificate; {len(given)} were given.")
     for address in given:
+        if resembles_id(address):
+            raise InvalidInput(f"{address[:60]!r} would be taken for an id: an Access's address is {NO_ID}.")
         plain = address.removeprefix("*.") if address.count(".") > 1 else address
         if not 1 <= len(address) <= 253 or not all(c.isascii() and (c.isalnum() or c in ".-:") for c in plain):
             raise InvalidInput(f"{address[:60]!r} is neither a DNS name nor an IP address.")

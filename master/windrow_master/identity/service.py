@@ -316,6 +316,7 @@ class IdentityService:
     ) -> tuple[ApiToken, str]:
         """A new token of the principal's account, with at most the roles and the life of the principal's own token; the
         text is shown this once."""
+        decide.check_token_name(name)
         if not roles or roles - principal.roles:
             raise Forbidden(f"A token can have only roles that you have: {', '.join(sorted(principal.roles))}.")
         if not 0 < life_ns <= TOKEN_LIFE_NS_MAX:

@@ -18,7 +18,8 @@ from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict, NotFound, TooMany, WindrowError
+from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, WindrowError
+from windrow_proto.ids import NO_ID, resembles_id
 from windrow_proto.volumes import volume_name
 
 log = structlog.get_logger(__name__)
@@ -47,7 +48,8 @@ class VolumeService:
         self, principal: Principal, name: str, max_bytes: int = volume_rules.VOLUME_BYTES_MAX
     ) -> VolumeView:
         """Make an empty one. Raises InvalidInput, Conflict where there is one of this name, TooMany."""
-        volume_name(name)
+        if resembles_id(volume_name(name)):
+            raise InvalidInput(f"A volume's name is {NO_ID}.", subject="name")
         volume_rules.check_size(max_bytes)
 
         def change(uow: UnitOfWork) -> VolumeView:

@@ -148,7 +148,7 @@ CHECKPOINTS = Table(
 def checkpoint_ls(context: typer.Context, view: View, cluster: Cluster) -> None:
     """List checkpoints, newest first."""
     api = client(context)
-    view.print(api, api.items(f"/clusters/{cluster_id(api, cluster, ended=True)}/checkpoints"))
+    view.print(api, api.items(f"/clusters/{cluster_id(api, cluster, ended=True, shows=True)}/checkpoints"))
 
 
 @checkpoint_app.command("save")

@@ -80,9 +80,9 @@ def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, A
     return api.cluster(cluster_id(api, name, ended=ended))
 
 
-def cluster_id(api: Client, name: str, *, ended: bool = False) -> str:
-    """Its id, without asking where it is one."""
-    return resolving.found(api, resolving.CLUSTERS, name, ended=ended)
+def cluster_id(api: Client, name: str, *, ended: bool = False, shows: bool = False) -> str:
+    """Its id; `shows` as for `found`."""
+    return resolving.found(api, resolving.CLUSTERS, name, ended=ended, shows=shows)
 
 
 def is_up(cluster: dict[str, Any]) -> bool:
@@ -183,9 +183,7 @@ def cluster_create(
 
 def _of_name(api: Client, name: str) -> dict[str, Any] | None:
     """Returns one's own cluster of this name that goes on; None: there is none."""
-    going = [one for one in api.items("/clusters", name=name) if one["name"] == name and one["phase"] not in text.ENDED]
-    own = api.get("/me")["account"]["id"] if going else None
-    return next((one for one in going if one["account_id"] == own), None)
+    return next((one for one in api.own("/clusters", name) if one["phase"] not in text.ENDED), None)
 
 
 def login_part(login: typer.FileText | None) -> dict[str, Any]:
@@ -256,7 +254,7 @@ def show_plan(answer: dict[str, Any], as_json: bool) -> None:
 def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
     """Show everything about one cluster."""
     api = client(context)
-    item = api.cluster(cluster_id(api, cluster, ended=True))
+    item = api.cluster(cluster_id(api, cluster, ended=True, shows=True))
     used = _usage(api, item)
     if as_json:
         print_json(item | {"usage": used})
@@ -356,7 +354,7 @@ def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int
 def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
     """Explain why a cluster runs on its hosts."""
     api = client(context)
-    answer = api.get(f"/clusters/{cluster_id(api, cluster, ended=True)}/explain")
+    answer = api.get(f"/clusters/{cluster_id(api, cluster, ended=True, shows=True)}/explain")
     if as_json:
         print_json(answer)
         return

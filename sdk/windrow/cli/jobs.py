@@ -44,9 +44,9 @@ With = Annotated[list[str] | None, typer.Option("--with", help="Python package t
 WAIT_S = 7 * 86_400.0
 
 
-def job_id(api: Client, name: str) -> str:
-    """The id of a job, or of the newest of this name. Raises NotFound, InvalidInput."""
-    return resolving.found(api, resolving.JOBS, name, newest=True)
+def job_id(api: Client, name: str, *, shows: bool = False) -> str:
+    """The id of a job, or of the newest of this name; `shows` as for `found`. Raises NotFound, InvalidInput."""
+    return resolving.found(api, resolving.JOBS, name, newest=True, shows=shows)
 
 
 def script_command(script: Path) -> list[str]:
@@ -200,7 +200,7 @@ def job_ls(context: typer.Context, view: View) -> None:
 def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
     """Show everything about one job."""
     api = client(context)
-    item = api.job(job_id(api, job))
+    item = api.job(job_id(api, job, shows=True))
     running = [one["cluster_id"] for one in item["attempts"][-1:] if one["ended_at"] is None]
     used = [member for one in running for member in api.usage(one)]
     if as_json:

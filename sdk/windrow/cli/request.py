@@ -13,6 +13,11 @@ from windrow.fields import Field
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?$", re.IGNORECASE)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 _SPAN = re.compile(r"^(\d+(?:\.\d+)?)([smhd]?)$")
+_LIKE_NO_NAME = re.compile(
+    r"\.*|[0-9a-f]{4,}|((access|account|cluster|command|host|job|receipt|token|volume|workload)_|(GPU|MIG|MPS)-).*",
+    re.IGNORECASE,
+)
+"""Only dots, or so like an id that the Master would refuse it."""
 NAME_MAX = 40
 """Characters of a name that is made of a program's."""
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -110,7 +115,8 @@ def body(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
 
 def name_from(program: str) -> str | None:
     """Returns a name for the work of this program, where nobody gave one; None: it has none that a name may be."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).name)[:NAME_MAX].strip("-") or None
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).name)[:NAME_MAX].strip("-")
+    return None if _LIKE_NO_NAME.fullmatch(name) else name
 
 
 def _value(field: Field, value: Any) -> Any:

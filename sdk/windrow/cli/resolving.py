@@ -1,4 +1,8 @@
-"""Finds what a name or the start of an id on the command line means, for every kind of thing alike."""
+"""Finds what a name or the start of an id on the command line means, for every kind of thing alike.
+
+Names are chosen by whoever makes a thing, ids by the Master. A text that is a name and the start of another's id is
+therefore refused, and of what accounts own, a name means one's own: operators see everybody's.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -6,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from windrow.cli.cluster_text import ENDED
+from windrow.cli.output import say
 from windrow.client import Client
 from windrow.errors import InvalidInput, NotFound
 
@@ -13,7 +18,7 @@ Item = dict[str, Any]
 
 _WHOLE: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}")
 _CARD: Final = re.compile(r"((?:GPU|MIG|MPS)-[0-9a-f]{8})-[0-9a-f-]+")
-_PART: Final = re.compile(r"[0-9a-f]{4}", re.IGNORECASE)
+_PART: Final = re.compile(r"[0-9a-f]{4}[0-9a-f-]*", re.IGNORECASE)
 SHORT: Final = 8
 RANDOM: Final = 16
 """Characters at the end of an id that are random: those before begin with the time, alike in all of a day."""
@@ -32,7 +37,8 @@ def short(whole: str) -> str:
 
 class Kind(NamedTuple):
     """A kind of thing that is named on the command line. prefix: of its ids. read: all of them, or those that the
-    Master finds by a name. names: of one. has_ended: true of one that gives way to another of its name.
+    Master finds by a name. names: of one. has_ended: true of one that gives way to another of its name. path: of those
+    that accounts own, each by its `account_id`.
     """
 
     noun: str
@@ -41,6 +47,7 @@ class Kind(NamedTuple):
     names: Callable[[Item], Sequence[Any]] = lambda item: (item.get("name"),)
     key: str = "id"
     has_ended: Callable[[Item], bool] = lambda item: False
+    path: str = ""
 
 
 def _hosts(api: Client, name: str | None) -> Iterator[Item]:
@@ -58,8 +65,9 @@ CLUSTERS: Final = Kind(
     "cluster_",
     lambda api, name: api.items("/clusters", name=name),
     has_ended=lambda item: item.get("phase") in ENDED,
+    path="/clusters",
 )
-JOBS: Final = Kind("job", "job_", lambda api, name: api.items("/jobs", name=name))
+JOBS: Final = Kind("job", "job_", lambda api, name: api.items("/jobs", name=name), path="/jobs")
 HOSTS: Final = Kind("host", "host_", _hosts, has_ended=lambda item: item.get("admin_state") == "retired")
 GPUS: Final = Kind("gpu", "GPU-", lambda api, _: iter(api.get("/gpus")["items"]), key="uuid", names=lambda item: ())
 RELAYS: Final = Kind("access", "access_", lambda api, _: api.items("/accesses"), names=_relay_names)
@@ -68,22 +76,30 @@ COMMANDS: Final = Kind("command", "command_", lambda api, _: api.items("/command
 RECEIPTS: Final = Kind("receipt", "receipt_", lambda api, _: api.items("/receipts"), names=lambda item: ())
 
 
-def found(api: Client, kind: Kind, text: str, *, ended: bool = True, newest: bool = False) -> str:
+def found(api: Client, kind: Kind, text: str, *, ended: bool = True, newest: bool = False, shows: bool = False) -> str:
     """The id of what this text means: an id, a name, or the start of an id or of its random part. ended: a name may
-    mean one that has ended, if none goes on. newest: of several of a name, the newest. Raises NotFound, InvalidInput,
-    ApiProblem.
+    mean one that has ended, if none goes on. newest: of several of a name, the newest. shows: for a verb that only
+    shows it, where another account's name does, too, if there is none of one's own; else that is named by its id, and
+    it is said whose it is. Raises NotFound, InvalidInput, ApiProblem.
     """
     if _is_id(kind, text):
+        if kind.path and not shows and _WHOLE.fullmatch(text):
+            _tell_owner(api, kind, text)
         return text
     called = [one for one in kind.read(api, text) if text in kind.names(one)]
-    going = [one for one in called if not kind.has_ended(one)]
-    if called and (going or ended):
-        return _one(kind, text, going or [max(called, key=lambda one: str(one.get("created_at")))], newest)
-    body = text.removeprefix(kind.prefix)
-    started = [] if not _PART.match(body) else [one for one in kind.read(api, None) if _starts(one, kind, text)]
-    if not started:
-        raise NotFound(f"There is no {kind.noun} {text!r}. List them: windrow {kind.noun} ls")
-    return _one(kind, text, started, False)
+    is_part = _PART.fullmatch(text.removeprefix(kind.prefix)) is not None
+    started = [one for one in kind.read(api, None) if _starts(one, kind, text)] if is_part else []
+    me = api.get("/me")["account"]["id"] if kind.path and (called or started) else None
+    own = [one for one in called if _is_own(one, me)]
+    named = _meant(kind, own, ended, newest)
+    if shows and not named and not any(_is_own(one, me) for one in started):
+        named = _meant(kind, called, ended, newest)
+    if not named and not started:
+        raise NotFound(_unknown(kind, text, [one for one in called if not _is_own(one, me)]))
+    one = _one(kind, text, [*named, *started])
+    if not _is_own(one, me):
+        _say_owner(kind, one)
+    return str(one[kind.key])
 
 
 def gpu(api: Client, text: str) -> str:
@@ -108,10 +124,13 @@ def subject(api: Client, text: str) -> str:
     about tokens and accounts. Raises InvalidInput where it may mean several, ApiProblem."""
     if _WHOLE.fullmatch(text):
         return text
+    meant = []
     for kind in (HOSTS, CLUSTERS, JOBS, GPUS):
         with suppress(NotFound):
-            return found(api, kind, text)
-    return text
+            meant.append(found(api, kind, text, shows=True))
+    if len(meant) > 1:
+        raise InvalidInput(f"{text!r} may mean {len(meant)} of them: {', '.join(meant)}. Write an id.")
+    return meant[0] if meant else text
 
 
 def _is_id(kind: Kind, text: str) -> bool:
@@ -122,19 +141,59 @@ def _is_id(kind: Kind, text: str) -> bool:
     return bool(is_whole) or not _PART.match(text.removeprefix(kind.prefix))
 
 
+def _is_own(one: Item, me: str | None) -> bool:
+    """True also of what no account owns."""
+    return me is None or one.get("account_id") == me
+
+
+def _meant(kind: Kind, called: Sequence[Item], ended: bool, newest: bool) -> list[Item]:
+    """Returns those of a name that go on; of these, if asked, and else of those that ended, each account's newest."""
+    going = [one for one in called if not kind.has_ended(one)]
+    if going and not newest:
+        return going
+    latest: dict[Any, Item] = {}
+    for one in sorted(going or (called if ended else ()), key=lambda one: str(one.get("created_at")), reverse=True):
+        latest.setdefault(one.get("account_id"), one)
+    return list(latest.values())
+
+
+def _unknown(kind: Kind, text: str, others: Sequence[Item]) -> str:
+    if not others:
+        return f"There is no {kind.noun} {text!r}. List them: windrow {kind.noun} ls"
+    shown = ", ".join(f"{one[kind.key]} of {one.get('account_id')}" for one in others[:CANDIDATES_MAX])
+    return f"You have no {kind.noun} {text!r}. Name another account's by its id: {shown}"
+
+
+def _tell_owner(api: Client, kind: Kind, whole: str) -> None:
+    """Say whose it is, to an operator, who alone may do something to others'."""
+    me = api.get("/me")
+    if "operator" in me["roles"]:
+        one = api.get(f"{kind.path}/{whole}")
+        if not _is_own(one, me["account"]["id"]):
+            _say_owner(kind, one)
+
+
+def _say_owner(kind: Kind, one: Item) -> None:
+    say(f"{one[kind.key]} ({one.get('name')}) belongs to another account: {one.get('account_id')}")
+
+
 def _starts(item: Item, kind: Kind, text: str) -> bool:
     whole, start = str(item[kind.key]).casefold(), text.casefold()
     bare = whole.removeprefix(kind.prefix.casefold())
     return whole.startswith(start) or bare.startswith(start) or whole[-RANDOM:].startswith(start)
 
 
-def _one(kind: Kind, text: str, items: Sequence[Item], newest: bool) -> str:
+def _one(kind: Kind, text: str, items: Sequence[Item]) -> Item:
     ids = {str(one[kind.key]): one for one in items}
-    if len(ids) == 1 or newest:
-        return next(iter(ids))
-    shown = [f"{short(whole)} {_label(kind, one)}".strip() for whole, one in ids.items()]
+    if len(ids) == 1:
+        return items[0]
+    is_short = any(short(whole) == text.casefold() for whole in ids)  # and so says nothing
+    shown = [f"{whole if is_short else short(whole)} {_label(kind, one)}".strip() for whole, one in ids.items()]
     more = f", and {len(shown) - CANDIDATES_MAX} more" if len(shown) > CANDIDATES_MAX else ""
-    raise InvalidInput(f"{text!r} may mean {len(ids)} of them: {', '.join(shown[:CANDIDATES_MAX])}{more}. Write an id.")
+    raise InvalidInput(
+        f"{text!r} may mean {len(ids)} of them: {', '.join(shown[:CANDIDATES_MAX])}{more}. Write an id"
+        f"{', whole' if is_short else ''}."
+    )
 
 
 def _label(kind: Kind, one: Item) -> str:

@@ -69,6 +69,6 @@ def cluster_start(
 
 
 def _asked(cluster: dict[str, Any], max_price: str | None) -> dict[str, Any]:
-    """Returns the cluster's own request, as a plan takes it."""
-    asked = {name: value for name, value in cluster["request"].items() if value is not None}
+    """Returns the cluster's own request, as a plan takes it: without its name, which may be older than a rule."""
+    asked = {name: value for name, value in cluster["request"].items() if value is not None and name != "name"}
     return asked | ({"max_price_per_hour": max_price} if max_price else {})

@@ -227,8 +227,7 @@ class Cluster:
         return session_of(api, self.id)
 
     def _named(self) -> str | None:
-        called = [one for one in self._api().items("/clusters", name=self.name) if one.get("name") == self.name]
-        found = [one for one in called if one["phase"] not in ENDED]
+        found = [one for one in self._api().own("/clusters", self.name) if one["phase"] not in ENDED]
         if len(found) > 1:
             raise WindrowClientError(f"{len(found)} clusters are called {self.name!r}; delete all but one.")
         return str(found[0]["id"]) if found else None

@@ -231,6 +231,41 @@ async def test_a_host_is_named_by_its_name_as_well_while_no_other_has_it(site):
     assert answer.status_code == 409 and HOST in answer.json()["detail"], "nobody guesses which"
 
 
+async def test_a_host_named_like_anothers_id_is_not_taken_for_it(site):
+    fleet, real, impostor = site.rooms.fleet, "host_019ac3f5e0b170018377bb5b00000001", "host_impostor"
+    await fleet.refresh()
+    owner = fleet.entry(HOST).host.owner_account
+    site.write(lambda uow: fleet.enrol(uow, HostId(real), "rack-7", owner, False, "test"))
+    site.write(lambda uow: fleet.enrol(uow, HostId(impostor), "8377bb5b", owner, False, "test"))
+    await fleet.refresh()
+
+    for answer in (
+        await site.client.post("/api/v1/clusters", json={"cpus": 1, "host_id": "8377bb5b"}),
+        await site.client.post("/api/v1/hosts/8377bb5b/drain", json={"reason": ""}),
+    ):
+        assert answer.status_code == 409
+        assert real in answer.json()["detail"] and impostor in answer.json()["detail"]
+    assert (await site.client.get("/api/v1/hosts/rack-7")).json()["id"] == real
+
+
+@pytest.mark.parametrize(
+    "name", ["94e9ea58", "cluster_01a21f68182a", "job_1", "GPU-1", "a/b", "/", ".", "..", "-x", "@x"]
+)
+@pytest.mark.parametrize("path", ["/clusters", "/clusters/plan", "/jobs", "/jobs/plan"])
+async def test_a_name_like_an_id_or_a_path_is_refused_with_the_rule(site, path, name):
+    answer = await site.client.post(f"/api/v1{path}", json={"argv": ["true"], "name": name})
+
+    assert answer.status_code == 422
+    assert "1 to 64 of A-Z" in answer.json()["detail"] and "not like an id" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/tokens", "/volumes"])
+async def test_a_token_and_a_volume_have_no_name_like_an_id(site, path):
+    answer = await site.client.post(f"/api/v1{path}", json={"name": "94e9ea58"})
+
+    assert (answer.status_code, "not like an id" in answer.json()["detail"]) == (422, True)
+
+
 async def test_no_capacity_is_a_problem_that_says_what_the_plan_says_and_which_change_would_fit(site):
     asked = {"cpus": 64, "max_price_per_hour": "9"}
     answer = await site.client.post("/api/v1/clusters", json=asked)

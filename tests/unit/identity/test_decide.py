@@ -154,7 +154,7 @@ def test_names_come_out_fit_for_every_screen(given: str, kept: str) -> None:
 def test_odd_addresses_never_reach_a_certificate() -> None:
     assert decide.check_addresses(["127.0.0.1", "::1", "a.example", "127.0.0.1"]) == ("127.0.0.1", "::1", "a.example")
     assert decide.check_addresses(["*.svc.example.org"]) == ("*.svc.example.org",)
-    for bad in ("", "a b", "evil\n", "*", "*.windrow", "a.*.example.org", "**.example.org", "x" * 254):
+    for bad in ("", "a b", "evil\n", "*", "*.windrow", "a.*.example.org", "**.example.org", "x" * 254, "8377bb5b"):
         with pytest.raises(InvalidInput):
             decide.check_addresses([bad])
 

@@ -22,11 +22,14 @@ CLUSTERS = [
     {"id": "cluster_3", "name": "twin", "phase": "Running"},
     {"id": "cluster_4", "name": "twin", "phase": "Degraded"},
 ]
+CLUSTERS = [one | {"account_id": "account_1"} for one in CLUSTERS]
 
 
 def client() -> Client:
     def answer(request: httpx2.Request) -> httpx2.Response:
         last = request.url.path.rsplit("/", 1)[-1]
+        if last == "me":
+            return httpx2.Response(200, json={"account": {"id": "account_1"}})
         if last == "clusters":
             return httpx2.Response(200, json={"items": CLUSTERS, "next_cursor": None})
         return httpx2.Response(200, json=next(c for c in CLUSTERS if c["id"] == last))

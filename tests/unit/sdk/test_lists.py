@@ -183,6 +183,8 @@ CARDS: list[Json] = [
 def api() -> Any:
     def answer(request: httpx2.Request) -> httpx2.Response:
         place, q = request.url.path.rsplit("/", 1)[1], request.url.params.get("q")
+        if place == "me":
+            return httpx2.Response(200, json={"account": {"id": "account_1", "name": "ana"}, "roles": ["operator"]})
         if place.startswith("host_"):
             return httpx2.Response(200, json=next(one for one in HOSTS if one["id"] == place))
         if request.url.params.get("state") == "retired":

@@ -31,6 +31,7 @@ def job(state: str, **more: Any) -> dict[str, Any]:
     rest: dict[str, Any] = {
         "id": "job_1",
         "name": "train",
+        "account_id": "account_1",
         "reason": None,
         "attempts": [],
         "exit_code": None,
@@ -165,6 +166,8 @@ class Taker:
             return httpx2.Response(self._files, json={"detail": "full"} if self._files >= 300 else {"bytes": 1})
         if path.endswith("/cancel"):
             return httpx2.Response(200, json=job("Cancelled"))
+        if path == "/me":
+            return httpx2.Response(200, json={"account": {"id": "account_1"}})
         if path == "/jobs":
             return httpx2.Response(200, json={"items": [job("Running", id="job_9")], "next_cursor": None})
         return httpx2.Response(200, json=job("Running", id=path.removeprefix("/jobs/")))

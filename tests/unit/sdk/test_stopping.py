@@ -16,6 +16,7 @@ from windrow.config import Config
 LAB: dict[str, Any] = {
     "id": "cluster_1",
     "name": "lab",
+    "account_id": "account_1",
     "phase": "Stopped",
     "needs_login": False,
     "version": 3,
@@ -33,6 +34,8 @@ class Master:
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         path = request.url.path.removeprefix("/api/v1")
+        if path == "/me":
+            return httpx2.Response(200, json={"account": {"id": "account_1"}})
         if request.method == "GET":
             return httpx2.Response(200, json={"items": [self.cluster]} if path == "/clusters" else self.cluster)
         self.asked.append((path, json.loads(request.content or b"{}")))

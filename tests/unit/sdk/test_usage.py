@@ -41,6 +41,7 @@ ASKED: dict[str, Any] = {
 }
 ATTEMPT = {"number": 1, "cluster_id": "cluster_1", "outcome": None, "log_bytes": None, "files_bytes": None, "cost": "0"}
 JOB: dict[str, Any] = {"id": "job_1", "name": "lab", "state": "Running", "reason": None, "exit_code": None}
+JOB["account_id"] = "a"
 JOB |= {"cost_so_far": "0", "request": ASKED}
 
 
@@ -52,6 +53,8 @@ def asked_of(monkeypatch: pytest.MonkeyPatch, words: list[str], item: dict[str, 
         paths.append(request.url.path.removeprefix("/api/v1"))
         if paths[-1].endswith("/usage"):
             return httpx2.Response(200, json={"members": members})
+        if paths[-1] == "/me":
+            return httpx2.Response(200, json={"account": {"id": "a"}})
         is_list = paths[-1] in ("/clusters", "/jobs")
         return httpx2.Response(200, json={"items": [item], "next_cursor": None} if is_list else item)
 
