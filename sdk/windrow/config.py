@@ -24,9 +24,12 @@ OWN_TOKEN: Final = r"\bw[jlst]_[A-Za-z0-9_-]{40,}"
 """How a token, a session, a sign-in link's and a join token's secret look: a regular expression."""
 
 
-def variable(name: str) -> str:
-    """Returns the value of a variable of this process' environment. Raises InvalidInput where it has nothing."""
+def variable(name: str, line: str = "") -> str:
+    """Returns the value of a variable of this process' environment. line: the place in a file that names it, whose text
+    may be a secret. Raises InvalidInput where it has nothing."""
     value = os.environ.get(name)
+    if value is None and line:
+        raise InvalidInput(f"{line}: NAME=VALUE is expected, or the name of a variable that this shell has.")
     if value is None:
         raise InvalidInput(f"--env {name}: this shell has no variable {name}. Set it, or write {name}=value.")
     return value

@@ -20,6 +20,8 @@ from windrow.transport import fetch_authority
 
 MARKETS_OWN = "cli.json"
 """The name of the token that a Master keeps in its data directory, for whoever runs it."""
+TOKEN_FILE_MAX = 4096
+"""Characters: more than a token and its line end."""
 token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
 receipt_app = typer.Typer(help="Receipts: what ran, for how long, at what cost.", no_args_is_help=True)
 ledger_app = typer.Typer(help="Balances and transfers.", no_args_is_help=True)
@@ -111,7 +113,8 @@ def _keep(config: Config) -> None:
 
 def _token_in(path: Path) -> str:
     try:
-        return path.read_text()
+        with path.open() as file:
+            return file.read(TOKEN_FILE_MAX)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read as a token: {type(error).__name__}.") from None
 
