@@ -24,9 +24,12 @@ OWN_TOKEN: Final = r"\bw[jlst]_[A-Za-z0-9_-]{40,}"
 """How a token, a session, a sign-in link's and a join token's secret look: a regular expression."""
 
 
-def variable(name: str) -> str:
-    """Returns the value of a variable of this process' environment. Raises InvalidInput where it has nothing."""
+def variable(name: str, line: str = "") -> str:
+    """Returns the value of a variable of this process' environment. line: the place in a file that names it, whose text
+    may be a secret. Raises InvalidInput where it has nothing."""
     value = os.environ.get(name)
+    if value is None and line:
+        raise InvalidInput(f"{line}: NAME=VALUE is expected, or the name of a variable that this shell has.")
     if value is None:
         raise InvalidInput(f"--env {name}: this shell has no variable {name}. Set it, or write {name}=value.")
     return value
@@ -35,13 +38,16 @@ def variable(name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Config:
     """How to reach a Master. ca_file: PEM of its authority where it serves its own certificate. allows_plain_http:
-    whether the token may go over a network where others can read it."""
+    whether the token may go over a network where others can read it. token_id, expires_at: of the token, as the Master
+    said at the login; empty: not known."""
 
     url: str
     token: str
     ca_file: str | None = None
     source: str = "arguments"
     allows_plain_http: bool = False
+    token_id: str = ""
+    expires_at: str = ""
 
     def __post_init__(self) -> None:
         """Strips the line ends of files and secrets. Raises WindrowClientError, without a word of the token."""
@@ -198,7 +204,8 @@ def _read(path: Path) -> Config | None:
             # A Master of this machine: whoever took its port while it was down is told no token.
             return Config(str(record["local_url"]), str(record["token"]), str(record["ca_pem"]), source=str(path))
         is_plain = record.get("insecure_http") is True
-        return Config(str(record["url"]), str(record["token"]), record.get("ca_file"), str(path), is_plain)
+        of_token = str(record.get("token_id", "")), str(record.get("expires_at", ""))
+        return Config(str(record["url"]), str(record["token"]), record.get("ca_file"), str(path), is_plain, *of_token)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -239,6 +246,13 @@ def save_authority(ca_hash: str, pem: bytes) -> str:
     return str(path)
 
 
+def kept() -> Config | None:
+    """What `windrow login` keeps in the user's file; None: nothing, or a link to a market on this machine. Raises
+    WindrowClientError."""
+    path = user_file()
+    return None if path.is_symlink() else _read(path)
+
+
 def forget() -> Path | None:
     """Remove the user's file, or the link in its place, and return where it was; None: there was none."""
     path = user_file()
@@ -254,6 +268,7 @@ def save(config: Config) -> Path:
     path = user_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     record: dict[str, Any] = {"url": config.url, "token": config.token, "ca_file": config.ca_file}
+    record |= {"token_id": config.token_id, "expires_at": config.expires_at} if config.token_id else {}
     record |= {"insecure_http": True} if config.allows_plain_http else {}
     if path.is_symlink():
         path.unlink()

@@ -35,16 +35,14 @@ def market(tmp_path: Path) -> Path:
     return tmp_path / "market"
 
 
-def test_a_database_of_the_last_commit_with_all_migrations_needs_no_change(market: Path) -> None:
+def test_a_database_of_the_last_commit_with_all_migrations_is_led_to_the_schema_of_today(market: Path) -> None:
     database = market / "master.sqlite3"
-    before = database.read_bytes()
     engines = sqlite_engines(database)
 
     upgrade(engines.writer)
 
     assert differences(engines.writer, whole_schema()) == []
     engines.dispose()
-    assert database.read_bytes() == before
     assert problems_of_sqlite(database) == []
 
 

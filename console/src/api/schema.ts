@@ -1320,7 +1320,7 @@ export interface NetworkOut {
 /** The kind of a reason against a host. Refusals name them in this order: first what passes or a little more money solves, then what another request solves, then what nothing solves. */
 export type Obstacle = "price" | "busy" | "settling" | "offline" | "closed" | "too_few_hosts" | "cpus" | "memory" | "gpus" | "gpu_memory" | "tier" | "gpu_model" | "slice" | "image" | "runtime" | "isolation" | "unverified" | "network" | "no_slot" | "not_named" | "other";
 
-/** The supply of one tier; the price is per GPU, or for `cpu` tiers per processor. */
+/** What can be rented of one tier, or is rented; the price is per GPU, or for `cpu` tiers per processor. */
 export interface OfferOut {
   tier: string;
   unit: string;

@@ -53,7 +53,7 @@ Currency = Annotated[str, Read(lambda _: CURRENCY_TEST)]
 
 
 class OfferOut(Out):
-    """The supply of one tier; the price is per GPU, or for `cpu` tiers per processor."""
+    """What can be rented of one tier, or is rented; the price is per GPU, or for `cpu` tiers per processor."""
 
     tier: str
     unit: str

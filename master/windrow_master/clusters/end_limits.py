@@ -10,12 +10,13 @@ from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest,
 from windrow_master.clusters.reports import FILES_WAIT_NS
 from windrow_master.clusters.states import HOLDING
 from windrow_master.market.metering import Spent
-from windrow_proto.errors import TooMany
+from windrow_proto.errors import InvalidInput, TooMany
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents, money_text
 
 BUDGET_MARGIN_NS: Final = 60 * SECOND
-"""Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow."""
+"""Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow. A budget
+that does not cover so much is refused: work would be ended as it starts."""
 WAITED_MAX_NS: Final = 16 * FILES_WAIT_NS
 """Of slots of one account in an hour, in which they wait for its files: that costs nothing, and keeps others out."""
 REST_NS: Final = 5 * MINUTE
@@ -107,7 +108,35 @@ def unheard(lease_ns: int) -> str:
 
 def owed_soon(price_per_hour: int, spent: Spent) -> int:
     """At most what it will have cost by the time it can be ended, in microcents, rounded up."""
-    return max(spent.charged, spent.by_clock) - (-price_per_hour * BUDGET_MARGIN_NS // HOUR)
+    return max(spent.charged, spent.by_clock) + least_budget(price_per_hour)
+
+
+def least_budget(price_per_hour: int) -> Microcents:
+    """Return the smallest budget with which work at this price starts, rounded up."""
+    return Microcents(-(-price_per_hour * BUDGET_MARGIN_NS // HOUR))
+
+
+def dearest(budget: Microcents) -> Microcents:
+    """Return the highest price per hour at which work with this budget starts, rounded down."""
+    return Microcents(budget * HOUR // BUDGET_MARGIN_NS)
+
+
+class BudgetTooSmall(InvalidInput):
+    """The budget is less than a minute costs. Give more, or ask for less."""
+
+    def __init__(self, budget: Microcents, price_per_hour: int, *, is_rest: bool = False) -> None:
+        """budget: what may be spent; is_rest: the rest of a budget, of which some is spent."""
+        self.budget, self.price_per_hour = budget, price_per_hour
+        which = f"The rest of the budget, {money_text(budget)}," if is_rest else f"The budget {money_text(budget)}"
+        said = f"{which} is less than a minute costs here ({money_text(least_budget(price_per_hour))})."
+        super().__init__(f"{said} Give more, or ask for less.", subject="budget")
+
+
+def check_left(budget: Microcents | None, price_per_hour: int, spent: Spent) -> None:
+    """Raises BudgetTooSmall where what is left of a budget does not pay for a minute at this price."""
+    if budget is not None and owed_soon(price_per_hour, spent) > budget:
+        left = max(0, budget - max(spent.charged, spent.by_clock))
+        raise BudgetTooSmall(Microcents(left), price_per_hour, is_rest=True)
 
 
 def ran_out(duration_ns: int) -> str:

@@ -8,7 +8,7 @@ fewer   the highest ranks go, and cost nothing from then on; rank 0 always stays
 from collections.abc import Sequence
 from dataclasses import replace
 
-from windrow_master.clusters import stopping
+from windrow_master.clusters import end_limits, stopping
 from windrow_master.clusters.controller import ClusterLifecycle
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
@@ -91,6 +91,7 @@ class Resizer:
         cluster = met
         places = dict(enumerate(found.members, len(members)))
         price = Microcents(cluster.price_per_hour + found.price_per_hour)
+        end_limits.check_left(cluster.request.budget, price, self._market.spent(uow, cluster.rental_id))
         needs_login = cluster.needs_login or login is not None
         request = replace(cluster.request, hosts=hosts)
         asked = replace(cluster, request=request, price_per_hour=price, needs_login=needs_login)

@@ -130,13 +130,14 @@ class ClusterService:
 
     # --- what people ask ---------------------------------------------------------------------------------------------
 
-    async def plan(self, principal: Principal, request: ClusterRequest) -> Preview:
-        """Return the outcome of creating this now, where proofs make way for it; changes nothing."""
+    async def plan(self, principal: Principal, request: ClusterRequest, budget: Microcents | None = None) -> Preview:
+        """Return the outcome of creating this now, where proofs make way for it; changes nothing. budget: as for
+        `create`. Raises BudgetTooSmall."""
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
             uow.publish(VolumesAsked(principal.account_id, request.volumes))
-            answer = self._starter.placed(uow, principal.account_id, request)
+            answer = self._starter.placed(uow, principal.account_id, request, budget=budget)
             balance = self._market.balance(uow, principal.account_id)
             proofs_on: tuple[HostId, ...] = ()
             if isinstance(answer, Refusal):
@@ -158,15 +159,24 @@ class ClusterService:
         *,
         is_proof: bool = False,
         login: RegistryLogin | None = None,
+        budget: Microcents | None = None,
     ) -> tuple[Operation, ClusterView]:
-        """Rent and start, or raise Refused with the reasons, InsufficientFunds, InvalidInput,
-        or DiskFull where the Master has no space for more.
+        """Rent and start, or raise Refused with the reasons, InsufficientFunds, InvalidInput (BudgetTooSmall among
+        them), or DiskFull where the Master has no space for more.
 
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
+        budget: for a job, what it may still cost; None: as was asked.
         """
-        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login))
+        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget))
+
+    def check_budget(
+        self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, budget: Microcents | None
+    ) -> None:
+        """Raises BudgetTooSmall where this budget does not pay for a minute where it would run now."""
+        if budget is not None:
+            self._starter.placed(uow, account_id, request, budget=budget)
 
     async def _meeting_needs(self, ask: Callable[[], Awaitable[_T | Needs]]) -> _T:
         """Ask, and again once hosts have looked for each other, and once more when test rentals have made way."""
@@ -203,7 +213,13 @@ class ClusterService:
         return await self._meeting_needs(lambda: self._store.write(change, name="cluster.resize"))
 
     async def _order(
-        self, principal: Principal, request: ClusterRequest, key: str | None, is_proof: bool, login: _Login
+        self,
+        principal: Principal,
+        request: ClusterRequest,
+        key: str | None,
+        is_proof: bool,
+        login: _Login,
+        budget: Microcents | None,
     ) -> tuple[Operation, ClusterView] | Needs:
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView] | Needs:
@@ -215,13 +231,13 @@ class ClusterService:
             asked = checked(request, cluster_id)
             self._check_waited(uow, principal, asked)
             uow.publish(VolumesAsked(principal.account_id, asked.volumes))
-            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof)
+            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget)
             if not isinstance(ready, Ready):
                 return ready
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
             cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
             uow[ClusterRepository].add(cluster, key, self._digest(request))
-            self._starter.rent(uow, cluster, ready.found.members, principal.actor, login)
+            self._starter.rent(uow, cluster, ready.found.members, principal.actor, login, budget)
             return self._starts(uow, principal, cluster, ready.found, CREATE_KIND)
 
         return await self._store.write(change, name="cluster.create")

@@ -14,6 +14,7 @@ from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.repository import ClusterRepository, Committed, WorkloadRepository
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.yielding import retried, vacated
+from windrow_master.fleet.availability import Availability, slot_shown
 from windrow_master.fleet.model import ABOUT_CONTAINERS, AdminState, Host, LinkState, Slot
 from windrow_master.fleet.service import FleetService, is_back_soon
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
@@ -28,6 +29,7 @@ from windrow_proto.units import Bytes, Microcents
 _NOTHING = Committed(0, Bytes(0))
 _Known = dict[tuple[HostId, int], tuple[tuple[Any, ...], Candidate]]
 """By host and processors asked for: what a candidate was made of, and the candidate."""
+_OFFERED: Final = frozenset({Availability.IDLE, Availability.RENTED})
 KNOWN_MAX: Final = 16_384
 
 
@@ -98,10 +100,11 @@ class Placer:
         return Snapshot(tuple(found))
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
-        """Return the offers of the whole fleet, by tier."""
-        hosts = [one for one in self._fleet.hosts.with_slots(uow) if one[0].admin_state is not AdminState.RETIRED]
-        listings = [_listing(host, slot, uow.now_wall_ns) for host, slots in hosts for slot in slots]
-        return self._market.offers(uow, listings)
+        """Return the offers of what can be rented or is rented, by tier; what is offline, paused or faulty, and hosts
+        that take no new work, are in none."""
+        hosts = [one for one in self._fleet.hosts.with_slots(uow) if one[0].admin_state is AdminState.ACTIVE]
+        shown = ((host, slot) for host, slots in hosts for slot in slots if slot_shown(host, slot).state in _OFFERED)
+        return self._market.offers(uow, (_listing(host, slot, uow.now_wall_ns) for host, slot in shown))
 
 
 def _open(snapshot: Snapshot, but: frozenset[HostId], is_private: bool) -> Snapshot:

@@ -8,6 +8,8 @@ earlier workloads and their rental are past. Its image is what it ran before, by
 from collections.abc import Sequence
 from dataclasses import replace
 
+from windrow_master.clusters import end_limits
+from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
@@ -35,10 +37,30 @@ class Starter:
         self._market, self._placer, self._launcher, self._meeter = market, placer, launcher, meeter
 
     def placed(
-        self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, is_proof: bool = False
+        self,
+        uow: UnitOfWork,
+        account_id: AccountId,
+        request: ClusterRequest,
+        is_proof: bool = False,
+        budget: Microcents | None = None,
     ) -> Placement | Refusal:
         """Return the places where it would run: on hosts that see each other, or else on others, if a network can be
-        made for them."""
+        made for them. budget: what all of it may cost; None: as was asked. Raises BudgetTooSmall where that does not
+        pay for a minute of any."""
+        budget = request.budget if budget is None else budget
+        found = self._placed(uow, account_id, request, is_proof)
+        place = found.without_proofs if isinstance(found, Refusal) else found
+        if budget is None or place is None or end_limits.least_budget(place.price_per_hour) <= budget:
+            return found
+        request = replace(request, max_price_per_hour=end_limits.dearest(budget))
+        found = self._placed(uow, account_id, request, is_proof)
+        if isinstance(found, Refusal) and found.without_proofs is None:
+            raise BudgetTooSmall(budget, place.price_per_hour)
+        return found
+
+    def _placed(
+        self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, is_proof: bool
+    ) -> Placement | Refusal:
         found = self._placer.place(uow, request, account_id, is_proof)
         if isinstance(found, Placement) or request.hosts == 1:
             return found
@@ -47,11 +69,17 @@ class Starter:
         return private if is_better else found
 
     def prepare(
-        self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, is_proof: bool = False
+        self,
+        uow: UnitOfWork,
+        account_id: AccountId,
+        request: ClusterRequest,
+        is_proof: bool = False,
+        budget: Microcents | None = None,
     ) -> Ready | Needs:
-        """Return where it runs and how its members meet, or what has to happen first; raises NoCapacity. It writes
-        nothing. is_proof: at most at the suggested price, so that nobody grows rich by being tried."""
-        found = self.placed(uow, account_id, request, is_proof)
+        """Return where it runs and how its members meet, or what has to happen first; raises NoCapacity and
+        BudgetTooSmall. It writes nothing. is_proof: at most at the suggested price, so that nobody grows rich by being
+        tried. budget: as for `placed`."""
+        found = self.placed(uow, account_id, request, is_proof, budget)
         if isinstance(found, Refusal):
             return eviction(found)
         if is_proof:
@@ -108,8 +136,10 @@ class Starter:
         members: Sequence[Chosen],
         actor: str,
         login: RegistryLogin | None,
+        budget: Microcents | None = None,
     ) -> None:
-        """Lease all slots, put the commands into the outbox, and set the money aside for all of them together."""
+        """Lease all slots, put the commands into the outbox, and set the money aside for all of them together. budget:
+        as for `placed`."""
         launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), actor, login=login)
         rental = Rental(
             cluster.rental_id,
@@ -122,6 +152,7 @@ class Starter:
             launched.is_simulated,
             RentalState.OPEN,
             uow.now_wall_ns,
+            budget=cluster.request.budget if budget is None else budget,
         )
         self._market.start_rental(uow, rental, launched.lines)
         for workload in launched.workloads:

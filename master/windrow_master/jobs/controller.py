@@ -19,6 +19,7 @@ from typing import Any, Final
 import structlog
 
 from windrow_master.clusters import lookup
+from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.model import WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal, Role
@@ -29,7 +30,7 @@ from windrow_master.jobs.model import Attempt, Job, JobId, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key, cluster_request
 from windrow_master.jobs.states import PLACEABLE, JobEvent
-from windrow_master.jobs.transitions import JobTransitions, known_image, seen
+from windrow_master.jobs.transitions import JobTransitions, known_image, seen, spent
 from windrow_master.jobs.turns import Turns, shape_of
 from windrow_master.loops import GIVEN_UP, Boundary, when_due
 from windrow_master.shares import Share, ShareLimits, Shares
@@ -47,7 +48,7 @@ from windrow_proto.errors import (
 from windrow_proto.ids import AccountId, ClusterId, HostId, TokenId
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey
-from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.units import MINUTE, SECOND, Microcents
 
 LOOK_NS: Final = SECOND
 """Between two looks, at least: what happens until then shares the next one."""
@@ -278,10 +279,14 @@ class JobController:
         """Make the cluster of its next attempt, once for all tries, and write down that it has it; else why not."""
         async with self.placing:
             try:
-                image = await self._store.read(partial(known_image, job=job))
+                image, costs = await self._store.read(lambda uow: (known_image(uow, job), spent(uow, job)))
+                budget = job.request.budget
+                left = None if budget is None else Microcents(max(0, budget - sum(costs)))
                 asked = replace(cluster_request(logins.whole(self._seal_key, job)), image=image)
                 who, login = principal_of(job, self._clock), logins.opened(self._seal_key, job)
-                _, made = await self._clusters.create(who, asked, attempt_key(job), login=login)
+                _, made = await self._clusters.create(who, asked, attempt_key(job), login=login, budget=left)
+            except BudgetTooSmall as error:
+                return BudgetTooSmall(error.budget, error.price_per_hour, is_rest=True) if job.attempts else error
             except WindrowError as error:
                 return error
 

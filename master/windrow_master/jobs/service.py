@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from windrow_master.clusters import environments, lookup
-from windrow_master.clusters.model import Workload, names_of
+from windrow_master.clusters.model import ClusterRequest, Workload, names_of
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
 from windrow_master.identity.model import Principal, Role
@@ -100,7 +100,7 @@ class JobService:
     async def plan(self, principal: Principal, request: JobRequest) -> Preview:
         """Return the place and the price of its first attempt now; changes nothing."""
         asked = checked(request, JobId("job_preview"), self._clock.wall_ns())
-        return await self._clusters.plan(principal, cluster_request(moving.preview(asked, principal.account_id)))
+        return await self._clusters.plan(principal, _first_cluster(asked, principal), asked.budget)
 
     async def submit(
         self, principal: Principal, request: JobRequest, key: str | None = None, *, login: RegistryLogin | None = None
@@ -137,6 +137,7 @@ class JobService:
     ) -> tuple[JobView, ...]:
         ids = [JobId(uow.mint("job")) for _ in range(count)]
         asked = checked(request, ids[0], uow.now_wall_ns)
+        self._clusters.check_budget(uow, principal.account_id, _first_cluster(asked, principal), asked.budget)
         if asked.volumes:
             volume_attachments.known(uow, principal.account_id, asked.volumes)
         sealed = logins.sealed(self._seal_key, login, ids[0])
@@ -289,6 +290,7 @@ class JobService:
             self._store.admit()
             _check_living(uow, job.account_id, 1)
             request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))
+            self._clusters.check_budget(uow, job.account_id, _first_cluster(request, principal), request.budget)
             fresh = Job(
                 *(JobId(uow.mint("job")), job.account_id, job.group, request),
                 *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),
@@ -418,6 +420,11 @@ def _check_living(uow: UnitOfWork, account_id: AccountId, more: int) -> None:
             f"This account has {living:,} jobs that have not ended; {more:,} more would be above {LIVING_MAX:,}. "
             "Wait until some have ended, or cancel some: windrow job cancel ID"
         )
+
+
+def _first_cluster(asked: JobRequest, principal: Principal) -> ClusterRequest:
+    """The cluster of the first attempt of a job that is only thought of."""
+    return cluster_request(moving.preview(asked, principal.account_id))
 
 
 def _view(uow: UnitOfWork, job: Job) -> JobView:

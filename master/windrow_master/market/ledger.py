@@ -113,9 +113,15 @@ class Charged:
     transfers: tuple[Transfer, ...]
 
 
+def payable(rental: Rental, line: RentalLine) -> Microcents:
+    """Return the part of what a line owes that the rental's budget still covers; its host bears the rest."""
+    return due(line) if rental.budget is None else min(due(line), Microcents(max(0, rental.budget - rental.charged)))
+
+
 def charging(rental: Rental, line: RentalLine, now_ns: int) -> Charged:
-    """Charge what a line owes, at most what the hold has left; the fee is the whole part of its share so far."""
-    amount = min(due(line), max(0, rental.held_left))
+    """Charge what a line owes within the budget, at most what the hold has left; the fee is the whole part of its share
+    so far."""
+    amount = min(payable(rental, line), max(0, rental.held_left))
     if amount <= 0:
         return Charged(rental, line, ())
     total = Microcents(line.charged + amount)
@@ -153,7 +159,7 @@ def settling(rental: Rental, line: RentalLine, balance: Microcents, now_ns: int)
     """
     if rental.state is RentalState.CLOSED:
         return Charged(rental, line, ())
-    fill = filling(rental, balance, now_ns, due(line))
+    fill = filling(rental, balance, now_ns, payable(rental, line))
     if fill is not None:
         rental = replace(rental, held=Microcents(rental.held + fill.amount))
     charged = charging(rental, line, now_ns)

@@ -17,7 +17,7 @@ from typing import Final
 from windrow_master.market.model import Rental, RentalLine
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Receipt
-from windrow_proto.units import HOUR, SECOND, Microcents
+from windrow_proto.units import HOUR, SECOND, Microcents, charge, money_text
 
 SILENCE_GRACE_NS: Final = 60 * SECOND
 """The silence of its host that is charged (design.md section 12), once receipts come that cover it."""
@@ -150,7 +150,13 @@ def is_impossible(line: RentalLine, reading: Reading) -> bool:
 
 def note(line: RentalLine) -> str:
     """Return why less is charged than its host has signed, in words; empty: all of it is, but for what clocks differ
-    by."""
+    by. What neither the budget nor the funds covered is told, too, once nothing more of it can come."""
+    unpaid = Microcents(charge(line.price_per_hour, billable_ns(line)) - line.charged)
+    beyond = f"not charged: {money_text(unpaid)} beyond the budget or the funds" if line.is_final and unpaid > 0 else ""
+    return "; ".join(filter(None, (_unbilled(line), beyond)))
+
+
+def _unbilled(line: RentalLine) -> str:
     less_ns = line.signed_ns - billable_ns(line)
     if less_ns < SECOND:
         return ""

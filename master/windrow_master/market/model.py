@@ -115,6 +115,7 @@ class Rental:
     """A rental of one account: one cluster at one frozen price.
 
     held: all that was ever set aside; charged: all that was ever posted; what is left of the hold is their difference.
+    budget: the most that is ever charged, None: no limit.
     """
 
     rental_id: RentalId
@@ -132,6 +133,7 @@ class Rental:
     held: Microcents = NOTHING
     charged: Microcents = NOTHING
     balance_after: Microcents | None = None
+    budget: Microcents | None = None
 
     @property
     def held_left(self) -> Microcents:

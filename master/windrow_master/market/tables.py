@@ -33,6 +33,7 @@ rentals = Table(
     Column("held", Whole, nullable=False),
     Column("charged", Whole, nullable=False),
     Column("balance_after", Whole),
+    Column("budget", Whole),
     CheckConstraint("charged >= 0 AND charged <= held", name="charged_within_held"),
 )
 # What is still to be settled, in one small index.

@@ -14,10 +14,14 @@ from windrow.cli.context import AsJson, client
 from windrow.cli.output import facts, plain, print_json, say
 from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
 from windrow.client import Client
-from windrow.config import Config, forget, refuse_plain_http, save, save_authority
-from windrow.errors import InvalidInput
+from windrow.config import Config, forget, kept, refuse_plain_http, save, save_authority
+from windrow.errors import ApiProblem, InvalidInput, WindrowClientError
 from windrow.transport import fetch_authority
 
+MARKETS_OWN = "cli.json"
+"""The name of the token that a Master keeps in its data directory, for whoever runs it."""
+TOKEN_FILE_MAX = 4096
+"""Characters: more than a token and its line end."""
 token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
 receipt_app = typer.Typer(help="Receipts: what ran, for how long, at what cost.", no_args_is_help=True)
 ledger_app = typer.Typer(help="Balances and transfers.", no_args_is_help=True)
@@ -47,9 +51,41 @@ def login(
 
 
 def logout() -> None:
-    """Forget the Master and the token that `windrow login` keeps for this user; the token stays valid (`token rm`)."""
+    """Revoke the token that `windrow login` keeps for this user, with the tokens that it made, and forget it here."""
+    said = _revoked()
     path = forget()
-    say("No login is kept for this user." if path is None else f"Signed out: {path} is removed.")
+    say("No login is kept for this user." if path is None else f"Signed out: {path} is removed. {said}".rstrip())
+
+
+def _revoked() -> str:
+    """Revoke the token that is kept; returns in a sentence what has become of it. The one that a Master keeps for
+    whoever runs it stays: the folder of its market needs it."""
+    found = None
+    try:
+        found = kept()
+        if found is None:
+            return ""
+        with Client(refuse_plain_http(found)) as api:
+            me = api.get("/me")
+            found = _with_token(found, me)
+            if me["token"]["name"] == MARKETS_OWN:
+                return f"Its token is the market's own, of its {MARKETS_OWN}, and is not revoked. {_still_valid(found)}"
+            api.request("DELETE", "/session" if me.get("session") else f"/tokens/{found.token_id}")
+            return "Its token is revoked, and so are those that it made."
+    except WindrowClientError as error:
+        if isinstance(error, ApiProblem) and error.status == 401:
+            return "Its token was not valid any more."
+        return f"Its token was not revoked: {error} {_still_valid(found)}"
+
+
+def _still_valid(config: Config | None) -> str:
+    if config is None or not config.token_id:
+        return "It stays valid until it expires. Find it (windrow token ls) and revoke it: windrow token rm ID"
+    return f"It stays valid until {config.expires_at}. Revoke it: windrow token rm {config.token_id}"
+
+
+def _with_token(config: Config, me: dict[str, Any]) -> Config:
+    return replace(config, token_id=str(me["token"]["id"]), expires_at=str(me["token"]["expires_at"]))
 
 
 def _login_by(given: link.SignInLink, ca_file: Path | None, insecure_http: bool) -> None:
@@ -71,12 +107,14 @@ def _whole(path: Path | None) -> str | None:
 def _keep(config: Config) -> None:
     with Client(config) as api:
         me = api.get("/me")
-    say(f"Signed in as {me['account']['name']} ({', '.join(me['roles'])}); kept in {save(config)}.")
+    path = save(_with_token(config, me))
+    say(f"Signed in as {me['account']['name']} ({', '.join(me['roles'])}); kept in {path}.")
 
 
 def _token_in(path: Path) -> str:
     try:
-        return path.read_text()
+        with path.open() as file:
+            return file.read(TOKEN_FILE_MAX)
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read as a token: {type(error).__name__}.") from None
 

@@ -53,18 +53,19 @@ def keys_in(files: Sequence[Path]) -> list[str]:
     found: list[str] = []
     for file in files:
         try:
-            text = file.read_bytes()[:KEY_FILE_MAX].decode()
+            with file.open("rb") as opened:
+                text = opened.read(KEY_FILE_MAX).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{file} cannot be read: {_why(error)}.") from error
         if "PRIVATE KEY" in text:
             raise InvalidInput(f"{file} is a private key. Keep it, and give the .pub file beside it.")
-        lines = [line.strip() for line in text.splitlines()]
-        keys = [line for line in lines if line and not line.startswith("#")]
+        lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+        keys = [(number, line) for number, line in lines if line and not line.startswith("#")]
         if not keys:
             raise InvalidInput(f"{file} contains no public key.")
-        if odd := [key for key in keys if not _KEY.fullmatch(key)]:
-            raise InvalidInput(f"{file} contains a line that is not a public key of OpenSSH: {odd[0][:40]!r}.")
-        found += [key for key in keys if key not in found]
+        if odd := [number for number, key in keys if not _KEY.fullmatch(key)]:
+            raise InvalidInput(f"{file} line {odd[0]} is not a public key of OpenSSH.")
+        found += [key for _, key in keys if key not in found]
     return found
 
 

@@ -452,7 +452,7 @@ OFFERS = Table(
         Column("RUNTIMES", lambda o: ", ".join(o.get("runtimes") or []), 3, 20),
         Column("NOTES", lambda o: "; ".join(o.get("notes") or []), 5, 20),
     ),
-    NO_HOSTS,
+    "Nothing can be rented now. See each host's state: windrow host ls",
     name=lambda o: o["tier"],
 )
 

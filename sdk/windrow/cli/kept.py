@@ -22,8 +22,8 @@ def variables(argv: Sequence[str], env: Sequence[str] | None, files: Sequence[Pa
     beside = env or []
     for line in telltale.found(argv, dict(pair.split("=", 1) for pair in beside if "=" in pair)):
         say(f"  {line}")
-    pairs = [*(line for file in files or () for line in read_env(file)), *beside]
-    found = parse_env([pair if "=" in pair else f"{pair}={config.variable(pair)}" for pair in pairs])
+    pairs = [*(pair for file in files or () for pair in read_env(file)), *(("", pair) for pair in beside)]
+    found = parse_env([pair if "=" in pair else f"{pair}={config.variable(pair, place)}" for place, pair in pairs])
     return found if env or files else None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from windrow.errors import InvalidInput
@@ -18,6 +19,9 @@ _LIKE_NO_NAME = re.compile(
     re.IGNORECASE,
 )
 """Only dots, or so like an id that the Master would refuse it."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+FILE_MAX = 1 << 20
+"""Bytes of a file of variables or packages; a request holds fewer."""
 NAME_MAX = 40
 """Characters of a name that is made of a program's."""
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -62,17 +66,25 @@ def parse_env(pairs: Sequence[str]) -> dict[str, str]:
     env: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        if not equals or not _NAME.fullmatch(name):
             raise InvalidInput(f"--env {name!r}: write NAME=value, or NAME for what your environment has.")
         env[name] = value
     return env
 
 
-def read_env(path: Path) -> list[str]:
-    """The lines of a file of variables, NAME=value or NAME each, as Docker reads it: a value is what stands there, with
-    its quotes; lines that begin with # say nothing. Raises InvalidInput."""
-    lines = [raw.removesuffix("\r").lstrip() for raw in _text_of(path).split("\n")]
-    return [line for line in lines if line and not line.startswith("#")]
+def read_env(path: Path) -> list[tuple[str, str]]:
+    """The lines of a file of variables, NAME=value or NAME each, with the words for their places, as Docker reads it: a
+    value is what stands there, with its quotes; lines that begin with # say nothing. Raises InvalidInput, without a
+    word of a line: it may be a secret."""
+    found = []
+    for number, raw in enumerate(_text_of(path).split("\n"), 1):
+        line, place = raw.removesuffix("\r").lstrip(), f"{path} line {number}"
+        if not line or line.startswith("#"):
+            continue
+        if not _NAME.fullmatch(line.partition("=")[0]):
+            raise InvalidInput(f"{place}: NAME=VALUE is expected.")
+        found.append((place, line))
+    return found
 
 
 def read_requirements(path: Path) -> list[str]:
@@ -88,9 +100,16 @@ def read_requirements(path: Path) -> list[str]:
 def _text_of(path: Path) -> str:
     """Returns a file's text without a byte order mark, which some editors write. Raises InvalidInput."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        if not S_ISREG(path.stat().st_mode):
+            raise InvalidInput(f"{path} is no regular file. Write what it would say into one.")
+        with path.open("rb") as file:
+            raw = file.read(FILE_MAX + 1)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    if len(raw) > FILE_MAX:
+        raise InvalidInput(f"{path} is larger than {FILE_MAX >> 20} MiB, which no such file is.")
+    try:
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} cannot be read: it is not UTF-8.") from None
 

@@ -6,17 +6,19 @@ import pytest
 
 from tests.unit.clusters.test_routes import ScriptedStream
 from tests.unit.clusters.test_tunnels import HeldStream, tunnelling
-from tests.unit.clusters.world import STRANGER, market_world, principal
+from tests.unit.clusters.world import OWNER, STRANGER, market_world, principal
 from tests.waiting import poll_async
 from windrow_master.clusters import end_limits
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest
 from windrow_master.clusters.request import checked
 from windrow_master.market import metering
 from windrow_master.market.model import RentalId, RentalLine
+from windrow_master.market.repository import RentalRepository
 from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.messages import ChannelClose
-from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
+from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
+from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, money_text
 
 NOTHING = metering.Spent(0, 0)
 CENT = Microcents(MICROCENTS_PER_UNIT // 100)
@@ -100,6 +102,65 @@ async def test_a_budget_ends_it_a_minute_before_it_is_passed(m):
         ClusterPhase.DELETING,
         "its budget of 1.00 would be passed",
     )
+
+
+async def test_a_budget_below_a_minute_is_refused_by_the_plan_and_the_creation_and_nothing_starts(m):
+    m.join(HostId("gpus"), gpus=8)
+    asked = ClusterRequest(argv=("true",), gpus=8)
+    price = Microcents(sum(one.price_per_hour for one in (await m.clusters.plan(principal(), asked)).members))
+    least = end_limits.least_budget(price)
+    assert least * 60 >= price > (least - 1) * 60
+    small = replace(asked, budget=Microcents(least - 1))
+    for ask in (m.clusters.plan, m.clusters.create):
+        with pytest.raises(InvalidInput) as refused:
+            await ask(principal(), small)
+        said = f"The budget {money_text(Microcents(least - 1))} is less than a minute costs here ({money_text(least)})."
+        assert (refused.value.detail, refused.value.subject) == (f"{said} Give more, or ask for less.", "budget")
+    assert not await m.clusters.list(principal(), None, 10)
+    assert (await m.create(gpus=8, budget=least)).cluster.price_per_hour == price
+
+
+async def test_a_budget_below_a_minute_of_the_best_place_takes_a_cheaper_one(m):
+    m.join(HostId("own"), owner=STRANGER)
+    tier = (await m.clusters.offers())[0].tier
+    for owner, price in ((OWNER, 60 * CENT), (STRANGER, 63 * CENT)):
+        await m.market.set_ask(owner, tier, Microcents(price), "account/1")
+    best = await m.create(principal(STRANGER), image="alpine")
+    assert best.cluster.price_per_hour == 63 * CENT, "one's own host comes first"
+    with pytest.raises(InvalidInput):
+        await m.create(principal(STRANGER), image="alpine", budget=Microcents(CENT - 1))
+    cheaper = await m.create(principal(STRANGER), image="alpine", budget=Microcents(CENT))
+    assert cheaper.cluster.price_per_hour == 60 * CENT
+
+
+async def test_what_was_stopped_starts_only_where_its_budget_pays_for_a_minute(m):
+    cluster_id, spec = await m.running(argv=(), budget=Microcents(CENT))
+    await m.clusters.stop(principal(), cluster_id)
+    m.receipt(spec, 2, 1, final=True, end_reason="deleted", exit_code=143)
+    m.report(spec, WorkloadPhase.GONE, running_ns=SECOND)
+    m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+    await m.market.set_ask(None, (await m.cluster(cluster_id)).tier, Microcents(61 * CENT), "account/1")
+    with pytest.raises(InvalidInput, match="is less than a minute costs here"):
+        await m.clusters.start(principal(), cluster_id)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.STOPPED
+
+
+async def test_a_budget_is_not_charged_more_than_it_is_where_the_master_came_too_late_to_end_it(m):
+    cluster_id, spec = await m.running(budget=Microcents(CENT))
+    price = (await m.cluster(cluster_id)).price_per_hour
+    late_s = 2 * CENT * 3600 / price
+    await m.clusters.renewals()
+    for number in range(2, 6):
+        m.receipt(spec, number, late_s * (number - 1) / 4)
+        await m.clusters.renewals()
+    assert m.rental(cluster_id).charged == CENT
+    await m.clusters.tick()
+    assert (await phase(m, cluster_id))[1] == "its budget of 0.01 would be passed"
+    m.receipt(spec, 6, late_s + 5, final=True, end_reason="deleted")
+    rental = m.rental(cluster_id)
+    (line,) = m.read(lambda uow: uow[RentalRepository].lines([rental.rental_id]))
+    assert (rental.charged, line.charged) == (CENT, CENT)
+    assert "beyond the budget or the funds" in metering.note(line)
 
 
 async def test_nobody_in_it_for_so_long_ends_it(m):

@@ -55,6 +55,14 @@ async def test_the_price_follows_and_the_hold_with_it(m):
     assert shrunk.cluster.price_per_hour == m.rental(view.cluster.cluster_id).price_per_hour == one
 
 
+async def test_more_hosts_are_refused_where_the_rest_of_the_budget_does_not_pay_for_a_minute_of_all(m):
+    price = (await m.clusters.offers())[0].price_per_hour
+    view = await ray(m, 1, budget=Microcents(2 * price // 60))
+    with pytest.raises(InvalidInput, match=r"The rest of the budget, .* is less than a minute costs here"):
+        await resize(m, view, 3)
+    assert (await look(m, view)).cluster.request.hosts == 1
+
+
 async def test_the_highest_ranks_go_and_cost_nothing_from_then_on(m):
     view = await ray(m, 3)
     last = by_rank(view)[2]

@@ -420,6 +420,22 @@ async def test_simulated_hosts_serve_only_those_who_ask_for_them(m):
     assert [(offer.tier, offer.simulated, offer.free) for offer in offers] == [("cpu/C", False, 1), ("cpu/C", True, 0)]
 
 
+@pytest.mark.parametrize("gone", [LinkEvent.SILENT, AdminEvent.DRAIN])
+async def test_an_offer_counts_and_prices_no_host_that_is_offline_or_drained(m, gone):
+    m.join(OTHER, owner=STRANGER)
+    tier = (await m.clusters.offers())[0].tier
+    for owner, price in ((OWNER, 7), (STRANGER, 0)):
+        await m.market.set_ask(owner, tier, Microcents(price), "account/1")
+    (both,) = await m.clusters.offers()
+    assert (both.price_per_hour, both.free, both.total, both.hosts) == (0, 2, 2, 2)
+    await m.create()
+    (m.link if isinstance(gone, LinkEvent) else m.decide)(gone, OTHER)
+    (rest,) = await m.clusters.offers()
+    assert (rest.price_per_hour, rest.free, rest.total, rest.hosts) == (7, 0, 1, 1)
+    m.link(LinkEvent.SILENT, HOST)
+    assert await m.clusters.offers() == ()
+
+
 async def test_listeners_hear_of_each_change_after_its_commit(m):
     heard: list[ClusterId] = []
     m.clusters.on_change(heard.append)

@@ -88,7 +88,17 @@ class Market:
     def read(self, look):
         return self.store.read_now(look)
 
-    def join(self, host_id=HOST, gpus=0, cut=(), simulated=False, runtimes=("docker", "process"), name="", more=None):
+    def join(
+        self,
+        host_id=HOST,
+        gpus=0,
+        cut=(),
+        simulated=False,
+        runtimes=("docker", "process"),
+        name="",
+        more=None,
+        owner=OWNER,
+    ):
         """A host joins, says what it is, and is Online."""
         cards = tuple(
             GpuFacts(
@@ -119,7 +129,7 @@ class Market:
         )
 
         def change(uow):
-            self.fleet.enrol(uow, host_id, name or host_id, OWNER, simulated, "account/account_owner")
+            self.fleet.enrol(uow, host_id, name or host_id, owner, simulated, "account/account_owner")
             self.fleet.hosts.inventory(uow, host_id, inventory)
             self.fleet.hosts.link(uow, host_id, LinkEvent.HEARD, uow.now_wall_ns)
 

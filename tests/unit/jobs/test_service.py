@@ -14,9 +14,9 @@ from windrow_master.jobs.model import JobId, JobRequest, JobState
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.retention_rules import KEPT_NS
-from windrow_proto.errors import Conflict, IdempotencyMismatch, NotFound
-from windrow_proto.model import CommandKind, WorkloadPhase
-from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND
+from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NotFound
+from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
+from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
 
 S = JobState
 
@@ -236,6 +236,48 @@ async def test_a_budget_is_never_passed(tmp_path) -> None:
         ran_ns = found.ended_at_ns - found.attempts[0].started_at_ns
         assert found.reason == "its budget of 0.001 would be passed"
         assert 0 < price * ran_ns // (3600 * SECOND) <= found.request.budget
+
+
+async def test_a_budget_below_a_minute_is_refused_by_the_plan_and_the_submission(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        request = JobRequest(argv=("true",), budget=Microcents(1))
+        for ask in (it.jobs.plan, it.jobs.submit):
+            with pytest.raises(InvalidInput, match=r"The budget 0\.00000001 is less than a minute costs here"):
+                await ask(principal(), request)
+        assert not await it.jobs.list(principal(), None, 10)
+
+
+async def test_a_job_that_waited_never_starts_where_its_budget_does_not_pay_for_a_minute(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        job = await it.submit(budget=1)
+        await it.tick()
+        assert (await it.get(job)).state is S.QUEUED
+        it.market.join()
+        it.clock.advance(MINUTE)
+        await it.tick(2)
+        found = await it.get(job)
+        assert (found.state, found.attempts) == (S.FAILED, ())
+        assert found.reason.startswith("The budget 0.00000001 is less than a minute costs here")
+
+
+async def test_a_further_attempt_never_starts_where_the_rest_of_the_budget_does_not_pay_for_a_minute(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit("false", budget=MICROCENTS_PER_UNIT // 1000, retries=1, retries_on_exit=True)
+        await it.tick()
+        spec = it.run()
+        price = (await it.store.read(lambda uow: uow[ClusterRepository].get(spec.cluster_id))).price_per_hour
+        it.market.receipt(spec, 1, 3600 * MICROCENTS_PER_UNIT // 1000 / price - 30, final=True, end_reason="exited")
+        it.exit(spec, 1)
+        await it.tick(3)
+        it.market.report(spec, WorkloadPhase.GONE)
+        it.market.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
+        it.clock.advance(MINUTE)
+        await it.tick(3)
+        found = await it.get(job)
+        assert (found.state, len(found.attempts)) == (S.FAILED, 1)
+        assert found.reason.startswith("The rest of the budget, 0.000")
 
 
 async def test_files_that_cannot_be_had_are_said_and_hold_nothing_up(tmp_path) -> None:

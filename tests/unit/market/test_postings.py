@@ -57,6 +57,18 @@ def test_a_hold_takes_no_more_than_there_is() -> None:
     assert holding(rental(), Microcents(0), START) is None
 
 
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=6), st.integers(1, PRICE // 2))
+def test_no_more_is_ever_charged_than_the_budget(seconds: list[int], budget: int) -> None:
+    rented, one = replace(held(PRICE), budget=Microcents(budget)), line()
+    for number, passed in enumerate(seconds, 1):
+        signed = receipt(number, passed * SECOND)
+        one = read(replace(one, lease_until_ns=START + 2 * HOUR), Reading(signed, START + 2 * HOUR))
+        done = settling(rented, one, PLENTY, START)
+        rented, one = done.rental, done.line
+    owed = charge(PRICE, billable_ns(one))
+    assert rented.charged == one.charged == min(owed, budget)
+
+
 def test_a_hold_is_filled_below_ten_minutes_and_not_before() -> None:
     assert filling(held(hold_amount(PRICE, 10 * MINUTE)), PLENTY, START) is None
     fill = filling(held(hold_amount(PRICE, 10 * MINUTE) - 1), PLENTY, START)

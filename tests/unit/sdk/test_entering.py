@@ -63,7 +63,7 @@ def test_files_that_are_no_keys_are_passed_over_and_named(home: Path, capsys: py
 
 def test_a_certificate_that_is_given_as_a_key_is_refused_with_its_name(home: Path) -> None:
     (home / "id_x-cert.pub").write_text("ssh-ed25519-cert-v01@openssh.com AAAA me\n")
-    with pytest.raises(InvalidInput, match=r"id_x-cert\.pub contains a line that is not a public key"):
+    with pytest.raises(InvalidInput, match=r"id_x-cert\.pub line 1 is not a public key"):
         entering.keys_in([home / "id_x-cert.pub"])
 
 

@@ -98,7 +98,8 @@ def test_a_file_of_variables_is_read_as_docker_reads_it(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [(None, "No such file"), (b"caf\xe9=1", "not UTF-8"), (b"export A=1", "write NAME=value")]
+    ("text", "said"),
+    [(None, "No such file"), (b"caf\xe9=1", "not UTF-8"), (b"A=" + bytes(1 << 20), "larger than 1 MiB")],
 )
 def test_a_file_of_variables_that_cannot_be_taken_is_refused_with_the_reason(
     tmp_path: Path, text: bytes | None, said: str
@@ -108,3 +109,20 @@ def test_a_file_of_variables_that_cannot_be_taken_is_refused_with_the_reason(
         file.write_bytes(text)
     with pytest.raises(WindrowClientError, match=said):
         kept.variables([], None, [file])
+
+
+@pytest.mark.parametrize("line", ["root:x:0:0:root:/root:/bin/bash", "export A=hunter2", "hunter2", "=hunter2"])
+def test_a_line_that_is_no_variable_is_named_by_file_and_number_and_never_shown(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "some.env"
+    file.write_text(f"# a comment\nA=1\n{line}\n")
+    with pytest.raises(WindrowClientError) as refused:
+        kept.variables([], None, [file])
+    said = str(refused.value)
+    assert said.startswith(f"{file} line 3: NAME=VALUE is expected")
+    assert "hunter2" not in said and "root:" not in said
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/tmp"])
+def test_a_file_of_variables_is_a_regular_one(path: str) -> None:
+    with pytest.raises(WindrowClientError, match=f"{path} is no regular file"):
+        kept.variables([], None, [Path(path)])
