@@ -69,7 +69,7 @@ def _revoked() -> str:
             me = api.get("/me")
             found = _with_token(found, me)
             if me["token"]["name"] == MARKETS_OWN:
-                return f"Its token is the market's own, of its {MARKETS_OWN}, and is not revoked. {_still_valid(found)}"
+                return f"Its token is the market's own, in its {MARKETS_OWN}, and stays valid until {found.expires_at}."
             api.request("DELETE", "/session" if me.get("session") else f"/tokens/{found.token_id}")
             return "Its token is revoked, and so are those that it made."
     except WindrowClientError as error:
