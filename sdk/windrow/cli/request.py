@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISFIFO, S_ISREG
 from typing import Any
 
 from windrow.errors import InvalidInput
@@ -100,7 +100,8 @@ def read_requirements(path: Path) -> list[str]:
 def _text_of(path: Path) -> str:
     """Returns a file's text without a byte order mark, which some editors write. Raises InvalidInput."""
     try:
-        if not S_ISREG(path.stat().st_mode):
+        mode = path.stat().st_mode
+        if not (S_ISREG(mode) or S_ISFIFO(mode)):  # a pipe: --env-file <(command)
             raise InvalidInput(f"{path} is no regular file. Write what it would say into one.")
         with path.open("rb") as file:
             raw = file.read(FILE_MAX + 1)

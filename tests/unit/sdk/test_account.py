@@ -76,7 +76,7 @@ def master(asked: list[tuple[str, str]], name: str = "of a link", refusal: int =
         asked.append((request.method, request.url.path.removeprefix("/api/v1")))
         if refusal:
             return httpx2.Response(refusal, json={"code": "x", "detail": "No."})
-        me = {"account": {"name": "anna"}, "roles": [], "session": None}
+        me: dict[str, object] = {"account": {"name": "anna"}, "roles": [], "session": None}
         token = {"id": "token_1", "name": name, "expires_at": UNTIL}
         return httpx2.Response(204) if request.method == "DELETE" else httpx2.Response(200, json=me | {"token": token})
 

@@ -1,5 +1,6 @@
 """Secrets in the wrong place are reported, with the way out and without the secret."""
 
+import os
 import shlex
 from pathlib import Path
 
@@ -120,6 +121,16 @@ def test_a_line_that_is_no_variable_is_named_by_file_and_number_and_never_shown(
     said = str(refused.value)
     assert said.startswith(f"{file} line 3: NAME=VALUE is expected")
     assert "hunter2" not in said and "root:" not in said
+
+
+def test_variables_may_come_through_a_pipe() -> None:
+    read_end, write_end = os.pipe()
+    try:
+        os.write(write_end, b"A=1\n")
+        os.close(write_end)
+        assert kept.variables([], None, [Path(f"/dev/fd/{read_end}")]) == {"A": "1"}
+    finally:
+        os.close(read_end)
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/tmp"])
