@@ -151,6 +151,15 @@ class ConditionCode(StrEnum):
         "--runtime=docker` and `sudo systemctl restart docker`; for Podman: `sudo nvidia-ctk cdi generate "
         "--output=/etc/cdi/nvidia.yaml`. The agent looks again every minute.",
     )
+    DOCKER_SILENT = _host(
+        "docker.silent",
+        Effect.NONE,
+        Severity.TICKET,
+        "Work that has ended waits for the container daemon of this host, which does not answer. A container of it may "
+        "still run, so that its slots stay in use.",
+        "On the host: `sudo systemctl restart docker`, for Podman `systemctl restart podman.socket`; `journalctl -u "
+        "docker` says why it ended. Once it answers, the agent ends the work and frees its slots within a minute.",
+    )
     PROCESS_UNCONFINED = _host(
         "process.unconfined",
         Effect.NONE,

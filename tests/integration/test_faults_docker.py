@@ -165,6 +165,38 @@ async def test_while_the_daemon_hangs_a_creation_fails_with_the_reason_and_an_en
     assert world.master.receipts(second.create.workload_id) == []
 
 
+@pytest.mark.proves("a container daemon that is away holds no slot of work that never reached it, and an end says so")
+async def test_while_the_daemon_is_away_what_never_reached_it_ends_and_what_may_run_waits(
+    world: World, daemon: OwnDocker
+) -> None:
+    first, second = asked(*OBEDIENT), asked(*OBEDIENT)
+    second = replace(second, create=replace(second.create, slots=(SlotGrant(SlotId("cpu/1"), 1),)))  # type: ignore[type-var]
+    waiting, never_made = deletion(first, grace_ns=SECOND), deletion(second, grace_ns=SECOND)
+
+    def told() -> bool:
+        return "docker.silent" in world.master.inventories()[-1].conditions
+
+    async with world.running():
+        await running(world, first)
+        await asyncio.to_thread(daemon.kill)
+        await world.master.command(second)
+        await until_done(world, second, CommandPhase.FAILED)
+        await world.master.command(never_made)
+        await until_done(world, never_made)
+        gone = await until_seen(world, second, WorkloadPhase.GONE)
+        assert not told()
+        await world.master.command(waiting)
+        await until_done(world, waiting, CommandPhase.FAILED)
+        held = await until_seen(world, first, WorkloadPhase.STOPPING)
+        await poll_async(told, what="the host says that it waits for its daemon")
+        await asyncio.to_thread(daemon.start)
+        await deleted(world, first)
+        await poll_async(lambda: not told(), what="it waits no more")
+
+    assert gone.slots and held.slots
+    assert left(daemon) == ([], [])
+
+
 @pytest.mark.proves("work whose container daemon is restarted or killed ends by a stated fault of its host")
 @pytest.mark.parametrize(
     ("how", "command"),

@@ -173,6 +173,7 @@ class AgentService:
         self.workloads = WorkloadManager(
             *(self._writer, self.outbox, parts.runtimes, clock, parts.kernel_boot, self._spawn),
             lease_exit=LeaseExitCheck(lambda: parts.sampler.gpus, parts.sampler.look, clock, wipe),
+            changed=lambda: self.report.changed(),
         )
         sampler = parts.sampler
         self.meter = WorkloadMeter(self.workloads, lambda: sampler.latest, sampler.add_workload, clock)
@@ -181,7 +182,10 @@ class AgentService:
         sources = Sources(
             *(parts.sampler, parts.runtimes, self.workloads.running, parts.agent_version),
             *(
-                lambda: (*self._disk_space.faults, *self.gpu_visibility.conditions, *parts.faults()),
+                lambda: (
+                    *(*self._disk_space.faults, *self.gpu_visibility.conditions),
+                    *(*self.workloads.conditions, *parts.faults()),
+                ),
                 self.challenges.held,
             ),
             *(parts.layouts, {SEAL_KEY: seal_key.public, **parts.more}),

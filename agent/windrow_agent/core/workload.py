@@ -37,7 +37,8 @@ class WorkloadState:
     """The state of a workload on this host. running_ns and started_wall_ns are None before it started.
 
     modes: of its cards by the granted UUID, as it found them; faults: its slots that it did not leave so, and why.
-    keeps_volumes: what it leaves in a volume is saved before it is removed.
+    keeps_volumes: what it leaves in a volume is saved before it is removed. is_unmade: its creation failed before its
+    runtime was asked to make anything, so that nothing has to be removed.
     """
 
     workload_id: WorkloadId
@@ -59,6 +60,7 @@ class WorkloadState:
     faults: Mapping[SlotId, str] = field(default_factory=dict)
     await_volumes: bool = False
     keeps_volumes: bool = False
+    is_unmade: bool = False
 
     @property
     def token(self) -> int:
@@ -127,9 +129,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Broke:
-    """The workload could not be prepared or started."""
+    """The workload could not be prepared or started. is_unmade: its runtime was asked to make nothing of it."""
 
     detail: str
+    is_unmade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +209,8 @@ def step(state: WorkloadState, event: Event) -> Step:
         case Broke():
             if state.phase not in _NOT_STARTED:
                 return state, ()  # what has started ends by Ended
-            return replace(state, phase=WorkloadPhase.FAILED, detail=event.detail), (SendObserved(),)
+            failed = replace(state, phase=WorkloadPhase.FAILED, detail=event.detail, is_unmade=event.is_unmade)
+            return failed, (SendObserved(),)
         case EndAsked():
             if state.phase in (WorkloadPhase.GONE, WorkloadPhase.STOPPING):
                 return state, ()

@@ -47,6 +47,7 @@ from windrow_agent.runtimes.port import (
     Run,
     RunState,
     RuntimeFacts,
+    RuntimeSilent,
 )
 from windrow_agent.runtimes.pulled_images import Budget
 from windrow_agent.runtimes.thread_pipe import ThreadPipe
@@ -108,6 +109,7 @@ class DockerRuntime:
         self._made: Any = None
         self._ids: dict[WorkloadId, str] = {}
         self._unstarted: dict[WorkloadId, str] = {}
+        self._asked: set[WorkloadId] = set()
         self._stopped: set[WorkloadId] = set()
         self._notes = threading.Lock()
         self._is_fenced = False
@@ -151,6 +153,10 @@ class DockerRuntime:
         except NotFound:
             image = (await self.images.find(spec, progress)).record
             await self._call(functools.partial(self._create, spec=spec, image=image), CALL_S, END_S)
+
+    def may_have(self, workload_id: WorkloadId) -> bool:
+        """True from just before the daemon is asked to make something of it, and where a container of it was seen."""
+        return workload_id in self._asked or workload_id in self._ids
 
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
         """Check the archive, then let the daemon unpack it into the volume."""
@@ -255,6 +261,7 @@ class DockerRuntime:
         if self._kind.podman_url:
             raise RuntimeUnavailable("Podman's containers are in no private network yet.", subject=workload_id)
         await self._call(lambda api: self._kind.have_network(api, self._base_url), CALL_S)
+        self._asked.add(workload_id)
         return await asyncio.to_thread(self.pause_containers.network, workload_id, container)
 
     async def usage(self, workload_id: WorkloadId) -> Usage | None:
@@ -326,6 +333,7 @@ class DockerRuntime:
         await self._call(functools.partial(_remove_volumes, host_id=self._host_id, of=workload_id), CALL_S)
         await asyncio.to_thread(self._forget, workload_id)
         self._ids.pop(workload_id, None)
+        self._asked.discard(workload_id)
         self._unstarted.pop(workload_id, None)
         self._stopped.discard(workload_id)
         self._bare.forget(workload_id)
@@ -346,7 +354,7 @@ class DockerRuntime:
             async with asyncio.timeout(within_s + 5):
                 return await to_its_end(functools.partial(self._guarded, work), self._threads, end_s)
         except TimeoutError as error:
-            raise RuntimeUnavailable(f"The container daemon did not answer within {within_s:.0f} s.") from error
+            raise RuntimeSilent(f"The container daemon did not answer within {within_s:.0f} s.") from error
 
     def _guarded(self, work: Callable[[Any], T]) -> T:
         import docker  # loaded at the first container only: it costs 15 MiB
@@ -364,7 +372,7 @@ class DockerRuntime:
                 raise InvalidInput(facts_of.explained(error)) from error
             raise RuntimeUnavailable(f"The container daemon failed: {facts_of.explained(error)}") from error
         except (docker.errors.DockerException, OSError) as error:
-            raise RuntimeUnavailable(f"The container daemon cannot be reached: {str(error)[:200]}") from error
+            raise RuntimeSilent(f"The container daemon cannot be reached: {str(error)[:200]}") from error
 
     async def _has_any(self, volumes: bool) -> bool:
         label = f"{facts_of.HOST}={self._host_id}"
@@ -409,6 +417,7 @@ class DockerRuntime:
             host_config["network_mode"] = joined or egress.NETWORK
         image_id = image["Id"] if image is not None else image_names.parsed(spec.image).asked
         known = image or _dict(api.inspect_image(image_id))
+        self._asked.add(spec.workload_id)
         try:
             renters = (facts_of.volume_name(spec.workload_id, one.name) for one in spec.volumes)
             names = (facts_of.volume_name(spec.workload_id), facts_of.tmp_volume_name(spec.workload_id), *renters)

@@ -137,6 +137,10 @@ class ExecSession(Protocol):
         """End it and all it started, if it still runs; safe to call twice."""
 
 
+class RuntimeSilent(RuntimeUnavailable):
+    """The container daemon does not answer at all."""
+
+
 @contextmanager
 def worded(what: str, limit: str) -> Iterator[None]:
     """Raise RuntimeUnavailable, in words, in the place of a time limit or of what the system refused."""
@@ -158,6 +162,10 @@ class Runtime(Protocol):
 
     async def prepare(self, spec: WorkloadSpec, progress: Progress) -> None:
         """Make all that a start needs. Raises ImageUnavailable, RuntimeUnavailable, InvalidInput, WorkloadFailed."""
+
+    def may_have(self, workload_id: WorkloadId) -> bool:
+        """False if nothing of this workload was made or found since this process began, so that it may be forgotten
+        without a look; asked where its creation has just failed in this process."""
 
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
         """Unpack a tar stream into its folder, before or after the start. Raises InvalidInput, TooLarge, NotFound."""

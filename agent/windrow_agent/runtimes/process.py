@@ -149,6 +149,10 @@ class ProcessRuntime:
         await to_its_end(functools.partial(self._make, folder, spec, (await self._usable()).user))
         progress("preparing", 1000)
 
+    def may_have(self, workload_id: WorkloadId) -> bool:
+        """Always: a look costs nothing and needs nobody."""
+        return True
+
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
         """Unpack into the working folder and remember what came, to tell changed files from it later."""
         folder = self._known(workload_id)

@@ -124,6 +124,10 @@ class SimulatedRuntime:
         self._machine.boxes.setdefault(spec.workload_id, _Box(spec))
         progress("preparing", 1000)
 
+    def may_have(self, workload_id: WorkloadId) -> bool:
+        """Always: a look costs nothing and needs nobody."""
+        return True
+
     async def put_files(self, workload_id: WorkloadId, chunks: AsyncIterator[bytes], cap_bytes: int) -> FilesTaken:
         """Keep regular files in memory."""
         box = self._box(workload_id)

@@ -4,10 +4,14 @@ As with checkpoints no link is ever followed (checkpoint_files.py). What files a
 with them: links, empty folders, and which files are programs. Owners, other permissions and times are not kept: whoever
 runs in the workload may read and write all of it.
 
+A file with large holes goes as its data alone, one part after the other: the index says where each belongs. So a hole
+costs no time either, however large it is.
+
 What cannot be saved is left out and named. A file that goes away meanwhile is no loss.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -37,6 +41,10 @@ from windrow_proto.volumes import INDEX_NAME
 INDEX_BYTES_MAX: Final = 16 * MIB
 LOOK_MAX: Final = 200_000
 """Entries of one volume that are looked at."""
+HOLE_BYTES: Final = 1 * MIB
+"""Smaller holes of a file are read and sent as zeros: a line of the index for each would cost more."""
+EXTENTS_MAX: Final = 10_000
+"""Parts of one file that are asked for; the rest is taken as one. A file has more only if it was made to."""
 NAME_SHOWN: Final = 64
 """Characters of a name, in words."""
 _KINDS: Final = {
@@ -48,18 +56,21 @@ _KINDS: Final = {
 _ANY_X: Final = 0o111
 _Stamp = tuple[int, int, int]
 """Inode, size and time of the last change: what tells whether a file was written to."""
+_Extents = tuple[tuple[int, int], ...]
+"""Where a file has data, and how many bytes, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
     """The contents of a volume's folder at one moment. seen: the same as long as nothing in it was changed. left, torn:
-    as the Master is told."""
+    as the Master is told. extents: of files with holes, whose pieces are of their data alone."""
 
     root: Path
     pieces: tuple[Piece, ...]
     seen: str
     index: bytes = field(repr=False)
     stamps: dict[str, _Stamp] = field(repr=False)
+    extents: dict[str, _Extents] = field(repr=False)
     left: tuple[str, ...] = ()
     left_count: int = 0
     takes_torn: bool = False
@@ -76,7 +87,8 @@ class Tree:
         try:
             is_part = self.stamps[piece.name][1] != piece.size_bytes
             before = self.stamps[piece.name] if is_part else _stamp(os.fstat(file))
-            yield from blocks(file, piece, block_bytes)
+            for part in _placed(piece, self.extents[piece.name]) if piece.name in self.extents else (piece,):
+                yield from blocks(file, part, block_bytes)
             if _stamp(os.fstat(file)) != before:
                 if not self.takes_torn:
                     said = f"The file {piece.name[:64]!r} was written to while it was saved; it may be torn."
@@ -96,6 +108,7 @@ class _Look:
     def __init__(self) -> None:
         self.files: dict[str, int] = {}
         self.stamps: dict[str, _Stamp] = {}
+        self.extents: dict[str, _Extents] = {}
         self.links: dict[str, str] = {}
         self.folders: list[str] = []
         self.programs: list[str] = []
@@ -171,23 +184,30 @@ class _Look:
             os.close(below)
 
     def _take_file(self, folder: int, last: str, name: str, facts: os.stat_result) -> None:
-        pieces = max(1, -(-facts.st_size // PIECE_BYTES))
-        if self._pieces + pieces >= PIECES_MAX:
-            self.leave(name, f"is one file too many: a version has at most {PIECES_MAX}")
-            return
         if self._bytes + facts.st_size > CHECKPOINT_BYTES_MAX - INDEX_BYTES_MAX:
             self.leave(name, f"is too large: a version has at most {CHECKPOINT_BYTES_MAX // GIB} GiB")
             return
         try:
-            os.close(os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder))
+            file = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         except FileNotFoundError:
             raise
         except OSError as error:
             self.leave(name, f"cannot be read ({error.strerror})")
             return
+        try:
+            extents = _extents(file, facts)
+        finally:
+            os.close(file)
+        size = sum(length for _, length in extents)
+        pieces = max(1, -(-size // PIECE_BYTES))
+        if self._pieces + pieces >= PIECES_MAX:
+            self.leave(name, f"is one file too many: a version has at most {PIECES_MAX}")
+            return
         self._pieces += pieces
-        self._bytes += facts.st_size
-        self.files[name] = facts.st_size
+        self._bytes += facts.st_size  # with its holes: not every file system that it comes to may have any
+        self.files[name] = size
+        if size != facts.st_size:
+            self.extents[name] = extents
         self.stamps[name] = _stamp(facts)
         self.programs += [name] if facts.st_mode & stat.S_IXUSR else []
         _digest(self.digest, Entry(name, facts, ""))
@@ -198,13 +218,15 @@ def look(root: Path, *, takes_torn: bool = False) -> Tree:
     found = _Look()
     with opened(root, ()) as folder:
         found.walk(folder)
-    told = {"links": found.links, "folders": found.folders, "programs": found.programs}
+    told: dict[str, Any] = {"links": found.links, "folders": found.folders, "programs": found.programs}
+    if found.extents:  # not beside the others: an older agent must refuse what it would put back without its holes
+        told = {"index": told, "sparse": {name: [found.stamps[name][1], at] for name, at in found.extents.items()}}
     index = json.dumps(told, sort_keys=True).encode()
     if len(index) > INDEX_BYTES_MAX:
         raise TooLarge("The names in this volume are too long together.")
     pieces = pieces_of([*found.files.items(), (INDEX_NAME, len(index))])
     left = tuple(found.left), found.left_count, takes_torn
-    return Tree(root, pieces, found.digest.hexdigest(), index, found.stamps, *left)
+    return Tree(root, pieces, found.digest.hexdigest(), index, found.stamps, found.extents, *left)
 
 
 def _names(folder: int) -> list[str]:
@@ -253,6 +275,10 @@ class Incoming(checkpoint_files.Incoming):
 
     def _apply(self, index: Any) -> None:
         """Links last: until then every name below is a folder or a file of ours."""
+        for name, (size, extents) in index.get("sparse", {}).items():
+            with self._parent(name) as (folder, last):
+                self._spread(folder, last, size, extents)
+        index = index.get("index", index)
         for name in index["folders"]:
             at = os.dup(self._folder)
             for part in file_name(name).split("/"):
@@ -270,6 +296,29 @@ class Incoming(checkpoint_files.Incoming):
                 os.symlink(target, last, dir_fd=folder)
                 if os.geteuid() == 0:
                     os.chown(last, *self._owner, dir_fd=folder, follow_symlinks=False)
+
+    def _spread(self, folder: int, last: str, size: int, extents: list[tuple[int, int]]) -> None:
+        """Put the data of a file with holes where it belongs. Raises ValueError for what cannot be so."""
+        packed = file_in(folder, last)
+        try:
+            ends = [0, *(at + length for at, length in extents)]
+            is_ordered = all(end <= at and length > 0 for end, (at, length) in zip(ends, extents, strict=False))
+            is_whole = sum(length for _, length in extents) == os.fstat(packed).st_size
+            if not is_ordered or not is_whole or not ends[-1] <= size <= CHECKPOINT_BYTES_MAX:
+                raise ValueError("no parts of this file")
+            os.unlink(last, dir_fd=folder)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(last, flags, self.modes[0], dir_fd=folder), "wb") as file:
+                self._give(file.fileno(), self.modes[0])
+                at = 0
+                for begin, length in extents:
+                    file.seek(begin)
+                    file.writelines(blocks(packed, Piece(last, at, length), MIB))
+                    at += length
+                file.truncate(size)
+                os.fsync(file.fileno())
+        finally:
+            os.close(packed)
 
     def _parent(self, name: str) -> "_Parent":
         return _Parent(self._root / self._name, name)
@@ -293,6 +342,39 @@ class _Parent:
 
     def __exit__(self, *_: object) -> None:
         self._opening.__exit__(None, None, None)
+
+
+def _extents(file: int, facts: os.stat_result) -> _Extents:
+    """Where an open file has data; all of it as one, where it has no large holes."""
+    size, found = facts.st_size, list[tuple[int, int]]()
+    if size - facts.st_blocks * 512 < HOLE_BYTES:  # st_blocks counts in 512 bytes on every file system (stat(2))
+        return ((0, size),)
+    end = 0
+    for number in range(EXTENTS_MAX + 1):
+        try:
+            begin = os.lseek(file, end, os.SEEK_DATA)
+            end = size if number == EXTENTS_MAX else min(os.lseek(file, begin, os.SEEK_HOLE), size)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                return ((0, size),)  # a file system that cannot say
+            break  # nothing but a hole follows
+        if found and begin - sum(found[-1]) < HOLE_BYTES:
+            begin = found.pop()[0]
+        if begin < end:
+            found.append((begin, end - begin))
+        if end >= size:
+            break
+    return tuple(found)
+
+
+def _placed(piece: Piece, extents: _Extents) -> Iterator[Piece]:
+    """The parts of a file that a piece of its data is of."""
+    before = 0
+    for at, length in extents:
+        begin, end = max(piece.offset, before), min(piece.offset + piece.size_bytes, before + length)
+        if begin < end:
+            yield Piece(piece.name, at + begin - before, end - begin)
+        before += length
 
 
 def _stamp(facts: os.stat_result) -> _Stamp:

@@ -16,13 +16,14 @@ from windrow_agent.core import lease as leases
 from windrow_agent.core import workload as work
 from windrow_agent.core.workload import WorkloadState
 from windrow_agent.link.outbox import Outbox
-from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, worded
+from windrow_agent.runtimes.port import Progress, Run, RunState, Runtime, RuntimeSilent, worded
 from windrow_agent.storage import journal as facts
 from windrow_agent.storage.journal import JournalWriter
 from windrow_agent.workloads.lease_exit_check import LeaseExitCheck
 from windrow_agent.workloads.member_barrier import MemberBarrier
 from windrow_agent.workloads.orphans import ORPHANS_EVERY_NS, Orphans
 from windrow_agent.workloads.volume_hold import VolumeHold
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import Conflict, NotFound, RuntimeUnavailable, StorageFailed, WindrowError
 from windrow_proto.ids import WorkloadId
 from windrow_proto.model import (
@@ -71,7 +72,9 @@ class WorkloadManager:
         kernel_boot: str,
         spawn: Spawn,
         lease_exit: LeaseExitCheck | None = None,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """changed: called when `conditions` are others."""
         self.journal, self.runtimes, self._lease_exit = writer.journal, runtimes, lease_exit
         self._writer, self._outbox, self._clock, self._kernel_boot, self._spawn = (
             writer,
@@ -84,6 +87,7 @@ class WorkloadManager:
         self._barrier, self.volume_hold = MemberBarrier(), VolumeHold(clock)
         self._watches: dict[WorkloadId, asyncio.Task[None]] = {}
         self._ending, self._lapsing = set[WorkloadId](), set[WorkloadId]()
+        self._silent, self._changed = set[WorkloadId](), changed
         self._halted: dict[WorkloadId, str] = {}
         self._gone_ns: dict[WorkloadId, int] = {}
         self._orphans = Orphans(self.journal, runtimes)
@@ -103,6 +107,11 @@ class WorkloadManager:
     def observed(self) -> tuple[ObservedWorkload, ...]:
         """All workloads, those lately gone included."""
         return tuple(work.observed(entry.state) for _, entry in sorted(self.journal.workloads.items()))
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The condition of a host on which an end waits for the container daemon."""
+        return (ConditionCode.DOCKER_SILENT.value,) if self._silent else ()
 
     def digest(self) -> bytes:
         """Of what the Master should know."""
@@ -145,8 +154,10 @@ class WorkloadManager:
 
     async def give_up(self, spec: WorkloadSpec, why: str) -> None:
         """Removes the begun parts of a workload that cannot be made."""
-        await self._apply(spec.workload_id, work.Broke(why))
-        if (runtime := self.runtimes.get(spec.runtime)) is not None:
+        runtime = self.runtimes.get(spec.runtime)
+        is_unmade = runtime is not None and not runtime.may_have(spec.workload_id)
+        await self._apply(spec.workload_id, work.Broke(why, is_unmade))
+        if runtime is not None:
             with contextlib.suppress(WindrowError):
                 await runtime.remove(spec.workload_id)
 
@@ -220,8 +231,19 @@ class WorkloadManager:
         self._ending.add(workload_id)
         try:
             await self._end(state, grace_ns)
+        except RuntimeSilent:
+            self._note_silent(workload_id, True)  # a container of it may run: its slots stay in use until that is known
+            raise
+        else:
+            self._note_silent(workload_id, False)
         finally:
             self._ending.discard(workload_id)
+
+    def _note_silent(self, workload_id: WorkloadId, is_silent: bool) -> None:
+        before = self.conditions
+        (self._silent.add if is_silent else self._silent.discard)(workload_id)
+        if self.conditions != before:
+            self._changed()
 
     async def stop(self, workload_id: WorkloadId, grace_ns: int) -> None:
         """End what runs of it; its log and files stay, as if it had ended by itself. Raises Conflict where nothing of
@@ -249,7 +271,7 @@ class WorkloadManager:
     async def _end(self, state: WorkloadState, grace_ns: int) -> None:
         workload_id = state.workload_id
         runtime = self.runtimes.get(state.runtime)
-        if runtime is not None:
+        if runtime is not None and not state.is_unmade:
             await runtime.stop(workload_id, grace_ns)
             run = await runtime.observe(workload_id)
             if run is not None and run.state is not RunState.CREATED:

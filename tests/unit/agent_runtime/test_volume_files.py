@@ -1,12 +1,16 @@
 """A volume's folder: all that it holds comes back, what is written meanwhile is seen, and no link is followed."""
 
+import functools
+import json
 import os
 import stat
 
 import pytest
 
 from windrow_agent.storage import volume_files
+from windrow_proto.checkpoints import pieces_of
 from windrow_proto.errors import Conflict, InvalidInput
+from windrow_proto.units import GIB, KIB, MIB
 from windrow_proto.volumes import INDEX_NAME
 
 
@@ -20,11 +24,11 @@ def fill(root):
     (root / "out").symlink_to("/etc")
 
 
-def moved(tree, root, is_anew=True):
+def moved(tree, root, is_anew=True, block=3):
     coming = volume_files.Incoming(root, is_anew)
     try:
         for piece in tree.pieces:
-            coming.write(piece.name, tree.read(piece, 3))
+            coming.write(piece.name, tree.read(piece, block))
         return coming.finish()
     finally:
         coming.close()
@@ -121,6 +125,112 @@ def test_a_pipe_is_left_out_and_named(folders):
     assert (tree.left, tree.left_count) == (("'pipe' is a pipe",), 1)
     moved(tree, other)
     assert sorted(os.listdir(other)) == ["a", "link", "nothing", "out", "run"]
+
+
+HEAD, TAIL = b"head" * 1024, b"tail" * 1024
+
+
+def _write(path, size, *parts):
+    with path.open("wb") as file:
+        for at, data in parts:
+            file.seek(at)
+            file.write(data)
+        file.truncate(size)
+
+
+@pytest.mark.parametrize(
+    ("parts", "data_most"),
+    [
+        ((), 0),
+        (((0, HEAD),), 64 * KIB),
+        (((GIB - len(TAIL), TAIL),), 64 * KIB),
+        (((0, HEAD), (400 * MIB + 7, TAIL), (900 * MIB, HEAD)), 192 * KIB),
+        (((100 * MIB, HEAD), (100 * MIB + 512 * KIB, TAIL)), 640 * KIB),
+    ],
+    ids=["nothing", "begin", "end", "parts", "a small hole"],
+)
+def test_a_sparse_file_comes_back_and_its_holes_are_not_read(folders, monkeypatch, parts, data_most):
+    one, other = folders
+    _write(one / "sparse", GIB, *parts)
+    (one / "sparse").chmod(0o755)
+    read, pread = [], os.pread
+
+    def counted(*args):
+        read.append(len(block := pread(*args)))
+        return block
+
+    monkeypatch.setattr(os, "pread", counted)
+    tree = volume_files.look(one)
+    seen = moved(tree, other, block=3 * KIB)
+    assert sum(read) <= 2 * data_most + KIB, "read once to be sent, and once to be put in its places"
+    (size,) = [piece.size_bytes for piece in tree.pieces if piece.name == "sparse"]
+    assert size <= data_most
+    facts = (other / "sparse").stat()
+    assert (facts.st_size, stat.S_IMODE(facts.st_mode)) == (GIB, 0o777)
+    assert facts.st_blocks * 512 <= data_most
+    with (other / "sparse").open("rb") as file:
+        for at, data in parts:
+            assert file.seek(at) == at and file.read(len(data)) == data
+    assert volume_files.look(other).seen == seen and (other / "run").read_bytes() == b"#!"
+
+
+def test_pieces_of_a_sparse_file_are_of_its_data(folders, monkeypatch):
+    one, other = folders
+    content = os.urandom(40 * KIB)
+    _write(one / "sparse", 64 * MIB, (0, content), (32 * MIB, content))
+    cut = functools.partial(pieces_of, piece_bytes=24 * KIB)
+    monkeypatch.setattr(volume_files, "pieces_of", cut)
+    tree = volume_files.look(one)
+    assert len([piece for piece in tree.pieces if piece.name == "sparse"]) == 4
+    moved(tree, other, block=KIB)
+    assert (other / "sparse").read_bytes() == (one / "sparse").read_bytes()
+
+
+def test_a_sparse_file_that_gets_data_while_it_is_saved_is_torn(folders):
+    one, _ = folders
+    _write(one / "sparse", 64 * MIB)
+    tree = volume_files.look(one)
+    (piece,) = [one for one in tree.pieces if one.name == "sparse"]
+    with (one / "sparse").open("r+b") as file:
+        file.write(b"more")
+    os.utime(one / "sparse", ns=(1, 1))
+    with pytest.raises(Conflict, match="written to while"):
+        list(tree.read(piece, 3))
+
+
+def test_a_file_with_more_parts_than_are_asked_for_comes_back_whole(folders, monkeypatch):
+    one, other = folders
+    monkeypatch.setattr(volume_files, "EXTENTS_MAX", 2)
+    _write(one / "sparse", 16 * MIB, *((at * 3 * MIB, HEAD) for at in range(5)))
+    moved(volume_files.look(one), other, block=MIB)
+    assert (other / "sparse").read_bytes() == (one / "sparse").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "sparse",
+    [
+        [1 << 60, [[0, 4]]],
+        [3, [[0, 4]]],
+        [9, [[0, 3]]],
+        [9, [[4, 2], [5, 2]]],
+        [9, [[-1, 4]]],
+        [9, [[0, 8], [8, -4]]],
+        [9, [["0", 4]]],
+        [9, [[0.5, 4]]],
+        [9],
+        9,
+    ],
+)
+def test_a_sparse_file_whose_parts_cannot_be_so_is_refused(folders, sparse):
+    _, other = folders
+    coming = volume_files.Incoming(other, is_anew=True)
+    coming.write("f", iter([b"data"]))
+    told = {"sparse": {"f": sparse}, "index": {"folders": [], "links": {}, "programs": []}}
+    coming.write(INDEX_NAME, iter([json.dumps(told).encode()]))
+    with pytest.raises(InvalidInput):
+        coming.finish()
+    coming.close()
+    assert os.listdir(other) == []
 
 
 @pytest.mark.parametrize(

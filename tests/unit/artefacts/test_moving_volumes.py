@@ -14,6 +14,7 @@ from windrow_master.storage import checkpoints
 from windrow_master.storage.s3_store import S3Store
 from windrow_master.storage.transfer import Restoring, Saving
 from windrow_proto.errors import Conflict, TooLarge, Unavailable, WindrowError
+from windrow_proto.units import GIB, MIB
 
 OWNER = "volume_1"
 
@@ -49,6 +50,21 @@ async def test_a_version_goes_to_another_host_and_what_is_unchanged_is_no_versio
     assert (two / "link").read_bytes() == b"some weights"
     assert await save(world, "two", 1, got.seen) is None
     assert not [held for held in world.objects.held.values() if b"weights" in held]
+
+
+async def test_of_a_sparse_file_only_its_data_is_sent_and_counted(world):
+    one, two = folder(world, "one"), folder(world, "two")
+    with (one / "f").open("wb") as file:
+        file.seek(GIB // 2)
+        file.write(b"some weights")
+        file.truncate(GIB)
+    saved = await save(world, "one", 0, room_bytes=MIB)
+    assert sum(map(len, world.objects.held.values())) < MIB
+    got = await restore(world, "two")
+    assert (two / "f").stat().st_size == GIB and (two / "f").stat().st_blocks * 512 < MIB
+    with (two / "f").open("rb") as file:
+        assert file.seek(GIB // 2) and file.read(12) == b"some weights"
+    assert await save(world, "one", 1, saved.seen) is None and await save(world, "two", 1, got.seen) is None
 
 
 async def test_without_a_version_the_folder_stays_and_is_told(world):
