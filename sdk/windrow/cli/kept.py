@@ -8,7 +8,7 @@ from urllib.parse import quote
 from windrow import config
 from windrow.cli import telltale
 from windrow.cli.output import say
-from windrow.cli.request import parse_env, read_env
+from windrow.cli.request import parse_env, read_env, variable_name
 from windrow.client import Client
 from windrow.errors import ApiProblem, NotFound
 
@@ -20,10 +20,10 @@ def variables(argv: Sequence[str], env: Sequence[str] | None, files: Sequence[Pa
     from this shell where only a name is written. None: none was given. Says what looks like a secret that others would
     read. Raises WindrowClientError."""
     beside = env or []
-    for line in telltale.found(argv, dict(pair.split("=", 1) for pair in beside if "=" in pair)):
+    for line in telltale.found(argv, parse_env([pair for pair in beside if "=" in pair])):
         say(f"  {line}")
     pairs = [*(line for file in files or () for line in read_env(file)), *beside]
-    found = parse_env([pair if "=" in pair else f"{pair}={config.variable(pair)}" for pair in pairs])
+    found = parse_env([pair if "=" in pair else f"{pair}={config.variable(variable_name(pair))}" for pair in pairs])
     return found if env or files else None
 
 
