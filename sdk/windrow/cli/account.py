@@ -15,7 +15,7 @@ from windrow.cli.output import facts, plain, print_json, say
 from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
 from windrow.client import Client
 from windrow.config import Config, forget, refuse_plain_http, save, save_authority
-from windrow.errors import InvalidInput
+from windrow.errors import InvalidInput, NotSignedIn
 from windrow.transport import fetch_authority
 
 token_app = typer.Typer(help="API tokens and join tokens.", no_args_is_help=True)
@@ -42,7 +42,9 @@ def login(
     elif sys.stdin.isatty():
         token = typer.prompt("Token", hide_input=True, err=True).strip()
     else:
-        token = sys.stdin.readline().strip()
+        token = sys.stdin.readline()
+    if not token.strip():
+        raise NotSignedIn("No token was given. Write it to standard input, or name its file: --token-file FILE")
     _keep(Config(url, token, _whole(ca_file), "the command line", insecure_http))
 
 
