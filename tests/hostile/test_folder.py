@@ -397,6 +397,18 @@ def test_a_detached_run_that_its_renter_ends_has_left_its_log_and_files(renter: 
     assert renter.windrow("cluster", "logs", cluster).stdout == "said\n"
 
 
+@pytest.mark.row("K4")
+@pytest.mark.timeout(240)
+def test_the_way_to_the_files_of_a_detached_run_without_a_folder_works_as_printed(renter: Renter, here: Path) -> None:
+    began = renter.windrow("run", "--detach", "--no-files", "--", "sh", "-c", "echo b >b", cwd=here)
+    assert began.returncode == 0, began.stderr
+    renter.phase(began.stdout.strip().splitlines()[-1], "Finished", "Deleted")
+    way = re.search(r"windrow (run fetch \S+ --into) DIR", " ".join(began.stderr.split()))
+    assert way is not None, began.stderr
+    done = renter.windrow(*way[1].split(), str(here), cwd=Path("/"))
+    assert (done.returncode, tree(here)) == (0, {"b": b"b\n"}), done.stderr
+
+
 class Slow:
     """Files of a cluster, whose reader does something else after the first piece."""
 
