@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from windrow.errors import InvalidInput, NoMaster, WindrowClientError
+from windrow.errors import InvalidInput, NoMaster, NotSignedIn, WindrowClientError
 
 PROXIES: Final = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 """Variables that HTTP libraries read, in either case."""
@@ -50,11 +50,12 @@ class Config:
     expires_at: str = ""
 
     def __post_init__(self) -> None:
-        """Strips the line ends of files and secrets. Raises WindrowClientError, without a word of the token."""
+        """Strips the line ends of files and secrets. Raises InvalidInput for the address and NotSignedIn for the token,
+        without a word of it."""
         object.__setattr__(self, "token", self.token.strip())
         object.__setattr__(self, "url", _checked_url(self.url.strip(), self.source))
         if not self.token.isascii() or not self.token.isprintable() or " " in self.token:
-            raise WindrowClientError(
+            raise NotSignedIn(
                 f"The token from {self.source} is not valid: it contains a blank, a newline or another character that "
                 "no token has. Nothing was sent. Correct it there."
             )
@@ -106,14 +107,14 @@ def proxies(url: str) -> list[str]:
 
 
 def _checked_url(url: str, source: str) -> str:
-    """The address without what it may not hold. Raises WindrowClientError."""
+    """The address without what it may not hold. Raises InvalidInput."""
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_address = False
     if not is_address or not url.isprintable() or " " in url:
-        raise WindrowClientError(
+        raise InvalidInput(
             f"The Master's address from {source} is not valid. Write it like https://market.example:8443"
         )
     if (
@@ -123,7 +124,7 @@ def _checked_url(url: str, source: str) -> str:
         or parts.fragment
         or re.search(OWN_TOKEN, url)
     ):
-        raise WindrowClientError(
+        raise InvalidInput(
             f"The Master's address from {source} contains more than a host and a port: a user name, a password or "
             "a query. Write it like https://market.example:8443 and give the token separately."
         )
@@ -132,11 +133,11 @@ def _checked_url(url: str, source: str) -> str:
 
 def refuse_plain_http(config: Config) -> Config:
     """The same, where its token stays on this machine, is sealed on its way, or may be read there. Raises
-    WindrowClientError."""
+    InvalidInput."""
     parts = urlsplit(config.url)
     if parts.scheme == "https" or config.allows_plain_http or is_loopback(parts.hostname or ""):
         return config
-    raise WindrowClientError(
+    raise InvalidInput(
         f"{config.url} is plain HTTP to another machine: anybody on the way can read your token and act as "
         "you. Use its https:// address. If the way is safe, as in a VPN: windrow login --insecure-http, or "
         "WINDROW_INSECURE_HTTP=1"

@@ -15,6 +15,10 @@ class InvalidInput(WindrowClientError):
     """What was written is not valid. The message names it and the rule; nothing was sent."""
 
 
+class NotSignedIn(WindrowClientError):
+    """What was given as a token is none; nothing was sent."""
+
+
 class NameTaken(WindrowClientError):
     """Something that goes on has this name already; nothing was made."""
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput, WindrowClientError
 
 MARK = "#sign-in="
 HASH_HEX = 32
@@ -34,14 +34,17 @@ def is_link(text: str) -> bool:
 
 
 def parse(text: str) -> SignInLink:
-    """Read `https://HOST/#sign-in=wl_SECRET.HASH`; raises WindrowClientError for what is none."""
+    """Read `https://HOST/#sign-in=wl_SECRET.HASH`; raises InvalidInput for what is none."""
     base, _, secret = text.strip().partition(MARK)
-    where, ca_hash = urlsplit(base), secret.rpartition(".")[2]
+    try:
+        where, ca_hash = urlsplit(base), secret.rpartition(".")[2]
+    except ValueError:
+        where, ca_hash = urlsplit(""), ""
     is_whole = secret.startswith("wl_") and len(ca_hash) == HASH_HEX and all(c in "0123456789abcdef" for c in ca_hash)
     if where.scheme not in ("http", "https") or not where.hostname or not is_whole or len(secret) > 200:
-        raise WindrowClientError("This is not a whole sign-in link. Copy all of it, in quotes: windrow login 'LINK'")
+        raise InvalidInput("This is not a whole sign-in link. Copy all of it, in quotes: windrow login 'LINK'")
     if where.scheme == "http" and where.hostname not in LOOPBACK:
-        raise WindrowClientError("This link would send its secret in clear. Ask for one that begins with https://.")
+        raise InvalidInput("This link would send its secret in clear. Ask for one that begins with https://.")
     return SignInLink(f"{where.scheme}://{where.netloc}", secret, ca_hash)
 
 

@@ -23,7 +23,7 @@ from tests.support.rental import Renter, renting
 from tests.support.stack import WINDROW, wait_for
 from windrow.errors import WindrowClientError
 from windrow.folder import record, transfer
-from windrow.folder.sending import Left, Looks, Parcel, pack, single, survey, walk
+from windrow.folder.sending import Left, Looks, Parcel, is_of_system, pack, refuse_root, single, survey, walk
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtz\n"
 
@@ -150,8 +150,15 @@ SECRETS = (
     *(".netrc", ".aws/credentials", ".kube/config", ".gnupg/x", "credentials.json", "credentials-prod.json", ".pypirc"),
     *("client_secret_1.json", "my-service-account.json", ".git-credentials", "secrets.toml", "deep/er/.env", "ID_RSA"),
     *(".docker/config.json", ".config/gcloud/x", "terraform.tfstate", "a.p12", "a.PFX", ".huggingface/token"),
+    *(".npmrc", "kaggle.json", ".kaggle/kaggle.json", ".dockercfg", ".config/rclone/rclone.conf", "sub/rclone.conf"),
+    *("hf_token", "sub/hf_token.txt", ".vast_api_key", ".cache/huggingface/token", ".cache/huggingface/stored_tokens"),
+    *("token.json", "gcp-key.json", "service-account-1.json", "application_default_credentials.json", "wallet.dat"),
+    *(".s3cfg", ".boto", ".pgpass", ".my.cnf", ".azure/x", "a.kdbx", "a.jks", "a.ppk"),
 )
-OPEN = ("id_rsa.pub", ".env.example", ".env.sample", "train.py", "monkey.py", "environment.yml", "keys.txt", ".npmrc")
+OPEN = (
+    *("id_rsa.pub", ".env.example", ".env.sample", "train.py", "monkey.py", "environment.yml", "keys.txt"),
+    *("tokenizer.json", "tokens.txt", "special_tokens_map.json", "monkey.json", "hf_token.py", "config.json"),
+)
 
 
 @pytest.mark.row("K3")
@@ -162,13 +169,13 @@ def test_what_looks_like_a_secret_stays_here_with_one_line(tmp_path: Path) -> No
         '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----\\nx"}' + " " * 64
     )
     (root / "speaks.py").write_text(f'"""Of keys."""\nMARK = "-----BEGIN PRIVATE KEY-----"\nbegins({KEY[:30]!r})\n' * 3)
-    (root / "sub" / ".npmrc").write_text("//registry.example/:_authToken=npm_abcdefghijklmnopqrstuvwxyz0123456789\n\n")
+    (root / "sub" / "rc").write_text("//registry.example/:_authToken=npm_abcdefghijklmnopqrstuvwxyz0123456789\n\n")
     parcel = survey(root)
     sent = {entry.name for entry in parcel.entries if entry.is_file}
     assert sent == {*OPEN, "speaks.py"}
     (line,) = [line for line in parcel.left.lines() if "secret" in line]
     assert ".aws/" in line and "--include-secrets" in line
-    assert {"notes", "bundle.txt", "acc.json", "sub/.npmrc"} <= set(parcel.left.secrets)
+    assert {"notes", "bundle.txt", "acc.json", "sub/rc"} <= set(parcel.left.secrets)
     whole = {entry.name for entry in survey(root, include_secrets=True).entries if entry.is_file}
     assert {*SECRETS, *OPEN, "notes"} <= whole
     (root / ".windrowignore").write_text("!server.pem\n!/notes\n!.aws/\n!.aws/credentials\n")
@@ -198,6 +205,20 @@ def test_homes_and_what_is_above_them_are_refused(tmp_path: Path, monkeypatch: p
                 survey(place)
     assert names(survey(fill(home / "project", "y"))) == {"y"}
     assert names(single(home / "x")) == {"x"}
+
+
+@pytest.mark.row("K3")
+def test_folders_of_the_system_are_refused_and_a_persons_own_in_them_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "door").symlink_to("/etc")
+    refused = ("/etc", "/etc/ssl", "/var", "/var/lib", "/var/log", "/opt", "/srv", "/usr", str(tmp_path / "door"))
+    for place in refused:
+        with pytest.raises(WindrowClientError, match=r"system|home"):
+            refuse_root(Path(place))
+    for place in ("/root", "/root/project", "/opt/project", "/srv/a/b", "/var/lib/ci/x", "/usr/src/app", "/workspace"):
+        assert is_of_system(Path(place)) == (place == "/root"), place
 
 
 @pytest.mark.row("K3")
@@ -374,6 +395,18 @@ def test_a_detached_run_that_its_renter_ends_has_left_its_log_and_files(renter: 
     done = renter.windrow("run", "fetch", cluster, cwd=Path("/"))
     assert (done.returncode, tree(here)["b"]) == (0, b"b\n"), done.stderr
     assert renter.windrow("cluster", "logs", cluster).stdout == "said\n"
+
+
+@pytest.mark.row("K4")
+@pytest.mark.timeout(240)
+def test_the_way_to_the_files_of_a_detached_run_without_a_folder_works_as_printed(renter: Renter, here: Path) -> None:
+    began = renter.windrow("run", "--detach", "--no-files", "--", "sh", "-c", "echo b >b", cwd=here)
+    assert began.returncode == 0, began.stderr
+    renter.phase(began.stdout.strip().splitlines()[-1], "Finished", "Deleted")
+    way = re.search(r"windrow (run fetch \S+ --into) DIR", " ".join(began.stderr.split()))
+    assert way is not None, began.stderr
+    done = renter.windrow(*way[1].split(), str(here), cwd=Path("/"))
+    assert (done.returncode, tree(here)) == (0, {"b": b"b\n"}), done.stderr
 
 
 class Slow:

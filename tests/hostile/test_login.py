@@ -40,7 +40,7 @@ def test_a_token_that_is_none_is_in_no_message(tmp_path: Path, inside: str) -> N
     if "\0" in inside or "\ud800" in inside:
         return  # no environment holds them
     done = run("host", "ls", cwd=tmp_path, WINDROW_URL="http://127.0.0.1:1", WINDROW_TOKEN=token)
-    assert done.returncode == 1 and "token" in done.stderr
+    assert done.returncode == 4 and "token" in done.stderr
     assert "s3cr3t" not in done.stdout + done.stderr and "Traceback" not in done.stderr
 
 
@@ -62,8 +62,27 @@ def test_a_token_that_is_none_is_in_no_message(tmp_path: Path, inside: str) -> N
 )
 def test_an_address_that_holds_more_than_a_place_is_refused_without_it(tmp_path: Path, url: str) -> None:
     done = run("host", "ls", cwd=tmp_path, WINDROW_URL=url, WINDROW_TOKEN="wt_x")
-    assert done.returncode == 1 and "address" in done.stderr
+    assert done.returncode == 2 and "address" in done.stderr
     assert "s3cr3t" not in done.stdout + done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.row("K5")
+@pytest.mark.parametrize(
+    "link",
+    ["https://m.example/#sign-in=bad", "https://[m/#sign-in=bad", f"http://m.example/#sign-in=wl_{SECRET}.{'0' * 32}"],
+)
+def test_a_sign_in_link_that_is_none_is_a_wrong_command_line(tmp_path: Path, link: str) -> None:
+    done = run("login", link, cwd=tmp_path)
+    assert done.returncode == 2 and "link" in done.stderr and SECRET not in done.stderr
+
+
+@pytest.mark.row("K5")
+@pytest.mark.parametrize(("token", "code"), [(b"no token\n", 4), (b"", 4), (b"\xff\xfe", 2), (None, 2)])
+def test_a_file_that_holds_no_token_signs_nobody_in(tmp_path: Path, token: bytes | None, code: int) -> None:
+    if token is not None:
+        (tmp_path / "token").write_bytes(token)
+    done = run("login", "http://127.0.0.1:1", "--token-file", "token", cwd=tmp_path)
+    assert done.returncode == code and "token" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.row("F28")
@@ -130,11 +149,11 @@ def test_a_token_does_not_go_in_clear_to_another_machine(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = run("login", url, cwd=tmp_path, given=SECRET + "\n")
-    assert done.returncode == 1 and "--insecure-http" in done.stderr and "plain HTTP" in done.stderr
+    assert done.returncode == 2 and "--insecure-http" in done.stderr and "plain HTTP" in done.stderr
     for words in ((), ("--url", url)):
         own = {"WINDROW_TOKEN": SECRET} | ({} if words else {"WINDROW_URL": url})
         done = run(*words, "host", "ls", cwd=tmp_path, **own)
-        assert done.returncode == 1 and "plain HTTP" in done.stderr, (words, done.stderr)
+        assert done.returncode == 2 and "plain HTTP" in done.stderr, (words, done.stderr)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("WINDROW_URL", "WINDROW_TOKEN"):
         monkeypatch.delenv(name, raising=False)

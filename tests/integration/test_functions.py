@@ -52,8 +52,12 @@ def main(what):
     elif what == "down":
         box.down()
 
+def lease():
+    print(rh.cluster(name="rh-lease", instance_type="CPU:1", client_lease_s=10).up_if_not().id, flush=True)
+    sys.stdin.read()
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    lease() if sys.argv[1] == "lease" else main(sys.argv[1])
 """
 
 
@@ -123,3 +127,18 @@ def test_a_function_runs_on_a_cluster_follows_edits_and_outlives_its_caller(rent
         assert person.run("down").returncode == 0
         api.wait_cluster(second_id, lambda found: found["phase"] == "Deleted", PATIENCE_S)
         poll(lambda: not [flaw for one in (cluster_id, second_id) for flaw in renter.flaws(one)])
+
+
+def test_a_cluster_with_a_lease_lives_as_long_as_its_program_however_that_ends(renter: Renter, tmp_path: Path) -> None:
+    person, cli = Person(renter, tmp_path), renter.stack.cli
+    with Client(Config(cli["url"], cli["token"])) as api, person.begin("lease") as program:
+        assert program.stdout is not None and program.stderr is not None
+        cluster_id = program.stdout.readline().strip()
+        assert cluster_id, program.stderr.read()
+        until = api.cluster(cluster_id)["client_lease_ends_at"]
+        poll(lambda: api.cluster(cluster_id)["client_lease_ends_at"] > until)
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(PATIENCE_S) == -signal.SIGTERM
+        ended = api.wait_cluster(cluster_id, lambda found: found["phase"] in ("Deleted", "Failed"), PATIENCE_S)
+    assert "client has not been heard from for 10 s" in ended["reason"]
+    poll(lambda: not renter.flaws(cluster_id))

@@ -15,7 +15,7 @@ from windrow.cli.output import facts, plain, print_json, say
 from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
 from windrow.client import Client
 from windrow.config import Config, forget, kept, refuse_plain_http, save, save_authority
-from windrow.errors import ApiProblem, InvalidInput, WindrowClientError
+from windrow.errors import ApiProblem, InvalidInput, NotSignedIn, WindrowClientError
 from windrow.transport import fetch_authority
 
 MARKETS_OWN = "cli.json"
@@ -46,7 +46,9 @@ def login(
     elif sys.stdin.isatty():
         token = typer.prompt("Token", hide_input=True, err=True).strip()
     else:
-        token = sys.stdin.readline().strip()
+        token = sys.stdin.readline()
+    if not token.strip():
+        raise NotSignedIn("No token was given. Write it to standard input, or name its file: --token-file FILE")
     _keep(Config(url, token, _whole(ca_file), "the command line", insecure_http))
 
 

@@ -129,13 +129,15 @@ def request_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def ends(cluster: dict[str, Any]) -> str:
-    """Returns in words what ends the cluster by itself; empty: nothing does."""
-    asked = (cluster.get("request") or {}) if cluster["phase"] not in RESTS else {}
+    """Returns in words what ends the cluster; empty: it has ended."""
+    if cluster["phase"] in RESTS:
+        return ""
+    asked, until = cluster.get("request") or {}, cluster.get("client_lease_ends_at")
     at = [f"at {cluster['ends_at']}"] if cluster.get("ends_at") else []
     idle = [f"after {asked['idle_seconds']:g} s with nobody in it"] if asked.get("idle_seconds") else []
-    until = cluster.get("client_lease_ends_at")
     client = [f"at {until} unless its client is heard from"] if until else []
-    return ", or ".join(at + idle + client)
+    stays = "with its command, or when it is deleted" if asked.get("argv") else "only when it is deleted"
+    return ", or ".join(at + idle + client) or stays
 
 
 def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:

@@ -9,6 +9,7 @@ from windrow.errors import (
     NameTaken,
     NoMaster,
     NotFound,
+    NotSignedIn,
     WaitTimedOut,
     WindrowClientError,
 )
@@ -43,6 +44,7 @@ _BY_ERROR: Final = (
     (MasterUnreachable, EXIT_UNAVAILABLE),
     (NotFound, EXIT_NOT_FOUND),
     (InvalidInput, EXIT_USAGE),
+    (NotSignedIn, EXIT_AUTH),
     (NameTaken, EXIT_CONFLICT),
     (NoMaster, EXIT_USAGE),
 )

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from windrow import config
 from windrow.cli import telltale
 from windrow.cli.output import say
-from windrow.cli.request import parse_env, read_env
+from windrow.cli.request import parse_env, read_env, variable_name
 from windrow.client import Client
 from windrow.errors import ApiProblem, NotFound
 
@@ -20,10 +20,11 @@ def variables(argv: Sequence[str], env: Sequence[str] | None, files: Sequence[Pa
     from this shell where only a name is written. None: none was given. Says what looks like a secret that others would
     read. Raises WindrowClientError."""
     beside = env or []
-    for line in telltale.found(argv, dict(pair.split("=", 1) for pair in beside if "=" in pair)):
+    for line in telltale.found(argv, parse_env([pair for pair in beside if "=" in pair])):
         say(f"  {line}")
     pairs = [*(pair for file in files or () for pair in read_env(file)), *(("", pair) for pair in beside)]
-    found = parse_env([pair if "=" in pair else f"{pair}={config.variable(pair, place)}" for place, pair in pairs])
+    whole = [p if "=" in p else f"{p}={config.variable(variable_name(p), place)}" for place, p in pairs]
+    found = parse_env(whole)
     return found if env or files else None
 
 

@@ -61,15 +61,22 @@ def parse_gpu(text: str) -> dict[str, Any]:
     return {"gpus": gpus, "gpu_model": what}
 
 
+def variable_name(pair: str) -> str:
+    """Returns the name of `NAME=value` or NAME. Raises InvalidInput, with no more of it than could be a name: the rest
+    may be a secret."""
+    name, how = pair.partition("=")[0], "write NAME=value, or NAME for what your environment has."
+    found = re.match(r"[A-Za-z_][A-Za-z0-9_]*", name)
+    if not name:
+        raise InvalidInput(f"--env has no name of a variable: {how}")
+    if found is None or found[0] != name:
+        shown = f"--env {found[0]}..." if found else "--env"
+        raise InvalidInput(f"{shown}: a name has letters, digits and _ alone, and begins with no digit: {how}")
+    return name
+
+
 def parse_env(pairs: Sequence[str]) -> dict[str, str]:
     """`NAME=value` pairs."""
-    env: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not _NAME.fullmatch(name):
-            raise InvalidInput(f"--env {name!r}: write NAME=value, or NAME for what your environment has.")
-        env[name] = value
-    return env
+    return {variable_name(pair): pair.partition("=")[2] for pair in pairs}
 
 
 def read_env(path: Path) -> list[tuple[str, str]]:

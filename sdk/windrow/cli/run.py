@@ -131,7 +131,7 @@ def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) ->
                 signals.release()
                 if wishes.detach:
                     _send(api, cluster_id, parcel, wishes.files)
-                    _say_detached(cluster_id, wishes.as_json)
+                    _say_detached(cluster_id, wishes)
                     return
                 say(f"  the work ends when this machine is silent for {span(wishes.lease_s)} (--detach: never)")
                 code, report = _work(api, cluster_id, parcel, wishes)
@@ -197,12 +197,12 @@ def _let_go(api: Client, cluster_id: str, has_files: bool, within_s: float) -> N
             say(f"{cluster_id} may still be ending. Look: windrow cluster show {cluster_id}")
 
 
-def _say_detached(cluster_id: str, as_json: bool) -> None:
-    if as_json:
+def _say_detached(cluster_id: str, wishes: Wishes) -> None:
+    if wishes.as_json:
         print_json({"cluster_id": cluster_id})
         return
     say(f"It goes on without this program. Log: windrow cluster logs -f {cluster_id}")
-    say(f"Files: windrow run fetch {cluster_id}")
+    say(f"Files: windrow run fetch {cluster_id}" + ("" if wishes.files else " --into DIR"))
     say(f"End: windrow cluster delete --keep-results {cluster_id}")
     sys.stdout.write(f"{cluster_id}\n")
 

@@ -33,21 +33,34 @@ HEAD_BYTES_MAX: Final = 4096
 where it begins as git wants it to."""
 _HEAD: Final = re.compile(rb"ref:|[0-9a-fA-F]{40}")
 
-SECRET_FOLDERS: Final = (".aws", ".azure", ".gnupg", ".kube", ".gcloud", ".password-store")
+SECRET_FOLDERS: Final = (".aws", ".azure", ".gnupg", ".kaggle", ".kube", ".gcloud", ".oci", ".password-store")
 SECRET_PATHS: Final = (
     ".config/gcloud", ".config/gh", ".docker/config.json", ".cargo/credentials.toml", ".gem/credentials",
-    "huggingface/token", ".huggingface/token",
+    "huggingface/token", ".huggingface/token", "huggingface/stored_tokens",
 )  # fmt: skip
 """By the end of their path."""
 SECRET_NAMES: Final = (
     ".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx",
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".pypirc",
-    ".git-credentials", ".htpasswd", ".vault-token", ".boto", ".s3cfg", ".dockerconfigjson", "credentials",
-    "credentials*.json", "client_secret*.json", "*service*account*.json", "secrets.json", "secrets.toml",
-    "secrets.yaml", "secrets.yml", "*.tfvars", "*.tfstate", "*.tfstate.backup", ".terraformrc", "kubeconfig",
+    ".git-credentials", ".htpasswd", ".vault-token", ".boto", ".s3cfg", ".dockerconfigjson", ".dockercfg", ".npmrc",
+    "credentials", "*credentials*.json", "client_secret*.json", "*service*account*.json", "*-key.json", "*_key.json",
+    "*_api_key", "*_token", "*_token.txt", "token.json", "token.pickle", "kaggle.json", "rclone.conf", ".rclone.conf",
+    "wallet.dat", ".databrickscfg", "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", "*.tfvars",
+    "*.tfstate", "*.tfstate.backup", ".terraformrc", "kubeconfig",
 )  # fmt: skip
 OPEN_NAMES: Final = (".env.example", ".env.sample", ".env.template", ".env.dist", "example.env", "*.pub")
 """They look like secrets and are made to be shown."""
+WHOLE_SYSTEM: Final = (
+    "/boot", "/etc", "/proc", "/sys", "/var/backups", "/var/cache", "/var/log", "/var/mail", "/var/spool",
+)  # fmt: skip
+"""Folders of the system, with all below them."""
+SYSTEM: Final = (
+    "/Applications", "/Library", "/System", "/Users", "/bin", "/dev", "/home", "/lib", "/lib64", "/opt", "/root",
+    "/run", "/sbin", "/srv", "/usr", "/usr/bin", "/usr/include", "/usr/lib", "/usr/lib64", "/usr/libexec",
+    "/usr/local", "/usr/sbin", "/usr/share", "/usr/src", "/var", "/var/lib", "/var/local", "/var/opt", "/var/tmp",
+    "/var/www",
+)  # fmt: skip
+"""The same, where a folder below may be somebody's own."""
 SECRET_TEXT: Final = re.compile(
     rb"^-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\r?$|^PuTTY-User-Key-File-\d|"
     rb"^\s*aws_secret_access_key\s*=\s*[A-Za-z0-9/+]{40}\s*$|\"private_key\"\s*:\s*\"-----BEGIN |"

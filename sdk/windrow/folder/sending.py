@@ -17,6 +17,8 @@ from windrow.folder.names import (
     ENVIRONMENT_MARK,
     NAME_BYTES_MAX,
     SECRET_LOOK_BYTES,
+    SYSTEM,
+    WHOLE_SYSTEM,
     is_left_behind,
     is_secret_name,
     is_secret_text,
@@ -112,11 +114,17 @@ def named(names: list[str], shown: int = 8) -> str:
 
 
 def refuse_root(root: Path) -> None:
-    """Raise InvalidInput where nobody means to send all that a folder holds: `/`, a home, what is above one."""
+    """Raise InvalidInput where nobody means to send all that a folder holds: `/`, a home, what is above one, a
+    folder of the system."""
     if is_home(root):
         raise InvalidInput(
             f"{root} is a home folder or holds one, and all of it would be sent, with its keys. Run this in a folder "
             "of its own, or send nothing: --no-files"
+        )
+    if is_of_system(root):
+        raise InvalidInput(
+            f"{root} is a folder of the system, and all of it would be sent. Run this in a folder of its own, or send "
+            "nothing: --no-files"
         )
 
 
@@ -127,6 +135,14 @@ def is_home(root: Path) -> bool:
     with suppress(KeyError, OSError):
         homes.add(Path(pwd.getpwuid(os.getuid()).pw_dir).resolve())
     return place == Path("/") or any(place == home or place in home.parents for home in homes)
+
+
+def is_of_system(root: Path) -> bool:
+    """True if this is a folder of the system, such as /etc or /opt, and not somebody's own in one."""
+    place = root.resolve()
+    if place in (Path(one).resolve() for one in SYSTEM):
+        return True
+    return any(place.is_relative_to(Path(one).resolve()) for one in WHOLE_SYSTEM)
 
 
 def walk(root: Path, left: Left, looks: Looks, *, include_secrets: bool = False) -> Iterator[Entry]:
@@ -213,7 +229,8 @@ class _Walk:
 
 
 def survey(root: Path, *, include_secrets: bool = False) -> Parcel:
-    """List what would be sent; raises InvalidInput when it is more than 1 GiB or 100,000 files, or a home."""
+    """List what would be sent; raises InvalidInput when it is more than 1 GiB or 100,000 files, a home or a folder of
+    the system."""
     refuse_root(root)
     entries: list[Entry] = []
     total, left = 0, Left()

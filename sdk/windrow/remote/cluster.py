@@ -82,6 +82,7 @@ def cluster(
     open_ports: ports that the cluster serves. max_price: per hour. fields: any other field of `POST /clusters`, such as
     tier, budget and image: one with Python; without it your own host runs a process, and where there is none a plain
     Python image is taken.
+    client_lease_s: end it once no program that asked for it with this has been heard from for so long.
     trusts_host: make whatever objects the host returns, as if it were your own machine; otherwise plain data.
     """
     said = {"kind": "box", "name": name, "await_files": True, "ports": list(open_ports) or None}
@@ -144,6 +145,7 @@ class Cluster:
             for session in sessions:
                 loop.finish(session.close())
             if found is not None:
+                _let_go(found)
                 api = self._api()
                 api.delete_cluster(found)
                 api.wait_cluster(found, lambda c: c["phase"] in ("Deleted", "Finished", "Failed"), DELETE_S)
@@ -165,6 +167,7 @@ class Cluster:
                         'under `if __name__ == "__main__":`.'
                     )
                 self._session = self._recalled() or self._found()
+                self._hold(str(self.id))
             return self._session
 
     def sessions(self) -> list[Session]:
@@ -190,6 +193,11 @@ class Cluster:
         if self._client is None:
             self._client = connect()
         return self._client
+
+    def _hold(self, cluster_id: str) -> None:
+        """Renew its lease for as long as this program lives, where one was asked for."""
+        if (lease_s := self._request.get("client_lease_s")) is not None:
+            _hold(self._api(), cluster_id, lease_s)
 
     def _recalled(self) -> Session | None:
         """The session with the worker that last had this name, if it still answers: without asking for the cluster."""
@@ -250,6 +258,7 @@ class Cluster:
             except ApiProblem:
                 raise problem from None
         found = str(made["id"])
+        self._hold(found)
         try:
             steps = Steps()
             api.wait_cluster(found, _takes_files, CREATE_S, steps)
@@ -257,10 +266,12 @@ class Cluster:
                 api.put_files(found, tar, commit=True)
             api.wait_cluster(found, _runs, CREATE_S, steps)
         except BaseException:
+            _let_go(found)
             with contextlib.suppress(WindrowClientError):
                 api.delete_cluster(found)
             raise
-        tell(f"windrow: {self.name} is up ({found}); it costs {made.get('price_per_hour')} per hour until .down()")
+        until = ".down()" + (", or the end of this program" if "client_lease_s" in self._request else "")
+        tell(f"windrow: {self.name} is up ({found}); it costs {made.get('price_per_hour')} per hour until {until}")
         return found
 
 
@@ -312,6 +323,28 @@ def _session(cluster_id: str, rank: int, known: memory.Memory, open_tunnel: Ask,
             way = through_tunnel(open_tunnel, known, Nearest(config.url))
             _sessions[cluster_id, rank] = Session(way, known.secret, set(known.known), known.know)
         return _sessions[cluster_id, rank]
+
+
+_leases: dict[str, contextlib.ExitStack] = {}
+"""The renewals of leases that go on until they are closed, by cluster."""
+
+
+def _hold(api: "Client", cluster_id: str, lease_s: float) -> None:
+    from windrow.cli.lease import renewed  # late: as its client
+
+    with _sessions_lock:
+        if cluster_id not in _leases:
+            with contextlib.suppress(WindrowClientError):
+                api.renew_cluster(cluster_id)  # of an earlier program's lease little may be left
+            _leases[cluster_id] = contextlib.ExitStack()
+            _leases[cluster_id].enter_context(renewed(api, cluster_id, lease_s))
+
+
+def _let_go(cluster_id: str) -> None:
+    with _sessions_lock:
+        held = _leases.pop(cluster_id, None)
+    if held is not None:
+        held.close()
 
 
 def _forget_sessions(cluster_id: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windrow.errors import CannotSend
-from windrow.folder.sending import FILES_MAX, Left, Looks, is_home, walk
+from windrow.folder.sending import FILES_MAX, Left, Looks, is_home, is_of_system, walk
 from windrow.telling import tell
 from windrow.worker.trees import RUNNABLE, Manifest, manifest_digest
 
@@ -81,7 +81,7 @@ def pointer_of(function: Callable[..., Any]) -> Pointer:
         return Pointer(None, found_as, name) if is_named else Pointer(None, "", "")
     depth = 0 if is_script else found_as.count(".") + (path.stem == "__init__")
     root = path.parents[depth]
-    if root == Path(tempfile.gettempdir()).resolve() or is_home(root):
+    if root == Path(tempfile.gettempdir()).resolve() or is_home(root) or is_of_system(root):
         raise CannotSend(
             f"{path} lies in {root} itself, and all of that would be sent. Move it to a folder of its own."
         )

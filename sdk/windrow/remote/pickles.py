@@ -3,7 +3,7 @@
 import io
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from windrow.worker.calling import SKELETON, class_key
 from windrow.worker.frames import BODY_BYTES_MAX
 
 PROTOCOL: Final = 5
+TYPE_KWARGS: Final = 3
+"""The place, among the arguments of cloudpickle's maker of classes, of the namespace that a class begins with."""
 
 
 def dump(value: Any, what: str, brought: "Brought", *, by_value: bool, is_main_sent: bool) -> bytes:
@@ -48,8 +50,9 @@ def _by_value(value: Any, brought: "Brought") -> bytes:
         def reducer_override(self, obj: Any) -> Any:
             found = super().reducer_override(obj)
             if isinstance(obj, type) and isinstance(found, tuple) and found[0].__name__.startswith(SKELETON):
-                key = class_key(obj)
-                brought[key] = obj if brought.get(key, obj) is obj else None
+                brought[class_key(obj.__name__, found[1])] = obj
+                if found[0] is cloudpickle.cloudpickle._make_skeleton_class:
+                    found[1][TYPE_KWARGS].update(_slots(obj))
             return found
 
     file = io.BytesIO()
@@ -57,8 +60,15 @@ def _by_value(value: Any, brought: "Brought") -> bytes:
     return file.getvalue()
 
 
-Brought = dict[str, type | None]
-"""Classes that went by value, by their keys; None: several have this key, and nobody can tell which comes back."""
+def _slots(kind: type) -> dict[str, Any]:
+    """The slots of a class, as an item of its namespace: cloudpickle makes the class without them, and its objects then
+    come back with attributes in a `__dict__` that they do not have here."""
+    found = vars(kind).get("__slots__")
+    return {} if found is None or isinstance(found, Iterator) else {"__slots__": found}
+
+
+Brought = dict[str, type]
+"""Classes that went by value, by their keys."""
 Sent = Callable[[], frozenset[Path]]
 """The files that the host has from us; asked only where a result names a class."""
 NOTHING: Final[Sent] = frozenset

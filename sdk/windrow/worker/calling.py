@@ -53,25 +53,26 @@ class _Capped:
         return size
 
 
-_brought: set[type] = set()
-"""The classes that came by value: they go back by their names, since the client has them."""
+_brought: dict[type, str] = {}
+"""The classes that came by value, and their keys: they go back by these, since the client has them."""
 
 
-def class_key(kind: type) -> str:
-    """The name of a class that goes by value; it does not take the names around it along."""
-    return f"{kind.__module__}.{kind.__name__}"
+def class_key(name: str, args: tuple[Any, ...]) -> str:
+    """The key of a class that goes by value; it does not take the names around it along. args: of its skeleton, where
+    the last but one is an id: several classes of one name may go, and `dataclass(slots=True)` makes two."""
+    return f"{name} {args[-2]}"
 
 
 def brought_class(key: str) -> type:
-    """The class of this name that came by value; the client reads this name in a result by its own means."""
-    return next(kind for kind in _brought if class_key(kind) == key)
+    """The class of this key that came by value; the client reads this name in a result by its own means."""
+    return next(kind for kind, own in _brought.items() if own == key)
 
 
 class _Result(pickle.Pickler):
     """Writes what is found by names."""
 
     def reducer_override(self, obj: Any) -> Any:
-        return (brought_class, (class_key(obj),)) if isinstance(obj, type) and obj in _brought else NotImplemented
+        return (brought_class, (_brought[obj],)) if isinstance(obj, type) and obj in _brought else NotImplemented
 
 
 class _Arguments(pickle.Unpickler):
@@ -93,7 +94,7 @@ def _noting(make: Any) -> Any:
 
     def made(*args: Any) -> Any:
         kind = make(*args)
-        _brought.add(kind)
+        _brought[kind] = class_key(kind.__name__, args)
         return kind
 
     return made

@@ -258,6 +258,53 @@ def test_a_script_runs_there_whatever_its_file_is_called(
     assert isinstance(moved, main.Point) and moved.x == 2
 
 
+NOTEBOOK = """
+from dataclasses import dataclass, field
+
+@dataclass(slots=True)
+class Plain:
+    a: int = 1
+    inner: "Plain | None" = None
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    a: int = 1
+
+@dataclass(frozen=True, slots=True)
+class More(Frozen):
+    b: list = field(default_factory=list)
+
+class Bare:
+    __slots__ = ("x", "never")
+    def __init__(self, x): self.x = x
+    def __eq__(self, other): return type(other) is Bare and self.x == other.x
+
+class Free(Plain):
+    pass
+
+def made():
+    return [Plain(2, Plain(3)), Frozen(4), More(5, [6]), Bare(7), Free(8)]
+
+def returned(given):
+    assert given == made() and not hasattr(given[0], "__dict__"), given
+    return given
+"""
+
+
+@pytest.mark.parametrize("trusts", [False, True])
+def test_objects_of_a_notebooks_classes_with_slots_go_there_and_come_back(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, trusts: bool
+) -> None:
+    main = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    exec(compile(NOTEBOOK, "<stdin>", "exec"), main.__dict__)
+    cluster = worker.cluster()
+    cluster.trusts_host = trusts
+
+    assert windrow.function(main.made).to(cluster)() == main.made()
+    assert windrow.function(main.returned).to(cluster)(main.made()) == main.made()
+
+
 def test_output_comes_by_line_from_both_streams(worker: Worker, code: Code) -> None:
     function, found = gathered(code.on(worker, "said"))
     function()

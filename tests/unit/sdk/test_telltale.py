@@ -8,7 +8,7 @@ import pytest
 
 from windrow.cli import kept
 from windrow.cli.telltale import OWNER, found
-from windrow.errors import WindrowClientError
+from windrow.errors import InvalidInput, WindrowClientError
 
 HF = "hf_AbCdEfGhIjKlMnOpQrStUvWx"
 PLACES = [
@@ -83,6 +83,29 @@ def test_a_name_alone_is_taken_from_here(monkeypatch: pytest.MonkeyPatch, capsys
         kept.variables(["train"], ["NOT_HERE_AT_ALL"], None)
     assert kept.variables(["train", f"--token={HF}"], None, None) is None
     assert "--token looks like a secret" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("TOKEN hunter2secret", "--env TOKEN..."),
+        ("TOKEN hunter2secret=x", "--env TOKEN..."),
+        ("TOKEN:hunter2secret", "--env TOKEN..."),
+        ("TOKEN\nhunter2secret", "--env TOKEN..."),
+        (" hunter2secret", "--env:"),
+        ("9hunter2secret=x", "--env:"),
+        (f"={HF}", "--env has no name"),
+        ("", "--env has no name"),
+    ],
+)
+def test_what_is_no_variable_is_refused_without_what_may_be_a_secret(
+    given: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InvalidInput, match="write NAME=value") as refused:
+        kept.variables(["train"], [given], None)
+    assert str(refused.value).startswith(shown)
+    assert "hunter2" not in str(refused.value) and HF not in str(refused.value)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_file_of_variables_is_read_as_docker_reads_it(

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from typer.main import get_command
 
-from windrow.cli import clusters, jobs
+from windrow.cli import cluster_text, clusters, jobs
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
@@ -95,3 +95,17 @@ def test_of_work_that_has_ended_nothing_is_asked(
     asked = asked_of(monkeypatch, [word, "show", "lab", "--json"], item, MEMBER)
     assert not [path for path in asked if path.endswith("/usage")]
     assert json.loads(capsys.readouterr().out)["usage"] == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        ({"request": {}}, "only when it is deleted"),
+        ({"request": {"argv": ["true"]}}, "with its command, or when it is deleted"),
+        ({"request": {"idle_seconds": 60}, "ends_at": "noon"}, "at noon, or after 60 s with nobody in it"),
+        ({"client_lease_ends_at": "noon"}, "at noon unless its client is heard from"),
+        ({"phase": "Deleted", "request": {}}, ""),
+    ],
+)
+def test_a_cluster_says_how_it_ends_also_where_nothing_limits_it(cluster: dict[str, Any], said: str) -> None:
+    assert cluster_text.ends({"phase": "Running"} | cluster) == said
