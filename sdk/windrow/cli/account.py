@@ -157,6 +157,7 @@ RECEIPTS = Table(
     "Nothing was rented yet: windrow run -- CMD",
     name=lambda r: r.get("cluster_name"),
     states=lambda r: (r.get("state"),),
+    state_words=("open", "ending", "closed"),
     at=lambda r: r.get("started_at"),
 )
 

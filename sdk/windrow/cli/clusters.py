@@ -111,6 +111,10 @@ CLUSTERS = Table(
     "No clusters. Try: windrow run -- python -V",
     name=lambda c: c.get("name"),
     states=lambda c: (c["phase"],),
+    state_words=(
+        *("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Stopping", "Deleting"),
+        *text.RESTS,
+    ),
     at=lambda c: c.get("created_at"),
     owner=lambda c: c.get("account_id"),
     has_ended=lambda c: c["phase"] in text.ENDED,

@@ -42,6 +42,7 @@ Requirements = Annotated[
 With = Annotated[list[str] | None, typer.Option("--with", help="Python package to install, as numpy==2.4; repeatable.")]
 
 WAIT_S = 7 * 86_400.0
+ENDED = ("Succeeded", "Failed", "Cancelled", "Lost")
 
 
 def job_id(api: Client, name: str) -> str:
@@ -182,9 +183,13 @@ JOBS = Table(
     "No jobs. Try: windrow job submit -- python -V",
     name=lambda j: j["name"],
     states=lambda j: (j["state"],),
+    state_words=(
+        *("Submitted", "Queued", "Starting", "Running", "Checkpointing", "Migrating"),
+        *ENDED,
+    ),
     at=lambda j: j.get("created_at"),
     owner=lambda j: j.get("account_id"),
-    has_ended=lambda j: j["state"] in ("Succeeded", "Failed", "Cancelled", "Lost"),
+    has_ended=lambda j: j["state"] in ENDED,
 )
 
 
