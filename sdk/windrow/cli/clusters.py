@@ -10,7 +10,7 @@ from windrow.cli import cluster_text as text
 from windrow.cli import entering, kept, resolving
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
 from windrow.cli.context import AsJson, Watch, Yes, client, confirm
-from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
+from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.output import (
     err,
@@ -22,7 +22,7 @@ from windrow.cli.output import (
     say,
 )
 from windrow.cli.request import body, parse_gpu, registry_login
-from windrow.cli.streams import ProgramOutput, say_unsent_input
+from windrow.cli.streams import ProgramOutput, refuse_input, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import NameTaken, WaitTimedOut
@@ -332,7 +332,7 @@ def cluster_logs(
 
 @cluster_app.command("exec")
 def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: Rank = 0) -> None:
-    """Run a command inside a cluster; exits with the command's exit code."""
+    """Run a command inside a cluster; exits with the command's exit code. It reads no standard input."""
     api = client(context)
     raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv, rank))
 
@@ -340,10 +340,11 @@ def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: 
 def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int:
     """Run and relay the output; returns the exit code."""
     output = ProgramOutput()
-    say_unsent_input()
+    refuse_input()
     for part in api.execute(cluster, argv, rank=rank):
         if isinstance(part, int):
-            return part
+            is_left = say_unsent_input()  # whoever writes it may have begun later
+            return part or (EXIT_FAILURE if is_left else EXIT_OK)
         stream, data = part
         output.write(data, stream)
     return EXIT_FAILURE

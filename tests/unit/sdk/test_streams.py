@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import poll
 from windrow.cli import exits
 from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, NameTaken, NoMaster, NotFound, WaitTimedOut
 
@@ -27,6 +28,10 @@ ENDED: dict[str, Any] = {
     "id": CLUSTER, "name": "sh", "kind": "box", "phase": "Finished", "version": 1, "account_id": "account_1",
     "workloads": [{"id": "w", "rank": 0, "phase": "exited", "exit_code": 0, "host_id": "h", "host_name": "rig"}],
 }  # fmt: skip
+
+EXECUTED: list[bytes] = []
+MAY_END = threading.Event()
+"""What the Master was asked to run inside the cluster, and whether it may end."""
 
 
 class Master(BaseHTTPRequestHandler):
@@ -53,7 +58,12 @@ class Master(BaseHTTPRequestHandler):
             self._answer(404, json.dumps({"code": "not_found", "detail": "There is none."}).encode())
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if "/exec" in self.path:
+            EXECUTED.append(asked)
+            MAY_END.wait(60)
+            self._answer(200, b'{"exit_code": 0}\n')
+            return
         answers = {
             "/clusters/plan": {"fits": True, "placement": [], "hold": "1", "balance": "9", "price_per_hour": "2.00"},
             "/clusters": {"cluster": ENDED},
@@ -295,6 +305,40 @@ def test_input_from_a_pipe_is_said_to_be_left(url: str, tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert b"Standard input is not sent to the program" in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["</dev/null", "<&-", "<data", "<empty"])
+def test_a_command_inside_a_cluster_is_not_run_without_the_data_it_should_read(
+    windrow: Any, tmp_path: Path, shell: str
+) -> None:
+    (tmp_path / "data").write_text("hello")
+    (tmp_path / "empty").touch()
+    EXECUTED.clear()
+    MAY_END.set()
+
+    done = windrow("cluster", "exec", CLUSTER, "--", "cat", shell=shell)
+
+    is_refused = shell == "<data"
+    assert (done.returncode, bool(EXECUTED)) == ((2, False) if is_refused else (0, True)), done.stderr
+    assert (b"the command was not run. A box takes it by SSH" in done.stderr) is is_refused
+
+
+def test_a_command_inside_a_cluster_fails_where_data_came_while_it_ran(url: str, tmp_path: Path) -> None:
+    EXECUTED.clear()
+    MAY_END.clear()
+    with subprocess.Popen(
+        [sys.executable, "-m", "windrow", "cluster", "exec", CLUSTER, "--", "cat"], cwd=tmp_path,
+        env=os.environ | {"WINDROW_URL": url, "WINDROW_TOKEN": TOKEN, "PYTHONPATH": _path()},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as running:  # fmt: skip
+        assert running.stdin is not None and running.stderr is not None
+        poll(lambda: EXECUTED, 30)
+        running.stdin.write(b"late")
+        running.stdin.flush()
+        MAY_END.set()
+        said = running.stderr.read()
+
+    assert running.returncode == 1 and b"Standard input is not sent to the program" in said
 
 
 @pytest.mark.case("B-D16")
