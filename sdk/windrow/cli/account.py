@@ -11,8 +11,8 @@ import typer
 from windrow import link
 from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
-from windrow.cli.output import facts, plain, print_json, say
-from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
+from windrow.cli.output import brief, facts, plain, print_json, say
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.config import Config, forget, refuse_plain_http, save, save_authority
 from windrow.errors import InvalidInput

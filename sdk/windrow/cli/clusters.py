@@ -17,6 +17,7 @@ from windrow.cli.output import (
     facts,
     out,
     plain,
+    print_ids,
     print_json,
     print_whole,
     say,
@@ -209,7 +210,7 @@ def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> 
         text.print_addresses(cluster, err)
         for line in entering.ways_in(api, cluster) if wait and cluster["phase"] == "Running" else ():
             print_whole(line, err)
-        sys.stdout.write(cluster["id"] + "\n")
+        print_ids([cluster["id"]])
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)
 

@@ -10,6 +10,7 @@ import typer
 from windrow.cli import resolving
 from windrow.cli.context import AsJson, Watch, client
 from windrow.cli.output import (
+    brief,
     facts,
     field_text,
     out,
@@ -21,7 +22,7 @@ from windrow.cli.output import (
     say,
     size_text,
 )
-from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem
 

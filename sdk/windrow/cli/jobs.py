@@ -1,6 +1,5 @@
 """`windrow job`: submit a command, a script or a folder and go; look, follow the log, fetch what it left, cancel."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
-from windrow.cli.output import facts, print_json, say, size_text
+from windrow.cli.output import facts, print_ids, print_json, say, size_text
 from windrow.cli.request import body, name_from, parse_gpu, parse_span, read_requirements
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
@@ -128,7 +127,7 @@ def _submitted(api: Client, request: dict[str, Any], parcel: Parcel | None, as_j
         if refusal is not None:
             say("Waiting in the queue.")
             print_refusal(refusal)
-        sys.stdout.write("".join(f"{one['id']}\n" for one in found))
+        print_ids(str(one["id"]) for one in found)
     return found
 
 
@@ -318,7 +317,7 @@ def job_rerun(
     values = variables([], env, env_file)
     asked = None if values is None else {"env": values}
     item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun", body=asked)
-    print_json(item) if as_json else sys.stdout.write(f"{item['id']}\n")
+    print_json(item) if as_json else print_ids([item["id"]])
 
 
 @job_app.command("artefacts")

@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,6 +22,8 @@ LINES_MAX = 20
 PIPE_WIDTH = 400
 """Columns where nobody looks at a screen: a row stays on one line for grep and awk."""
 
+_IDS: Final = re.compile(r"\S*://\S*|\b[a-z]{2,12}_[0-9a-f]{32}\b|\b(?:GPU|MIG|MPS)-[0-9a-f]{8}-[0-9a-f-]+")
+
 err = Console(stderr=True, highlight=False, emoji=False)
 out = Console(
     highlight=False, emoji=False, soft_wrap=True, width=None if sys.stdout and sys.stdout.isatty() else PIPE_WIDTH
@@ -34,6 +36,23 @@ def plain(value: Any) -> str:
         return ABSENT
     text = str(value)
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def brief(text: Any) -> Any:
+    """The same text with its ids short; those in an address stay whole. Every command takes short ones."""
+    from windrow.cli.resolving import short  # which reads this module
+
+    return text and _IDS.sub(lambda match: match[0] if "://" in match[0] else short(match[0]), str(text))
+
+
+def shown(text: str, to: Console) -> str:
+    """The text as it goes there: a person at a terminal has its ids short, a file or a pipe has them whole."""
+    return str(brief(text)) if to.file.isatty() else text
+
+
+def print_ids(ids: Iterable[str]) -> None:
+    """Ids on standard output, one a line."""
+    sys.stdout.write("".join(f"{shown(one, out)}\n" for one in ids))
 
 
 def print_json(value: Any) -> None:
@@ -49,13 +68,13 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
     """Name and value, a pair a line."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in pairs:
-        table.add_row(f"[bold]{escape(name)}[/]", escape(plain(value)))
+        table.add_row(f"[bold]{escape(name)}[/]", escape(shown(plain(value), out)))
     out.print(table)
 
 
 def say(text: str) -> None:
     """A line for the person, on standard error."""
-    _tell(escape(plain(text)))
+    _tell(escape(shown(plain(text), err)))
 
 
 def _tell(markup: str) -> None:
@@ -65,7 +84,7 @@ def _tell(markup: str) -> None:
 
 def print_whole(text: str, to: Console = out) -> None:
     """A line that is not broken however narrow the screen is: an address is for copying."""
-    to.print(escape(plain(text)), soft_wrap=True)
+    to.print(escape(shown(plain(text), to)), soft_wrap=True)
 
 
 def print_error(error: WindrowClientError) -> None:
@@ -80,7 +99,7 @@ def print_error(error: WindrowClientError) -> None:
 
 def print_problem(text: str) -> None:
     """Prints what ended the command."""
-    _tell(f"[red]Error:[/] {escape(plain(text))}")
+    _tell(f"[red]Error:[/] {escape(shown(plain(text), err))}")
 
 
 def print_bug(error: Exception) -> None:

@@ -1,6 +1,5 @@
 """`windrow run -- CMD`: rent, send this folder, run, stream the log, fetch changed files, release, show the receipt."""
 
-import sys
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
 from windrow.cli.lease import CLIENT_LEASE_S, renewed, span
-from windrow.cli.output import print_error, print_json, say, size_text
+from windrow.cli.output import err, print_error, print_ids, print_json, say, shown, size_text
 from windrow.cli.request import body, name_from, parse_gpu
 from windrow.cli.signals import Ended, Signals, heard
 from windrow.cli.streams import ProgramOutput, say_unsent_input
@@ -178,7 +177,7 @@ def _created(api: Client, request: dict[str, Any], signals: Signals) -> str:
         return str(made["id"])
 
     found = patiently(ask, SOON_S, say)
-    signals.words = f"\nEnded at once. {found} may go on: windrow cluster delete {found}\n"
+    signals.words = shown(f"\nEnded at once. {found} may go on: windrow cluster delete {found}\n", err)
     return found
 
 
@@ -203,7 +202,7 @@ def _say_detached(cluster_id: str, as_json: bool) -> None:
     say(f"It goes on without this program. Log: windrow cluster logs -f {cluster_id}")
     say(f"Files: windrow run fetch {cluster_id}")
     say(f"End: windrow cluster delete --keep-results {cluster_id}")
-    sys.stdout.write(f"{cluster_id}\n")
+    print_ids([cluster_id])
 
 
 @fetch_app.command("fetch")

@@ -1,6 +1,5 @@
 """Lists of the command: what each can be narrowed to, and how it is shown on a screen, in a pipe and as JSON."""
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ Item = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., None])
 Format = Literal["table", "wide", "json", "tsv"]
 
-_IDS: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}|(?:GPU|MIG|MPS)-[0-9a-f]{8}-[0-9a-f-]+")
 GAP: Final = "  "
 UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 LEAST_WIDTH: Final = 4
@@ -68,11 +66,6 @@ def id_column(read: Callable[[Item], Any] = lambda item: item["id"], name: str =
 def time_column(name: str, read: Callable[[Item], Any], rank: int = 0) -> Column:
     """A column of times, which a screen shows as the time since then."""
     return Column(name, read, rank, show=ago)
-
-
-def brief(text: Any) -> Any:
-    """The same text with its ids short."""
-    return text and _IDS.sub(lambda match: short(match[0]), str(text))
 
 
 @dataclass(frozen=True, slots=True)
