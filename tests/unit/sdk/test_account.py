@@ -13,6 +13,8 @@ from windrow.config import Config
 
 LINE = "curl -fsS https://master/install.sh | sudo sh -s -- --token wj_1"
 
+MADE = {"token": "wt_1", "created_at": "2030-01-01T00:00:00.5Z", "expires_at": "2030-01-31T00:00:00Z"}
+
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
@@ -21,6 +23,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         requests.append(request)
+        if request.url.path.endswith("/tokens"):
+            return httpx2.Response(201, json=MADE)
         role = json.loads(request.content)["role"]
         return httpx2.Response(201, json={"join_token": "wj_1", "command": LINE if role == "host" else None})
 
@@ -41,3 +45,15 @@ def test_a_join_token_is_for_a_host_or_an_access_and_its_line_is_shown(
     assert json.loads(asked[0].content) == {"role": role}
     token, shown = capsys.readouterr().out.splitlines()
     assert token == "wj_1" and shown.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [((), "--days 30"), (("--days", "90"), "no token outlives the one that made it"), (("--days", "7"), "--days 7")],
+)
+def test_a_new_token_says_why_it_expires(
+    asked: list[httpx2.Request], capsys: pytest.CaptureFixture[str], words: tuple[str, ...], why: str
+) -> None:
+    get_command(app)(["token", "add", "browser", *words], standalone_mode=False)
+
+    assert capsys.readouterr().err == f"It expires at 2030-01-31T00:00:00Z: {why}.\n"
