@@ -3,9 +3,13 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from windrow.cli import main
 from windrow.cli.cluster_text import print_plan
 from windrow.cli.output import print_error
 from windrow.errors import ApiProblem
@@ -93,3 +97,50 @@ def test_a_reason_that_is_about_no_host_names_none(capsys: pytest.CaptureFixture
     print_error(ApiProblem(422, {"code": "invalid_input", "detail": "No.", "reasons": reasons}))
 
     assert capsys.readouterr().err.splitlines()[1:] == ["  - Too long.", "  - rig: It is full."]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs `windrow` with these words; returns its exit code."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # Typer puts its own there
+    return lambda *words: main._ran(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("cluster rm", "No such command 'rm'. Did you mean: windrow cluster delete? See: windrow cluster --help"),
+        ("volume delete", "No such command 'delete'. Did you mean: windrow volume rm? See: windrow volume --help"),
+        ("job rm", "No such command 'rm'. Did you mean: windrow job cancel? See: windrow job --help"),
+        ("whoami", "No such command 'whoami'. Did you mean: windrow doctor? See: windrow --help"),
+        ("status", "No such command 'status'. Did you mean: windrow doctor? See: windrow --help"),
+        ("ps", "No such command 'ps'. Did you mean: windrow cluster ls? See: windrow --help"),
+        ("cluster ps", "No such command 'ps'. Did you mean: windrow cluster ls? See: windrow cluster --help"),
+        ("jobb", "No such command 'jobb'. Did you mean 'job'? See: windrow --help"),
+        ("xyz", "No such command 'xyz'. See: windrow --help"),
+    ],
+)
+def test_a_verb_of_another_program_is_answered_with_ours(
+    ran: Callable[..., int], capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    assert ran(*words.split()) == 2
+    assert capsys.readouterr().err == f"Error: {said}\n"
+
+
+def test_each_of_our_verbs_in_that_table_is_there() -> None:
+    there = set(_paths(get_command(main.app)))
+    verbs = there | {path.rpartition(" ")[2] for path in there}
+
+    assert {ours for all_of in main.WORDS_OF_OTHERS.values() for ours in all_of} <= verbs
+
+
+def test_every_verb_takes_h_for_help(ran: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ("", *_paths(get_command(main.app))):
+        assert ran(*path.split(), "-h") == 0
+        assert f"Usage: windrow {path}".rstrip() in capsys.readouterr().out
+
+
+def _paths(group: Any, before: str = "") -> Iterator[str]:
+    for name, command in getattr(group, "commands", {}).items():
+        yield before + name
+        yield from _paths(command, f"{before}{name} ")
