@@ -26,7 +26,7 @@ from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, refuse_input, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
-from windrow.errors import NameTaken, WaitTimedOut
+from windrow.errors import NameTaken, WaitTimedOut, WindrowClientError
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 
@@ -238,6 +238,8 @@ def cluster_resize(
     if as_json:
         print_json(found)
         return
+    if found["phase"] in text.RESTS:
+        raise WindrowClientError(f"{found['name']} is {found['phase']}: {found.get('reason') or 'somebody ended it'}")
     say(f"{found['name']} has {found['request']['hosts']} hosts, {found['price_per_hour']} per hour in all.")
 
 

@@ -1,5 +1,6 @@
 """`windrow run -- CMD`: rent, send this folder, run, stream the log, fetch changed files, release, show the receipt."""
 
+import re
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -42,12 +43,24 @@ END_S: Final = 180.0
 """For a cluster to end once that was asked."""
 ABSENT_S: Final = 300.0
 """For so long a run bears a Master that does not answer; its lease is longer."""
+CANNOT_RUN, NO_PROGRAM = 126, 127
+"""The exit codes of a command that cannot be run and of one that is not there, as shells have them."""
 NOT_OF_RUNS: Final = frozenset({"kind", "ports", "hosts", "restart_members", "idle_seconds"})
 """Fields of clusters that make no sense for one command on one host."""
 LOG_PAUSE_S: Final = 0.5
 """Before a log that broke off is asked for again."""
 HURRY_S: Final = 8.0
 """The same where a signal ends the run: who sent it kills after ten."""
+
+
+class NeverRan(WindrowClientError):
+    """The cluster failed before its command began. code: the exit code for the shell."""
+
+    def __init__(self, cluster: dict[str, Any]) -> None:
+        reason = str(cluster.get("reason") or "no reason was given")
+        super().__init__(f"{cluster['id']} failed: {reason}")
+        why = re.search(r"There is no command|could not be run: (.*)", reason)  # the words of all runtimes
+        self.code = EXIT_FAILURE if why is None else CANNOT_RUN if "denied" in (why[1] or "") else NO_PROGRAM
 
 
 class RunCommand(TyperCommand):
@@ -133,7 +146,11 @@ def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) ->
                     _say_detached(cluster_id, wishes.as_json)
                     return
                 say(f"  the work ends when this machine is silent for {span(wishes.lease_s)} (--detach: never)")
-                code, report = _work(api, cluster_id, parcel, wishes)
+                try:
+                    code, report = _work(api, cluster_id, parcel, wishes)
+                except NeverRan as failed:
+                    print_error(failed)
+                    code, report = failed.code, Report()
                 if report.is_whole:
                     api.delete_cluster(cluster_id)
                     api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S)
@@ -244,7 +261,7 @@ def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple
     if not is_input_told:
         say_unsent_input()  # whoever writes it may have begun later
     if ended["phase"] == "Failed" and not has_run(ended):
-        raise WindrowClientError(f"{cluster_id} failed: {ended.get('reason') or 'no reason was given'}")
+        raise NeverRan(ended)
     code = _exit_code(ended)
     if ended["phase"] not in ("Finished", "Failed"):
         say(f"  {cluster_id} was ended before its command finished: {ended.get('reason') or 'somebody deleted it'}")
@@ -328,7 +345,7 @@ def _is_beyond(cluster: dict[str, Any], phases: set[str]) -> bool:
     if has_run(cluster):
         return True
     if cluster["phase"] == "Failed":
-        raise WindrowClientError(f"{cluster['id']} failed: {cluster.get('reason') or 'no reason was given'}")
+        raise NeverRan(cluster)
     return bool(_phases(cluster)) and _phases(cluster) <= phases
 
 
