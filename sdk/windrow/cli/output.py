@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from windrow import __version__
+from windrow.cli.flags import as_flags
 from windrow.config import OWN_TOKEN
 from windrow.errors import ApiProblem, WindrowClientError
 
@@ -89,10 +90,10 @@ def print_whole(text: str, to: Console = out) -> None:
 
 def print_error(error: WindrowClientError) -> None:
     """Prints the error, the reasons where there are any, and the id to quote when asking somebody."""
-    print_problem(error.detail if isinstance(error, ApiProblem) else str(error))
+    print_problem(as_flags(error.detail) if isinstance(error, ApiProblem) else str(error))
     if isinstance(error, ApiProblem):
         for line in error.lines[:LINES_MAX]:
-            print_whole(f"  - {line}", err)
+            print_whole(f"  - {as_flags(line)}", err)
         if error.request_id:
             _tell(f"  [dim]code {escape(error.code)}, request {escape(error.request_id)}[/]")
 

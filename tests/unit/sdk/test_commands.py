@@ -144,3 +144,38 @@ def _paths(group: Any, before: str = "") -> Iterator[str]:
     for name, command in getattr(group, "commands", {}).items():
         yield before + name
         yield from _paths(command, f"{before}{name} ")
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (
+            {
+                "detail": "The request is not valid: hosts, max_price_per_hour.",
+                "reasons": [
+                    {"field": "max_price_per_hour", "reason": "not an amount of money: 'x'"},
+                    {"field": "volumes.0", "reason": "Wrong form"},
+                    {"field": "price_per_hour", "reason": "not an amount of money: 'x'"},
+                ],
+            },
+            [
+                "Error: The request is not valid: hosts, --max-price.",
+                "  - --max-price: not an amount of money: 'x'",
+                "  - --volume: Wrong form",
+                "  - PRICE_PER_HOUR: not an amount of money: 'x'",
+            ],
+        ),
+        ({"detail": "hosts must be 1."}, ["Error: hosts must be 1."]),
+        (
+            {"detail": "host_id must be left out with more than one host."},
+            ["Error: --host must be left out with more than one host."],
+        ),
+        ({"detail": "The image env_x of hosts is gone."}, ["Error: The image env_x of hosts is gone."]),
+    ],
+)
+def test_a_field_that_the_master_refuses_is_named_as_it_is_written(
+    capsys: pytest.CaptureFixture[str], document: dict[str, Any], said: list[str]
+) -> None:
+    print_error(ApiProblem(422, document))
+
+    assert capsys.readouterr().err.splitlines() == said
