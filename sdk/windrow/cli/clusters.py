@@ -29,6 +29,7 @@ from windrow.client import Client
 from windrow.errors import NameTaken, WaitTimedOut, WindrowClientError
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
+from windrow.words import counted
 
 cluster_app = typer.Typer(help="Clusters: work on rented GPUs and processors.", no_args_is_help=True)
 
@@ -206,7 +207,7 @@ def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> 
     if as_json:
         print_json(cluster)
     else:
-        say(f"{cluster['id']} is {cluster['phase']}. {cluster.get('reason') or ''}".rstrip())
+        say(text.state_text(cluster["id"], cluster["phase"], cluster.get("reason")))
         text.print_addresses(cluster, err)
         for line in entering.ways_in(api, cluster) if wait and cluster["phase"] == "Running" else ():
             print_whole(line, err)
@@ -240,7 +241,7 @@ def cluster_resize(
         return
     if found["phase"] in text.RESTS:
         raise WindrowClientError(f"{found['name']} is {found['phase']}: {found.get('reason') or 'somebody ended it'}")
-    say(f"{found['name']} has {found['request']['hosts']} hosts, {found['price_per_hour']} per hour in all.")
+    say(f"{found['name']} has {counted(found['request']['hosts'], 'host')}, {found['price_per_hour']} per hour in all.")
 
 
 def _are_up(cluster: dict[str, Any]) -> bool:

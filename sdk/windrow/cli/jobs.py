@@ -8,7 +8,7 @@ import typer
 
 from windrow.cli import resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
-from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, usage_rows
+from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, state_text, usage_rows
 from windrow.cli.clusters import Env, EnvFile, Gpu, Login, await_volumes, login_part
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
@@ -24,6 +24,7 @@ from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
+from windrow.words import counted
 
 job_app = typer.Typer(
     help="Jobs: commands that wait for a GPU, run to the end, and keep their log and files.", no_args_is_help=True
@@ -122,7 +123,7 @@ def _submitted(api: Client, request: dict[str, Any], parcel: Parcel | None, as_j
     if as_json:
         print_json(found)
     else:
-        say(f"{len(found)} job(s) submitted. Follow: windrow job logs -f {found[0]['id']}")
+        say(f"{counted(len(found), 'job')} submitted. Follow: windrow job logs -f {found[0]['id']}")
         refusal = found[0].get("refusal")
         if refusal is not None:
             say("Waiting in the queue.")
@@ -143,7 +144,7 @@ def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
 def _send(api: Client, jobs: list[str], parcel: Parcel) -> None:
     for line in parcel.left.lines():
         say(f"  {line}")
-    say(f"  sending {parcel.files} file(s), {size_text(parcel.size_bytes)}")
+    say(f"  sending {counted(parcel.files, 'file')}, {size_text(parcel.size_bytes)}")
     before = len(parcel.left.odd)
     transfer.send(parcel, jobs, lambda file: api.put_job_folder(jobs[0], file))
     if late := parcel.left.odd[before:]:
@@ -296,7 +297,7 @@ def job_wait(
     if as_json:
         print_json(item)
     else:
-        say(f"{item['name']} is {item['state']}. {item['reason'] or ''}".rstrip())
+        say(state_text(item["name"], item["state"], item["reason"]))
     raise typer.Exit(_code(item))
 
 
@@ -305,7 +306,7 @@ def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> N
     """Cancel a job; its log and files so far are kept."""
     api = client(context)
     item = api.request("POST", f"/jobs/{job_id(api, job)}/cancel")
-    print_json(item) if as_json else say(f"{item['name']} is {item['state']}. {item['reason'] or ''}".rstrip())
+    print_json(item) if as_json else say(state_text(item["name"], item["state"], item["reason"]))
 
 
 @job_app.command("rerun")

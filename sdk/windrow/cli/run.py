@@ -38,6 +38,7 @@ from windrow.folder import record, transfer
 from windrow.folder.returning import Report
 from windrow.folder.sending import Parcel, named, survey
 from windrow.soon import PAUSE_S, SOON_S, patiently
+from windrow.words import counted, seconds_text
 
 END_S: Final = 180.0
 """For a cluster to end once that was asked."""
@@ -182,7 +183,7 @@ def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bo
 def cost_text(receipt: dict[str, Any]) -> str:
     """Returns a receipt in one line."""
     amount, test = f"{receipt['amount']} {receipt['currency']}", " (test money)" if receipt.get("test_money") else ""
-    rate = f"{receipt['running_seconds']} s at {receipt['price_per_hour']} per hour"
+    rate = f"{seconds_text(receipt['running_seconds'])} at {receipt['price_per_hour']} per hour"
     return f"cost {amount}{test}: {rate}. Receipt: windrow receipt show {receipt['id']}"
 
 
@@ -321,7 +322,7 @@ def _send(api: Client, cluster_id: str, parcel: Parcel, files: bool) -> None:
     if not files:
         return
     api.wait_cluster(cluster_id, _may_take_files, CREATE_TIMEOUT_S, Progress())
-    say(f"  sending {parcel.files} file(s), {size_text(parcel.size_bytes)}")
+    say(f"  sending {counted(parcel.files, 'file')}, {size_text(parcel.size_bytes)}")
     before = len(parcel.left.odd)
     transfer.send(parcel, [cluster_id], lambda file: api.put_files(cluster_id, file, commit=True))
     if late := parcel.left.odd[before:]:

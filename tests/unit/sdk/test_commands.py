@@ -1,18 +1,21 @@
 """The `windrow` command loads what it is asked for."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
 from windrow.cli import main
-from windrow.cli.cluster_text import print_plan
+from windrow.cli.cluster_text import print_plan, state_text
 from windrow.cli.output import print_error
 from windrow.errors import ApiProblem
+from windrow.words import counted, seconds_text
 
 LOADS = """
 import json, sys
@@ -179,3 +182,23 @@ def test_a_field_that_the_master_refuses_is_named_as_it_is_written(
     print_error(ApiProblem(422, document))
 
     assert capsys.readouterr().err.splitlines() == said
+
+
+def test_counts_and_seconds_are_said_as_people_do() -> None:
+    assert [counted(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+    spans: list[float | str] = ["1.620127382", "3.0", "0", "59.96", "3600.4", 0.0123]
+    assert list(map(seconds_text, spans)) == ["1.62 s", "3 s", "0 s", "60 s", "3600 s", "0.0123 s"]
+
+
+def test_the_state_of_work_is_one_sentence() -> None:
+    assert state_text("train", "Failed", "its command ended with 3") == "train is Failed: its command ended with 3."
+    assert state_text("train", "Failed", "The host is lost.") == "train is Failed: The host is lost."
+    assert state_text("train", "Running", None) == "train is Running."
+
+
+def test_no_message_has_a_plural_in_brackets() -> None:
+    root = Path(__file__).parents[3]
+    sources = [*(root / "sdk/windrow").rglob("*.py"), *(root / "master/windrow_master").rglob("*.py")]
+    odd = [f"{path}: {found[0]}" for path in sources for found in re.finditer(r"\} \w+\(s\)", path.read_text())]
+
+    assert [one for one in odd if "remote/cluster.py" not in one] == []

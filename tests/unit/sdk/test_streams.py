@@ -280,7 +280,7 @@ def test_a_run_has_the_programs_output_on_standard_output_and_all_else_on_standa
     done = windrow("run", "--no-files", "--", "sh", "-c", "printf out")
 
     assert (done.returncode, done.stdout) == (0, b"out"), done.stderr
-    assert b"cost 0.01 EUR (test money): 3.0 s at 2.00 per hour" in done.stderr
+    assert b"cost 0.01 EUR (test money): 3 s at 2.00 per hour" in done.stderr
 
 
 @pytest.mark.parametrize(
