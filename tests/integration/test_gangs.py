@@ -122,7 +122,7 @@ def test_a_function_runs_on_both_hosts_and_an_edit_is_seen_on_both(several: Seve
     assert said("first", WORK) == ["[rank 1] says first", "first first of 1 2"]
     (found,) = [one for one in several.market.renter.all("/clusters") if one["name"] == "two"]
     no_third = several.market.renter.windrow("cluster", "forward", found["id"], "80", "--rank", "2", "--stdio")
-    assert no_third.returncode == 3 and "2 member(s), counted from 0, and none of rank 2" in no_third.stderr
+    assert no_third.returncode == 3 and "no member of rank 2: ranks count from 0, and its last is 1" in no_third.stderr
     edited = WORK.replace(" of {", " edited of {").replace("return word", "return word + '!'")
     assert said("last", edited) == ["[rank 1] says last", "last! last edited of 1 2"]
 

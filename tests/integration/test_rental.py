@@ -119,7 +119,7 @@ def test_files_go_in_and_only_changed_ones_come_out(renter: Renter, here: Path) 
     assert (here / "deep" / "er" / "twice.bin").read_bytes() == bytes(range(256)) * 8192
     assert (here / "changed.txt").read_text() == "after\n"
     assert (here / "kept.txt").stat().st_mtime_ns == kept_at
-    assert "2 changed file(s) came back" in done.stderr
+    assert "2 changed files came back" in done.stderr
 
 
 def test_the_exit_code_of_the_command_is_the_exit_code_of_run(renter: Renter, here: Path) -> None:

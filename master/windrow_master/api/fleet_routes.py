@@ -31,7 +31,7 @@ from windrow_master.identity.model import Principal, Role
 from windrow_master.sift import sift
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Forbidden, NotFound
+from windrow_proto.errors import Forbidden, InvalidInput, NotFound
 from windrow_proto.ids import ClusterId, CommandId, HostId
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import money_text
@@ -67,6 +67,8 @@ async def hosts(
 ) -> Any:
     """Hosts in the order of their joining. `state`: a headline, or an admin or link state; retired ones only when
     asked for. `q`: part of a name, id, processor or GPU. `gpus`: only hosts that have some, or that have none."""
+    if state is not None and state not in availability.HOST_STATES:
+        raise InvalidInput(f"There is no state {state!r} of hosts. There are: {', '.join(availability.HOST_STATES)}.")
     after = read_cursor(cursor)
     found = [
         entry

@@ -145,4 +145,7 @@ async def _may_hear(services: Services, principal: Principal | None, subjects: S
 def _check_subject(principal: Principal, subject: str | None) -> None:
     # A host's page is open to all who see the fleet; everything at once only to those who look after it.
     if subject is None and not (principal.roles & {Role.OPERATOR, Role.AUDITOR, Role.PROVIDER}):
-        raise InvalidInput("Name a subject: all events at once are for operators, providers and auditors.")
+        raise InvalidInput(
+            "Name a subject (windrow event ls --subject HOST): "
+            "all events at once are for operators, providers and auditors."
+        )

@@ -42,6 +42,8 @@ HOST_WORDS: Final = (
 """The order in which one fact hides another in the one word that is shown for a host."""
 AT_WORK: Final = HOST_WORDS[HOST_WORDS.index("degraded") :]
 """The words of a host that may take work, as far as its link and people's decisions go."""
+HOST_STATES: Final = dict.fromkeys((*HOST_WORDS, *map(str, AdminState), *map(str, LinkState)))
+"""All that a list of hosts can be narrowed to."""
 UNVERIFIED: Final = "it was faulty, and was not verified since"
 VERIFY: Final = "Run `windrow host verify HOST`: the GPU is offered again when it passes."
 _OFFLINE: Final = {

@@ -534,7 +534,7 @@ def _begin_unheard(uow: UnitOfWork) -> None:
     if count:
         said, fields = "the Master started and has heard no host yet", {"hosts": str(count)}
         uow.audit("master", "fleet.start", "", said, fields)
-        uow.event("fleet.not_heard", (), f"{count} host(s) are unknown: {said}", fields, "master")
+        uow.event("fleet.not_heard", (), f"hosts unknown: {count}; {said}", fields, "master")
 
 
 __all__ = ["FleetService", "is_back_soon"]

@@ -320,7 +320,7 @@ class TunnelService:
                 return workload
         phase, hosts = view.cluster.phase.value, view.cluster.request.hosts
         if rank >= hosts:
-            said = f"This cluster has {hosts} member(s), counted from 0, and none of rank {rank}."
+            said = f"This cluster has no member of rank {rank}: ranks count from 0, and its last is {hosts - 1}."
             raise NotFound(said, subject=cluster_id)
         whose = f"the member of rank {rank}" if hosts > 1 else "the cluster"
         raise Conflict(

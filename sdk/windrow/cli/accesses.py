@@ -36,6 +36,7 @@ ACCESSES = Table(
     "No Access is known: start windrow-access, without it no host is heard.",
     name=lambda a: a["stop_name"],
     states=lambda a: (a["state"],),
+    state_words=("serving", "draining", "departed"),
 )
 
 

@@ -11,8 +11,8 @@ import typer
 from windrow import link
 from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
-from windrow.cli.output import facts, plain, print_json, say
-from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
+from windrow.cli.output import brief, facts, plain, print_json, say
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column, time_of
 from windrow.client import Client
 from windrow.config import Config, forget, kept, refuse_plain_http, save, save_authority
 from windrow.errors import ApiProblem, InvalidInput, NotSignedIn, WindrowClientError
@@ -165,7 +165,10 @@ def token_add(
         return
     sys.stdout.write(secret + "\n")
     if not join:
-        say(f"It expires at {made['expires_at']}: no token outlives the one that made it.")
+        lasts = time_of(made["expires_at"]) - time_of(made["created_at"])
+        is_shorter = lasts < timedelta(days=days, seconds=-1)
+        why = "no token outlives the one that made it" if is_shorter else f"--days {days}"
+        say(f"It expires at {made['expires_at']}: {why}.")
     if join and made.get("command"):
         say("Run this on the host that should join, within 15 minutes:")
         sys.stdout.write(made["command"] + "\n")
@@ -197,6 +200,7 @@ RECEIPTS = Table(
     "Nothing was rented yet: windrow run -- CMD",
     name=lambda r: r.get("cluster_name"),
     states=lambda r: (r.get("state"),),
+    state_words=("open", "ending", "closed"),
     at=lambda r: r.get("started_at"),
 )
 

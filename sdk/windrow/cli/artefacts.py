@@ -9,8 +9,8 @@ import typer
 from windrow.cli.clusters import cluster_id
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.jobs import job_id
-from windrow.cli.output import print_json, say, size_text
-from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
+from windrow.cli.output import brief, print_json, say, size_text
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import WindrowClientError
 
@@ -28,12 +28,12 @@ def owner_of(api: Client, text: str | None) -> tuple[str, str]:
     """Kind and id of whose artefacts are meant; a cluster may have ended."""
     if text is None:
         return "account", str(api.get("/me")["account"]["id"])
-    if "/" in text:
-        kind, _, name = text.partition("/")
-        return kind, name
-    if text.startswith("job_"):
-        return "job", job_id(api, text)
-    return "cluster", cluster_id(api, text, ended=True)
+    kind, slash, name = text.rpartition("/")
+    if kind == "job" or text.startswith("job_"):
+        return "job", job_id(api, name)
+    if kind == "cluster" or not slash:
+        return "cluster", cluster_id(api, name, ended=True)
+    return kind, name
 
 
 ARTEFACTS = Table(

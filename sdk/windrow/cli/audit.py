@@ -11,8 +11,8 @@ import typer
 from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE
-from windrow.cli.output import facts, print_json, say
-from windrow.cli.tables import Column, Table, View, brief, lists, time_column
+from windrow.cli.output import brief, facts, print_json, say
+from windrow.cli.tables import Column, Table, View, lists, time_column
 from windrow.errors import WindrowClientError
 
 audit_app = typer.Typer(help="The audit log.", no_args_is_help=True)

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from windrow.cli.output import err, print_whole, say, size_text
 from windrow.errors import refusal_lines
+from windrow.words import counted
 
 ENDED = ("Deleted", "Finished", "Failed")
 RESTS = (*ENDED, "Stopped")
@@ -32,10 +33,8 @@ def is_settled(cluster: dict[str, Any]) -> bool:
 def print_plan(plan: dict[str, Any]) -> None:
     """Prints the place and the price of a plan, on standard error."""
     for place in plan.get("placement") or []:
-        slots = len(place.get("slots") or [])
-        say(
-            f"  {place['host_name']}: {slots} slot(s), tier {place.get('tier')}, {place.get('price_per_hour')} per hour"
-        )
+        slots = counted(len(place.get("slots") or []), "slot")
+        say(f"  {place['host_name']}: {slots}, tier {place.get('tier')}, {place.get('price_per_hour')} per hour")
         if place.get("note"):
             say(f"  {place['host_name']}: {place['note']}.")
     if plan.get("refusal"):
@@ -57,6 +56,11 @@ def print_tested(plan: dict[str, Any]) -> None:
     for place in plan.get("placement") or []:
         if place["host_id"] in (plan.get("tested") or ()):
             say(f"  {place['host_name']} is being tested by the market; your work replaces the test in a moment.")
+
+
+def state_text(name: str, state: str, reason: Any) -> str:
+    """The state of work as a sentence, with the reason where there is one."""
+    return f"{name} is {state}" + (f": {str(reason).rstrip('.')}." if reason else ".")
 
 
 def print_addresses(cluster: dict[str, Any], to: Console) -> None:
@@ -103,7 +107,7 @@ def usage_rows(members: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
 
 def traffic(traffic: dict[str, Any]) -> str:
     carried = f"{size_text(traffic['bytes_in'])} in, {size_text(traffic['bytes_out'])} out"
-    return f"{traffic['connections']} connections over HTTPS, {carried}"
+    return f"{counted(traffic['connections'], 'connection')} over HTTPS, {carried}"
 
 
 def request_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -167,7 +171,7 @@ class Progress:
 
     def __call__(self, cluster: dict[str, Any]) -> None:
         for step in cluster.get("steps") or []:
-            if step in self._before:
+            if step in self._before or step.get("name") == "failed":  # whoever waits says the reason at the end
                 continue
             key = (str(step.get("name")).replace("_", " "), f"{of_step(step)} {_tenths(step)}".strip())
             if key not in self._seen:

@@ -10,24 +10,26 @@ from windrow.cli import cluster_text as text
 from windrow.cli import entering, kept, resolving
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
 from windrow.cli.context import AsJson, Watch, Yes, client, confirm
-from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
+from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.output import (
     err,
     facts,
     out,
     plain,
+    print_ids,
     print_json,
     print_whole,
     say,
 )
 from windrow.cli.request import body, parse_gpu, registry_login
-from windrow.cli.streams import ProgramOutput, say_unsent_input
+from windrow.cli.streams import ProgramOutput, refuse_input, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
-from windrow.errors import MasterUnreachable, NameTaken, WaitTimedOut
+from windrow.errors import MasterUnreachable, NameTaken, WaitTimedOut, WindrowClientError
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
+from windrow.words import counted
 
 cluster_app = typer.Typer(help="Clusters: work on rented GPUs and processors.", no_args_is_help=True)
 
@@ -111,6 +113,10 @@ CLUSTERS = Table(
     "No clusters. Try: windrow run -- python -V",
     name=lambda c: c.get("name"),
     states=lambda c: (c["phase"],),
+    state_words=(
+        *("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Stopping", "Deleting"),
+        *text.RESTS,
+    ),
     at=lambda c: c.get("created_at"),
     owner=lambda c: c.get("account_id"),
     has_ended=lambda c: c["phase"] in text.ENDED,
@@ -199,11 +205,11 @@ def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> 
     if as_json:
         print_json(cluster)
     else:
-        say(f"{cluster['id']} is {cluster['phase']}. {cluster.get('reason') or ''}".rstrip())
+        say(text.state_text(cluster["id"], cluster["phase"], cluster.get("reason")))
         text.print_addresses(cluster, err)
         for line in entering.ways_in(api, cluster) if wait and cluster["phase"] == "Running" else ():
             print_whole(line, err)
-        sys.stdout.write(cluster["id"] + "\n")
+        print_ids([cluster["id"]])
     if cluster["phase"] == "Failed":
         raise typer.Exit(EXIT_FAILURE)
 
@@ -231,7 +237,9 @@ def cluster_resize(
     if as_json:
         print_json(found)
         return
-    say(f"{found['name']} has {found['request']['hosts']} hosts, {found['price_per_hour']} per hour in all.")
+    if found["phase"] in text.RESTS:
+        raise WindrowClientError(f"{found['name']} is {found['phase']}: {found.get('reason') or 'somebody ended it'}")
+    say(f"{found['name']} has {counted(found['request']['hosts'], 'host')}, {found['price_per_hour']} per hour in all.")
 
 
 def _are_up(cluster: dict[str, Any]) -> bool:
@@ -333,7 +341,7 @@ def cluster_logs(
 
 @cluster_app.command("exec")
 def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: Rank = 0) -> None:
-    """Run a command inside a cluster; exits with the command's exit code."""
+    """Run a command inside a cluster; exits with the command's exit code. It reads no standard input."""
     api = client(context)
     raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv, rank))
 
@@ -341,10 +349,11 @@ def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: 
 def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int:
     """Run and relay the output; returns the exit code."""
     output = ProgramOutput()
-    say_unsent_input()
+    refuse_input()
     for part in api.execute(cluster, argv, rank=rank):
         if isinstance(part, int):
-            return part
+            is_left = say_unsent_input()  # whoever writes it may have begun later
+            return part or (EXIT_FAILURE if is_left else EXIT_OK)
         stream, data = part
         output.write(data, stream)
     return EXIT_FAILURE

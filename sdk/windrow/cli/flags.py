@@ -1,17 +1,34 @@
-"""Gives a command an option for each field of a request that has a flag."""
+"""Gives a command an option for each field of a request that has a flag, and says fields of the API by their flags."""
 
+import re
 from collections.abc import Callable, Iterable
 from inspect import Parameter, signature
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from windrow.fields import Field
+from windrow.fields import CLUSTER, JOB, Field
 
 F = TypeVar("F", bound=Callable[..., None])
 
 TYPES: Final[dict[str, Any]] = {"whole": int, "yes": bool, "texts": list[str], "wholes": list[int]}
 """The type of an option by the kind of its field; any other is text."""
+
+
+FLAGS: Final = {
+    **{field.name: field.flag for field in (*CLUSTER, *JOB) if field.flag.lstrip("-") not in ("", field.name)},
+    **dict.fromkeys(("gpus", "gpu_model", "gpu_memory_bytes"), "--gpu"),
+    "ssh_keys": "--ssh-key",
+    "packages": "--with",
+    "price_per_hour": "PRICE_PER_HOUR",
+}
+"""What a person writes for a field of the API, where that is another word."""
+
+
+def as_flags(text: str) -> str:
+    """The same sentence of the Master with the words of the command line for the fields that it is about."""
+    text = re.sub(r"^(\w+)(?:\.\w+)*(?=: | must be )", lambda found: FLAGS.get(found[1], found[0]), text)
+    return re.sub(r"\b[a-z]+_\w+\b", lambda found: FLAGS.get(found[0], found[0]), text)
 
 
 def options(fields: Iterable[Field]) -> Callable[[F], F]:

@@ -17,6 +17,7 @@ from windrow.cli.output import err, print_json, print_whole, say, size_text
 from windrow.config import user_file
 from windrow.errors import InvalidInput, WindrowClientError
 from windrow.forwarding import LOCALHOST, Forward
+from windrow.words import counted
 
 AGAIN = "from windrow.cli.main import main; main()"
 """This very command, however it was started."""
@@ -89,7 +90,7 @@ def cluster_forward(
         print_json(figures)
     else:
         moved = f"{size_text(forward.sent_bytes)} sent, {size_text(forward.received_bytes)} received"
-        say(f"{forward.connections} connection(s), {moved}.")
+        say(f"{counted(forward.connections, 'connection')}, {moved}.")
 
 
 def cluster_ssh(

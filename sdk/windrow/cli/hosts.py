@@ -10,6 +10,7 @@ import typer
 from windrow.cli import resolving
 from windrow.cli.context import AsJson, Watch, client
 from windrow.cli.output import (
+    brief,
     facts,
     field_text,
     out,
@@ -21,7 +22,7 @@ from windrow.cli.output import (
     say,
     size_text,
 )
-from windrow.cli.tables import Column, Table, View, brief, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem
 
@@ -37,6 +38,7 @@ Card = Annotated[
 ]
 
 NO_HOSTS = "No hosts yet. Make a join token (`windrow token add --join`) and run the line it prints on a GPU host."
+LINK_STATES = ("unseen", "unknown", "online", "suspect", "lost")
 USERS = {"own": "their own", "host": "the host's"}
 """The users that a host's containers have."""
 
@@ -100,6 +102,10 @@ HOSTS = Table(
     NO_HOSTS,
     name=lambda h: h["name"],
     states=lambda h: (h["headline"], h.get("admin_state"), h.get("link_state")),
+    state_words=(
+        *("retired", "quarantined", "offline", "maintenance", "draining", "enrolled", "verifying", "degraded"),
+        *("rented", "idle", "paused", "active", *LINK_STATES),
+    ),
     owner=lambda h: h.get("owner_account"),
 )
 
@@ -109,7 +115,7 @@ HOSTS = Table(
 def host_ls(context: typer.Context, view: View, watch: Watch = False) -> None:
     """List hosts; retired ones only with `--state retired`."""
     api = client(context)
-    view.print(api, api.items("/hosts", state=view.state and view.state.lower()))
+    view.print(api, api.items("/hosts", state=view.state))
     if watch:
         _watch(api, "/fleet/stream", view.is_json)
 
@@ -373,7 +379,11 @@ GPUS = Table(
     ),
     "No GPUs. Hosts without one still run CPU work: `windrow host ls`.",
     name=lambda g: g["host_name"],
-    states=lambda g: (g.get("state_text"), g.get("slot_state"), g.get("link_state")),
+    states=lambda g: (str(g.get("state_text")).partition(",")[0], g.get("slot_state"), g.get("link_state")),
+    state_words=(
+        *("rented", "idle", "paused", "faulty", "offline", *LINK_STATES),
+        *("free", "reserved", "starting", "running", "stopping", "scrubbing", "faulted"),
+    ),
 )
 
 
@@ -490,6 +500,9 @@ COMMANDS = Table(
     "No commands yet.",
     name=lambda c: c["kind"],
     states=lambda c: (c["state"],),
+    state_words=(
+        *("queued", "sent", "accepted", "running", "succeeded", "failed", "cancelled", "timed_out", "unknown"),
+    ),
     at=lambda c: c["created_at"],
 )
 

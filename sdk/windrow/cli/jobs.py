@@ -1,6 +1,5 @@
 """`windrow job`: submit a command, a script or a folder and go; look, follow the log, fetch what it left, cancel."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,13 +8,13 @@ import typer
 
 from windrow.cli import resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
-from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, usage_rows
+from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, state_text, usage_rows
 from windrow.cli.clusters import Env, EnvFile, Gpu, Login, await_volumes, login_part
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
-from windrow.cli.output import facts, print_json, say, size_text
+from windrow.cli.output import facts, print_ids, print_json, say, size_text
 from windrow.cli.request import body, name_from, parse_gpu, parse_span, read_requirements
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
@@ -25,6 +24,7 @@ from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
+from windrow.words import counted
 
 job_app = typer.Typer(
     help="Jobs: commands that wait for a GPU, run to the end, and keep their log and files.", no_args_is_help=True
@@ -42,6 +42,7 @@ Requirements = Annotated[
 With = Annotated[list[str] | None, typer.Option("--with", help="Python package to install, as numpy==2.4; repeatable.")]
 
 WAIT_S = 7 * 86_400.0
+ENDED = ("Succeeded", "Failed", "Cancelled", "Lost")
 
 
 def job_id(api: Client, name: str, *, shows: bool = False) -> str:
@@ -122,12 +123,12 @@ def _submitted(api: Client, request: dict[str, Any], parcel: Parcel | None, as_j
     if as_json:
         print_json(found)
     else:
-        say(f"{len(found)} job(s) submitted. Follow: windrow job logs -f {found[0]['id']}")
+        say(f"{counted(len(found), 'job')} submitted. Follow: windrow job logs -f {found[0]['id']}")
         refusal = found[0].get("refusal")
         if refusal is not None:
             say("Waiting in the queue.")
             print_refusal(refusal)
-        sys.stdout.write("".join(f"{one['id']}\n" for one in found))
+        print_ids(str(one["id"]) for one in found)
     return found
 
 
@@ -143,7 +144,7 @@ def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
 def _send(api: Client, jobs: list[str], parcel: Parcel) -> None:
     for line in parcel.left.lines():
         say(f"  {line}")
-    say(f"  sending {parcel.files} file(s), {size_text(parcel.size_bytes)}")
+    say(f"  sending {counted(parcel.files, 'file')}, {size_text(parcel.size_bytes)}")
     before = len(parcel.left.odd)
     transfer.send(parcel, jobs, lambda file: api.put_job_folder(jobs[0], file))
     if late := parcel.left.odd[before:]:
@@ -182,9 +183,13 @@ JOBS = Table(
     "No jobs. Try: windrow job submit -- python -V",
     name=lambda j: j["name"],
     states=lambda j: (j["state"],),
+    state_words=(
+        *("Submitted", "Queued", "Starting", "Running", "Checkpointing", "Migrating"),
+        *ENDED,
+    ),
     at=lambda j: j.get("created_at"),
     owner=lambda j: j.get("account_id"),
-    has_ended=lambda j: j["state"] in ("Succeeded", "Failed", "Cancelled", "Lost"),
+    has_ended=lambda j: j["state"] in ENDED,
 )
 
 
@@ -292,7 +297,7 @@ def job_wait(
     if as_json:
         print_json(item)
     else:
-        say(f"{item['name']} is {item['state']}. {item['reason'] or ''}".rstrip())
+        say(state_text(item["name"], item["state"], item["reason"]))
     raise typer.Exit(_code(item))
 
 
@@ -301,7 +306,7 @@ def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> N
     """Cancel a job; its log and files so far are kept."""
     api = client(context)
     item = api.request("POST", f"/jobs/{job_id(api, job)}/cancel")
-    print_json(item) if as_json else say(f"{item['name']} is {item['state']}. {item['reason'] or ''}".rstrip())
+    print_json(item) if as_json else say(state_text(item["name"], item["state"], item["reason"]))
 
 
 @job_app.command("rerun")
@@ -313,7 +318,7 @@ def job_rerun(
     values = variables([], env, env_file)
     asked = None if values is None else {"env": values}
     item = api.request("POST", f"/jobs/{job_id(api, job)}/rerun", body=asked)
-    print_json(item) if as_json else sys.stdout.write(f"{item['id']}\n")
+    print_json(item) if as_json else print_ids([item["id"]])
 
 
 @job_app.command("artefacts")

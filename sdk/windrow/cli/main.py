@@ -2,10 +2,11 @@
 windrow-up)."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -37,12 +38,34 @@ from windrow.config import wants_traceback
 from windrow.errors import WindrowClientError
 
 GROUP = "windrow.commands"
+WORDS_OF_OTHERS: Final = {
+    "rm": ("delete", "cancel", "retire"),
+    "delete": ("rm", "cancel", "retire"),
+    "remove": ("delete", "rm", "cancel", "retire"),
+    "kill": ("stop", "cancel", "delete"),
+    "stop": ("cancel", "cluster stop"),
+    "list": ("ls",),
+    "ls": ("cluster ls",),
+    "ps": ("ls", "cluster ls"),
+    "status": ("show", "doctor"),
+    "whoami": ("doctor",),
+    "describe": ("show",),
+    "inspect": ("show",),
+    "get": ("show",),
+    "create": ("add", "submit", "cluster create"),
+    "run": ("submit", "create"),
+    "ssh": ("cluster ssh",),
+    "exec": ("cluster exec",),
+    "logs": ("cluster logs",),
+}
+"""Verbs of other programs, and ours for them: the first that there is, behind the noun that was written or alone."""
 
 app = typer.Typer(
     name="windrow",
     help="Rent GPUs and look after hosts.",
     epilog=table(),
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     add_completion=True,
 )
@@ -182,8 +205,23 @@ def _misused(error: Any) -> int:
     else:
         of = getattr(error, "ctx", None)
         again = f" See: {of.command_path} --help" if of is not None else ""
-        print_problem(f"{error.format_message().rstrip('.')}.{again}")
+        said = _our_word(error) or error.format_message()
+        print_problem(f"{said}{'' if said.endswith(('.', '?')) else '.'}{again}")
     return EXIT_USAGE
+
+
+def _our_word(error: Any) -> str | None:
+    """Names our verb for one of another program; None: there is none, or it is not about a verb."""
+    match = re.match(r"No such command '(\w+)'", error.format_message())
+    if match is None:
+        return None
+    for ours in WORDS_OF_OTHERS.get(match[1], ()):
+        at: Any = error.ctx.command
+        for word in ours.split():
+            at = getattr(at, "commands", {}).get(word)
+        if at is not None:
+            return f"{match[0]}. Did you mean: {error.ctx.command_path} {ours}?"
+    return None
 
 
 def _not_utf8(words: Sequence[str]) -> str:

@@ -6,13 +6,14 @@ import sys
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from windrow import __version__
+from windrow.cli.flags import as_flags
 from windrow.config import OWN_TOKEN
 from windrow.errors import ApiProblem, WindrowClientError
 
@@ -21,6 +22,8 @@ LINES_MAX = 20
 """Reasons that an error prints: fields of a form may have many."""
 PIPE_WIDTH = 400
 """Columns where nobody looks at a screen: a row stays on one line for grep and awk."""
+
+_IDS: Final = re.compile(r"\S*://\S*|\b[a-z]{2,12}_[0-9a-f]{32}\b|\b(?:GPU|MIG|MPS)-[0-9a-f]{8}-[0-9a-f-]+")
 
 err = Console(stderr=True, highlight=False, emoji=False)
 out = Console(
@@ -36,6 +39,23 @@ def plain(value: Any) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
+def brief(text: Any) -> Any:
+    """The same text with its ids short; those in an address stay whole. Every command takes short ones."""
+    from windrow.cli.resolving import short  # which reads this module
+
+    return text and _IDS.sub(lambda match: match[0] if "://" in match[0] else short(match[0]), str(text))
+
+
+def shown(text: str, to: Console) -> str:
+    """The text as it goes there: a person at a terminal has its ids short, a file or a pipe has them whole."""
+    return str(brief(text)) if to.file.isatty() else text
+
+
+def print_ids(ids: Iterable[str]) -> None:
+    """Ids on standard output, one a line."""
+    sys.stdout.write("".join(f"{shown(one, out)}\n" for one in ids))
+
+
 def print_json(value: Any) -> None:
     """Returns one JSON document, indented for a terminal, with control characters as escapes."""
     text = json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False)
@@ -49,13 +69,13 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
     """Name and value, a pair a line."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, value in pairs:
-        table.add_row(f"[bold]{escape(name)}[/]", escape(plain(value)))
+        table.add_row(f"[bold]{escape(name)}[/]", escape(shown(plain(value), out)))
     out.print(table)
 
 
 def say(text: str) -> None:
     """A line for the person, on standard error."""
-    _tell(escape(plain(text)))
+    _tell(escape(shown(plain(text), err)))
 
 
 def _tell(markup: str) -> None:
@@ -65,22 +85,22 @@ def _tell(markup: str) -> None:
 
 def print_whole(text: str, to: Console = out) -> None:
     """A line that is not broken however narrow the screen is: an address is for copying."""
-    to.print(escape(plain(text)), soft_wrap=True)
+    to.print(escape(shown(plain(text), to)), soft_wrap=True)
 
 
 def print_error(error: WindrowClientError) -> None:
     """Prints the error, the reasons where there are any, and the id to quote when asking somebody."""
-    print_problem(error.detail if isinstance(error, ApiProblem) else str(error))
+    print_problem(as_flags(error.detail) if isinstance(error, ApiProblem) else str(error))
     if isinstance(error, ApiProblem):
         for line in error.lines[:LINES_MAX]:
-            print_whole(f"  - {line}", err)
+            print_whole(f"  - {as_flags(line)}", err)
         if error.request_id:
             _tell(f"  [dim]code {escape(error.code)}, request {escape(error.request_id)}[/]")
 
 
 def print_problem(text: str) -> None:
     """Prints what ended the command."""
-    _tell(f"[red]Error:[/] {escape(plain(text))}")
+    _tell(f"[red]Error:[/] {escape(shown(plain(text), err))}")
 
 
 def print_bug(error: Exception) -> None:

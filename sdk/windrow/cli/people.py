@@ -46,6 +46,7 @@ ACCOUNTS = Table(
     "No accounts. Add one: windrow account add NAME --role renter",
     name=lambda a: a["name"],
     states=lambda a: (a["state"],),
+    state_words=("active", "suspended"),
 )
 
 

@@ -1,6 +1,6 @@
 """`windrow run -- CMD`: rent, send this folder, run, stream the log, fetch changed files, release, show the receipt."""
 
-import sys
+import re
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
 from windrow.cli.lease import CLIENT_LEASE_S, renewed, span
-from windrow.cli.output import print_error, print_json, say, size_text
+from windrow.cli.output import err, print_error, print_ids, print_json, say, shown, size_text
 from windrow.cli.request import body, name_from, parse_gpu
 from windrow.cli.signals import Ended, Signals, heard
 from windrow.cli.streams import ProgramOutput, say_unsent_input
@@ -38,17 +38,30 @@ from windrow.folder import record, transfer
 from windrow.folder.returning import Report
 from windrow.folder.sending import Parcel, named, survey
 from windrow.soon import PAUSE_S, SOON_S, patiently
+from windrow.words import counted, seconds_text
 
 END_S: Final = 180.0
 """For a cluster to end once that was asked."""
 ABSENT_S: Final = 300.0
 """For so long a run bears a Master that does not answer; its lease is longer."""
+CANNOT_RUN, NO_PROGRAM = 126, 127
+"""The exit codes of a command that cannot be run and of one that is not there, as shells have them."""
 NOT_OF_RUNS: Final = frozenset({"kind", "ports", "hosts", "restart_members", "idle_seconds"})
 """Fields of clusters that make no sense for one command on one host."""
 LOG_PAUSE_S: Final = 0.5
 """Before a log that broke off is asked for again."""
 HURRY_S: Final = 8.0
 """The same where a signal ends the run: who sent it kills after ten."""
+
+
+class NeverRan(WindrowClientError):
+    """The cluster failed before its command began. code: the exit code for the shell."""
+
+    def __init__(self, cluster: dict[str, Any]) -> None:
+        reason = str(cluster.get("reason") or "no reason was given")
+        super().__init__(f"{cluster['id']} failed: {reason}")
+        why = re.search(r"There is no command|could not be run: (.*)", reason)  # the words of all runtimes
+        self.code = EXIT_FAILURE if why is None else CANNOT_RUN if "denied" in (why[1] or "") else NO_PROGRAM
 
 
 class RunCommand(TyperCommand):
@@ -134,7 +147,11 @@ def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) ->
                     _say_detached(cluster_id, wishes)
                     return
                 say(f"  the work ends when this machine is silent for {span(wishes.lease_s)} (--detach: never)")
-                code, report = _work(api, cluster_id, parcel, wishes)
+                try:
+                    code, report = _work(api, cluster_id, parcel, wishes)
+                except NeverRan as failed:
+                    print_error(failed)
+                    code, report = failed.code, Report()
                 if report.is_whole:
                     api.delete_cluster(cluster_id)
                     api.wait_cluster(cluster_id, lambda c: c["phase"] in ENDED, END_S)
@@ -166,7 +183,7 @@ def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bo
 def cost_text(receipt: dict[str, Any]) -> str:
     """Returns a receipt in one line."""
     amount, test = f"{receipt['amount']} {receipt['currency']}", " (test money)" if receipt.get("test_money") else ""
-    rate = f"{receipt['running_seconds']} s at {receipt['price_per_hour']} per hour"
+    rate = f"{seconds_text(receipt['running_seconds'])} at {receipt['price_per_hour']} per hour"
     return f"cost {amount}{test}: {rate}. Receipt: windrow receipt show {receipt['id']}"
 
 
@@ -178,7 +195,7 @@ def _created(api: Client, request: dict[str, Any], signals: Signals) -> str:
         return str(made["id"])
 
     found = patiently(ask, SOON_S, say)
-    signals.words = f"\nEnded at once. {found} may go on: windrow cluster delete {found}\n"
+    signals.words = shown(f"\nEnded at once. {found} may go on: windrow cluster delete {found}\n", err)
     return found
 
 
@@ -204,7 +221,7 @@ def _say_detached(cluster_id: str, wishes: Wishes) -> None:
     say(f"It goes on without this program. Log: windrow cluster logs -f {cluster_id}")
     say(f"Files: windrow run fetch {cluster_id}" + ("" if wishes.files else " --into DIR"))
     say(f"End: windrow cluster delete --keep-results {cluster_id}")
-    sys.stdout.write(f"{cluster_id}\n")
+    print_ids([cluster_id])
 
 
 @fetch_app.command("fetch")
@@ -246,7 +263,7 @@ def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple
     if not is_input_told:
         say_unsent_input()  # whoever writes it may have begun later
     if ended["phase"] == "Failed" and not has_run(ended):
-        raise WindrowClientError(f"{cluster_id} failed: {ended.get('reason') or 'no reason was given'}")
+        raise NeverRan(ended)
     code = _exit_code(ended)
     if ended["phase"] not in ("Finished", "Failed"):
         say(f"  {cluster_id} was ended before its command finished: {ended.get('reason') or 'somebody deleted it'}")
@@ -304,7 +321,7 @@ def _send(api: Client, cluster_id: str, parcel: Parcel, files: bool) -> None:
     if not files:
         return
     api.wait_cluster(cluster_id, _may_take_files, CREATE_TIMEOUT_S, Progress())
-    say(f"  sending {parcel.files} file(s), {size_text(parcel.size_bytes)}")
+    say(f"  sending {counted(parcel.files, 'file')}, {size_text(parcel.size_bytes)}")
     before = len(parcel.left.odd)
     transfer.send(parcel, [cluster_id], lambda file: api.put_files(cluster_id, file, commit=True))
     if late := parcel.left.odd[before:]:
@@ -328,7 +345,7 @@ def _is_beyond(cluster: dict[str, Any], phases: set[str]) -> bool:
     if has_run(cluster):
         return True
     if cluster["phase"] == "Failed":
-        raise WindrowClientError(f"{cluster['id']} failed: {cluster.get('reason') or 'no reason was given'}")
+        raise NeverRan(cluster)
     return bool(_phases(cluster)) and _phases(cluster) <= phases
 
 

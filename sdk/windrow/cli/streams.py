@@ -12,9 +12,15 @@ from typing import Final
 
 from windrow.cli.exits import EXIT_FAILURE
 from windrow.cli.output import print_problem, say
+from windrow.errors import InvalidInput
 
 UNSENT: Final = (
     "Standard input is not sent to the program. Put the data into a file of this folder; to read nothing: </dev/null"
+)
+REFUSED: Final = (
+    "Standard input cannot be sent through exec, so the command was not run. A box takes it by SSH: "
+    "windrow cluster ssh CLUSTER -- COMMAND. Else use a volume, or a file in the folder that `windrow run` sends. "
+    "To read nothing: </dev/null"
 )
 UNWRITTEN: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 """What the system says of a file that takes no more; where no file is named it is standard output."""
@@ -71,6 +77,12 @@ def say_unsent_input() -> bool:
         return False
     say(f"  {UNSENT}")
     return True
+
+
+def refuse_input() -> None:
+    """Raises InvalidInput where data waits on standard input, which the program would do without."""
+    if _has_input():
+        raise InvalidInput(REFUSED)
 
 
 def _has_input() -> bool:

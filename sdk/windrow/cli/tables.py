@@ -1,6 +1,5 @@
 """Lists of the command: what each can be narrowed to, and how it is shown on a screen, in a pipe and as JSON."""
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ Item = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., None])
 Format = Literal["table", "wide", "json", "tsv"]
 
-_IDS: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}|(?:GPU|MIG|MPS)-[0-9a-f]{8}-[0-9a-f-]+")
 GAP: Final = "  "
 UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 LEAST_WIDTH: Final = 4
@@ -45,9 +43,9 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A list. empty: the sentence where it is. name: what `--name` compares. states: what `--state` compares. at: the
-    time of an item of a list that is newest first, for `--since`. owner: the id of an item's account, for `--mine`.
-    has_ended: true of work that only `--all` and `--state` show.
+    """A list. empty: the sentence where it is. name: what `--name` compares. states: what `--state` compares, and
+    state_words: all that it can be. at: the time of an item of a list that is newest first, for `--since`. owner: the
+    id of an item's account, for `--mine`. has_ended: true of work that only `--all` and `--state` show.
     """
 
     columns: Sequence[Column]
@@ -57,6 +55,7 @@ class Table(NamedTuple):
     at: Callable[[Item], Any] | None = None
     owner: Callable[[Item], Any] | None = None
     has_ended: Callable[[Item], bool] | None = None
+    state_words: Sequence[str] = ()
 
 
 def id_column(read: Callable[[Item], Any] = lambda item: item["id"], name: str = "ID", rank: int = 0) -> Column:
@@ -67,11 +66,6 @@ def id_column(read: Callable[[Item], Any] = lambda item: item["id"], name: str =
 def time_column(name: str, read: Callable[[Item], Any], rank: int = 0) -> Column:
     """A column of times, which a screen shows as the time since then."""
     return Column(name, read, rank, show=ago)
-
-
-def brief(text: Any) -> Any:
-    """The same text with its ids short."""
-    return text and _IDS.sub(lambda match: short(match[0]), str(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +145,8 @@ def lists(table: Table, limit: int | None = None) -> Callable[[F], F]:
         def run(**asked: Any) -> None:
             own = {name: asked.pop(name) for name in names if name in asked}
             form = "json" if asked.pop("as_json") else asked.pop("output") or _usual_form()
+            if asked.get("state") is not None:
+                asked["state"] = state_of(table, asked["state"])
             if (since := asked.pop("since", None)) is not None:
                 asked["since"] = since_of(since)
             asked.pop("output", None)
@@ -191,6 +187,14 @@ def _options(table: Table, limit: int | None) -> list[Parameter]:
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
         for name, kind, default, option in found
     ]
+
+
+def state_of(table: Table, text: str) -> str:
+    """A state that things of this list can be in, as the Master writes it; raises InvalidInput."""
+    for word in table.state_words:
+        if word.casefold() == text.casefold():
+            return word
+    raise InvalidInput(f"--state {text}: there is no such state. There are: {', '.join(table.state_words)}.")
 
 
 def since_of(text: str) -> datetime:

@@ -10,6 +10,7 @@ from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import facts, print_json, say, size_text
 from windrow.cli.request import parse_size
 from windrow.cli.tables import Column, Table, View, lists, time_column
+from windrow.words import counted
 
 volume_app = typer.Typer(help="Volumes: folders that follow your work from host to host.", no_args_is_help=True)
 
@@ -68,7 +69,8 @@ def volume_show(context: typer.Context, name: Name, as_json: AsJson = False) -> 
         [
             ("Volume", one["name"]),
             ("Version", str(one["version"] or "none yet")),
-            ("Holds", f"{size_text(one['size_bytes'])} in {one['files']} files, at most {size_text(one['max_bytes'])}"),
+            ("Holds", f"{size_text(one['size_bytes'])} in {counted(one['files'], 'file')}"),
+            ("May hold", size_text(one["max_bytes"])),
             ("Saved", one["saved_at"] or "never"),
             ("Used by", _users(one) or "nobody"),
             *([("Problem", one["problem"])] if one["problem"] else []),

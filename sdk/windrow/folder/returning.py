@@ -33,6 +33,7 @@ from windrow.folder.names import (
     refused_part,
 )
 from windrow.folder.sending import LINK
+from windrow.words import counted
 
 ENTRIES_MAX: Final = 200_000
 """Of one archive; also of the folders that are made for it."""
@@ -379,10 +380,10 @@ class _Folder:
 def lines(report: Report, into: str, again: str) -> Iterator[str]:
     """Returns the lines that a person is told. into: where to, in words; again: how the rest is fetched."""
     shown = ", ".join(report.written[:8]) + (", ..." if len(report.written) > 8 else "")
-    yield f"{len(report.written)} changed file(s) came back{into}" + (f": {shown}" if shown else "")
+    yield f"{counted(len(report.written), 'changed file')} came back{into}" + (f": {shown}" if shown else "")
     if report.beside:
         pairs = ", ".join(f"{name} as {other}" for name, other in report.beside[:8])
-        yield f"{len(report.beside)} file(s) changed here, or never sent, stay as they are; theirs: {pairs}"
+        yield f"{counted(len(report.beside), 'file')} changed here, or never sent: left as before; theirs: {pairs}"
     told = {path: why for path, why in report.refused.items() if not is_quiet(path)}
     if told:
         some = "; ".join(f"{path} ({why})" for path, why in list(told.items())[:8])

@@ -93,6 +93,12 @@ async def test_hosts_are_filtered(api, fleet, query, found):
     assert [item["id"] for item in listed["items"]] == found
 
 
+async def test_a_state_that_no_host_can_be_in_is_refused_with_those_there_are(api, fleet):
+    answer = await api.client.get("/api/v1/hosts?state=bogus")
+    assert answer.status_code == 422
+    assert "degraded" in answer.json()["detail"] and "online" in answer.json()["detail"]
+
+
 async def test_pages_of_hosts_follow_each_other(api, fleet):
     first = await ok(await api.client.get("/api/v1/hosts?limit=1"))
     second = await ok(await api.client.get(f"/api/v1/hosts?limit=1&cursor={first['next_cursor']}"))

@@ -15,6 +15,8 @@ from windrow.config import Config, save, user_file
 
 LINE = "curl -fsS https://master/install.sh | sudo sh -s -- --token wj_1"
 
+MADE = {"token": "wt_1", "created_at": "2030-01-01T00:00:00.5Z", "expires_at": "2030-01-31T00:00:00Z"}
+
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
@@ -23,6 +25,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         requests.append(request)
+        if request.url.path.endswith("/tokens"):
+            return httpx2.Response(201, json=MADE)
         role = json.loads(request.content)["role"]
         return httpx2.Response(201, json={"join_token": "wj_1", "command": LINE if role == "host" else None})
 
@@ -135,3 +139,15 @@ def test_a_login_keeps_until_when_its_token_is_valid(tmp_path: Path, monkeypatch
     account._keep(Config("https://master", "wr_secret"))
     kept = json.loads(user_file().read_text())
     assert (kept["token_id"], kept["expires_at"]) == ("token_1", UNTIL)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [((), "--days 30"), (("--days", "90"), "no token outlives the one that made it"), (("--days", "7"), "--days 7")],
+)
+def test_a_new_token_says_why_it_expires(
+    asked: list[httpx2.Request], capsys: pytest.CaptureFixture[str], words: tuple[str, ...], why: str
+) -> None:
+    get_command(app)(["token", "add", "browser", *words], standalone_mode=False)
+
+    assert capsys.readouterr().err == f"It expires at 2030-01-31T00:00:00Z: {why}.\n"

@@ -1,14 +1,21 @@
 """The `windrow` command loads what it is asked for."""
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from windrow.cli.cluster_text import print_plan
+from windrow.cli import main
+from windrow.cli.cluster_text import print_plan, state_text
 from windrow.cli.output import print_error
 from windrow.errors import ApiProblem
+from windrow.words import counted, seconds_text
 
 LOADS = """
 import json, sys
@@ -93,3 +100,105 @@ def test_a_reason_that_is_about_no_host_names_none(capsys: pytest.CaptureFixture
     print_error(ApiProblem(422, {"code": "invalid_input", "detail": "No.", "reasons": reasons}))
 
     assert capsys.readouterr().err.splitlines()[1:] == ["  - Too long.", "  - rig: It is full."]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs `windrow` with these words; returns its exit code."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # Typer puts its own there
+    return lambda *words: main._ran(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("cluster rm", "No such command 'rm'. Did you mean: windrow cluster delete? See: windrow cluster --help"),
+        ("volume delete", "No such command 'delete'. Did you mean: windrow volume rm? See: windrow volume --help"),
+        ("job rm", "No such command 'rm'. Did you mean: windrow job cancel? See: windrow job --help"),
+        ("whoami", "No such command 'whoami'. Did you mean: windrow doctor? See: windrow --help"),
+        ("status", "No such command 'status'. Did you mean: windrow doctor? See: windrow --help"),
+        ("ps", "No such command 'ps'. Did you mean: windrow cluster ls? See: windrow --help"),
+        ("cluster ps", "No such command 'ps'. Did you mean: windrow cluster ls? See: windrow cluster --help"),
+        ("jobb", "No such command 'jobb'. Did you mean 'job'? See: windrow --help"),
+        ("xyz", "No such command 'xyz'. See: windrow --help"),
+    ],
+)
+def test_a_verb_of_another_program_is_answered_with_ours(
+    ran: Callable[..., int], capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    assert ran(*words.split()) == 2
+    assert capsys.readouterr().err == f"Error: {said}\n"
+
+
+def test_each_of_our_verbs_in_that_table_is_there() -> None:
+    there = set(_paths(get_command(main.app)))
+    verbs = there | {path.rpartition(" ")[2] for path in there}
+
+    assert {ours for all_of in main.WORDS_OF_OTHERS.values() for ours in all_of} <= verbs
+
+
+def test_every_verb_takes_h_for_help(ran: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ("", *_paths(get_command(main.app))):
+        assert ran(*path.split(), "-h") == 0
+        assert f"Usage: windrow {path}".rstrip() in capsys.readouterr().out
+
+
+def _paths(group: Any, before: str = "") -> Iterator[str]:
+    for name, command in getattr(group, "commands", {}).items():
+        yield before + name
+        yield from _paths(command, f"{before}{name} ")
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (
+            {
+                "detail": "The request is not valid: hosts, max_price_per_hour.",
+                "reasons": [
+                    {"field": "max_price_per_hour", "reason": "not an amount of money: 'x'"},
+                    {"field": "volumes.0", "reason": "Wrong form"},
+                    {"field": "price_per_hour", "reason": "not an amount of money: 'x'"},
+                ],
+            },
+            [
+                "Error: The request is not valid: hosts, --max-price.",
+                "  - --max-price: not an amount of money: 'x'",
+                "  - --volume: Wrong form",
+                "  - PRICE_PER_HOUR: not an amount of money: 'x'",
+            ],
+        ),
+        ({"detail": "hosts must be 1."}, ["Error: hosts must be 1."]),
+        (
+            {"detail": "host_id must be left out with more than one host."},
+            ["Error: --host must be left out with more than one host."],
+        ),
+        ({"detail": "The image env_x of hosts is gone."}, ["Error: The image env_x of hosts is gone."]),
+    ],
+)
+def test_a_field_that_the_master_refuses_is_named_as_it_is_written(
+    capsys: pytest.CaptureFixture[str], document: dict[str, Any], said: list[str]
+) -> None:
+    print_error(ApiProblem(422, document))
+
+    assert capsys.readouterr().err.splitlines() == said
+
+
+def test_counts_and_seconds_are_said_as_people_do() -> None:
+    assert [counted(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+    spans: list[float | str] = ["1.620127382", "3.0", "0", "59.96", "3600.4", 0.0123]
+    assert list(map(seconds_text, spans)) == ["1.62 s", "3 s", "0 s", "60 s", "3600 s", "0.0123 s"]
+
+
+def test_the_state_of_work_is_one_sentence() -> None:
+    assert state_text("train", "Failed", "its command ended with 3") == "train is Failed: its command ended with 3."
+    assert state_text("train", "Failed", "The host is lost.") == "train is Failed: The host is lost."
+    assert state_text("train", "Running", None) == "train is Running."
+
+
+def test_no_message_has_a_plural_in_brackets() -> None:
+    root = Path(__file__).parents[3]
+    sources = [*(root / "sdk/windrow").rglob("*.py"), *(root / "master/windrow_master").rglob("*.py")]
+    odd = [f"{path}: {found[0]}" for path in sources for found in re.finditer(r"\} \w+\(s\)", path.read_text())]
+
+    assert [one for one in odd if "remote/cluster.py" not in one] == []

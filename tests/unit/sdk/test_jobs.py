@@ -63,7 +63,7 @@ def test_who_submits_what_cannot_run_now_reads_why_at_once(
     said = capsys.readouterr()
     assert said.out == "job_1\n"
     assert "".join(said.err.split()) == "".join(
-        f"1 job(s) submitted. Follow: windrow job logs -f job_1 Waiting in the queue. {detail}"
+        f"1 job submitted. Follow: windrow job logs -f job_1 Waiting in the queue. {detail}"
         "- 12 hosts: not in tier h1000 (h100/C)"
         "- Fits on rack-7 in tier h100/C instead of h1000, for 2.50 per hour".split()
     )

@@ -28,6 +28,13 @@ from windrow.cli.tables import View, since_of, table_lines, tsv_lines
 from windrow.client import Client
 from windrow.config import Config
 from windrow.errors import InvalidInput, NotFound
+from windrow_master.accesses.model import AccessState
+from windrow_master.clusters.model import ClusterPhase
+from windrow_master.fleet.availability import HOST_STATES, Availability
+from windrow_master.fleet.states import CommandState, LinkState, SlotState
+from windrow_master.identity.model import AccountState
+from windrow_master.jobs.model import JobState
+from windrow_master.market.model import RentalState
 
 Json = dict[str, Any]
 
@@ -149,6 +156,41 @@ def listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 def test_a_list_is_narrowed(listed: Callable[..., list[Json]], words: tuple[str, ...], names: list[str]) -> None:
     assert [one["name"] for one in listed(*words, "--json")] == names
     assert [one["name"] for one in listed(*words, "-o", "json")] == names
+
+
+STATES = [
+    (hosts.HOSTS, [*HOST_STATES]),
+    (hosts.GPUS, [*Availability, *LinkState, *SlotState]),
+    (hosts.COMMANDS, CommandState),
+    (clusters.CLUSTERS, ClusterPhase),
+    (jobs.JOBS, JobState),
+    (account.RECEIPTS, RentalState),
+    (accesses.ACCESSES, AccessState),
+    (people.ACCOUNTS, AccountState),
+]
+
+
+@pytest.mark.parametrize(("table", "wanted"), STATES, ids=lambda one: getattr(one, "empty", "")[:24])
+def test_a_list_knows_every_state_of_the_master(table: Any, wanted: Any) -> None:
+    assert sorted(table.state_words) == sorted(map(str, wanted))
+
+
+def test_every_list_with_states_knows_them() -> None:
+    assert {one.empty for one in EVERY if one.states} == {one.empty for one, _ in STATES}
+
+
+@pytest.mark.parametrize("noun", ["host", "gpu", "cluster", "job", "command", "receipt", "access", "account"])
+def test_a_state_that_is_none_is_refused_with_those_there_are(noun: str) -> None:
+    with pytest.raises(InvalidInput, match=r"--state bogus: there is no such state\. There are: "):
+        get_command(app)([noun, "ls", "--state", "bogus"], standalone_mode=False)
+
+
+def test_a_gpu_of_which_a_part_is_rented_is_rented(capsys: pytest.CaptureFixture[str]) -> None:
+    card = {"uuid": "GPU-1", "host_name": "vm", "simulated": False, "name": "X1", "state_text": "rented, 1 of 2 parts"}
+    with Client(Config("http://master", "wr_x")) as api:
+        View(hosts.GPUS, "tsv", state="rented").print(api, [card])
+
+    assert "GPU-1" in capsys.readouterr().out
 
 
 def test_what_is_no_time_is_refused_with_examples() -> None:

@@ -1,7 +1,9 @@
 """Standard streams and exit codes of the command, run as a program of its own: what is where, and that it is words."""
 
+import contextlib
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -13,20 +15,28 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import poll
 from windrow.cli import exits
 from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, NameTaken, NoMaster, NotFound, WaitTimedOut
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "wt_test"
-CLUSTER = "cluster_1"
+CLUSTER = "cluster_019ac3f5e0b17001c1a2b3c4d5e6f708"
 RECEIPT = {
-    "id": "receipt_1", "amount": "0.01", "currency": "EUR", "price_per_hour": "2.00", "running_seconds": "3.0",
+    "id": "receipt_019ac3f5e0b17001d1a2b3c4d5e6f708", "cluster_id": CLUSTER, "cluster_name": "sh",
+    "amount": "0.01", "currency": "EUR", "price_per_hour": "2.00", "running_seconds": "3.0",
     "ended_at": "2030-01-01T00:00:00Z", "test_money": True,
 }  # fmt: skip
 ENDED: dict[str, Any] = {
     "id": CLUSTER, "name": "sh", "kind": "box", "phase": "Finished", "version": 1, "account_id": "account_1",
-    "workloads": [{"id": "w", "rank": 0, "phase": "exited", "exit_code": 0, "host_id": "h", "host_name": "rig"}],
+    "workloads": [{"id": "w", "rank": 0, "phase": "exited", "exit_code": 0, "host_id": "h", "host_name": "rig",
+                   "runtime": "docker"}],
 }  # fmt: skip
+WHOLE_ID = re.compile(rb"[a-z]+_[0-9a-f]{32}")
+
+EXECUTED: list[bytes] = []
+MAY_END = threading.Event()
+"""What the Master was asked to run inside the cluster, and whether it may end."""
 
 
 class Master(BaseHTTPRequestHandler):
@@ -41,7 +51,8 @@ class Master(BaseHTTPRequestHandler):
         found: dict[str, Any] = {
             f"/clusters/{CLUSTER}": ENDED,
             "/receipts": {"items": [RECEIPT]},
-            "/receipts/receipt_1": RECEIPT,
+            "/clusters": {"items": [ENDED]},
+            f"/receipts/{RECEIPT['id']}": RECEIPT,
         }
         if path == f"/clusters/{CLUSTER}/logs":
             self._answer(200, b"" if "offset=3" in self.path else b"out", "text/plain")
@@ -53,7 +64,12 @@ class Master(BaseHTTPRequestHandler):
             self._answer(404, json.dumps({"code": "not_found", "detail": "There is none."}).encode())
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if "/exec" in self.path:
+            EXECUTED.append(asked)
+            MAY_END.wait(60)
+            self._answer(200, b'{"exit_code": 0}\n')
+            return
         answers = {
             "/clusters/plan": {"fits": True, "placement": [], "hold": "1", "balance": "9", "price_per_hour": "2.00"},
             "/clusters": {"cluster": ENDED},
@@ -264,7 +280,46 @@ def test_a_run_has_the_programs_output_on_standard_output_and_all_else_on_standa
     done = windrow("run", "--no-files", "--", "sh", "-c", "printf out")
 
     assert (done.returncode, done.stdout) == (0, b"out"), done.stderr
-    assert b"cost 0.01 EUR (test money): 3.0 s at 2.00 per hour" in done.stderr
+    assert b"cost 0.01 EUR (test money): 3 s at 2.00 per hour" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--no-files", "--", "true"),
+        ("run", "--no-files", "--detach", "--", "true"),
+        ("cluster", "show", "c1a2b3c4"),
+        ("cluster", "create", "--", "true"),
+        ("receipt", "show", "d1a2b3c4"),
+    ],
+    ids=" ".join,
+)
+def test_a_terminal_has_ids_short_and_a_pipe_has_them_whole(
+    windrow: Any, url: str, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    piped = windrow(*words)
+    at_terminal = _at_terminal(url, tmp_path, *words)
+
+    assert WHOLE_ID.search(piped.stdout + piped.stderr), piped
+    assert re.search(rb"\b[0-9a-f]{8}\b", at_terminal) and not WHOLE_ID.search(at_terminal), at_terminal
+
+
+def _at_terminal(url: str, here: Path, *words: str) -> bytes:
+    """What a terminal shows of this command."""
+    ours, theirs = pty.openpty()
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-m", "windrow", *words], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, cwd=here,
+            env=os.environ | {"WINDROW_URL": url, "WINDROW_TOKEN": TOKEN, "PYTHONPATH": _path(), "COLUMNS": "200"},
+        ):  # fmt: skip
+            os.close(theirs)
+            said = b""
+            with contextlib.suppress(OSError):  # the other end is closed
+                while part := os.read(ours, 4096):
+                    said += part
+        return said
+    finally:
+        os.close(ours)
 
 
 @pytest.mark.case("B-D15")
@@ -295,6 +350,40 @@ def test_input_from_a_pipe_is_said_to_be_left(url: str, tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert b"Standard input is not sent to the program" in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["</dev/null", "<&-", "<data", "<empty"])
+def test_a_command_inside_a_cluster_is_not_run_without_the_data_it_should_read(
+    windrow: Any, tmp_path: Path, shell: str
+) -> None:
+    (tmp_path / "data").write_text("hello")
+    (tmp_path / "empty").touch()
+    EXECUTED.clear()
+    MAY_END.set()
+
+    done = windrow("cluster", "exec", CLUSTER, "--", "cat", shell=shell)
+
+    is_refused = shell == "<data"
+    assert (done.returncode, bool(EXECUTED)) == ((2, False) if is_refused else (0, True)), done.stderr
+    assert (b"the command was not run. A box takes it by SSH" in done.stderr) is is_refused
+
+
+def test_a_command_inside_a_cluster_fails_where_data_came_while_it_ran(url: str, tmp_path: Path) -> None:
+    EXECUTED.clear()
+    MAY_END.clear()
+    with subprocess.Popen(
+        [sys.executable, "-m", "windrow", "cluster", "exec", CLUSTER, "--", "cat"], cwd=tmp_path,
+        env=os.environ | {"WINDROW_URL": url, "WINDROW_TOKEN": TOKEN, "PYTHONPATH": _path()},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as running:  # fmt: skip
+        assert running.stdin is not None and running.stderr is not None
+        poll(lambda: EXECUTED, 30)
+        running.stdin.write(b"late")
+        running.stdin.flush()
+        MAY_END.set()
+        said = running.stderr.read()
+
+    assert running.returncode == 1 and b"Standard input is not sent to the program" in said
 
 
 @pytest.mark.case("B-D16")
