@@ -66,6 +66,21 @@ def test_the_groups_sum_up_to_all_hosts_and_gpus_that_are_not_retired_and_simula
     assert set(sums.tiers) == {(False, "h100/A"), (True, "h100/A")}
 
 
+def test_a_host_is_counted_in_each_tier_in_which_it_has_a_gpu_or_processors():
+    processors = Slot(SlotId(f"{HOST}/cpu/0"), HOST, "cpu", None, tier="cpu/B")
+    found = glance(
+        [
+            entry(host(tier="h100/B"), slot(0), slot(1, tier="h100/B"), processors),
+            entry(host(inventory=None)),
+        ],
+        PriceBook(()),
+    ).tiers
+    counted = {
+        tier: (sum(one.hosts.counts.values()), sum(one.gpus.counts.values())) for (_, tier), one in found.items()
+    }
+    assert counted == {"h100/A": (2, 1), "h100/B": (1, 1), "cpu/B": (1, 0)}
+
+
 def test_earnings_are_folded_once_however_they_are_cut_and_days_that_passed_are_let_go():
     whole, cut = Earnings(), Earnings()
     now_ns = 100 * DAY + 5
