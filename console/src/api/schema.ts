@@ -1325,8 +1325,9 @@ export interface OfferOut {
   tier: string;
   unit: string;
   simulated: boolean;
-  gpus_free: number;
+  /** GPUs or slices; in `cpu` tiers hosts, whose processors are free */
   free: number;
+  /** The same, free or not */
   total: number;
   hosts: number;
   /** A decimal amount of money */
