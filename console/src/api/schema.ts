@@ -1597,7 +1597,7 @@ export interface PriceBody {
 export interface Problem {
   /** An address that ends with `code` */
   type: string;
-  /** The status in words */
+  /** What happened, in a few words */
   title: string;
   status: number;
   /** What happened, and what to do next */
