@@ -91,6 +91,14 @@ async def test_the_same_reason_of_many_hosts_is_said_once(page: Page, pretend: P
     await expect(page.get_by_role("textbox", name="GPUs", exact=True)).to_have_value("8")
 
 
+async def test_a_job_that_no_host_can_ever_run_is_not_said_to_wait(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served, "/jobs/new")
+    await page.get_by_role("textbox", name="Command").fill("echo")
+    await page.get_by_role("textbox", name="GPUs", exact=True).fill("64")
+    await expect(page.get_by_text("Cannot run as it is")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     "reasons",
     [

@@ -1614,7 +1614,7 @@ export interface Problem {
   reasons?: (ReasonOut | ProblemReason)[];
   /** Of a request that fits nowhere now */
   ways?: WayOut[];
-  /** False: no host of this market could ever run it */
+  /** False: waiting does not help */
   is_possible?: boolean;
 }
 
@@ -1724,7 +1724,7 @@ export interface ReceiptOut {
 export interface RefusalOut {
   /** In a sentence */
   detail: string;
-  /** False: no host of this market has what is asked for, free or not */
+  /** False: waiting does not help: no host has what is asked for */
   is_possible: boolean;
   /** One's own hosts first; at most four, the last for the rest */
   reasons: ReasonOut[];

@@ -69,7 +69,7 @@ class Problem(BaseModel):
         list[ReasonOut | ProblemReason], Field(default_factory=list, description="Left out where there are none")
     ]
     ways: Annotated[list[WayOut], Field(default_factory=list, description="Of a request that fits nowhere now")]
-    is_possible: Annotated[bool, Field(description="False: no host of this market could ever run it")] = True
+    is_possible: Annotated[bool, Field(description="False: waiting does not help")] = True
 
 
 def request_id_of(request: Request) -> str:

@@ -133,10 +133,10 @@ def _way(request: Request, host: Candidate) -> Way | Miss:
         if request.runtime is Runtime.PROCESS:
             return Miss(Obstacle.RUNTIME, "cannot run plain processes", no_process)
     if request.runtime is Runtime.PROCESS:
-        return Miss(Obstacle.RUNTIME, "plain processes run only for the owner of a host: name an image (--image)")
+        return Miss(Obstacle.RUNTIME, "plain processes run only for the owner of a host: ask for a container")
     image = request.image or host.default_image
     if image is None:
-        return Miss(Obstacle.IMAGE, "has no default image: name one (--image)", no_process if is_own else "")
+        return Miss(Obstacle.IMAGE, "no default image; name an image", no_process if is_own else "")
     if Runtime.DOCKER not in host.runtimes:
         has_process = is_own and Runtime.PROCESS in host.runtimes and request.runtime is None
         changes = {"image": None} if has_process else {}

@@ -277,9 +277,9 @@ class Refusal:
     """It does not fit now.
 
     detail: in a sentence. reasons: of all hosts, grouped, one's own first. find_ways: as `ways`. is_possible: whether
-    the hosts of this market have what is asked for, free or not. is_soon: whether it would fit with the slots that are
-    back in a moment. without_proofs: where it would run once the Master's own test rentals on `proofs_on` have ended,
-    which they do for it.
+    waiting can help: the hosts have what is asked for, free or not. is_soon: whether it would fit with the slots that
+    are back in a moment. without_proofs: where it would run once the Master's own test rentals on `proofs_on` have
+    ended, which they do for it.
     """
 
     detail: str

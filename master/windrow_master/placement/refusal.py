@@ -70,9 +70,10 @@ def explain(request: Request, refused: Refused) -> Told:
         known.append((host, lack or miss))
         if lack is not None:
             missing.append(lack)
-    is_possible = len(known) - len(missing) >= request.hosts
+    enough = len(known) - len(missing)
+    is_possible = enough - sum(miss.obstacle is Obstacle.IMAGE for _, miss in known) >= request.hosts
     groups = _grouped(request, known)
-    detail = _detail(request, groups, missing if not is_possible else ())
+    detail = _detail(request, groups, missing if enough < request.hosts else (), is_possible)
     return Told(detail, tuple(_capped([reason for reason, _ in groups])), is_possible)
 
 
@@ -146,7 +147,7 @@ def _capped(reasons: Sequence[Reason]) -> list[Reason]:
     return [*reasons[: REASONS_MAX - 1], Reason(Obstacle.OTHER, "other reasons", sum(one.count for one in rest))]
 
 
-def _detail(request: Request, groups: Sequence[_Group], missing: Sequence[Miss]) -> str:
+def _detail(request: Request, groups: Sequence[_Group], missing: Sequence[Miss], is_possible: bool) -> str:
     """The refusal in a sentence. missing: what each host lacks, where that is why it can never run."""
     if not groups:
         if request.host_id is not None:
@@ -159,9 +160,10 @@ def _detail(request: Request, groups: Sequence[_Group], missing: Sequence[Miss])
         several = f" on {request.hosts} hosts" if request.hosts > 1 else ""
         what = _asked(request, {miss.obstacle for miss in missing})
         return f"{who} {what}{several}, free or not: it can run only when one joins."
+    when = "now" if is_possible else "as it is"
     if len(groups) == 1 and first.count == 1:
-        return f"{first.hosts[0][1]} cannot run this now: {nearest.text}."
-    return f"No host can run this now: {nearest.label}."
+        return f"{first.hosts[0][1]} cannot run this {when}: {nearest.text}."
+    return f"No host can run this {when}: {nearest.label}."
 
 
 def _asked(request: Request, obstacles: Set[Obstacle]) -> str:

@@ -209,6 +209,15 @@ def test_what_no_host_of_the_market_has_is_told_as_such(asked: dict[str, object]
     assert refused(request(cpus=64), *hosts).is_possible
 
 
+def test_a_request_without_an_image_has_to_change_where_no_host_has_one_of_its_own() -> None:
+    asked = request(image=None)
+    refusal = refused(asked, host("a", cpu()), host("b", cpu("b")))
+    assert refusal.detail == "No host can run this as it is: no default image; name an image."
+    assert not refusal.is_possible
+    later = host("c", cpu("c"), link_state="offline")
+    assert refused(asked, host("a", cpu()), later).is_possible, "it may have one"
+
+
 def test_a_named_host_is_the_only_one_that_is_told_of() -> None:
     hosts = host("a", *busy(gpu(0))), host("b", gpu(0, "b"))
     refusal = refused(request(gpus=1, host_id=HostId("host_a")), *hosts)
