@@ -1363,7 +1363,7 @@ export interface OperationOut {
   done_at: string | null;
 }
 
-/** The installation at a glance. `events`: empty for those who may not see all of them. */
+/** The installation at a glance. `events`: empty for those who may not see all of them. `revenue`: null for an account that neither has hosts nor is a provider. */
 export interface OverviewOut {
   at: string;
   hosts: UseCounts;
@@ -1372,7 +1372,7 @@ export interface OverviewOut {
   simulated_gpus: number;
   tiers: TierCounts[];
   per_hour: Rates;
-  revenue: Revenue;
+  revenue: Revenue | null;
   accesses: number;
   events: EventOut[];
 }
@@ -1661,7 +1661,7 @@ export interface ProvingOut {
   host_id: string;
 }
 
-/** The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts only. */
+/** The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts only, and of them those in the scope of `revenue`. */
 export interface Rates {
   rented: string;
   idle: string;

@@ -12,6 +12,7 @@ from windrow_master.fleet.model import AdminState, Slot
 from windrow_master.fleet.view import Entry
 from windrow_master.market.model import PriceUnit
 from windrow_master.market.offers import PriceBook, unit_of
+from windrow_proto.ids import AccountId
 from windrow_proto.units import DAY, Microcents
 
 DAYS: Final = 7
@@ -58,8 +59,8 @@ class Glance:
         return self.tiers.setdefault((simulated, tier), TierTally(tier, simulated))
 
 
-def glance(entries: Iterable[Entry], book: PriceBook) -> Glance:
-    """Count all hosts that are not retired."""
+def glance(entries: Iterable[Entry], book: PriceBook, owner: AccountId | None = None) -> Glance:
+    """Count all hosts that are not retired. owner: whose hosts' earnings are summed; None: everybody's."""
     sums = Glance()
     for entry in entries:
         host = entry.host
@@ -70,7 +71,7 @@ def glance(entries: Iterable[Entry], book: PriceBook) -> Glance:
         sums.simulated_hosts += host.simulated
         for tier in _count_gpus(sums, entry) or {host.tier} - {""}:
             sums.of_tier(tier, host.simulated).hosts.add(state)
-        if not host.simulated:  # what is simulated earns nothing
+        if not host.simulated and owner in (None, host.owner_account):  # what is simulated earns nothing
             for slot in entry.slots:
                 _add_worth(sums, entry, slot, book)
     return sums
