@@ -140,7 +140,7 @@ def _way(request: Request, host: Candidate) -> Way | Miss:
     if Runtime.DOCKER not in host.runtimes:
         has_process = is_own and Runtime.PROCESS in host.runtimes and request.runtime is None
         changes = {"image": None} if has_process else {}
-        detail = "its docker runtime is not available"
+        detail = host.about_containers or "its docker runtime is not available"
         return Miss(Obstacle.RUNTIME, "cannot run containers now", detail, changes=changes)
     if request.gpus and not host.gives_containers_gpus:
         return Miss(Obstacle.RUNTIME, "cannot give GPUs to containers", "the NVIDIA Container Toolkit is missing")
