@@ -228,7 +228,7 @@ def _unfit(request: Request, slot: SlotOffer) -> Obstacle | None:
     """Return what keeps this slot from satisfying the request, free or not; None when nothing does."""
     if request.slice is not None and slot.profile != request.slice:
         return Obstacle.SLICE
-    if request.tier is not None and not _is_tier(slot.tier, request.tier):
+    if request.tier is not None and not is_tier(slot.tier, request.tier):
         return Obstacle.TIER
     if request.gpus and request.gpu_model is not None and not _is_model(slot.gpu_name, request.gpu_model):
         return Obstacle.GPU_MODEL
@@ -259,7 +259,7 @@ def _kind(obstacle: Obstacle, slot: SlotOffer) -> str:
     return {Obstacle.SLICE: slot.profile, Obstacle.TIER: slot.tier}.get(obstacle, slot.gpu_name)
 
 
-def _is_tier(tier: str, wanted: str) -> bool:
+def is_tier(tier: str, wanted: str) -> bool:
     """Return whether `tier` is the wanted one; a class alone ("h100") takes every grade, and of slices every
     profile."""
     tier_class = tier.partition("/")[0]
