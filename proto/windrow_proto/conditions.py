@@ -134,6 +134,14 @@ class ConditionCode(StrEnum):
         "The host's clock differs from the Master's by more than 5 s.",
         "Set up NTP on the host: `timedatectl set-ntp true`. `timedatectl` says whether the clock is in step.",
     )
+    DOCKER_LOST = _host(
+        "docker.lost",
+        Effect.NONE,
+        Severity.PAGE,
+        "The container daemon of this host does not answer any more, so that it runs no containers.",
+        "On the host: `sudo windrow-agent doctor` says why. Start the daemon (`sudo systemctl start docker`), or start "
+        "the agent with `--runtimes process` if it is to run no containers. The agent looks again every minute.",
+    )
     DOCKER_UNFENCED = _host(
         "docker.unfenced",
         Effect.NONE,

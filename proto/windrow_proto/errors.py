@@ -22,7 +22,7 @@ class WindrowError(Exception):
     grpc: ClassVar[str] = "INTERNAL"
     http: ClassVar[int] = 500
     fault: ClassVar[Fault] = Fault.OURS
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init__(
         self,

@@ -481,7 +481,6 @@ def market_routes(app: FastAPI, world: World) -> None:
                     "tier": tier,
                     "unit": "gpu" if of[0]["gpus"] else "processor",
                     "simulated": of[0]["simulated"],
-                    "gpus_free": free,
                     "free": free or len(of),
                     "total": free or len(of),
                     "hosts": len(of),

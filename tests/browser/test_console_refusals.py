@@ -49,8 +49,8 @@ async def test_a_cluster_that_cannot_fit_says_why_and_what_would(page: Page, mar
     await expect(refused.locator("p, li")).to_have_count(3)
     await page.get_by_role("button", name="Create cluster").click()
     refusal = page.get_by_role("region", name="Error").get_by_role("alert")
-    await expect(refusal).to_contain_text("no_capacity")
-    await expect(refusal).to_contain_text("you ask for 1000")
+    await expect(refusal).to_have_text("Nothing was created: no host fits. The quote says why.")
+    await expect(page.get_by_text("you ask for 1000")).to_have_count(1)  # not said twice
     await expect(page.get_by_role("navigation", name="Screens")).to_be_visible()
     await page.get_by_role("button", name=re.compile(r"Change the request: Fits on .+ instead of 1000")).click()
     await expect(plan.get_by_text("Fits", exact=True)).to_be_visible()
@@ -82,8 +82,21 @@ async def test_the_same_reason_of_many_hosts_is_said_once(page: Page, pretend: P
     await expect(reasons).to_have_count(2)
     await expect(reasons.nth(0)).to_contain_text("workbench: no GPU")
     await expect(reasons.nth(1)).to_contain_text("6 hosts: too few GPUs (8 in all, you ask for 64 on one host)")
+    await page.get_by_role("textbox", name="Command").fill("echo")
+    await page.get_by_role("button", name="Create cluster").click()
+    refusal = page.get_by_role("region", name="Error").get_by_role("alert")
+    await expect(refusal).to_have_text("Nothing was created: no host fits. The quote says why.")
+    await expect(page.get_by_text("6 hosts: too few GPUs")).to_have_count(1)
     await page.get_by_role("button", name=re.compile("Change the request: .* with 8 GPUs instead of 64")).click()
     await expect(page.get_by_role("textbox", name="GPUs", exact=True)).to_have_value("8")
+
+
+async def test_a_job_that_no_host_can_ever_run_is_not_said_to_wait(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served, "/jobs/new")
+    await page.get_by_role("textbox", name="Command").fill("echo")
+    await page.get_by_role("textbox", name="GPUs", exact=True).fill("64")
+    await expect(page.get_by_text("Cannot run as it is")).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,8 @@ NAME: Final = "docker"
 DEFAULT_URL: Final = "unix:///var/run/docker.sock"
 CALL_S: Final = 30
 """For one answer of the daemon; inspecting takes milliseconds, creating under load a few seconds."""
+SEEN: Final = "daemon-seen"
+"""A file in the runtime's folder: a daemon has answered here once, so that it is missed when it does not."""
 OWN_USERS: Final = "container_own_users"
 """The name of a fact that the host reports (host_fields.py)."""
 LOOK_NS: Final = 400 * MILLISECOND
@@ -124,7 +126,10 @@ class DockerRuntime:
             answer = await asyncio.to_thread(docker_socket.ask, self._base_url, "/version", CALL_S)
             info = await asyncio.to_thread(docker_socket.ask, self._base_url, "/info", CALL_S)
         except WindrowError as error:
-            return RuntimeFacts(False, "", error.detail)
+            was_there = (self._folder / SEEN).exists()
+            return RuntimeFacts(False, "", error.detail, ConditionCode.DOCKER_LOST if was_there else "")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / SEEN).touch()
         failed = docker_daemon.ROOTLESS_NETWORK if docker_daemon.is_rootless(info) else ""
         failed = failed or await asyncio.to_thread(egress_firewall.install, is_anew=not self._is_fenced)
         self._is_fenced = not failed

@@ -76,7 +76,7 @@ class Run:
 class RuntimeFacts:
     """The state of a runtime: whether it can be used here, its version, and how well it isolates, in words.
 
-    condition: what is the matter with it although it can be used, as `code` or `code:detail`; else empty. more: of the
+    condition: what is the matter with it, as `code` or `code:detail`; else empty. more: of the
     host's facts what this runtime knows. gives_nvidia: whether it can give NVIDIA's cards, where there are any.
     """
 

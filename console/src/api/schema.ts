@@ -1325,8 +1325,9 @@ export interface OfferOut {
   tier: string;
   unit: string;
   simulated: boolean;
-  gpus_free: number;
+  /** GPUs or slices; in `cpu` tiers hosts, whose processors are free */
   free: number;
+  /** The same, free or not */
   total: number;
   hosts: number;
   /** A decimal amount of money */
@@ -1362,7 +1363,7 @@ export interface OperationOut {
   done_at: string | null;
 }
 
-/** The installation at a glance. `events`: empty for those who may not see all of them. */
+/** The installation at a glance. `events`: empty for those who may not see all of them. `revenue`: null for an account that neither has hosts nor is a provider. */
 export interface OverviewOut {
   at: string;
   hosts: UseCounts;
@@ -1371,7 +1372,7 @@ export interface OverviewOut {
   simulated_gpus: number;
   tiers: TierCounts[];
   per_hour: Rates;
-  revenue: Revenue;
+  revenue: Revenue | null;
   accesses: number;
   events: EventOut[];
 }
@@ -1596,7 +1597,7 @@ export interface PriceBody {
 export interface Problem {
   /** An address that ends with `code` */
   type: string;
-  /** The status in words */
+  /** What happened, in a few words */
   title: string;
   status: number;
   /** What happened, and what to do next */
@@ -1613,7 +1614,7 @@ export interface Problem {
   reasons?: (ReasonOut | ProblemReason)[];
   /** Of a request that fits nowhere now */
   ways?: WayOut[];
-  /** False: no host of this market could ever run it */
+  /** False: waiting does not help */
   is_possible?: boolean;
 }
 
@@ -1660,7 +1661,7 @@ export interface ProvingOut {
   host_id: string;
 }
 
-/** The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts only. */
+/** The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts only, and of them those in the scope of `revenue`. */
 export interface Rates {
   rented: string;
   idle: string;
@@ -1723,7 +1724,7 @@ export interface ReceiptOut {
 export interface RefusalOut {
   /** In a sentence */
   detail: string;
-  /** False: no host of this market has what is asked for, free or not */
+  /** False: waiting does not help: no host has what is asked for */
   is_possible: boolean;
   /** One's own hosts first; at most four, the last for the rest */
   reasons: ReasonOut[];

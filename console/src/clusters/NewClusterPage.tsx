@@ -78,6 +78,7 @@ export function NewClusterPage() {
   const create = useMutation({
     mutationFn: () => post<ClusterAccepted>("/clusters", withLogin(request, login), key.text),
     gcTime: 0, // what was sent has the login
+    onError: () => void client.invalidateQueries({ queryKey: ["plan"] }),
     onSuccess: ({ cluster }) => {
       change(NO_LOGIN);
       client.setQueryData(["cluster", cluster.id], cluster);
@@ -85,6 +86,9 @@ export function NewClusterPage() {
       void navigate({ to: "/clusters/$clusterId", params: { clusterId: cluster.id } });
     },
   });
+  const refused = useQuery({ ...planQuery(request), enabled: false }).data?.refusal;
+  // The quote shows this refusal already, with the changes that help.
+  const refusedAbove = create.error?.message === refused?.detail;
   const submit = () => {
     setTried(true);
     if (sound) create.mutate();
@@ -119,9 +123,7 @@ export function NewClusterPage() {
           <aside className="wr-stack">
             <Preview draft={draft} sound={sound} change={change} />
             {create.error && (
-              <Panel label="Error">
-                <ProblemNote error={create.error} />
-              </Panel>
+              <Panel label="Error">{refusedAbove ? <NotCreated /> : <ProblemNote error={create.error} />}</Panel>
             )}
             <Button type="submit" size="md" loading={create.isPending}>
               Create cluster
@@ -440,6 +442,14 @@ function Form({ draft, change, faults }: FormProps) {
         </Stack>
       </Panel>
     </div>
+  );
+}
+
+function NotCreated() {
+  return (
+    <Text size="sm" role="alert" p="md" style={{ borderLeft: "3px solid var(--wr-bad)" }}>
+      Nothing was created: no host fits. The quote says why.
+    </Text>
   );
 }
 

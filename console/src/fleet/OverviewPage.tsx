@@ -102,7 +102,7 @@ function Shown({ data }: { data: Overview }) {
         <Counted title="Hosts" counts={data.hosts} simulated={data.simulated_hosts} of="host" />
         <Counted title="GPUs" counts={data.gpus} simulated={data.simulated_gpus} of="GPU" />
       </div>
-      <div className="wr-columns wr-columns-even">
+      <div className={data.revenue ? "wr-columns wr-columns-even" : undefined}>
         <div className="wr-stack">
           <Tiers tiers={data.tiers} />
           <Panel
@@ -130,7 +130,7 @@ function Shown({ data }: { data: Overview }) {
             )}
           </Panel>
         </div>
-        <Earned data={data} />
+        {data.revenue && <Earned revenue={data.revenue} rate={data.per_hour} />}
       </div>
     </div>
   );
@@ -274,8 +274,7 @@ function Tiers({ tiers }: { tiers: readonly TierCounts[] }) {
   );
 }
 
-function Earned({ data }: { data: Overview }) {
-  const { revenue, per_hour: rate } = data;
+function Earned({ revenue, rate }: { revenue: NonNullable<Overview["revenue"]>; rate: Overview["per_hour"] }) {
   return (
     <Panel
       title={revenue.scope === "all" ? "Revenue" : "My revenue"}

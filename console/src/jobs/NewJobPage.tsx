@@ -221,7 +221,11 @@ function Preview({
         </Stack>
       ) : (
         <Stack gap="sm">
-          <State state="Waits in the queue" tone="busy" />
+          {plan.refusal && !plan.refusal.is_possible ? (
+            <State state="Cannot run as it is" tone="bad" />
+          ) : (
+            <State state="Waits in the queue" tone="busy" />
+          )}
           {plan.refusal && <Refusal refusal={plan.refusal} use={(changes) => change(jobChange(changes))} />}
         </Stack>
       )}

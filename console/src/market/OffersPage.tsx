@@ -17,6 +17,12 @@ import { actions, events, figure, Named, simulated } from "../tables/columns.tsx
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 
+/** What is counted: a host of a processor tier has one share of its processors. */
+function rentable({ tier, unit, total }: Offer): string {
+  const noun = unit === "processor" ? "host" : tier.includes(":") ? "slice" : "GPU";
+  return total === 1 ? noun : `${noun}s`;
+}
+
 const columnsFor = (mayPrice: boolean, mayRent: boolean): readonly Column<Offer>[] => [
   {
     id: "tier",
@@ -29,7 +35,7 @@ const columnsFor = (mayPrice: boolean, mayRent: boolean): readonly Column<Offer>
     ),
   },
   figure("free", "Free", (row) => row.free, count),
-  figure("total", "Of", (row) => row.total, count),
+  figure("total", "Of", (row) => row.total, count, { cell: (row) => `${count(row.total)} ${rentable(row)}` }),
   figure("hosts", "Hosts", (row) => row.hosts, count),
   figure("min_memory_bytes", "Memory from", (row) => row.min_memory_bytes, bytes),
   { id: "runtimes", name: "Runtimes", value: (row) => row.runtimes.join(" "), cell: (row) => <Runtimes offer={row} /> },

@@ -16,7 +16,7 @@ from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.metering import billable_ns, note, shown_start_ns
-from windrow_master.market.model import PriceUnit, RentalId, RentalState, receipt_of
+from windrow_master.market.model import RentalId, RentalState, receipt_of
 from windrow_master.market.service import Statement
 from windrow_master.spec import PROFILE_FORM
 from windrow_proto.errors import Forbidden
@@ -58,9 +58,8 @@ class OfferOut(Out):
     tier: str
     unit: str
     simulated: bool
-    gpus_free: Annotated[int, Read(lambda offer: offer.free if offer.unit is PriceUnit.GPU else 0)]
-    free: int
-    total: int
+    free: Annotated[int, Field(description="GPUs or slices; in `cpu` tiers hosts, whose processors are free")]
+    total: Annotated[int, Field(description="The same, free or not")]
     hosts: int
     price_per_hour: Money
     suggestion: Money

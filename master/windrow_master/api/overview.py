@@ -12,6 +12,7 @@ from windrow_master.fleet.model import AdminState, Slot
 from windrow_master.fleet.view import Entry
 from windrow_master.market.model import PriceUnit
 from windrow_master.market.offers import PriceBook, unit_of
+from windrow_proto.ids import AccountId
 from windrow_proto.units import DAY, Microcents
 
 DAYS: Final = 7
@@ -58,8 +59,8 @@ class Glance:
         return self.tiers.setdefault((simulated, tier), TierTally(tier, simulated))
 
 
-def glance(entries: Iterable[Entry], book: PriceBook) -> Glance:
-    """Count all hosts that are not retired."""
+def glance(entries: Iterable[Entry], book: PriceBook, owner: AccountId | None = None) -> Glance:
+    """Count all hosts that are not retired. owner: whose hosts' earnings are summed; None: everybody's."""
     sums = Glance()
     for entry in entries:
         host = entry.host
@@ -68,10 +69,9 @@ def glance(entries: Iterable[Entry], book: PriceBook) -> Glance:
         state = headline(entry).state
         sums.hosts.add(state)
         sums.simulated_hosts += host.simulated
-        if host.tier:
-            sums.of_tier(host.tier, host.simulated).hosts.add(state)
-        _count_gpus(sums, entry)
-        if not host.simulated:  # what is simulated earns nothing
+        for tier in _count_gpus(sums, entry) or {host.tier} - {""}:
+            sums.of_tier(tier, host.simulated).hosts.add(state)
+        if not host.simulated and owner in (None, host.owner_account):  # what is simulated earns nothing
             for slot in entry.slots:
                 _add_worth(sums, entry, slot, book)
     return sums
@@ -83,14 +83,18 @@ def troubled(entries: Iterable[Entry]) -> list[tuple[Entry, Headline]]:
     return sorted((one for one in shown if one[1].word in TROUBLED), key=lambda one: one[0].host.name)
 
 
-def _count_gpus(sums: Glance, entry: Entry) -> None:
+def _count_gpus(sums: Glance, entry: Entry) -> set[str]:
+    """Count the GPUs of a host, and return each tier in which it has a GPU or processors."""
     host, tiers = entry.host, {slot.gpu_uuid: slot.tier for slot in entry.slots}
+    found = {slot.tier for slot in entry.slots if slot.tier and unit_of(slot.tier) is PriceUnit.PROCESSOR}
     for uuid, shown in gpus_shown(entry).items():
         sums.gpus.add(shown.state)
         sums.simulated_gpus += host.simulated
         tier = tiers.get(uuid)
         if tier:
             sums.of_tier(tier, host.simulated).gpus.add(shown.state)
+            found.add(tier)
+    return found
 
 
 def _add_worth(sums: Glance, entry: Entry, slot: Slot, book: PriceBook) -> None:

@@ -66,14 +66,15 @@ class Revenue(BaseModel):
 
 class Rates(BaseModel):
     """The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts
-    only."""
+    only, and of them those in the scope of `revenue`."""
 
     rented: str
     idle: str
 
 
 class OverviewOut(BaseModel):
-    """The installation at a glance. `events`: empty for those who may not see all of them."""
+    """The installation at a glance. `events`: empty for those who may not see all of them. `revenue`: null for an
+    account that neither has hosts nor is a provider."""
 
     at: str
     hosts: UseCounts
@@ -82,7 +83,7 @@ class OverviewOut(BaseModel):
     simulated_gpus: int
     tiers: list[TierCounts]
     per_hour: Rates
-    revenue: Revenue
+    revenue: Revenue | None
     accesses: int
     events: list[EventOut]
 
@@ -91,8 +92,14 @@ class OverviewOut(BaseModel):
 async def overview_now(services: Serving, principal: Asking) -> Any:
     """The installation at a glance: counts by tier, revenue, what happened last."""
     feed = feed_of(services)
-    sums = overview.glance(services.fleet.view, await feed.book())
     sees_all = bool(principal.roles & {Role.OPERATOR, Role.AUDITOR})
+    own = principal.account_id
+    sums = overview.glance(services.fleet.view, await feed.book(), None if sees_all else own)
+    has_revenue = (
+        sees_all
+        or Role.PROVIDER in principal.roles
+        or any(entry.host.owner_account == own for entry in services.fleet.view)
+    )
     events = await services.store.read(lambda uow: uow.events.newest(limit=EVENTS_SHOWN)) if sees_all else ()
     return {
         "at": time_text(services.clock.wall_ns()),
@@ -113,7 +120,7 @@ async def overview_now(services: Serving, principal: Asking) -> Any:
             "rented": money_text(Microcents(sums.rented_per_hour)),
             "idle": money_text(Microcents(sums.idle_per_hour)),
         },
-        "revenue": await _revenue(services, principal, sees_all),
+        "revenue": await _revenue(services, principal, sees_all) if has_revenue else None,
         "accesses": len({access["access_id"] for access in services.health.accesses()}),
         "events": [EventOut.of(row) for row in events],
     }

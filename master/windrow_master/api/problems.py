@@ -17,6 +17,7 @@ from windrow_master.clusters.needs import Refused
 from windrow_proto.errors import (
     Fault,
     InvalidInput,
+    NoCapacity,
     NotFound,
     TooLarge,
     TooMany,
@@ -37,6 +38,7 @@ _TITLES: Final[dict[int, str]] = {
     421: "Not this Master's address", 422: "Not valid", 429: "Too many", 500: "Our fault",
     503: "Not possible now", 504: "Not in time",
 }  # fmt: skip
+_TITLES_BY_CODE: Final = {NoCapacity.code: "No host fits"}
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +58,7 @@ class Problem(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     type: Annotated[str, Field(description="An address that ends with `code`")]
-    title: Annotated[str, Field(description="The status in words")]
+    title: Annotated[str, Field(description="What happened, in a few words")]
     status: int
     detail: Annotated[str, Field(description="What happened, and what to do next")]
     code: Annotated[str, Field(description="Stable, for programs")]
@@ -67,7 +69,7 @@ class Problem(BaseModel):
         list[ReasonOut | ProblemReason], Field(default_factory=list, description="Left out where there are none")
     ]
     ways: Annotated[list[WayOut], Field(default_factory=list, description="Of a request that fits nowhere now")]
-    is_possible: Annotated[bool, Field(description="False: no host of this market could ever run it")] = True
+    is_possible: Annotated[bool, Field(description="False: waiting does not help")] = True
 
 
 def request_id_of(request: Request) -> str:
@@ -87,7 +89,7 @@ def problem(
     code = status or error.http
     body: dict[str, Any] = {
         "type": TYPE_BASE + error.code,
-        "title": _TITLES.get(code, "Failed"),
+        "title": _TITLES_BY_CODE.get(error.code) or _TITLES.get(code, "Failed"),
         "status": code,
         "detail": error.detail,
         "code": error.code,

@@ -52,6 +52,6 @@ class RefusalOut(Out):
     """The reasons why a request fits nowhere now, and what would fit."""
 
     detail: Annotated[str, Field(description="In a sentence")]
-    is_possible: Annotated[bool, Field(description="False: no host of this market has what is asked for, free or not")]
+    is_possible: Annotated[bool, Field(description="False: waiting does not help: no host has what is asked for")]
     reasons: Annotated[list[ReasonOut], Field(description="One's own hosts first; at most four, the last for the rest")]
     ways: Annotated[list[WayOut], Field(description="The smallest change first; at most two")]

@@ -38,6 +38,7 @@ class Refused(NoCapacity):
         is_soon = refusal.is_soon or refusal.without_proofs is not None
         super().__init__(refusal.detail, retry_after_ns=SOON_NS if is_soon else 0)
         self.refusal = refusal
+        self.retryable = refusal.is_possible
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from windrow_master.clusters.repository import ClusterRepository, Committed, Wor
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.yielding import retried, vacated
 from windrow_master.fleet.availability import Availability, slot_shown
-from windrow_master.fleet.model import ABOUT_CONTAINERS, AdminState, Host, LinkState, Slot
+from windrow_master.fleet.model import AdminState, Host, LinkState, Slot
 from windrow_master.fleet.service import FleetService, is_back_soon
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
@@ -151,7 +151,7 @@ def _candidate(
         is_fenced=host.is_fenced,
         gives_containers_gpus=host.gives_containers_gpus,
         about_processes=host.about_processes,
-        about_containers=ABOUT_CONTAINERS.get(host.container_users, ""),
+        about_containers=host.about_containers,
         network=network_of(host),
         settling_ns=host.settling_ns,
     )

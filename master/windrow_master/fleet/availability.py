@@ -211,7 +211,9 @@ def _troubles(entry: Entry) -> Iterator[Trouble]:
     cards = _cards(host)
     for one in host.conditions:
         known, subject = find(one.code), split(one.code)[1]
-        if known is None or known.effect is Effect.NONE or known.severity is Severity.INFO:
+        if known is None or known.severity is Severity.INFO:
+            continue
+        if known.effect is Effect.NONE and known.severity is not Severity.PAGE:
             continue
         gpu = cards.get(subject)
         if gpu is not None and known.effect is Effect.FAULT:

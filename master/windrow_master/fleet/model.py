@@ -231,6 +231,13 @@ class Host:
         return next((code.note for code in known if code is not None and code.note), "")
 
     @property
+    def about_containers(self) -> str:
+        """How its containers are kept apart from it, or why it runs none now; empty: not known."""
+        if any(one.code == ConditionCode.DOCKER_LOST for one in self.conditions):
+            return f"its container daemon does not answer: {ConditionCode.DOCKER_LOST}; windrow-agent doctor says why"
+        return ABOUT_CONTAINERS.get(self.container_users, "")
+
+    @property
     def container_users(self) -> str:
         """The users that its containers run as, one of ABOUT_CONTAINERS; empty: not known."""
         is_own = self.inventory.more.get("container_own_users") if self.inventory is not None else None

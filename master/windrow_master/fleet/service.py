@@ -6,6 +6,7 @@ trunk ── heartbeat ──▶ presence (memory) ──┐ each second: verdic
 others ─ grant, issue ▶ (their uow)        └ each 30 s: desired against observed
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -94,6 +95,7 @@ class FleetService:
         self._timeouts = Boundary("timeout", DATABASE_FAULTS)
         self._steps = Boundary("fleet", (*DATABASE_FAULTS, WindrowError))
         self._dirty: set[HostId] = set()
+        self._refreshing = asyncio.Lock()
         self._observed: dict[HostId, Observed] = {}
         self._findings: dict[HostId, Findings] = {}
         self._returned: set[HostId] = set()
@@ -451,12 +453,18 @@ class FleetService:
 
     async def refresh(self) -> None:
         """Read again what changed in the store, and tell who watches the view."""
-        if not self._dirty:
-            return
-        dirty, self._dirty = self._dirty, set()
-        for host, slots in await self._store.read(lambda uow: self.hosts.with_slots(uow, dirty)):
-            with self._faults.around(host.host_id, "view"):
-                self._put(host, slots)
+        async with self._refreshing:  # who comes while another reads finds its own change in the view as well
+            dirty, self._dirty = self._dirty, set()
+            if not dirty:
+                return
+            try:
+                found = await self._store.read(lambda uow: self.hosts.with_slots(uow, dirty))
+            except BaseException:
+                self._dirty |= dirty  # for the next who reads
+                raise
+            for host, slots in found:
+                with self._faults.around(host.host_id, "view"):
+                    self._put(host, slots)
         for listener in self._listeners:
             with ends_alone("fleet_listener"):
                 listener(dirty)

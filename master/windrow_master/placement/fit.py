@@ -133,14 +133,14 @@ def _way(request: Request, host: Candidate) -> Way | Miss:
         if request.runtime is Runtime.PROCESS:
             return Miss(Obstacle.RUNTIME, "cannot run plain processes", no_process)
     if request.runtime is Runtime.PROCESS:
-        return Miss(Obstacle.RUNTIME, "plain processes run only for the owner of a host: name an image (--image)")
+        return Miss(Obstacle.RUNTIME, "plain processes run only for the owner of a host: ask for a container")
     image = request.image or host.default_image
     if image is None:
-        return Miss(Obstacle.IMAGE, "has no default image: name one (--image)", no_process if is_own else "")
+        return Miss(Obstacle.IMAGE, "no default image; name an image", no_process if is_own else "")
     if Runtime.DOCKER not in host.runtimes:
         has_process = is_own and Runtime.PROCESS in host.runtimes and request.runtime is None
         changes = {"image": None} if has_process else {}
-        detail = "its docker runtime is not available"
+        detail = host.about_containers or "its docker runtime is not available"
         return Miss(Obstacle.RUNTIME, "cannot run containers now", detail, changes=changes)
     if request.gpus and not host.gives_containers_gpus:
         return Miss(Obstacle.RUNTIME, "cannot give GPUs to containers", "the NVIDIA Container Toolkit is missing")
@@ -228,7 +228,7 @@ def _unfit(request: Request, slot: SlotOffer) -> Obstacle | None:
     """Return what keeps this slot from satisfying the request, free or not; None when nothing does."""
     if request.slice is not None and slot.profile != request.slice:
         return Obstacle.SLICE
-    if request.tier is not None and not _is_tier(slot.tier, request.tier):
+    if request.tier is not None and not is_tier(slot.tier, request.tier):
         return Obstacle.TIER
     if request.gpus and request.gpu_model is not None and not _is_model(slot.gpu_name, request.gpu_model):
         return Obstacle.GPU_MODEL
@@ -259,7 +259,7 @@ def _kind(obstacle: Obstacle, slot: SlotOffer) -> str:
     return {Obstacle.SLICE: slot.profile, Obstacle.TIER: slot.tier}.get(obstacle, slot.gpu_name)
 
 
-def _is_tier(tier: str, wanted: str) -> bool:
+def is_tier(tier: str, wanted: str) -> bool:
     """Return whether `tier` is the wanted one; a class alone ("h100") takes every grade, and of slices every
     profile."""
     tier_class = tier.partition("/")[0]

@@ -76,9 +76,10 @@ class Candidate:
     default_image: what runs where a request names no image; None when its owner set none. network: hosts that see each
     other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
     from its own network. gives_containers_gpus: whether its container daemon can. about_processes: what there is to
-    know before a process is run there, or why none is; about_containers: how its containers are kept apart from it.
-    settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was not heard yet
-    since the Master started. is_known: whether it has told what it has, which a new host does a moment after it came.
+    know before a process is run there, or why none is; about_containers: how its containers are kept apart from it, or
+    why it runs none. settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was
+    not heard yet since the Master started. is_known: whether it has told what it has, which a new host does a moment
+    after it came.
     """
 
     host_id: HostId
@@ -277,9 +278,9 @@ class Refusal:
     """It does not fit now.
 
     detail: in a sentence. reasons: of all hosts, grouped, one's own first. find_ways: as `ways`. is_possible: whether
-    the hosts of this market have what is asked for, free or not. is_soon: whether it would fit with the slots that are
-    back in a moment. without_proofs: where it would run once the Master's own test rentals on `proofs_on` have ended,
-    which they do for it.
+    waiting can help: the hosts have what is asked for, free or not. is_soon: whether it would fit with the slots that
+    are back in a moment. without_proofs: where it would run once the Master's own test rentals on `proofs_on` have
+    ended, which they do for it.
     """
 
     detail: str

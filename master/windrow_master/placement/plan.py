@@ -49,6 +49,7 @@ def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHT
 
     Simulated hosts are no part of the answer to a request for real ones, and the other way round.
     """
+    simulated = () if request.wants_simulated else tuple(one for one in snapshot.candidates if one.simulated)
     snapshot = replace(snapshot, candidates=tuple(one for one in snapshot.candidates if _is_asked(request, one)))
     found = _search(request, snapshot, weights)
     fitting = found.members + [entry for entry in found.fitting if entry not in found.members]
@@ -61,7 +62,7 @@ def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHT
         members = _search(other, snapshot, weights).members
         return (tuple(host.host_name for host, _, _ in members), _price(members)) if members else None
 
-    told = explain(request, found.refused)
+    told = explain(request, found.refused, simulated)
     return Refusal(
         told.detail,
         told.reasons,

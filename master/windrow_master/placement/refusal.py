@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from windrow_master.placement.fit import fit, lacks, size_text
+from windrow_master.placement.fit import fit, is_tier, lacks, size_text
 from windrow_master.placement.model import (
     Candidate,
     Changes,
@@ -58,8 +58,8 @@ class Told:
     is_possible: bool
 
 
-def explain(request: Request, refused: Refused) -> Told:
-    """Return the words for a request that was refused by all of these hosts."""
+def explain(request: Request, refused: Refused, simulated: Sequence[Candidate] = ()) -> Told:
+    """Return the words for a request that was refused by all of these hosts. simulated: hosts that it is not for."""
     known: list[tuple[Candidate, Miss]] = []
     missing: list[Miss] = []
     for host, miss in refused:
@@ -70,9 +70,12 @@ def explain(request: Request, refused: Refused) -> Told:
         known.append((host, lack or miss))
         if lack is not None:
             missing.append(lack)
-    is_possible = len(known) - len(missing) >= request.hosts
+    enough = len(known) - len(missing)
+    is_possible = enough - sum(miss.obstacle is Obstacle.IMAGE for _, miss in known) >= request.hosts
     groups = _grouped(request, known)
-    detail = _detail(request, groups, missing if not is_possible else ())
+    detail = _detail(request, groups, missing if enough < request.hosts else (), is_possible)
+    if enough < request.hosts and request.host_id is None:
+        detail += _elsewhere(request, [host for host, _ in refused], simulated)
     return Told(detail, tuple(_capped([reason for reason, _ in groups])), is_possible)
 
 
@@ -146,7 +149,7 @@ def _capped(reasons: Sequence[Reason]) -> list[Reason]:
     return [*reasons[: REASONS_MAX - 1], Reason(Obstacle.OTHER, "other reasons", sum(one.count for one in rest))]
 
 
-def _detail(request: Request, groups: Sequence[_Group], missing: Sequence[Miss]) -> str:
+def _detail(request: Request, groups: Sequence[_Group], missing: Sequence[Miss], is_possible: bool) -> str:
     """The refusal in a sentence. missing: what each host lacks, where that is why it can never run."""
     if not groups:
         if request.host_id is not None:
@@ -158,10 +161,23 @@ def _detail(request: Request, groups: Sequence[_Group], missing: Sequence[Miss])
         who = f"{first.hosts[0][1]} does not have" if request.host_id is not None else "No host of this market has"
         several = f" on {request.hosts} hosts" if request.hosts > 1 else ""
         what = _asked(request, {miss.obstacle for miss in missing})
-        return f"{who} {what}{several}, free or not: it can run only when one joins."
+        end = "" if request.host_id is not None else ": it can run only when one joins"
+        return f"{who} {what}{several}, free or not{end}."
+    when = "now" if is_possible else "as it is"
     if len(groups) == 1 and first.count == 1:
-        return f"{first.hosts[0][1]} cannot run this now: {nearest.text}."
-    return f"No host can run this now: {nearest.label}."
+        return f"{first.hosts[0][1]} cannot run this {when}: {nearest.text}."
+    return f"No host can run this {when}: {nearest.label}."
+
+
+def _elsewhere(request: Request, hosts: Sequence[Candidate], simulated: Sequence[Candidate]) -> str:
+    """A sentence more where another kind of request finds what is asked for; empty: none does."""
+    if sum(lacks(request, host) is None for host in simulated) >= request.hosts:
+        return " Simulated hosts have it; they take only requests for simulated hosts."
+    if request.gpus or request.tier is None:
+        return ""
+    slots = (slot for host in (*hosts, *simulated) for slot in host.slots)
+    is_of_gpus = any(slot.is_gpu and is_tier(slot.tier, request.tier) for slot in slots)
+    return f" {request.tier} is a tier of GPUs: ask for a GPU, too." if is_of_gpus else ""
 
 
 def _asked(request: Request, obstacles: Set[Obstacle]) -> str:

@@ -450,10 +450,16 @@ def gpu_cut(
     say(f"The host was asked; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
 
 
+def free_text(offer: dict[str, Any]) -> str:
+    """How much of a tier is free, and of what: `23 of 160 GPUs`; of processors each host has one share."""
+    noun = "host" if offer["unit"] == "processor" else "slice" if ":" in offer["tier"] else "GPU"
+    return f"{offer['free']} of {offer['total']} {noun}{'' if offer['total'] == 1 else 's'}"
+
+
 OFFERS = Table(
     (
         Column("TIER", lambda o: o["tier"]),
-        Column("FREE GPUS", lambda o: o.get("gpus_free")),
+        Column("FREE", lambda o: free_text(o)),
         Column("PRICE/H", lambda o: o.get("price_per_hour")),
         Column("HOSTS", lambda o: o.get("hosts"), 1),
         Column("SUGGESTED", lambda o: o.get("suggestion"), 4),

@@ -9,6 +9,7 @@ from windrow_agent.runtimes import docker_daemon, docker_socket, egress_firewall
 from windrow_agent.runtimes.cgroups import PROCESSES_MAX
 from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_proto.conditions import ConditionCode
+from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.ids import HostId
 
 DOCKER = {"SecurityOptions": ["name=seccomp,profile=default", "name=rootless"]}
@@ -81,3 +82,21 @@ def test_without_cgroups_a_rootless_daemons_containers_are_bounded_in_processes_
     assert docker_daemon.gives_limits(told) is not is_bounded_here
     assert ({"Name": "nproc", "Soft": PROCESSES_MAX, "Hard": PROCESSES_MAX} in limits) is is_bounded_here
     assert len({one["Name"] for one in limits}) == len(limits)
+
+
+async def test_a_daemon_that_has_answered_once_is_missed_when_it_does_not_also_after_a_restart_of_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(egress_firewall, "install", lambda *, is_anew: "")
+
+    async def condition(answers: bool) -> str:
+        def ask(url: str, path: str, within_s: float) -> dict[str, Any]:
+            if not answers:
+                raise RuntimeUnavailable("No daemon answers.")
+            return {"Version": "24"}
+
+        monkeypatch.setattr(docker_socket, "ask", ask)
+        return (await DockerRuntime(tmp_path / "docker", HostId("host_1")).facts()).condition
+
+    found = [await condition(answers) for answers in (False, True, False, True)]
+    assert found == ["", "", ConditionCode.DOCKER_LOST, ""]

@@ -271,6 +271,7 @@ async def test_no_capacity_is_a_problem_that_says_what_the_plan_says_and_which_c
     answer = await site.client.post("/api/v1/clusters", json=asked)
     plan = (await site.client.post("/api/v1/clusters/plan", json=asked)).json()
     assert (answer.status_code, answer.json()["code"]) == (409, "no_capacity")
+    assert (answer.json()["title"], answer.json()["retryable"]) == ("No host fits", False)
     told = answer.json()
     assert {name: told[name] for name in plan["refusal"]} == plan["refusal"]
     assert told["detail"].startswith("No host of this market has 64 processors")

@@ -183,6 +183,7 @@ def test_a_gpu_that_waits_for_its_verification_degrades_its_host_too():
         ("agent.disk_full", "degraded"),
         ("challenge.running:GPU-1", "idle"),
         ("gpu.none", "idle"),
+        ("docker.lost", "degraded"),
         ("clock.skew", "idle"),
         ("of.another_version:GPU-1", "idle"),
     ],

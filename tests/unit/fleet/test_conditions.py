@@ -103,6 +103,7 @@ async def test_an_agent_that_has_just_started_does_not_end_what_was_the_matter_w
         ("clock.skew", True, True, True),
         ("docker.unfenced", True, True, True),
         ("docker.no_gpus", True, True, True),
+        ("docker.lost", True, True, True),
         (f"gpu.of_a_newer_agent:{GPU_1}", True, True, True),
         ("of_a_newer_agent", True, True, True),
     ],

@@ -1,5 +1,7 @@
 """Commands end in one result, hosts in one state, and every verdict of time comes in its time."""
 
+import asyncio
+
 import pytest
 
 from tests.support.wired import answers
@@ -10,6 +12,7 @@ from windrow_master.fleet.messages import CommandChanged, DesiredOn, LinkChanged
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
 from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
+from windrow_master.store.executors import ThreadExecutor
 from windrow_master.store.model import AuditQuery
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import CommandId, SlotId, WorkloadId
@@ -66,6 +69,32 @@ async def bring_online(w):
     w.connect()
     w.beat()
     await w.fleet.tick()
+
+
+@pytest.fixture
+def drained(tmp_path):
+    """A host that was drained a moment ago, on a store that is read beside the loop; the view was not read since."""
+    with world(tmp_path, executor=ThreadExecutor()) as made:
+        made.equip(GPU_1)
+        made.write(lambda uow: made.fleet.hosts.decide(uow, HOST, AdminEvent.DRAIN, "t", ""))
+        yield made
+
+
+async def test_a_change_is_in_the_view_for_whoever_made_it_though_another_reads_it_at_that_moment(drained):
+    async with asyncio.TaskGroup() as group:
+        group.create_task(drained.fleet.refresh())
+        await asyncio.sleep(0)
+        await drained.fleet.refresh()
+        assert drained.fleet.entry(HOST).host.admin_state is AdminState.DRAINING
+
+
+async def test_what_a_reader_of_the_view_gave_up_is_read_by_the_next(drained):
+    async with asyncio.TaskGroup() as group:
+        gave_up = group.create_task(drained.fleet.refresh())
+        await asyncio.sleep(0)
+        gave_up.cancel()
+    await drained.fleet.refresh()
+    assert drained.fleet.entry(HOST).host.admin_state is AdminState.DRAINING
 
 
 async def test_a_host_goes_from_unseen_to_online_suspect_lost_and_back(w):

@@ -10,6 +10,7 @@ from tests.support.wired import AccessKeys, fleet_on, forget_messages
 from windrow_master.fleet.intake import EvidenceItem
 from windrow_master.fleet.presence import Route
 from windrow_master.fleet.repository import HostRepository, SlotRepository
+from windrow_master.store.executors import Executor
 from windrow_master.store.store import Store
 from windrow_proto.ids import AccountId, BootId, HostId
 from windrow_proto.messages import Heartbeat, Record
@@ -83,10 +84,10 @@ class World:
 
 
 @contextmanager
-def world(directory: Path, database: str | None = None) -> Iterator[World]:
+def world(directory: Path, database: str | None = None, executor: Executor | None = None) -> Iterator[World]:
     """A fresh world with one host, joined; on SQLite in the directory, or on the database of a URL."""
     clock = ManualClock()
-    with opened_store(directory, clock, database=database) as store:
+    with opened_store(directory, clock, executor, database) as store:
         made = World(store, clock)
         made.join()
         yield made

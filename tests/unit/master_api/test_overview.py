@@ -66,6 +66,29 @@ def test_the_groups_sum_up_to_all_hosts_and_gpus_that_are_not_retired_and_simula
     assert set(sums.tiers) == {(False, "h100/A"), (True, "h100/A")}
 
 
+def test_a_host_is_counted_in_each_tier_in_which_it_has_a_gpu_or_processors():
+    processors = Slot(SlotId(f"{HOST}/cpu/0"), HOST, "cpu", None, tier="cpu/B")
+    found = glance(
+        [
+            entry(host(tier="h100/B"), slot(0), slot(1, tier="h100/B"), processors),
+            entry(host(inventory=None)),
+        ],
+        PriceBook(()),
+    ).tiers
+    counted = {
+        tier: (sum(one.hosts.counts.values()), sum(one.gpus.counts.values())) for (_, tier), one in found.items()
+    }
+    assert counted == {"h100/A": (2, 1), "h100/B": (1, 1), "cpu/B": (1, 0)}
+
+
+def test_the_earnings_of_an_owner_are_those_of_its_own_hosts():
+    stranger = entry(host(owner_account=AccountId("account_2")), slot(0), slot(1, state=SlotState.RUNNING))
+    mine = entry(host(), slot(0), slot(1))
+    whole, own = glance([stranger, mine], PriceBook(())), glance([stranger, mine], PriceBook(()), OWNER)
+    assert (own.rented_per_hour, own.hosts) == (0, whole.hosts)
+    assert 3 * own.idle_per_hour == 2 * whole.idle_per_hour > 0
+
+
 def test_earnings_are_folded_once_however_they_are_cut_and_days_that_passed_are_let_go():
     whole, cut = Earnings(), Earnings()
     now_ns = 100 * DAY + 5
@@ -119,6 +142,16 @@ async def test_a_provider_sees_its_own_revenue_and_no_events(api):
     assert told["revenue"]["scope"] == "own"
     assert float(told["revenue"]["today"]) == 2
     assert told["events"] == []
+
+
+async def test_a_renter_without_hosts_is_told_of_no_revenue(api):
+    made = await api.client.post(
+        "/api/v1/tokens", json={"name": "r", "roles": [Role.RENTER.value], "expires_in_s": 3600}
+    )
+    bearer = {"Authorization": f"Bearer {made.json()['token']}"}
+    told = (await api.stranger.get("/api/v1/overview", headers=bearer)).json()
+    assert told["revenue"] is None
+    assert {float(rate) for rate in told["per_hour"].values()} == {0}
 
 
 async def test_nobody_is_told_without_signing_in(api):

@@ -209,6 +209,35 @@ def test_what_no_host_of_the_market_has_is_told_as_such(asked: dict[str, object]
     assert refused(request(cpus=64), *hosts).is_possible
 
 
+def test_what_only_simulated_hosts_have_is_said_in_a_sentence_and_is_no_reason() -> None:
+    pretend = host("sim", *busy(gpu(0, "sim")), simulated=True, runtimes=("simulated",))
+    refusal = refused(request(gpus=1), host("real", cpu("real")), pretend)
+    assert refusal.detail.endswith(
+        "only when one joins. Simulated hosts have it; they take only requests for simulated hosts."
+    )
+    assert [one.text for one in refusal.reasons] == ["real: no GPU"]
+    assert "imulated" not in refused(request(gpus=2), host("real", cpu("real")), pretend).detail
+
+
+def test_a_named_host_that_lacks_it_is_not_said_to_wait_for_another() -> None:
+    refusal = refused(request(gpus=1, host_id=HostId("host_a")), host("a", cpu()), host("b", gpu(0, "b")))
+    assert refusal.detail == "a does not have 1 x GPU, free or not."
+
+
+def test_processors_in_a_tier_of_gpus_are_told_to_ask_for_a_gpu() -> None:
+    refusal = refused(request(tier="h100/A"), host("a", gpu(0), cpu()))
+    assert refusal.detail.endswith("h100/A is a tier of GPUs: ask for a GPU, too.")
+
+
+def test_a_request_without_an_image_has_to_change_where_no_host_has_one_of_its_own() -> None:
+    asked = request(image=None)
+    refusal = refused(asked, host("a", cpu()), host("b", cpu("b")))
+    assert refusal.detail == "No host can run this as it is: no default image; name an image."
+    assert not refusal.is_possible
+    later = host("c", cpu("c"), link_state="offline")
+    assert refused(asked, host("a", cpu()), later).is_possible, "it may have one"
+
+
 def test_a_named_host_is_the_only_one_that_is_told_of() -> None:
     hosts = host("a", *busy(gpu(0))), host("b", gpu(0, "b"))
     refusal = refused(request(gpus=1, host_id=HostId("host_a")), *hosts)

@@ -122,6 +122,15 @@ def test_any_other_problem_of_the_route_is_said(show: Show) -> None:
         show("host", "show", "host_1", status=403, verification={"detail": "No room."})
 
 
+def test_an_offer_says_how_much_of_it_is_free_and_of_what() -> None:
+    def said(tier: str, unit: str, free: int, total: int) -> str:
+        return hosts.free_text({"tier": tier, "unit": unit, "free": free, "total": total})
+
+    assert said("cpu/C", "processor", 1, 1) == "1 of 1 host"
+    assert said("h100/A", "gpu", 23, 160) == "23 of 160 GPUs"
+    assert said("h100:1g.10gb/A", "gpu", 0, 7) == "0 of 7 slices"
+
+
 def test_a_card_that_was_never_challenged_says_what_to_type(show: Show) -> None:
     assert "windrow host verify host_1" in show("gpu", "show", "GPU-1", verification=NONE_YET)
     assert "as soon as a GPU is free" in show("host", "show", "host_1", verification=NONE_YET)
