@@ -159,7 +159,7 @@ def test_a_worker_that_is_remembered_and_gone_is_asked_for_anew(
     class Api:
         config = CONFIG
 
-        def items(self, path: str, name: str) -> list[dict[str, str]]:
+        def own(self, path: str, name: str) -> list[dict[str, str]]:
             return [{"id": "cluster_new", "name": "box", "phase": "Running"}]
 
     monkeypatch.setattr(cluster, "connect", Api)
