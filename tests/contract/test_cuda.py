@@ -145,7 +145,7 @@ def test_what_the_driver_refuses_is_said_beside_the_packages(fake_cuda: Path) ->
 
 def test_a_rental_counts_cards_and_touches_their_memory_by_the_same_library(fake_cuda: Path) -> None:
     argv, asked = program.command(program.port_of(os.getpid()), "process", ())
-    given = environment(fake_cuda, RATE) | asked | {"PROOF_TOUCH_BYTES": str(MIB), "PROOF_LIFE_S": "0"}
+    given = environment(fake_cuda, RATE) | asked | SMALL | {"PROOF_TOUCH_BYTES": str(MIB), "PROOF_LIFE_S": "0"}
     ran = subprocess.run(argv, env=given, capture_output=True, timeout=60)
     told = program.read(ran.stdout)
     assert (told.gpus, told.memory_bytes) == (2, 2 * MIB), ran.stderr

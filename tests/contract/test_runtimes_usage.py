@@ -1,8 +1,11 @@
 """Every runtime tells what a workload uses while it runs, and nothing before and after that."""
 
+import pytest
+
 from tests.support.places import Place, new_id, no_progress
 from tests.waiting import poll_async
 from windrow_agent.core.workload_usage import Usage
+from windrow_agent.runtimes import process_usage
 from windrow_proto.units import MIB, SECOND
 
 WORK = "dd if=/dev/zero of=big bs=1M count=24 conv=fsync && while :; do :; done"
@@ -10,7 +13,11 @@ WORK = "dd if=/dev/zero of=big bs=1M count=24 conv=fsync && while :; do :; done"
 test has written."""
 
 
-async def test_what_a_workload_uses_is_told_while_it_runs_and_grows_with_its_work(place: Place) -> None:
+async def test_what_a_workload_uses_is_told_while_it_runs_and_grows_with_its_work(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A minute as shipped, and the first look may be before its work.
+    monkeypatch.setattr(process_usage, "SIZE_EVERY_S", 0.1)
     spec = place.spec("sh", "-c", WORK) if place.is_real else place.spec()
     await place.runtime.prepare(spec, no_progress)
     assert await place.runtime.usage(spec.workload_id) is None

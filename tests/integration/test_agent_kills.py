@@ -71,6 +71,7 @@ async def lives() -> AsyncIterator[list[Life]]:
 
 
 @pytest.mark.proves("an agent killed between any two steps of a creation: it runs once, is billed and goes")
+@pytest.mark.long
 async def test_a_creation_survives_the_death_of_its_agent_at_each_step(
     nest: Nursery, asked: Callable[[], Command], lives: list[Life], tmp_path: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_a_function_runs_on_a_cluster_follows_edits_and_outlives_its_caller(rent
         poll(lambda: not [flaw for one in (cluster_id, second_id) for flaw in renter.flaws(one)])
 
 
+@pytest.mark.long
 def test_a_cluster_with_a_lease_lives_as_long_as_its_program_however_that_ends(renter: Renter, tmp_path: Path) -> None:
     person, cli = Person(renter, tmp_path), renter.stack.cli
     with Client(Config(cli["url"], cli["token"])) as api, person.begin("lease") as program:

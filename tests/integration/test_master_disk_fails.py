@@ -15,6 +15,7 @@ from windrow.errors import WindrowClientError
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.proves("a Master whose disk failed says so, starts again by itself, and lost nothing that it acknowledged")
+@pytest.mark.long
 def test_a_master_whose_disk_failed_comes_back_when_the_disk_is_well(tmp_path: Path) -> None:
     disk = failing_disk(tmp_path)
     with stack(folder=tmp_path, environment=disk.environment) as running:

@@ -66,6 +66,7 @@ def hosts(market: tuple[RegionalMarket, Lines]) -> list[str]:
 @pytest.mark.proves(
     "silence one way and both ways, resets, half-open and frozen Accesses, bad lines: no record is lost"
 )
+@pytest.mark.long
 def test_agents_leave_an_access_that_fails_in_any_way_and_lose_no_record(
     market: tuple[RegionalMarket, Lines], hosts: list[str]
 ) -> None:

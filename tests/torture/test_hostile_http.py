@@ -28,7 +28,7 @@ from windrow_master.app import wiring
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 
-CASES = int(os.environ.get("CASES") or ("20000" if os.environ.get("TORTURE") else "75"))
+CASES = int(os.environ.get("CASES") or ("20000" if os.environ.get("TORTURE") else "45"))
 STREAMS = ("/stream", "/logs", "/exec")
 """Paths that go on for ever, or wait for a host: their own tests ask them garbage."""
 

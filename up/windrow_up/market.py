@@ -38,7 +38,7 @@ SERVICE_PORT_ABOVE: Final = 300
 """The first Access serves HTTPS for services so far above the port of agents."""
 START_S: Final = 60.0
 JOIN_S: Final = 20.0
-CLUSTERS_END_S: Final = 40.0
+CLUSTERS_END_S: Final = 20.0
 LOOK_S: Final = 0.1
 WATCH_S: Final = 1.0
 SIMULATED_MAX: Final = 2_000

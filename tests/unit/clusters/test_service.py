@@ -75,7 +75,7 @@ async def test_a_request_that_nothing_fits_gets_the_reason_of_all_hosts_and_chan
 
 
 async def test_a_stranger_without_an_image_is_told_what_to_do(m):
-    with pytest.raises(NoCapacity, match=r"name one \(--image\)"):
+    with pytest.raises(NoCapacity, match="name an image"):
         await m.create(principal(STRANGER))
 
 

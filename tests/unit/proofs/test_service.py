@@ -335,7 +335,7 @@ async def test_a_test_rental_that_an_earlier_master_left_behind_a_proof_that_is_
 
 
 async def test_a_strangers_process_is_still_refused_where_the_masters_own_runs(m):
-    with pytest.raises(Exception, match="name an image"):
+    with pytest.raises(Exception, match="ask for a container"):
         await m.create(principal(STRANGER), runtime="process")
 
 

@@ -49,6 +49,7 @@ class Master(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0].removeprefix("/api/v1")
         found: dict[str, Any] = {
+            "/me": {"account": {"id": "account_1", "name": "anna"}, "roles": ["renter"]},
             f"/clusters/{CLUSTER}": ENDED,
             "/receipts": {"items": [RECEIPT]},
             "/clusters": {"items": [ENDED]},
