@@ -85,5 +85,6 @@ def test_a_disk_that_comes_migrated_lacks_nothing_even_after_a_cut_and_each_is_i
     table(sharing_engines(written).writer)
 
     assert differences(sharing_engines(migrated().cut()).writer, whole_schema()) == []
-    name = "/master.sqlite3"
-    assert written.files[name].content != migrated().files[name].content
+    # What was written may still be in the log beside the file: who closes it, and when, is the collector's affair.
+    own = {name: bytes(file.content) for name, file in written.files.items()}
+    assert own != {name: bytes(file.content) for name, file in migrated().files.items()}

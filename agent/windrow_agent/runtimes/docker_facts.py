@@ -95,7 +95,7 @@ def image_of(config: dict[str, Any]) -> str:
 
 KILLED: Final = 137
 """The exit code of what SIGKILL ended."""
-REASON_S, REASON_LATE_NS = 0.5, 3 * SECOND
+REASON_S, REASON_LATE_NS = 0.5, 8 * SECOND
 """A pause before asking again why a container was killed, and how long after its end the reason may still be missing:
 a busy machine's daemon was seen to need more than half a second."""
 CDI: Final = "nvidia.com/gpu="
