@@ -12,10 +12,11 @@ import itertools
 import json
 import sys
 import time
+from functools import partial
 from typing import Any
 
 from windrow_master.app import logs, wiring
-from windrow_master.app.main import open_listeners, serve, write_cli
+from windrow_master.app.main import open_listeners, reached_at, serve, write_cli
 from windrow_master.app.wiring import Master
 from windrow_master.config import Config, from_process
 from windrow_master.fleet.messages import CommandChanged
@@ -117,10 +118,11 @@ def main() -> None:
     config = from_process(sys.argv[1:])
     logs.set_up(config.log_level)
     config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    opened = wiring.build(config.data_dir, SystemClock(), SystemRng(), database=config.database)
+    cli, clock = CliFile(config.data_dir / "cli.json"), SystemClock()
+    listeners = open_listeners(config, cli)
+    settings = wiring.Settings(reached_at=partial(reached_at, config, listeners, clock))
+    opened = wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database)
     try:
-        cli = CliFile(config.data_dir / "cli.json")
-        listeners = open_listeners(config, cli)
         write_cli(config, opened, cli, listeners)
         asyncio.run(_serve(config, opened, listeners))
     finally:

@@ -57,7 +57,7 @@ _ANY_X: Final = 0o111
 _Stamp = tuple[int, int, int]
 """Inode, size and time of the last change: what tells whether a file was written to."""
 _Extents = tuple[tuple[int, int], ...]
-"""Where a file has data, and how many bytes, in order."""
+"""The parts of a file that hold data: each offset with its length, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +345,7 @@ class _Parent:
 
 
 def _extents(file: int, facts: os.stat_result) -> _Extents:
-    """Where an open file has data; all of it as one, where it has no large holes."""
+    """Returns the parts of an open file that hold data; one part for all of it where it has no large holes."""
     size, found = facts.st_size, list[tuple[int, int]]()
     if size - facts.st_blocks * 512 < HOLE_BYTES:  # st_blocks counts in 512 bytes on every file system (stat(2))
         return ((0, size),)

@@ -171,7 +171,7 @@ class Progress:
 
     def __call__(self, cluster: dict[str, Any]) -> None:
         for step in cluster.get("steps") or []:
-            if step in self._before or step.get("name") == "failed":  # whoever waits says the reason at the end
+            if step in self._before or step.get("name") == "failed":  # the command that waits says why at the end
                 continue
             key = (str(step.get("name")).replace("_", " "), f"{of_step(step)} {_tenths(step)}".strip())
             if key not in self._seen:

@@ -352,7 +352,7 @@ def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int
     refuse_input()
     for part in api.execute(cluster, argv, rank=rank):
         if isinstance(part, int):
-            is_left = say_unsent_input()  # whoever writes it may have begun later
+            is_left = say_unsent_input()  # input may have come while it ran
             return part or (EXIT_FAILURE if is_left else EXIT_OK)
         stream, data = part
         output.write(data, stream)

@@ -22,7 +22,7 @@ FLAGS: Final = {
     "packages": "--with",
     "price_per_hour": "PRICE_PER_HOUR",
 }
-"""What a person writes for a field of the API, where that is another word."""
+"""The option for a field of the API, where their names differ."""
 
 
 def as_flags(text: str) -> str:

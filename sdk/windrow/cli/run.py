@@ -261,7 +261,7 @@ def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple
     finally:
         output.end()
     if not is_input_told:
-        say_unsent_input()  # whoever writes it may have begun later
+        say_unsent_input()  # input may have come while it ran
     if ended["phase"] == "Failed" and not has_run(ended):
         raise NeverRan(ended)
     code = _exit_code(ended)

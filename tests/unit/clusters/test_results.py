@@ -65,6 +65,16 @@ async def follow(site, cluster_id):
     return await results.follow(results._principal(cluster), cluster_id, 0)
 
 
+async def half_read(site):
+    """A log of which its reader has had the first half when the work ends; and the work."""
+    cluster_id, spec = await site.running()
+    site.broker.streams = [said(b"first ", b"last"), said(b"first last"), said(tar())]
+    followed = await follow(site, cluster_id)
+    assert await anext(followed) == b"first "
+    report(site, spec, WorkloadPhase.EXITED, 0)
+    return followed, spec
+
+
 async def look(site):
     """One look of the Master at what has ended, and what comes of it."""
     results = site.rooms.services.results
@@ -102,11 +112,7 @@ async def test_log_and_files_are_brought_in_and_read_by_the_same_routes_when_the
 
 
 async def test_a_host_clears_nothing_away_while_its_log_is_followed_to_its_end(site):
-    cluster_id, spec = await site.running()
-    site.broker.streams = [said(b"first ", b"last"), said(b"first last"), said(tar())]
-    followed = await follow(site, cluster_id)
-    assert await anext(followed) == b"first "
-    report(site, spec, WorkloadPhase.EXITED, 0)
+    followed, spec = await half_read(site)
 
     async with asyncio.TaskGroup() as group:
         looking = group.create_task(look(site))
@@ -118,11 +124,7 @@ async def test_a_host_clears_nothing_away_while_its_log_is_followed_to_its_end(s
 
 
 async def test_who_follows_a_log_without_taking_it_holds_the_slots_for_no_longer_than_two_minutes(site):
-    cluster_id, spec = await site.running()
-    site.broker.streams = [said(b"first ", b"last"), said(b"first last"), said(tar())]
-    followed = await follow(site, cluster_id)
-    assert await anext(followed) == b"first "
-    report(site, spec, WorkloadPhase.EXITED, 0)
+    followed, spec = await half_read(site)
 
     async with asyncio.TaskGroup() as group:
         looking = group.create_task(look(site))
@@ -134,6 +136,7 @@ async def test_who_follows_a_log_without_taking_it_holds_the_slots_for_no_longer
                 await asyncio.sleep(0)
         assert waited > 1
     assert orders(site, spec) == [False]
+    await followed.aclose()
 
 
 async def test_a_followed_log_that_its_host_clears_away_is_no_whole_one(site):
