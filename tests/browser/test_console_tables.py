@@ -8,10 +8,10 @@ from playwright.async_api import Page, expect
 from tests.browser.pretend_master import Served
 from tests.browser.test_console_access import PAGES, opened, rented
 from tests.browser.test_console_states import signed_in
+from tests.browser.width import wider_than_window
 
 Pretend = Callable[..., Served]
 PHONE = {"width": 390, "height": 844}
-WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 async def test_a_list_keeps_its_search_facets_and_order_in_the_address(page: Page, pretend: Pretend) -> None:
@@ -65,11 +65,11 @@ async def test_no_page_is_wider_than_a_phone_and_its_cells_name_their_columns(pa
     await signed_in(page, served)
     cluster = await rented(page, served)
     await page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # a TypedDict
-    wider: dict[str, int] = {}
+    wider: dict[str, str | None] = {}
     for path in (*PAGES, cluster):
         await opened(page, served, path)
-        wider[path] = await page.evaluate(WIDER)
-    assert {path: pixels for path, pixels in wider.items() if pixels > 0} == {}
+        wider[path] = await wider_than_window(page)
+    assert {path: found for path, found in wider.items() if found is not None} == {}
     await opened(page, served, "/offers")
     free = page.get_by_role("row").filter(has_text="cpu/A").first.locator("td[data-label=Free]")
     total = page.get_by_role("row").filter(has_text="cpu/A").first.locator("td[data-label=Of]")

@@ -8,6 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.pretend_master import Served
 from tests.browser.test_console_states import signed_in
+from tests.browser.width import wider_than_window
 
 FIRST = "cluster_019a0000-2222-7000-8000-000000000001"
 SPANS = ["1 h", "6 h", "24 h", "7 d", "30 d"]
@@ -41,4 +42,4 @@ async def test_what_a_cluster_uses_is_drawn_once_it_was_measured(page: Page, pre
     served.world.clusters[FIRST]["request"]["gpus"] = 1
     await expect(panel.get_by_role("img", name=re.compile(r"^GPU use\. GPU: now \d+%"))).to_be_visible()
     await page.set_viewport_size({"width": 390, "height": 800})
-    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert await wider_than_window(page) is None

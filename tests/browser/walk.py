@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from playwright.async_api import Browser, Page, Request, Response
 from playwright.async_api import Error as BrowserError
 
-from tests.browser.axe import STILL, violations
+from tests.browser.axe import violations
+from tests.browser.width import wider_than_window
 from tests.support.people import Person
 from tests.waiting import PATIENCE_S, poll_async
 
@@ -21,25 +22,11 @@ WIDTHS = (1440, 390, 320)
 HEIGHT = 900
 CLICK_MS = 2_000
 """For a link in sight; one that is covered or gone by then is opened by its address."""
-SECOND_LOOK_MS = 500
 ID = re.compile(r"[0-9a-f]{6,}[0-9a-f-]{6,}")
 LINKS = "all => all.map(one => one.getAttribute('href')).filter(href => href.startsWith('/'))"
 RESTS = """() => {
   const main = document.querySelector("main");
   return !!main && main.innerText.trim() !== "" && !document.querySelector("[aria-busy=true]");
-}"""
-DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-WIDER = """() => {
-  const most = window.innerWidth;
-  if (document.documentElement.scrollWidth <= most) return null;
-  const inScroller = (one) => {
-    for (let up = one.parentElement; up; up = up.parentElement)
-      if (up !== document.body && getComputedStyle(up).overflowX !== "visible") return true;
-    return false;
-  };
-  const wide = [...document.querySelectorAll("body *")]
-    .filter((one) => one.getBoundingClientRect().right > most + 0.5 && !inScroller(one));
-  return `${document.documentElement.scrollWidth} px: ` + wide.slice(-2).map((one) => one.outerHTML.slice(0, 160));
 }"""
 
 
@@ -132,23 +119,13 @@ class Walk:
         is_new = self.axe is not None and shape not in self.judged
         for width in WIDTHS:
             await self.page.set_viewport_size({"width": width, "height": HEIGHT})
-            if wider := await self._wider():
+            if wider := await wider_than_window(self.page):
                 self._note(f"wider than {width} px: {wider}")
             if is_new and self.axe is not None:
                 self.judged.add(shape)
                 for broken in await violations(self.page, self.axe):
                     self._note(f"at {width} px {broken}")
         await self.page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
-
-    async def _wider(self) -> str | None:
-        """What makes the page wider than the window, once nothing moves and what measures itself was drawn again."""
-        await self.page.evaluate(STILL)
-        await self.page.evaluate(DRAWN)
-        found: str | None = await self.page.evaluate(WIDER)
-        if found is not None:
-            await self.page.wait_for_timeout(SECOND_LOOK_MS)
-            found = await self.page.evaluate(WIDER)
-        return found
 
     async def _rests(self) -> None:
         async def is_at_rest() -> bool:

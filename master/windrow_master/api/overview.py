@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, slot_shown
+from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, slots_shown
 from windrow_master.fleet.model import AdminState, Slot
 from windrow_master.fleet.view import Entry
 from windrow_master.market.model import PriceUnit
@@ -72,8 +72,8 @@ def glance(entries: Iterable[Entry], book: PriceBook, owner: AccountId | None = 
         for tier in _count_gpus(sums, entry) or {host.tier} - {""}:
             sums.of_tier(tier, host.simulated).hosts.add(state)
         if not host.simulated and owner in (None, host.owner_account):  # what is simulated earns nothing
-            for slot in entry.slots:
-                _add_worth(sums, entry, slot, book)
+            for slot, shown in zip(entry.slots, slots_shown(entry), strict=True):
+                _add_worth(sums, entry, slot, shown.state, book)
     return sums
 
 
@@ -97,17 +97,16 @@ def _count_gpus(sums: Glance, entry: Entry) -> set[str]:
     return found
 
 
-def _add_worth(sums: Glance, entry: Entry, slot: Slot, book: PriceBook) -> None:
+def _add_worth(sums: Glance, entry: Entry, slot: Slot, state: Availability, book: PriceBook) -> None:
     host = entry.host
-    if not slot.tier:
+    if not slot.tier or state not in (Availability.RENTED, Availability.IDLE):
         return
     processors = (host.inventory.cpu_count if host.inventory else None) or 1
     units = processors if unit_of(slot.tier) is PriceUnit.PROCESSOR else 1
     worth = book.price(host.owner_account, slot.tier, slot.share_milli) * units
-    state = slot_shown(host, slot).state
     if state is Availability.RENTED:
         sums.rented_per_hour += worth
-    elif state is Availability.IDLE:
+    else:
         sums.idle_per_hour += worth
 
 

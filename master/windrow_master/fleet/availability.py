@@ -21,7 +21,7 @@ from windrow_master.fleet.conditions import unavailable_reason
 from windrow_master.fleet.liveness import NOT_HEARD_YET
 from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, SlotState, VerifyState
 from windrow_master.fleet.states import SLOT_HELD
-from windrow_master.fleet.view import Entry
+from windrow_master.fleet.view import Entry, once_per_entry
 from windrow_proto.conditions import Effect, Severity, find, split
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
@@ -116,7 +116,14 @@ def slot_shown(host: Host, slot: Slot) -> Shown:
     return Shown(Availability.IDLE)
 
 
-def gpus_shown(entry: Entry) -> dict[GpuUuid, Shown]:
+@once_per_entry
+def slots_shown(entry: Entry) -> tuple[Shown, ...]:
+    """The state of each slot of a host, in their order."""
+    return tuple(slot_shown(entry.host, slot) for slot in entry.slots)
+
+
+@once_per_entry
+def gpus_shown(entry: Entry) -> Mapping[GpuUuid, Shown]:
     """The state of each GPU that the host has, whole or in parts."""
     inventory, slots = entry.host.inventory, dict[GpuUuid, list[Slot]]()
     for slot in entry.slots:
@@ -126,6 +133,7 @@ def gpus_shown(entry: Entry) -> dict[GpuUuid, Shown]:
     return {gpu.uuid: _gpu_shown(entry.host, gpu, slots.get(gpu.uuid, ())) for gpu in gpus}
 
 
+@once_per_entry
 def headline(entry: Entry) -> Headline:
     """The one word shown for a host, by precedence of HOST_WORDS, with its reason."""
     host, state = entry.host, _group(entry)
@@ -149,7 +157,7 @@ def headline(entry: Entry) -> Headline:
 def _at_work(entry: Entry) -> Headline:
     gpus = gpus_shown(entry).values()
     rented = sum(one.state is Availability.RENTED for one in gpus)
-    found = [slot_shown(entry.host, slot) for slot in entry.slots]
+    found = slots_shown(entry)
     if rented:
         return Headline("rented", f"{rented} of {_gpus(len(gpus))} rented", Availability.RENTED)
     if any(one.state is Availability.RENTED for one in found):
@@ -197,7 +205,7 @@ def _group(entry: Entry) -> Availability:
     closed = _host_closed(entry.host)
     if closed is not None:
         return closed.state
-    found = {slot_shown(entry.host, slot).state for slot in entry.slots}
+    found = {one.state for one in slots_shown(entry)}
     order = (Availability.FAULTY, Availability.RENTED, Availability.IDLE)
     return next((state for state in order if state in found), Availability.PAUSED)
 

@@ -3,12 +3,16 @@
 Each host has the version at which it last changed here; a reader that knows a version asks for what is newer.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeVar
 
 from windrow_master.fleet.model import AdminState, Host, Slot
 from windrow_master.fleet.states import LinkState, SlotState
 from windrow_proto.ids import HostId
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +22,27 @@ class Entry:
     host: Host
     slots: tuple[Slot, ...]
     version: int
+    known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was worked out of it, by function: see once_per_entry."""
 
     @property
     def is_banned(self) -> bool:
         """True if it must not connect."""
         return self.host.admin_state in (AdminState.QUARANTINED, AdminState.RETIRED)
+
+
+def once_per_entry(work: Callable[[Entry], T]) -> Callable[[Entry], T]:
+    """Let a function work once per entry, which never changes: lists, sums and health ask far more often than hosts
+    change."""
+
+    @wraps(work)
+    def known(entry: Entry) -> T:
+        if work not in entry.known:
+            entry.known[work] = work(entry)
+        found: T = entry.known[work]
+        return found
+
+    return known
 
 
 class FleetView:
