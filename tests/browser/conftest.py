@@ -57,10 +57,19 @@ async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def page(browser: Browser) -> AsyncIterator[Page]:
-    """A page of its own context; the locale is fixed because a POSIX one breaks number formatting in pages."""
+    """A page of its own context; the locale is fixed because a POSIX one breaks number formatting in pages. A test that
+    fails shows what the page lacked."""
     context = await browser.new_context(locale="en-GB", viewport={"width": 1280, "height": 800})
     context.set_default_timeout(PATIENCE_MS)
-    yield await context.new_page()
+    made, under_way = await context.new_page(), set[str]()
+    made.on("request", lambda one: under_way.add(one.url))
+    made.on("requestfinished", lambda one: under_way.discard(one.url))
+    made.on("requestfailed", lambda one: print(f"{one.url} failed: {one.failure}"))
+    made.on("pageerror", lambda error: print(f"a script failed: {error}"))
+    made.on("console", lambda said: print(f"console, {said.type}: {said.text}"))
+    yield made
+    for url in under_way:
+        print(f"{url} was under way at the end")
     await context.close()
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from playwright.async_api import Page, Request, expect
 
 from tests.browser.pretend_master import OTHER_TOKEN, SECRET, Served
@@ -92,3 +93,16 @@ async def test_the_same_accounts_link_asks_nothing(page: Page, pretend: Pretend)
     second = await page.context.new_page()
     await second.goto(served.sign_in_url)
     await expect(second.get_by_text("workbench")).to_be_visible()
+
+
+@pytest.mark.parametrize("file", ["index-*.js", "main-*.js", "libraries-*.js", "main-*.css"])
+async def test_a_file_that_did_not_arrive_is_fetched_again(page: Page, pretend: Pretend, file: str) -> None:
+    await page.route(f"**/assets/{file}", lambda route: route.abort("connectionaborted"), times=2)
+    await signed_in(page, pretend())
+    assert await page.evaluate("sessionStorage.getItem('windrow.loads')") is None
+
+
+async def test_a_console_that_never_arrives_says_so(page: Page, pretend: Pretend) -> None:
+    await page.route("**/assets/libraries-*.js", lambda route: route.abort("connectionaborted"))
+    await page.goto(pretend().url)
+    await expect(page.get_by_text("The console did not load.")).to_be_visible()

@@ -6,6 +6,8 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App.tsx";
 
+window.sessionStorage.removeItem("windrow.loads"); // all files have arrived (public/again.js)
+
 const root = document.getElementById("root");
 if (root) {
   createRoot(root).render(

@@ -22,7 +22,7 @@ class Entry:
     host: Host
     slots: tuple[Slot, ...]
     version: int
-    known: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    known: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What was worked out of it, by function: see once_per_entry."""
 
     @property

@@ -17,7 +17,7 @@ from windrow_master.fleet.availability import (
 )
 from windrow_master.fleet.model import AdminState, Condition, Host, LinkState, Slot, SlotState, VerifyState
 from windrow_master.fleet.slices import CUT, SHARED
-from windrow_master.fleet.view import Entry
+from windrow_master.fleet.view import Entry, FleetView, once_per_entry
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import AccountId, ClusterId, GpuUuid, HostId, SlotId
 from windrow_proto.model import GpuFacts, GpuSlice, Inventory, Isolation
@@ -196,3 +196,27 @@ def test_a_condition_names_its_gpu_by_number_also_where_it_is_about_a_part_of_it
     of = host(gpu(0), gpu(1, (part(7),)))
     assert [about(of, f"{LOST}:{name}") for name in ("GPU-0", "MPS-7", "GPU-9")] == ["GPU 0", "GPU 1", None]
     assert about(of, "clock.skew") is None
+
+
+def test_what_is_shown_of_a_host_is_worked_out_once_and_anew_after_a_change():
+    asked = []
+
+    @once_per_entry
+    def names(entry):
+        asked.append(entry.version)
+        return [one.slot_id for one in entry.slots]
+
+    view = FleetView()
+    view.put(host(), [slot("GPU-0")])
+    first = view.get(HOST)
+    assert names(first) is names(first)
+    assert asked == [1]
+    view.put(host(), [slot("GPU-0"), slot("GPU-1")])
+    assert names(view.get(HOST)) == ["GPU-0", "GPU-1"]
+    assert (names(first), asked) == (["GPU-0"], [1, 2])
+
+
+def test_what_was_worked_out_of_a_host_is_not_taken_over_by_its_changed_copy():
+    entry = Entry(host(gpu(0)), (slot("GPU-0"),), 1)
+    assert headline(entry).word == "idle"
+    assert headline(replace(entry, slots=(slot("GPU-0", SlotState.RUNNING),))).word == "rented"

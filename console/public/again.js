@@ -1,0 +1,28 @@
+// Loads the page again where one of its files did not arrive, as when the network changed meanwhile; else it would stay
+// empty without a word. A file of its own, for nothing inline runs, and no module, so that it is there before the others.
+(() => {
+  const loads = "windrow.loads";
+  const most = 3;
+  let waits = false;
+
+  const again = () => {
+    const root = document.getElementById("root");
+    if (waits || root?.hasChildNodes()) return;
+    const count = Number(window.sessionStorage.getItem(loads)) + 1;
+    if (count > most) {
+      window.sessionStorage.removeItem(loads);
+      if (root) root.textContent = "The console did not load. Check the connection to the Master, then load this page again.";
+      return;
+    }
+    waits = true;
+    window.sessionStorage.setItem(loads, String(count));
+    window.setTimeout(() => window.location.reload(), count * 250);
+  };
+
+  const lost = (event) => {
+    const file = event.target;
+    if (file instanceof HTMLScriptElement || (file instanceof HTMLLinkElement && file.rel !== "icon")) again();
+  };
+  window.addEventListener("error", lost, true);
+  window.addEventListener("unhandledrejection", again);
+})();
