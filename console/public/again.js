@@ -1,5 +1,5 @@
-// Loads the page again where one of its files did not arrive, as when the network changed meanwhile; else it would stay
-// empty without a word. A file of its own, for nothing inline runs, and no module, so that it is there before the others.
+// Loads the page again where one of its files did not arrive, as when the network changed meanwhile; else it would
+// stay empty without a word. A file of its own, for nothing inline runs, and no module, to be there before the others.
 (() => {
   const loads = "windrow.loads";
   const most = 3;
@@ -11,7 +11,7 @@
     const count = Number(window.sessionStorage.getItem(loads)) + 1;
     if (count > most) {
       window.sessionStorage.removeItem(loads);
-      if (root) root.textContent = "The console did not load. Check the connection to the Master, then load this page again.";
+      if (root) root.textContent = "The console did not load. Check the connection to the Master, then load it again.";
       return;
     }
     waits = true;
