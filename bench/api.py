@@ -115,9 +115,10 @@ class Streams:
         reader, writer = await asyncio.open_connection(self._url.hostname, self._url.port)
         try:
             bearer = f"Authorization: Bearer {self._token}\r\n" if self._token else ""
-            writer.write(f"GET {self._path} HTTP/1.1\r\nHost: bench\r\n{bearer}\r\n".encode())
-            while b": open" not in await reader.readline():
-                pass
+            writer.write(f"GET {self._path} HTTP/1.1\r\nHost: {self._url.netloc}\r\n{bearer}\r\n".encode())
+            while b": open" not in (line := await reader.readline()):
+                if not line:
+                    raise ConnectionError("A stream was refused.")
             self._open += 1
             while line := await reader.readline():
                 if self._word and self._word in line and line.startswith(b"data:"):
