@@ -208,11 +208,12 @@ def test_what_is_shown_of_a_host_is_worked_out_once_and_anew_after_a_change():
 
     view = FleetView()
     view.put(host(), [slot("GPU-0")])
-    first = view.get(HOST)
+    (first,) = view
     assert names(first) is names(first)
     assert asked == [1]
     view.put(host(), [slot("GPU-0"), slot("GPU-1")])
-    assert names(view.get(HOST)) == ["GPU-0", "GPU-1"]
+    (second,) = view
+    assert names(second) == ["GPU-0", "GPU-1"]
     assert (names(first), asked) == (["GPU-0"], [1, 2])
 
 
