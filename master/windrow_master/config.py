@@ -73,6 +73,8 @@ class Config:
     waits: bool = False
     """Wait, ready, while another Master uses this data directory, instead of refusing to start; on a database that is
     shared every Master waits for its turn."""
+    trusts_local_user: bool = False
+    """The registry of resources answers this process' own user on this machine without a token."""
     supervisor_fd: int | None = None
     """An open socket to `windrow up`, where that started this Master: it makes this a market for development."""
 
@@ -117,6 +119,11 @@ def command_line(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--trunk-port", type=int, default=None, help=f"default {TRUNK_PORT}, or the next free one")
     parser.add_argument("--health-port", type=int, default=None, help=f"default {HEALTH_PORT}, or the next free one")
     parser.add_argument("--wait", action="store_true", help="stand by while another Master uses the data directory")
+    parser.add_argument(
+        "--trust-local-user",
+        action="store_true",
+        help="answer this user's own programs on this machine without a token, in the registry of resources alone",
+    )
     parser.add_argument("--supervisor-fd", type=int, default=None, help=argparse.SUPPRESS)  # of `windrow up` alone
     parser.add_argument("--log-level", default=environment.get("WINDROW_LOG_LEVEL", "info"), choices=LOG_LEVELS)
     return parser
@@ -150,6 +157,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         history=read_settings(lambda name: secret_setting(name, environment)),
         artefacts=_artefacts(environment),
         waits=read.wait,
+        trusts_local_user=read.trust_local_user,
         supervisor_fd=read.supervisor_fd,
     )
 

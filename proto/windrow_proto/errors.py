@@ -74,6 +74,12 @@ class Conflict(WindrowError):
     code, grpc, http, fault = "conflict", "FAILED_PRECONDITION", 409, Fault.CALLER
 
 
+class AlreadyRegistered(WindrowError):
+    """A resource with this resource_id is registered. Choose another one, or change the one that there is."""
+
+    code, grpc, http, fault = "already_registered", "ALREADY_EXISTS", 400, Fault.CALLER
+
+
 class IdempotencyMismatch(WindrowError):
     """This Idempotency-Key was used for a different request. Use a new key."""
 

@@ -248,6 +248,40 @@ class Client(Transport):
         answer: Json = self._long("POST", f"/clusters/{cluster_id}/volumes/save", {})
         return answer
 
+    # --- the registry of compute resources ------------------------------------------------------
+
+    def resources(self, **filters: str | None) -> list[Json]:
+        """The registered resources, by number. filters: `status_filter`, `resource_type`, `provider`."""
+        answer: list[Json] = self.get(self._registry(), **filters)
+        return answer
+
+    def resource(self, resource_id: str) -> Json:
+        """One of them."""
+        answer: Json = self.get(self._registry(resource_id))
+        return answer
+
+    def add_resource(self, record: Json) -> Json:
+        """Register one; returns its whole record."""
+        answer: Json = self.request("POST", self._registry(), body=record)
+        return answer
+
+    def set_resource(self, resource_id: str, changes: Json) -> Json:
+        """Change these fields of one."""
+        answer: Json = self.request("PUT", self._registry(resource_id), body=changes)
+        return answer
+
+    def remove_resource(self, resource_id: str) -> None:
+        """Remove one from the registry."""
+        self.request("DELETE", self._registry(resource_id))
+
+    def _registry(self, *path: str) -> str:
+        """An address of the registry, which is not below the others."""
+        return "/".join(
+            [f"{self.config.url}/api/model-studio/compute-resources", *(quote(one, safe="") for one in path)]
+        )
+
+    # --- checkpoints ----------------------------------------------------------------------------
+
     def save_checkpoint(self, cluster_id: str) -> Json:
         """Save what the work has made whole since the last time; `checkpoint` is null where there is nothing new."""
         answer: Json = self._long("POST", f"/clusters/{cluster_id}/checkpoints", {})

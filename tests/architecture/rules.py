@@ -98,7 +98,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("network",),
     ("storage",),
     ("jobs",),
-    ("onboarding", "acceptance"),
+    ("onboarding", "acceptance", "hybrid"),
     ("accounts", "records"),
     ("config",),
     ("recovery",),

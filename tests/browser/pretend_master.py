@@ -31,6 +31,7 @@ from tests.browser.pretend_rental import (
     market_routes,
     template_routes,
 )
+from tests.browser.pretend_resources import resource_routes
 from tests.browser.pretend_volumes import volume_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.support.ports import own_port
@@ -67,6 +68,7 @@ def make_app(world: World) -> FastAPI:
     market_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)
+    resource_routes(app, world)
     access_routes(app, world)
     health_routes(app, world)
     overview_routes(app, world)

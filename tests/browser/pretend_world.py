@@ -50,6 +50,7 @@ class World:
     receipts: dict[str, Json] = field(default_factory=dict)
     templates: dict[str, Json] = field(default_factory=dict)
     volumes: dict[str, Json] = field(default_factory=dict)
+    resources: dict[str, Json] = field(default_factory=dict)
     tokens: list[Json] = field(default_factory=list)
     people: list[Json] = field(default_factory=list)
     used_links: list[str] = field(default_factory=list)

@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 from tests.browser.axe import axe_source, violations
 from tests.browser.chromium import NoBrowser
 from tests.browser.pretend_master import Served
+from tests.browser.pretend_resources import add_resource
 from tests.browser.pretend_volumes import add_volume
 from tests.services import all_required
 
@@ -27,6 +28,7 @@ PAGES = (
     "/clusters",
     "/clusters/new",
     "/volumes",
+    "/resources",
     "/receipts",
     "/offers",
     "/events",
@@ -163,6 +165,27 @@ async def test_filled_volumes_their_dialogs_and_the_work_that_has_them_break_no_
     await dialog.get_by_role("button", name="Delete volume").click()
     await expect(dialog.get_by_role("alert")).to_contain_text("in use by")
     found["delete volume"] = await violations(page, axe)
+    assert_none(found)
+
+
+async def test_a_filled_registry_and_its_dialogs_break_no_rule(page: Page, pretend: Pretend, axe: str) -> None:
+    served, dialog, found = pretend(neighbours=1), page.get_by_role("dialog"), {}
+    add_resource(served.world, {"resource_id": "lab-01", "resource_type": "on-premise", "capabilities": {"gpu": True}})
+    await page.goto(served.sign_in_url)
+    await expect(page.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
+    await opened(page, served, "/resources")
+    await expect(page.get_by_role("row")).to_have_count(2)
+    found["resources"] = await violations(page, axe)
+    await page.get_by_role("button", name="Register a resource").click()
+    await dialog.get_by_role("button", name="Register").click()
+    await expect(dialog).to_contain_text("1 to 128 letters")
+    found["register"] = await violations(page, axe)
+    for button in ("Status of lab-01", "Remove lab-01"):
+        await page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+        await page.get_by_role("button", name=button).click()
+        await expect(dialog).to_be_visible()
+        found[button] = await violations(page, axe)
     assert_none(found)
 
 

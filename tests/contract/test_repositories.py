@@ -31,6 +31,8 @@ from windrow_master.fleet.model import (
 )
 from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.verification_repository import KEPT_PER_CARD, VerificationRepository
+from windrow_master.hybrid.model import Capability, Declared, ResourceStatus, ResourceType
+from windrow_master.hybrid.repository import ResourceRepository
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
 from windrow_master.identity.repository import AccountRepository, JoinTokenRepository, MemberRepository, TokenRepository
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
@@ -418,3 +420,25 @@ def test_a_cluster_is_a_jobs_by_its_key_as_long_as_the_job_lives(store: Store) -
             assert uow[JobRepository].living_of_cluster(ClusterId(other)) is None
         uow[JobRepository].save(replace(its, state=JobState.SUCCEEDED, ended_at_ns=2))
         assert uow[JobRepository].living_of_cluster(cluster.cluster_id) is None
+
+
+def test_a_resource_comes_back_and_its_number_is_given_once(store: Store) -> None:
+    said: dict[str, Capability] = {"gpu": True, "gpu_count": 8, "gpu_type": TEXT, "memory_gb": 0.1}
+    declared = Declared(
+        resource_type=ResourceType.CLOUD,
+        provider=TEXT,
+        capabilities=said,
+        supported_frameworks=("b", "a"),
+        cost_per_hour_usd=32.77,
+    )
+    with unit(store) as uow:
+        rows = uow[ResourceRepository]
+        first, last = (rows.add(name, declared, LARGE) for name in ("b" * 128, "a"))
+        assert (rows.get(first.resource_id), rows.all(), rows.count()) == (first, [first, last], 2)
+        changed = replace(first, declared=replace(declared, status=ResourceStatus.BUSY), updated_at_ns=LARGE)
+        rows.save(changed)
+        rows.remove(last)
+        assert rows.all() == [changed]
+        assert rows.add("c", declared, 0).number > last.number
+    with pytest.raises(IntegrityError), unit(store) as uow:
+        uow[ResourceRepository].add("c", declared, 0)

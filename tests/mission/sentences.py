@@ -1,4 +1,5 @@
-"""The sentences of the mission's core document, in its order: what is asked, the command that shows it, what is open.
+"""The sentences of the mission's core document in its order, then those of the Hybrid Computing Layer: what is asked,
+the command that shows it, what is open.
 
 A sentence is `shown` by a test of its own name in test_mission.py, or shown by another suite, or open with the reason.
 """
@@ -18,6 +19,7 @@ class Sentence:
     missing: str = ""
 
 
+REGISTRY = "tests/mission/test_registry.py"
 SENTENCES = (
     Sentence(
         "marketplace",
@@ -268,6 +270,52 @@ SENTENCES = (
         "train_pytorch_gpu = rh.function(train_pytorch).to(gpu)",
         shows="the first script of the talk with the import line changed: import windrow as rh",
         elsewhere="tests/mission/test_functions.py",
+    ),
+    Sentence(
+        "registry-add",
+        "Register a new compute resource in the hybrid computing registry.",
+        shows="curl -X POST .../compute-resources; windrow resource add",
+        elsewhere=REGISTRY,
+    ),
+    Sentence(
+        "registry-unique",
+        "Registration will fail with 400 Bad Request if a duplicate ID is detected.",
+        shows="the same line again",
+        elsewhere=REGISTRY,
+    ),
+    Sentence(
+        "registry-list",
+        "Retrieve all registered compute resources with optional filtering.",
+        shows="curl .../compute-resources?status_filter=available; windrow resource ls",
+        elsewhere=REGISTRY,
+    ),
+    Sentence(
+        "registry-set",
+        "Update the status or configuration of an existing compute resource.",
+        shows="curl -X PUT .../compute-resources/ID; windrow resource set",
+        elsewhere=REGISTRY,
+    ),
+    Sentence(
+        "registry-remove",
+        "Remove decommissioned resources or mark as unavailable",
+        shows="windrow resource rm ID; windrow resource set ID --status unavailable",
+        elsewhere="tests/unit/master_api/test_model_studio.py",
+    ),
+    Sentence(
+        "hybrid-select",
+        "automatically selects the optimal compute resource based on task requirements, data locality, cost "
+        "constraints, and current resource availability",
+        missing="resources are registered; nothing selects one or runs on one yet",
+    ),
+    Sentence(
+        "hybrid-reserve",
+        "Reserves the selected resource and updates its status to busy",
+        missing="people set the status; no job reserves a resource yet",
+    ),
+    Sentence(
+        "hybrid-intent",
+        "Users can explicitly specify compute preferences",
+        missing="a job names hosts and tiers of this market, not a type of resource",
     ),
 )
 BY_ID = {sentence.id: sentence for sentence in SENTENCES}

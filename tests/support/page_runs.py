@@ -4,6 +4,7 @@ A reader has a folder with files, keys and a market. What a page takes for grant
 cannot run on this machine stands in ELSEWHERE, with the reason and the test that runs it.
 """
 
+import json
 import os
 import re
 import signal
@@ -39,6 +40,9 @@ if "WINDROW_VOLUME_DATA" in os.environ:
 print("trained")
 """
 EVALUATE: Final = "import os\nprint(os.listdir(os.environ['WINDROW_VOLUME_DATA']))\n"
+RECORD: Final = {"resource_id": "lab-a100-01", "resource_type": "on-premise", "capabilities": {"gpu": True}}
+PRINTED_URL: Final = "http://localhost:8000"
+"""As `windrow up` listens on a machine where nobody else does."""
 WORK: Final = """\
 import os, time
 
@@ -81,6 +85,7 @@ PAGES: Final[Mapping[str, Page]] = {
     "docs/images.md": Page({"login.txt": "somebody:secret\n"}),
     "docs/jobs.md": Page({"train.py": TRAIN, "requirements.txt": "./tiny_thing-1.0-py3-none-any.whl\n"}),
     "docs/operating.md": Page(),
+    "docs/resources.md": Page({"lab-a100-01.json": json.dumps(RECORD)}, is_quick=True),
     "docs/volumes.md": Page({"train.py": TRAIN, "evaluate.py": EVALUATE}),
 }
 ELSEWHERE: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
@@ -144,7 +149,7 @@ class Reader:
         if HELD.match(step.text):
             self._hold(step)
             return
-        words = ["sh", "-c", step.text]
+        words = ["sh", "-c", step.text.replace(PRINTED_URL, self.environment["WINDROW_URL"])]
         done = self._run(words)
         ends = time.monotonic() + PATIENCE_S
         while done.returncode and SOON.match(step.text) and time.monotonic() < ends:

@@ -32,7 +32,7 @@ class MasterLines:
 
     def of(self, number: int) -> list[str]:
         """The arguments of one of them, counted from 0."""
-        arguments = ["--data-dir", str(self.data_dir), "--listen", self.listen]
+        arguments = ["--data-dir", str(self.data_dir), "--listen", self.listen, "--trust-local-user"]
         arguments += ["--public", self.public] if self.public else []
         arguments += [word for proxy in self.trusted_proxies for word in ("--trusted-proxy", proxy)]
         if self.is_shared:

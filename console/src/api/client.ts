@@ -2,10 +2,9 @@
 import { takeEarly } from "../app/early.ts";
 import { readProblem } from "../parts/problems.ts";
 import { connection } from "./connection.ts";
+import { wholePath } from "./paths.ts";
 import { forgetSecret, proof, secret } from "./secret.ts";
 import type { Page, Problem } from "./types.ts";
-
-export const API = "/api/v1";
 
 /** Paths that begin a session: a wrong token or link there says nothing about the present session. */
 export const SESSION = "/session";
@@ -46,7 +45,7 @@ export function address(path: string, query: Query = {}): string {
     for (const one of Array.isArray(value) ? value : [String(value)]) words.append(key, one);
   }
   const text = words.toString();
-  return `${API}${path}${text ? `?${text}` : ""}`;
+  return `${wholePath(path)}${text ? `?${text}` : ""}`;
 }
 
 /** Send one request; the answer is still open, for those who read it as a stream. */

@@ -4,6 +4,7 @@ import { paceOf } from "../hosts/stages.ts";
 import { DAY_S } from "../parts/format.ts";
 import { ApiProblem, everyPage, get, post, type Query } from "./client.ts";
 import { connection } from "./connection.ts";
+import { REGISTRY } from "./paths.ts";
 import { handedOver, secret } from "./secret.ts";
 import type {
   Access,
@@ -35,6 +36,7 @@ import type {
   Page,
   Person,
   Receipt,
+  Resource,
   SessionRow,
   Standing,
   StopTest,
@@ -199,6 +201,7 @@ export const sessions = all<SessionRow>(["sessions"], "/sessions", { refetchInte
 
 export const offers = all<Offer>(["offers"], "/offers", { refetchInterval: CALM_MS });
 export const templates = all<Template>(["templates"], "/templates", { refetchInterval: CALM_MS });
+export const resources = one<Resource[]>(["resources"], REGISTRY, { refetchInterval: CALM_MS });
 export const volumes = all<Volume>(["volumes"], "/volumes", { refetchInterval: CALM_MS });
 export const clusters = paged<Cluster>(["clusters"], "/clusters", BRISK_MS);
 export const cluster = (id: string) =>

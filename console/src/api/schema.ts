@@ -1775,6 +1775,84 @@ export interface ResizeBody {
   registry_login?: RegistryLoginBody | null;
 }
 
+/** A resource to register. */
+export interface ResourceBody {
+  resource_type: "on-premise" | "cloud" | "edge";
+  /** Required for a cloud: AWS, Azure, GCP or another */
+  provider?: string | null;
+  /** Data centre or place */
+  location?: string | null;
+  /** Of a cloud, such as us-east-1 */
+  region?: string | null;
+  /** `gpu`, `gpu_count`, `gpu_type`, `cpu_cores`, `memory_gb`, `storage_gb`, `storage_tb`, and others by name: a flag, a number of 0 or more, or a text */
+  capabilities: Record<string, unknown>;
+  supported_frameworks?: string[] | null;
+  /** Default: available */
+  status?: "available" | "busy" | "maintenance" | "unavailable" | null;
+  /** Default: 1 */
+  max_parallel_jobs?: number | null;
+  /** In Gbit/s */
+  network_bandwidth_gbps?: number | null;
+  /** Default: 0.0; of a cloud null, then its price in the catalogue counts */
+  cost_per_hour_usd?: number | null;
+  auth_method?: "ssh_key" | "api_token" | "iam_role" | null;
+  /** To the Master */
+  latency_ms?: number | null;
+  /** 1 to 128 letters, digits, dots, dashes and underscores; the first a letter or digit */
+  resource_id: string;
+}
+
+/** A change: the fields that are given replace what is kept, `capabilities` as a whole; null puts an optional one back to its default. The last four are not changed, and are taken if they are as they are. */
+export interface ResourceChangeBody {
+  resource_type?: "on-premise" | "cloud" | "edge" | null;
+  /** Required for a cloud: AWS, Azure, GCP or another */
+  provider?: string | null;
+  /** Data centre or place */
+  location?: string | null;
+  /** Of a cloud, such as us-east-1 */
+  region?: string | null;
+  capabilities?: Record<string, unknown> | null;
+  supported_frameworks?: string[] | null;
+  /** Default: available */
+  status?: "available" | "busy" | "maintenance" | "unavailable" | null;
+  /** Default: 1 */
+  max_parallel_jobs?: number | null;
+  /** In Gbit/s */
+  network_bandwidth_gbps?: number | null;
+  /** Default: 0.0; of a cloud null, then its price in the catalogue counts */
+  cost_per_hour_usd?: number | null;
+  auth_method?: "ssh_key" | "api_token" | "iam_role" | null;
+  /** To the Master */
+  latency_ms?: number | null;
+  id?: number | null;
+  resource_id?: string | null;
+  created_at?: string | null;
+  updated_at?: string | null;
+}
+
+/** A registered resource. */
+export interface ResourceOut {
+  /** Counted from 1 */
+  id: number;
+  resource_id: string;
+  resource_type: "on-premise" | "cloud" | "edge";
+  provider: string | null;
+  location: string | null;
+  region: string | null;
+  capabilities: Record<string, unknown>;
+  supported_frameworks: string[];
+  status: "available" | "busy" | "maintenance" | "unavailable";
+  max_parallel_jobs: number;
+  network_bandwidth_gbps: number | null;
+  cost_per_hour_usd: number | null;
+  auth_method: "ssh_key" | "api_token" | "iam_role" | null;
+  latency_ms: number | null;
+  /** RFC 3339 in UTC, in whole seconds */
+  created_at: string;
+  /** Null until the first change */
+  updated_at: string | null;
+}
+
 /** The cluster whose checkpoint is restored. */
 export interface RestoreBody {
   source: string;

@@ -16,6 +16,7 @@ import {
   PlusIcon,
   ReceiptIcon,
   RegionIcon,
+  ResourceIcon,
   SettingsIcon,
   TokenIcon,
   VolumeIcon,
@@ -134,6 +135,12 @@ export const PAGES = [
     name: "Offers",
     menu: { group: "Rent", icon: OfferIcon, key: "o", also: "prices tiers" },
     load: async () => (await import("../market/OffersPage.tsx")).OffersPage,
+  },
+  {
+    path: "/resources",
+    name: "Resources",
+    menu: { group: "Fleet", icon: ResourceIcon, key: "x", also: "registry hybrid cloud edge premise compute" },
+    load: async () => (await import("../resources/ResourcesPage.tsx")).ResourcesPage,
   },
   {
     path: "/events",

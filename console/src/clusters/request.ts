@@ -1,5 +1,6 @@
 // A cluster's request from the fields of a form, and the same as a command and as an HTTP call. Pure.
 
+import { wholePath } from "../api/paths.ts";
 import type { ClusterRequest, KeptRequest, RegistryLogin } from "../api/types.ts";
 import { GIB } from "../parts/format.ts";
 import { readMounts } from "../volumes/volumes.ts";
@@ -393,5 +394,6 @@ export function callOf(method: string, path: string, body: unknown, origin: stri
   const verb = method === "GET" || (method === "POST" && body !== undefined) ? "" : ` -X ${method}`;
   const json =
     body === undefined ? "" : ` -H "Content-Type: application/json" \\\n  -d ${quoted(JSON.stringify(body))}`;
-  return `curl -fsS${verb} ${quoted(`${origin}/api/v1${path}`)} \\\n  -H "Authorization: Bearer $WINDROW_TOKEN"${json}`;
+  const address = quoted(`${origin}${wholePath(path)}`);
+  return `curl -fsS${verb} ${address} \\\n  -H "Authorization: Bearer $WINDROW_TOKEN"${json}`;
 }

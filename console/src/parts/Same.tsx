@@ -6,7 +6,7 @@ import { Command } from "./page.tsx";
 
 interface SameProps {
   method: "GET" | "POST" | "PUT" | "DELETE";
-  /** After /api/v1. */
+  /** After /api/v1, or whole from /api on. */
   path: string;
   body?: unknown;
   /** The line of `windrow`. */

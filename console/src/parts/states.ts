@@ -5,6 +5,7 @@ export type Tone = "ok" | "busy" | "warn" | "bad" | "off";
 const TONES: Record<Tone, readonly string[]> = {
   ok: [
     "online",
+    "available",
     "running",
     "active",
     "verified",

@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from windrow_master.api.deps import principal_of
+from windrow_master.api.deps import principal_of, recognises_local_user
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity.decide import GRANTS, Permission, is_allowed
 from windrow_proto.errors import Forbidden
@@ -50,17 +50,20 @@ class Declaration:
     repeat: Repeat = Repeat.REMEMBERED
     share: ShareKind = ShareKind.REQUESTS
     body_max: int | None = None
-    """Bytes of a request's body where it is longer than others'."""
+    """Bytes of a request's body where it may be longer than others', or shorter."""
     signs_in: bool = False
     """Its body holds a secret, so a refusal counts as a wrong guess."""
     is_unlimited: bool = False
     """It is answered however often anybody asks."""
     hears_token: bool = False
     """It needs no sign-in, and answers by the token where the request carries one."""
+    is_local: bool = False
+    """The Master's own user may ask it on the same machine without a token, where the Master allows that
+    (local_user.py)."""
 
     async def __call__(self, request: Request) -> None:
         """Raise Unauthenticated or Forbidden for who may not ask."""
-        if self.may is Permission.NOBODY:
+        if self.may is Permission.NOBODY or (self.is_local and recognises_local_user(request)):
             return
         principal = await principal_of(request)
         if not is_allowed(principal.roles, self.may):

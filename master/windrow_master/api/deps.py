@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from windrow_master.api.local_user import LOCAL
 from windrow_master.api.services import Services as Services
 from windrow_master.identity.model import Principal
 from windrow_master.store.unit import ORIGIN
@@ -39,6 +40,16 @@ async def principal_of(request: Request) -> Principal:
     address = request.client.host if request.client is not None else ""
     ORIGIN.set({"token": principal.token_id, "address": address, **session})
     return principal
+
+
+def recognises_local_user(request: Request) -> bool:
+    """True if the request has no token and comes from the Master's own user, who then asks as the account `local`."""
+    local_user = services_of(request).local_user
+    if local_user is None or bearer_of(request) or not local_user.sends(request.scope):
+        return False
+    request.state.principal = LOCAL
+    ORIGIN.set({"token": LOCAL.token_id, "address": request.client.host if request.client is not None else ""})
+    return True
 
 
 def announced(request: Request) -> int | None:

@@ -43,6 +43,7 @@ SECURITY: Final = {
         "browser's session, which `POST /api/v1/session` makes. Cookies are not read.",
     }
 }
+API: Final = "/api/"
 KEY: Final = "Idempotency-Key"
 KEY_NAME: Final = "IdempotencyKey"
 PARAMETERS: Final = {
@@ -116,7 +117,7 @@ def _complete(operation: Json, method: str, rules: Declaration) -> None:
     if method == "POST" and not is_open and rules.repeat is not Repeat.ALWAYS:
         parameters.append({"$ref": f"{REF}/parameters/{KEY_NAME}"})
     operation["parameters"] = parameters
-    if rules.body_max is not None:
+    if rules.body_max is not None and "requestBody" not in operation:
         schema = {"type": "string", "format": "binary"}
         operation["requestBody"] = {
             "required": True,
@@ -148,7 +149,7 @@ def _refusals(operation: Json, path: str, method: str, rules: Declaration) -> It
     if has_body:
         yield TOO_LARGE
     yield MISDIRECTED
-    if path.startswith(V1):
+    if path.startswith(API):
         yield NOT_VALID
     if not rules.is_unlimited:
         yield TOO_MANY

@@ -136,6 +136,12 @@ def _description(route: Any, place: Sequence[str | int]) -> str:
     return ""
 
 
+def _is_only_the_console(request: Request) -> bool:
+    """True for an address below /api that no route has: the console's route, which has every address, was found."""
+    path = getattr(request.scope.get("route"), "path", "")
+    return request.url.path.startswith("/api/") and path == "/{path:path}"
+
+
 def install(app: FastAPI) -> None:
     """Answer every exception of this application with a problem."""
 
@@ -156,6 +162,8 @@ def install(app: FastAPI) -> None:
         kinds: dict[int, type[WindrowError]] = {404: NotFound, 413: TooLarge, 401: Unauthenticated}
         if error.status_code == 404:
             said: WindrowError = NotFound(f"There is nothing at {request.url.path[:200]}.")
+        elif error.status_code == 405 and _is_only_the_console(request):
+            said, error.status_code = NotFound(f"There is nothing at {request.url.path[:200]}."), 404
         elif error.status_code == 405:
             said = InvalidInput(f"{request.method} is not possible at {request.url.path[:200]}.")
         else:

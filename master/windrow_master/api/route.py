@@ -58,9 +58,9 @@ class Routes:
     `answer` is the model that describes what the route writes itself; `fastapi` are options of FastAPI's own.
     """
 
-    def __init__(self, tag: str | None) -> None:
+    def __init__(self, tag: str | None, prefix: str = V1) -> None:
         """tag: the heading under which the API's description lists them. None: routes beside the API, open to all."""
-        self.router = APIRouter() if tag is None else APIRouter(prefix=V1, tags=[tag], route_class=DeclaredRoute)
+        self.router = APIRouter() if tag is None else APIRouter(prefix=prefix, tags=[tag], route_class=DeclaredRoute)
 
     def get(
         self,
@@ -71,11 +71,14 @@ class Routes:
         share: ShareKind = ShareKind.REQUESTS,
         is_unlimited: bool = False,
         hears_token: bool = False,
+        is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that reads. share: what its answer takes of the Master."""
-        rules = Declaration(may, reach, share=share, is_unlimited=is_unlimited, hears_token=hears_token)
+        rules = Declaration(
+            may, reach, share=share, is_unlimited=is_unlimited, hears_token=hears_token, is_local=is_local
+        )
         return self._add("GET", path, rules, answer, fastapi)
 
     def post(
@@ -87,11 +90,14 @@ class Routes:
         repeat: Repeat = Repeat.REMEMBERED,
         share: ShareKind = ShareKind.REQUESTS,
         signs_in: bool = False,
+        body_max: int | None = None,
+        is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that does something. repeat: how it is answered when it comes again with its Idempotency-Key."""
-        return self._add("POST", path, Declaration(may, reach, repeat, share, signs_in=signs_in), answer, fastapi)
+        rules = Declaration(may, reach, repeat, share, body_max, signs_in, is_local=is_local)
+        return self._add("POST", path, rules, answer, fastapi)
 
     def put(
         self,
@@ -101,11 +107,13 @@ class Routes:
         reach: Reach | None = None,
         share: ShareKind = ShareKind.REQUESTS,
         body_max: int | None = None,
+        is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
-        """A route that keeps what it is sent. body_max: bytes, where it is an upload."""
-        return self._add("PUT", path, Declaration(may, reach, share=share, body_max=body_max), answer, fastapi)
+        """A route that keeps what it is sent. body_max: bytes, of an upload or where others' limit is too much."""
+        rules = Declaration(may, reach, share=share, body_max=body_max, is_local=is_local)
+        return self._add("PUT", path, rules, answer, fastapi)
 
     def delete(
         self,
@@ -114,11 +122,13 @@ class Routes:
         may: Permission,
         reach: Reach | None = None,
         hears_token: bool = False,
+        is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that ends or removes something."""
-        return self._add("DELETE", path, Declaration(may, reach, hears_token=hears_token), answer, fastapi)
+        rules = Declaration(may, reach, hears_token=hears_token, is_local=is_local)
+        return self._add("DELETE", path, rules, answer, fastapi)
 
     def _add(self, method: str, path: str, declaration: Declaration, answer: Any, fastapi: dict[str, Any]) -> Decorator:
         if ("{" in path) is (declaration.reach is None):

@@ -8,12 +8,14 @@ from windrow_master.acceptance.service import ProofService
 from windrow_master.accesses.failover_test.service import TrialService
 from windrow_master.accesses.service import AccessService
 from windrow_master.accounts import AccountService
+from windrow_master.api.local_user import LocalUser
 from windrow_master.api.sharing import RequestShares
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet.service import FleetService
+from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs.service import JobService
 from windrow_master.market.service import MarketService
@@ -96,4 +98,7 @@ class Services:
     https_url: str
     https_pin: str
     """`sha256//...` of the key that HTTPS shows, as curl pins it."""
+    registry: ResourceRegistry
+    local_user: LocalUser | None
+    """Recognises the Master's own user; None: nobody is let in without a token."""
     shares: RequestShares = field(default_factory=RequestShares)

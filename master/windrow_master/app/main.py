@@ -341,6 +341,7 @@ def _lead(
         acceptance_tests=config.proofs,
         measure_cap_bytes=config.measure_mib * MIB,
         supervisor=None if config.supervisor_fd is None else SupervisorLine(config.supervisor_fd),
+        trusts_local_user=config.trusts_local_user,
     )
     if not config.is_shared:
         return wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database, lock=lock)

@@ -20,6 +20,7 @@ from windrow_master.accesses.failover_test.model import Supervisor
 from windrow_master.accesses.failover_test.service import TrialService
 from windrow_master.accesses.service import AccessService
 from windrow_master.accounts import AccountService
+from windrow_master.api.local_user import LocalUser
 from windrow_master.api.services import Figure, HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.app import wiring_history
@@ -32,6 +33,7 @@ from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
+from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
 from windrow_master.identity.authority import Authority
@@ -119,6 +121,8 @@ class Settings:
     acceptance_tests: bool | None = None
     measure_cap_bytes: int = MEASURE_CAP_BYTES
     supervisor: Supervisor | None = None
+    trusts_local_user: bool = False
+    """The registry answers this process' own user on this machine without a token."""
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     """A fresh one for each welcome of a host."""
 
@@ -513,6 +517,8 @@ class _Parts:
             started_at_ns=self.clock.monotonic_ns(),
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,
+            registry=ResourceRegistry(self.store),
+            local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
         )
 
 

@@ -232,6 +232,7 @@ class Permission(StrEnum):
     HEALTH_READ = "health.read"
     AUDIT_READ = "audit.read"
     AUDIT_ANCHOR = "audit.anchor"
+    RESOURCES = "resources"
 
 
 _EVERYONE: Final = frozenset(Role)
@@ -251,6 +252,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.HEALTH_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
     Permission.AUDIT_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
     Permission.AUDIT_ANCHOR: frozenset({Role.OPERATOR}),
+    Permission.RESOURCES: frozenset({Role.OPERATOR}),
 }
 """Which roles have which permission; one of them is enough."""
 

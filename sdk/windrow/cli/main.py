@@ -24,6 +24,7 @@ from windrow.cli import (
     hosts,
     jobs,
     people,
+    resources,
     run,
     stopping,
     templates,
@@ -88,6 +89,7 @@ for name, group in (
     ("credit", people.credit_app),
     ("audit", audit.audit_app),
     ("access", accesses.access_app),
+    ("resource", resources.resource_app),
 ):
     app.add_typer(group, name=name)
 hosts.host_app.command("facts")(host_facts.host_facts)

@@ -102,7 +102,7 @@ async def test_an_unknown_query_parameter_is_refused_by_name_with_the_nearest_on
 async def test_every_path_of_the_api_refuses_an_unknown_query_parameter(api: Api) -> None:
     heard = {}
     for path, methods in description()["paths"].items():
-        for method in methods if path.startswith("/api/v1") else ():
+        for method in methods if path.startswith("/api/") else ():
             answer = await api.client.request(method, path.replace("{", "").replace("}", ""), params={"oops": "1"})
             heard[method, path] = (answer.status_code, answer.json().get("subject"))
 

@@ -21,6 +21,7 @@ from windrow_master.app.wiring import Master
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
+from windrow_master.hybrid.model import Declared, ResourceType
 from windrow_master.identity.model import Account, MemberRole, Principal, Role
 from windrow_master.identity.repository import AccountRepository
 from windrow_master.jobs.model import JobRequest
@@ -133,6 +134,7 @@ class World:
         kind = template.removeprefix(V1).split("/")[1]
         path = template.replace("{token_id}", self.ids.get(kind, "")).replace("{name:path}", method)
         path = path.replace("templates/{name}", f"templates/{method.lower()}")
+        path = path.replace("{resource_id}", method.lower())
         path = path.replace("{name}", method.lower()) if kind == "volumes" else path
         for name, value in self.ids.items():
             path = path.replace(name, value) if name.startswith("{") else path
@@ -157,6 +159,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 async def _accounts(opened: Master, clock: ManualClock) -> dict[str, str]:
     identity = opened.identity
     identity.first_account()
+    clock.advance(DAY)  # the ids of one moment have no order
     made = {}
     for name, roles in {"owner": CUSTOMER, **OTHERS}.items():
         account = OWNER if name == "owner" else AccountId(f"account_{name}")
@@ -195,6 +198,9 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
         await opened.services.templates.save(owner, name.lower(), ClusterRequest())
         await opened.services.volumes.create(owner, name.lower())
+    for name in ("get", "put", "delete"):
+        declared = Declared(resource_type=ResourceType.EDGE, capabilities={})
+        await opened.services.registry.register(owner, name, declared)
     operator = replace(owner, roles=frozenset({Role.OPERATOR}))
     assert opened.services.accounts is not None
     guest, _ = await opened.services.accounts.add(operator, "guest", frozenset({Role.RENTER}), Microcents(0))

@@ -1,0 +1,1 @@
+"""Compute beyond this market's own hosts: the registry of on-premises, cloud and edge resources."""
