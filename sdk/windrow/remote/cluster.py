@@ -24,6 +24,7 @@ from windrow.remote.line import through_tunnel
 from windrow.remote.session import Session
 from windrow.telling import tell
 from windrow.tunnel import Ask
+from windrow.words import counted
 from windrow.worker.config import is_in_call
 
 if TYPE_CHECKING:
@@ -228,8 +229,8 @@ class Cluster:
         asked, hosts = self._request.get("hosts"), self.shape["hosts"]
         if asked is not None and asked != hosts:
             raise WindrowClientError(
-                f"{self.name!r} has {hosts} host(s), and hosts={asked} was asked for. Choose another name, or end that "
-                f"one: windrow cluster delete {self.name}"
+                f"{self.name!r} has {counted(hosts, 'host')}, and hosts={asked} was asked for. "
+                f"Choose another name, or end that one: windrow cluster delete {self.name}"
             )
         memory.keep_name(api.config, self.name, self.id)
         return session_of(api, self.id)

@@ -169,5 +169,5 @@ def test_a_worker_that_is_remembered_and_gone_is_asked_for_anew(
     assert memory.named(CONFIG, "box") == "cluster_new"
     assert not [known for known in cluster._sessions if known[0] == "cluster_old"]
     assert (memory.of_worker("cluster_old"), box.shape) == (None, RECORD["shape"])
-    with pytest.raises(WindrowClientError, match=r"'box' has 2 host\(s\), and hosts=3 was asked for"):
+    with pytest.raises(WindrowClientError, match=r"'box' has 2 hosts, and hosts=3 was asked for"):
         cluster.cluster("box", hosts=3).up_if_not()
