@@ -3,26 +3,34 @@
 (() => {
   const loads = "windrow.loads";
   const most = 3;
-  let waits = false;
+  let hasStarted = false;
+  let waits = 0;
 
   const again = () => {
     const root = document.getElementById("root");
-    if (waits || root?.hasChildNodes()) return;
+    if (waits || hasStarted) return;
     const count = Number(window.sessionStorage.getItem(loads)) + 1;
     if (count > most) {
       window.sessionStorage.removeItem(loads);
       if (root) root.textContent = "The console did not load. Check the connection to the Master, then load it again.";
       return;
     }
-    waits = true;
     window.sessionStorage.setItem(loads, String(count));
-    window.setTimeout(() => window.location.reload(), count * 250);
+    waits = window.setTimeout(() => window.location.reload(), count * 250);
+  };
+
+  // From then on the console itself says what it lacks, and its address has no token any more.
+  const started = () => {
+    hasStarted = true;
+    window.clearTimeout(waits);
+    window.sessionStorage.removeItem(loads);
   };
 
   const lost = (event) => {
     const file = event.target;
     if (file instanceof HTMLScriptElement || (file instanceof HTMLLinkElement && file.rel !== "icon")) again();
   };
+  window.addEventListener("windrow:started", started);
   window.addEventListener("error", lost, true);
   window.addEventListener("unhandledrejection", again);
 })();

@@ -17,7 +17,9 @@ from tests.browser.pretend_accesses import attached
 from tests.browser.pretend_http import TICK_S, listed, operation, problem, sse, stream
 from tests.browser.pretend_records import counts, host_uses
 from tests.browser.pretend_world import Json, World, at
+from windrow_master.api.cluster_routes import KeptRequestOut
 from windrow_master.api.health import LogHealthOut
+from windrow_master.clusters.model import ClusterRequest
 
 DEGRADED: Json = {
     "id": "host_019a0000-0000-7000-8000-000000000001",
@@ -27,33 +29,8 @@ DEGRADED: Json = {
     "reason": "2 of 8 GPUs faulty. GPU 1, 5: This GPU fell off its bus; the others go on",
     "remedy": "Reboot the host. If it happens again, reseat or replace the card.",
 }
-UNSAID: Json = {
-    "name": "",
-    "gpu_model": None,
-    "gpu_memory_bytes": None,
-    "memory_bytes": None,
-    "image": None,
-    "entrypoint": None,
-    "env": {},
-    "ports": [],
-    "await_files": False,
-    "host_id": None,
-    "tier": None,
-    "runtime": None,
-    "simulated": False,
-    "slice": None,
-    "max_price_per_hour": None,
-    "hosts": 1,
-    "restart_members": False,
-    "ssh_keys": [],
-    "volumes": [],
-    "notebook": False,
-    "budget": None,
-    "max_duration_seconds": None,
-    "idle_seconds": None,
-    "client_lease_s": None,
-}
-"""Of a request."""
+UNSAID: Json = KeptRequestOut.of(ClusterRequest(), env={})
+"""A request in which nothing is asked for."""
 
 
 def _fit(world: World, request: Json) -> Json:

@@ -95,6 +95,17 @@ async def test_the_same_accounts_link_asks_nothing(page: Page, pretend: Pretend)
     await expect(second.get_by_text("workbench")).to_be_visible()
 
 
+@pytest.mark.parametrize("file", ["FleetPage-*.js", "state-*.js"])
+async def test_a_page_that_did_not_arrive_costs_nobody_the_sign_in(page: Page, pretend: Pretend, file: str) -> None:
+    await page.route(f"**/assets/{file}", lambda route: route.abort("connectionaborted"), times=1)
+    await signed_in(page, pretend())
+
+
+async def test_a_sign_in_that_did_not_arrive_is_sent_again(page: Page, pretend: Pretend) -> None:
+    await page.route("**/api/v1/session", lambda route: route.abort("connectionaborted"), times=2)
+    await signed_in(page, pretend())
+
+
 @pytest.mark.parametrize("file", ["index-*.js", "main-*.js", "libraries-*.js", "main-*.css"])
 async def test_a_file_that_did_not_arrive_is_fetched_again(page: Page, pretend: Pretend, file: str) -> None:
     await page.route(f"**/assets/{file}", lambda route: route.abort("connectionaborted"), times=2)

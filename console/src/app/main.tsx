@@ -6,7 +6,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./App.tsx";
 
-window.sessionStorage.removeItem("windrow.loads"); // all files have arrived (public/again.js)
+window.dispatchEvent(new Event("windrow:started")); // to public/again.js
 
 const root = document.getElementById("root");
 if (root) {

@@ -12,11 +12,38 @@ const words = (search: Record<string, unknown>): SearchWords =>
     Object.entries(search).flatMap(([key, value]) => (value === undefined ? [] : [[key, String(value)]])),
   );
 
+/** Of the page that was loaded again because a file of it did not arrive: it is done once. */
+const ABSENT = "windrow.absent";
+
+/**
+ * In the place of a page whose file did not arrive, since a browser never fetches it a second time: loads all again.
+ * Pages are drawn only for who is signed in, so that no secret of the address is lost by that.
+ */
+function absent(path: string, failure: unknown): ComponentType {
+  // biome-ignore lint/correctness/noComponentHookFactories: made once for a page, which then keeps nothing
+  return function Absent() {
+    if (window.sessionStorage.getItem(ABSENT) === path) throw failure;
+    window.sessionStorage.setItem(ABSENT, path);
+    window.location.reload();
+    throw new Promise(() => undefined);
+  };
+}
+
+async function arrived(path: string, load: () => Promise<ComponentType>): Promise<ComponentType> {
+  try {
+    const page = await load();
+    window.sessionStorage.removeItem(ABSENT);
+    return page;
+  } catch (failure) {
+    return absent(path, failure);
+  }
+}
+
 const routeOf = <const Path extends string>(path: Path, load: () => Promise<ComponentType>) =>
   createRoute({
     getParentRoute: () => root,
     path,
-    component: lazyRouteComponent(async () => ({ default: await load() })),
+    component: lazyRouteComponent(async () => ({ default: await arrived(path, load) })),
     validateSearch: words,
   });
 

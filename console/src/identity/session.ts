@@ -1,7 +1,7 @@
 // Signs in and out. A token or link in the address's fragment is taken once and removed at once; a fragment reaches
 // no server.
 import { useCallback, useEffect, useState } from "react";
-import { post, SESSION, SIGN_IN, send } from "../api/client.ts";
+import { ApiProblem, post, SESSION, SIGN_IN, send } from "../api/client.ts";
 import { me, queryClient, signedOut } from "../api/queries.ts";
 import { keepSecret, signOutHere } from "../api/secret.ts";
 import type { LinkRedeemed, SignedIn } from "../api/types.ts";
@@ -39,10 +39,21 @@ export function useBrought(): [Brought | null, () => void] {
   return [brought, used];
 }
 
+/** A browser drops what is under way when the machine's network changes; the token would be lost with it. */
+const TRIES = 3;
+const AGAIN_MS = 300;
+
 /** Begin a session; nobody uses it yet. A sign-in link is used up by it. */
 export async function begin({ kind, text }: Brought): Promise<SignedIn> {
   const token = kind === "token" ? text : (await post<LinkRedeemed>(SIGN_IN, { secret: text.trim() })).token.token;
-  return post<SignedIn>(SESSION, { token: token.trim() });
+  for (let left = TRIES; ; left -= 1) {
+    try {
+      return await post<SignedIn>(SESSION, { token: token.trim() });
+    } catch (failure) {
+      if (left <= 1 || !(failure instanceof ApiProblem && failure.problem.status === 0)) throw failure;
+    }
+    await new Promise((done) => setTimeout(done, AGAIN_MS));
+  }
 }
 
 /** Go on with this session. What was read in another one is forgotten. */
