@@ -91,7 +91,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("audit", "identity"),
     ("telemetry",),
     ("fleet",),
-    ("accesses", "placement"),
+    ("accesses", "placement", "prices"),
     ("verification",),
     ("market",),
     ("clusters",),

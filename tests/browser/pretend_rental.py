@@ -7,7 +7,7 @@ import json
 import math
 import tarfile
 from collections.abc import AsyncIterator, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from fastapi import Body, FastAPI, Request, Response
@@ -19,7 +19,10 @@ from tests.browser.pretend_records import counts, host_uses
 from tests.browser.pretend_world import Json, World, at
 from windrow_master.api.cluster_routes import KeptRequestOut
 from windrow_master.api.health import LogHealthOut
+from windrow_master.api.price_routes import PriceOut
 from windrow_master.clusters.model import ClusterRequest
+from windrow_master.prices.book import cheapest
+from windrow_master.prices.shipped import shipped
 
 DEGRADED: Json = {
     "id": "host_019a0000-0000-7000-8000-000000000001",
@@ -445,7 +448,12 @@ def cluster_streams(app: FastAPI, world: World) -> None:
 
 
 def market_routes(app: FastAPI, world: World) -> None:
-    """Offers, prices and receipts."""
+    """Offers, prices here and elsewhere, and receipts."""
+
+    @app.get("/api/v1/prices")
+    async def prices() -> Json:
+        read = date(2026, 8, 25)
+        return listed([PriceOut.of(one) for one in cheapest(shipped().find(read))])
 
     @app.get("/api/v1/offers")
     async def offers() -> Json:

@@ -31,6 +31,7 @@ PAGES = (
     "/resources",
     "/receipts",
     "/offers",
+    "/prices",
     "/events",
     "/commands",
     f"/commands/{COMMAND}",

@@ -42,7 +42,7 @@ async def test_a_resource_is_registered_changed_and_removed_by_mouse(page: Page,
     await page.get_by_role("button", name="Register a resource").click()
     await dialog.get_by_label("Resource ID").fill("aws-us-east-1-p4d")
     await dialog.get_by_role("button", name="Register").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("There already is a resource aws-us-east-1-p4d.")
+    await expect(dialog.get_by_role("alert")).to_contain_text("A resource aws-us-east-1-p4d already exists.")
     await page.keyboard.press("Escape")
 
     await row.get_by_role("button", name="Status of aws-us-east-1-p4d").click()

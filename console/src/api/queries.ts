@@ -35,6 +35,7 @@ import type {
   Overview,
   Page,
   Person,
+  Price,
   Receipt,
   Resource,
   SessionRow,
@@ -200,6 +201,12 @@ export const auditVerdict = () => get<AuditVerdict>("/audit/verify");
 export const sessions = all<SessionRow>(["sessions"], "/sessions", { refetchInterval: CALM_MS });
 
 export const offers = all<Offer>(["offers"], "/offers", { refetchInterval: CALM_MS });
+/** The cheapest at each other provider. The Master's book changes with its release. */
+export const prices = queryOptions<Price[]>({
+  queryKey: ["prices"],
+  queryFn: ({ signal }) => everyPage<Price>("/prices", { compare: true }, signal),
+  staleTime: DAY_S * 1000,
+});
 export const templates = all<Template>(["templates"], "/templates", { refetchInterval: CALM_MS });
 export const resources = one<Resource[]>(["resources"], REGISTRY, { refetchInterval: CALM_MS });
 export const volumes = all<Volume>(["volumes"], "/volumes", { refetchInterval: CALM_MS });

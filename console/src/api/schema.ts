@@ -1473,6 +1473,12 @@ export interface PagePersonOut {
   next_cursor: string | null;
 }
 
+export interface PagePriceOut {
+  items: PriceOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageReceiptOut {
   items: ReceiptOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1591,6 +1597,50 @@ export interface PlanOut {
 export interface PriceBody {
   price_per_hour: string;
   scope?: "own" | "all" | null;
+}
+
+/** A machine at another provider: its price in US dollars, and whether that is still believed. */
+export interface PriceOut {
+  id: string;
+  provider: string;
+  company: string;
+  /** Country of the company, ISO 3166-1 */
+  seat: string;
+  offer: string;
+  /** Model class as in a tier, or `cpu` */
+  gpu: string;
+  gpu_count: number;
+  vcpu: number | null;
+  memory_gib: number | null;
+  disk_gb: number | null;
+  region: string | null;
+  zone: string | null;
+  /** Of the data centre, ISO 3166-1 */
+  country: string | null;
+  kind: "on-demand" | "spot" | "reserved" | "block";
+  /** Of the whole machine */
+  price_per_hour: string;
+  /** Of a vCPU where it has no GPU */
+  price_per_gpu_hour: string;
+  currency: string;
+  /** Currency of the provider's bill */
+  billed_in: string;
+  /** Null: unknown */
+  tax: "included" | "excluded" | null;
+  /** Step of the bill */
+  granularity_seconds: number;
+  /** The shortest use billed */
+  minimum_seconds: number;
+  /** Where step and minimum were read; null: not known, an hour is assumed */
+  billing_source: string | null;
+  source: string;
+  /** Null: of an unknown date */
+  as_of: string | null;
+  /** The last day on which it is believed */
+  expires: string | null;
+  state: "current" | "expired" | "quarantined";
+  /** Why it is not current */
+  reason: string | null;
 }
 
 /** A refusal or a failure (RFC 9457); some kinds have more fields. */

@@ -40,6 +40,7 @@ export type Cluster = Schema.ClusterOut;
 export type Box = Schema.BoxOut;
 export type Template = Schema.TemplateOut;
 export type Resource = Schema.ResourceOut;
+export type Price = Schema.PriceOut;
 export type ResourceRequest = Schema.ResourceBody;
 export type Volume = Schema.VolumeOut;
 export type VolumeRequest = Schema.VolumeBody;

@@ -14,6 +14,7 @@ import {
   OverviewIcon,
   PeopleIcon,
   PlusIcon,
+  PriceIcon,
   ReceiptIcon,
   RegionIcon,
   ResourceIcon,
@@ -135,6 +136,12 @@ export const PAGES = [
     name: "Offers",
     menu: { group: "Rent", icon: OfferIcon, key: "o", also: "prices tiers" },
     load: async () => (await import("../market/OffersPage.tsx")).OffersPage,
+  },
+  {
+    path: "/prices",
+    name: "Prices elsewhere",
+    menu: { group: "Rent", icon: PriceIcon, key: "y", also: "compare clouds cost price book" },
+    load: async () => (await import("../market/PricesPage.tsx")).PricesPage,
   },
   {
     path: "/resources",

@@ -5,8 +5,8 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { put } from "../api/client.ts";
-import { me as meQuery, offers as offersQuery } from "../api/queries.ts";
-import type { Offer } from "../api/types.ts";
+import { me as meQuery, offers as offersQuery, prices as pricesQuery } from "../api/queries.ts";
+import type { Offer, Price as PriceElsewhere } from "../api/types.ts";
 import { PageButton, useMayOpen } from "../app/PageButton.tsx";
 import { quoted } from "../clusters/request.ts";
 import { amount, bytes, count, DASH, listed, perHour, plain } from "../parts/format.ts";
@@ -23,7 +23,14 @@ function rentable({ tier, unit, total }: Offer): string {
   return total === 1 ? noun : `${noun}s`;
 }
 
-const columnsFor = (mayPrice: boolean, mayRent: boolean): readonly Column<Offer>[] => [
+/** Its GPU, or `cpu`: "h100" of h100/A. A slice has none that others sell. */
+const classOf = ({ tier }: Offer) => tier.split("/")[0] ?? tier;
+
+const columnsFor = (
+  mayPrice: boolean,
+  mayRent: boolean,
+  elsewhere: ReadonlyMap<string, number>,
+): readonly Column<Offer>[] => [
   {
     id: "tier",
     name: "Tier",
@@ -40,6 +47,13 @@ const columnsFor = (mayPrice: boolean, mayRent: boolean): readonly Column<Offer>
   figure("min_memory_bytes", "Memory from", (row) => row.min_memory_bytes, bytes),
   { id: "runtimes", name: "Runtimes", value: (row) => row.runtimes.join(" "), cell: (row) => <Runtimes offer={row} /> },
   figure("suggestion", "Suggestion", (row) => row.suggestion, perHour, { cell: (row) => <Suggestion offer={row} /> }),
+  {
+    id: "elsewhere",
+    name: "Elsewhere from",
+    number: true,
+    value: (row) => elsewhere.get(classOf(row)) ?? null,
+    cell: (row) => <Elsewhere offer={row} from={elsewhere.get(classOf(row))} />,
+  },
   figure(
     "price_per_hour",
     "Price per hour",
@@ -76,10 +90,19 @@ export function OffersPage() {
   const me = useQuery(meQuery);
   const mayPrice = me.data?.roles.some((role) => role === "operator" || role === "provider") ?? false;
   const mayRent = useMayOpen("/clusters/new");
-  const columns = useMemo(() => columnsFor(mayPrice, mayRent), [mayPrice, mayRent]);
+  const prices = useQuery(pricesQuery).data;
+  const columns = useMemo(() => columnsFor(mayPrice, mayRent, lowest(prices ?? [])), [mayPrice, mayRent, prices]);
   return (
     <div className="wr-page">
-      <PageHead title="Offers" beside={<TestMoney />} />
+      <PageHead
+        title="Offers"
+        beside={<TestMoney />}
+        actions={
+          <PageButton to="/prices" isQuiet>
+            Prices elsewhere
+          </PageButton>
+        }
+      />
       <Panel bare label="Offers">
         <DataTable
           of={["offer", "offers"]}
@@ -133,6 +156,25 @@ function Suggestion({ offer }: { offer: Offer }) {
     </Tooltip>
   ) : (
     shown
+  );
+}
+
+/** Of each GPU the lowest price on demand that is still believed. */
+function lowest(prices: readonly PriceElsewhere[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const { gpu, kind, state, price_per_gpu_hour } of prices) {
+    if (kind !== "on-demand" || state !== "current") continue;
+    found.set(gpu, Math.min(found.get(gpu) ?? Number.POSITIVE_INFINITY, Number(price_per_gpu_hour)));
+  }
+  return found;
+}
+
+function Elsewhere({ offer, from }: { offer: Offer; from: number | undefined }) {
+  if (from === undefined) return DASH;
+  return (
+    <Link className="wr-link" to="/prices" search={{ gpu: classOf(offer), kind: "on-demand", state: "current" }}>
+      {perHour(String(from))}
+    </Link>
   );
 }
 

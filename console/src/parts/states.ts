@@ -6,6 +6,7 @@ const TONES: Record<Tone, readonly string[]> = {
   ok: [
     "online",
     "available",
+    "current",
     "running",
     "active",
     "verified",

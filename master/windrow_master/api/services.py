@@ -24,6 +24,7 @@ from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.prices.book import PriceBook
 from windrow_master.records.service import RecordService
 from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.results import ResultService
@@ -99,6 +100,7 @@ class Services:
     https_pin: str
     """`sha256//...` of the key that HTTPS shows, as curl pins it."""
     registry: ResourceRegistry
+    price_book: PriceBook
     local_user: LocalUser | None
     """Recognises the Master's own user; None: nobody is let in without a token."""
     shares: RequestShares = field(default_factory=RequestShares)

@@ -55,6 +55,7 @@ from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.prices.shipped import shipped
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
@@ -518,6 +519,7 @@ class _Parts:
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,
             registry=ResourceRegistry(self.store),
+            price_book=shipped(),
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
         )
 

@@ -23,7 +23,7 @@ class Entry:
     slots: tuple[Slot, ...]
     version: int
     known: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What was worked out of it, by function: see once_per_entry."""
+    """Results already computed from this entry, by function: see once_per_entry."""
 
     @property
     def is_banned(self) -> bool:

@@ -20,14 +20,14 @@ FRAMEWORKS_MAX: Final = 64
 CAPABILITIES_MAX: Final = 64
 JOBS_MAX: Final = 10_000
 NUMBER_MAX: Final = 1e9
-"""Of a cost, a bandwidth, a latency, and of a capability."""
+"""The largest cost, bandwidth, latency or numeric capability."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 Capability = bool | int | float | str
 
 
 class ResourceType(StrEnum):
-    """Where a resource stands."""
+    """Where a resource is: on our own premises, in a cloud, or at the edge."""
 
     ON_PREMISE = "on-premise"
     CLOUD = "cloud"
@@ -35,7 +35,7 @@ class ResourceType(StrEnum):
 
 
 class ResourceStatus(StrEnum):
-    """Whether a resource takes work, from the mildest to the sternest."""
+    """Whether a resource takes work, from most to least able."""
 
     AVAILABLE = "available"
     BUSY = "busy"
@@ -85,8 +85,8 @@ class Resource:
 
     @property
     def cost_per_hour_usd(self) -> float | None:
-        """What an hour costs in USD. Where nobody said it: nothing for one's own machines; None for a cloud's, whose
-        price the catalogue knows."""
+        """The cost of an hour in USD. If nobody stated one: 0 for on-premises and edge; None for a cloud resource,
+        which costs what the price book says."""
         declared = self.declared
         if declared.cost_per_hour_usd is None and declared.resource_type is not ResourceType.CLOUD:
             return 0.0

@@ -34,7 +34,7 @@ class ResourceRegistry:
             rows = uow[ResourceRepository]
             if rows.get(resource_id) is not None:
                 raise AlreadyRegistered(
-                    f"There already is a resource {resource_id}. Choose another resource_id, or change that one.",
+                    f"A resource {resource_id} already exists. Choose another resource_id, or change the existing one.",
                     subject=resource_id,
                 )
             if rows.count() >= RESOURCES_MAX:

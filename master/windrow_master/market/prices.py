@@ -1,19 +1,18 @@
-"""Suggests a price for an hour of a tier whose owner names none, from published prices with their sources. Pure.
+"""Suggests a price for an hour of a tier whose owner names none, from the price book.
 
-The figures are facts of their date, in US dollars per GPU and hour (per processor and hour for `cpu`), on demand unless
-said, and no live quotes. Test money is counted in the same numbers. Of several quotes the lower median is taken; grade
-A is suggested at that price, B at 85 % and C at 70 % of it, rounded down to a hundredth of a cent.
+Test money is counted in the same numbers as US dollars. Of several quotes the lower median is taken; grade A is
+suggested at that price, B at 85 % and C at 70 % of it, rounded down to a hundredth of a cent.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
+from windrow_master.prices.offers import Kind, Offer
+from windrow_master.prices.shipped import shipped
 from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents, money_text
 
-FEED: Final = "gpu-price-feed, 2026-08-23"
-SKY: Final = "skypilot-catalog"
-AWS: Final = "AWS us-east-1 by tsaol/aws-gpu, 2026-01-21"
-MODAL: Final = "Modal's price page as quoted in April and August 2026 (preemptible)"
 CPU: Final = "cpu"
 
 GRADE_PERCENT: Final = {"A": 100, "B": 85, "C": 70}
@@ -25,16 +24,6 @@ FLOOR: Final = Microcents(MICROCENTS_PER_UNIT // 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """One published price, in ten-thousandths of a dollar per GPU (or processor) and hour."""
-
-    provider: str
-    offer: str
-    usd_e4: int
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class Suggestion:
     """A price per hour and where it comes from, in words."""
 
@@ -42,99 +31,108 @@ class Suggestion:
     reason: str
 
 
-def _quotes(*rows: tuple[str, str, int, str]) -> tuple[Quote, ...]:
-    return tuple(Quote(*row) for row in rows)
-
-
-QUOTES: Final[dict[str, tuple[Quote, ...]]] = {
-    CPU: _quotes(
-        ("paperspace", "C5: 4 vCPU at 0.08", 200, SKY),
-        ("paperspace", "C6: 8 vCPU at 0.16", 200, SKY),
-        ("paperspace", "C7: 12 vCPU at 0.30", 250, SKY),
-        ("paperspace", "C8: 16 vCPU at 0.60", 375, SKY),
-        ("paperspace", "C9: 24 vCPU at 0.90", 375, SKY),
-        ("lambda", "cpu_4x_general: 4 vCPU at 0.20", 500, SKY),
+QUOTED: Final[dict[str, tuple[str, ...]]] = {
+    "cpu": (
+        "paperspace/C5/East Coast (NY2)",
+        "paperspace/C6/East Coast (NY2)",
+        "paperspace/C7/East Coast (NY2)",
+        "paperspace/C8/East Coast (NY2)",
+        "paperspace/C9/East Coast (NY2)",
+        "lambda/cpu_4x_general/any",
     ),
-    "h200": _quotes(
-        ("runpod", "H200 SXM", 35_900, FEED),
-        ("datacrunch", "1x H200 SXM5", 40_000, FEED),
-        ("vastai", "H200 NVL", 34_900, FEED),
-        ("modal", "H200", 45_396, MODAL),
+    "h200": (
+        "runpod/H200 SXM/any",
+        "datacrunch/1x H200 SXM5/any",
+        "vastai/H200 NVL/any",
+        "modal/gpu=H200/us",
     ),
-    "h100": _quotes(
-        ("runpod", "H100 SXM", 26_900, FEED),
-        ("datacrunch", "1H100.80S.30V", 32_500, FEED),
-        ("lambda", "8x H100 SXM at 31.92", 39_900, FEED),
-        ("scaleway", "H100-SXM, 2 at 7.74", 38_700, FEED),
-        ("vastai", "H100 SXM", 17_400, FEED),
+    "h100": (
+        "runpod/H100 SXM/any",
+        "datacrunch/1H100.80S.30V/any",
+        "lambda/8x H100 SXM/any",
+        "scaleway/H100-SXM/any",
+        "vastai/H100 SXM/any",
     ),
-    "h100-pcie": _quotes(
-        ("runpod", "H100 PCIe", 19_900, FEED),
-        ("lambda", "1x H100 PCIe", 32_900, FEED),
-        ("scaleway", "H100-PCIe", 33_500, FEED),
-        ("vastai", "H100 PCIe", 21_400, FEED),
+    "h100-pcie": (
+        "runpod/H100 PCIe/any",
+        "lambda/1x H100 PCIe/any",
+        "scaleway/H100-PCIe/any",
+        "vastai/H100 PCIe/any",
     ),
-    "a100-80": _quotes(
-        ("runpod", "A100 SXM 80GB", 13_900, FEED),
-        ("datacrunch", "1x A100 SXM4 80GB", 17_900, FEED),
-        ("lambda", "8x A100 SXM 80GB at 22.32", 27_900, FEED),
+    "a100-80": (
+        "runpod/A100 SXM 80GB/any",
+        "datacrunch/1x A100 SXM4 80GB/any",
+        "lambda/8x A100 SXM 80GB/any",
     ),
-    "a100-80-pcie": _quotes(
-        ("runpod", "A100 PCIe 80GB", 11_900, FEED),
-        ("modal", "A100-80GB", 24_984, MODAL),
-        ("paperspace", "A100-80G", 31_800, SKY),
+    "a100-80-pcie": (
+        "runpod/A100 PCIe 80GB/any",
+        "modal/gpu=A100-80GB/us",
+        "paperspace/A100-80G/East Coast (NY2)",
     ),
-    "a100-40": _quotes(
-        ("lambda", "1x A100 SXM 40GB", 19_900, FEED),
-        ("datacrunch", "1A100.40S.22V", 12_900, FEED),
-        ("runpod", "A100 SXM 40GB", 10_000, FEED),
+    "a100-40": (
+        "lambda/1x A100 SXM 40GB/any",
+        "datacrunch/1A100.40S.22V/any",
+        "runpod/A100 SXM 40GB/any",
     ),
-    "l40s": _quotes(
-        ("runpod", "L40S", 7_900, FEED),
-        ("datacrunch", "1x L40S", 13_700, FEED),
-        ("scaleway", "L40S", 17_200, FEED),
-        ("vultr", "NVIDIA_L40S", 16_700, FEED),
-        ("vastai", "L40S", 6_020, FEED),
+    "l40s": (
+        "runpod/L40S/any",
+        "datacrunch/1x L40S/any",
+        "scaleway/L40S/any",
+        "vultr/NVIDIA_L40S/any",
+        "vastai/L40S/any",
     ),
-    "l4": _quotes(
-        ("runpod", "L4", 4_900, FEED),
-        ("scaleway", "L4", 9_210, FEED),
-        ("aws", "g6.xlarge", 8_048, AWS),
-        ("vastai", "L4", 3_120, FEED),
+    "l4": (
+        "runpod/L4/any",
+        "scaleway/L4/any",
+        "aws/g6.xlarge/us-east-1",
+        "vastai/L4/any",
     ),
-    "a40": _quotes(("runpod", "A40", 4_400, FEED)),
-    "a10": _quotes(
-        ("lambda", "1x A10", 12_900, FEED), ("modal", "A10", 11_016, MODAL), ("vastai", "A10, NL", 2_427, FEED)
+    "a40": ("runpod/A40/any",),
+    "a10": (
+        "lambda/1x A10/any",
+        "modal/gpu=A10/us",
+        "vastai/A10/The Netherlands, NL",
     ),
-    "a10g": _quotes(("aws", "g5.xlarge", 10_060, AWS)),
-    "t4": _quotes(("aws", "g4dn.xlarge", 5_260, AWS), ("modal", "T4", 5_904, MODAL)),
-    "v100-32": _quotes(
-        ("paperspace", "V100-32G", 23_000, SKY),
-        ("ovhcloud", "t2-45", 21_900, SKY),
-        ("ovhcloud", "t2-le-45", 8_800, SKY),
+    "a10g": ("aws/g5.xlarge/us-east-1",),
+    "t4": (
+        "aws/g4dn.xlarge/us-east-1",
+        "modal/gpu=T4/us",
     ),
-    "v100-16": _quotes(
-        ("lambda", "gpu_8x_v100 at 6.32", 7_900, SKY),
-        ("ovhcloud", "t1-45", 19_700, SKY),
-        ("ovhcloud", "t1-le-45", 7_700, SKY),
-        ("aws", "p3.2xlarge", 30_600, AWS),
+    "v100-32": (
+        "paperspace/V100-32G/East Coast (NY2)",
+        "ovhcloud/t2-45/BHS",
+        "ovhcloud/t2-le-45/BHS",
     ),
-    "p100-16": _quotes(("scaleway", "RENDER-S", 12_426, SKY)),
-    "rtx6000-ada": _quotes(
-        ("datacrunch", "1x RTX 6000 Ada", 10_400, FEED),
-        ("runpod", "RTX 6000 Ada", 7_400, FEED),
-        ("vastai", "RTX 6000 Ada", 5_410, FEED),
+    "v100-16": (
+        "lambda/gpu_8x_v100/any",
+        "ovhcloud/t1-45/BHS",
+        "ovhcloud/t1-le-45/BHS",
+        "aws/p3.2xlarge/us-east-1",
     ),
-    "a6000": _quotes(
-        ("lambda", "1x A6000", 10_900, FEED),
-        ("datacrunch", "1x RTX A6000", 6_100, FEED),
-        ("runpod", "RTX A6000", 3_300, FEED),
-        ("vastai", "RTX A6000", 4_030, FEED),
+    "p100-16": ("scaleway/RENDER-S/fr-par-1",),
+    "rtx6000-ada": (
+        "datacrunch/1x RTX 6000 Ada/any",
+        "runpod/RTX 6000 Ada/any",
+        "vastai/RTX 6000 Ada/any",
     ),
-    "a4000": _quotes(("paperspace", "A4000", 7_600, SKY)),
-    "rtx4090": _quotes(("runpod", "RTX 4090", 3_400, FEED), ("vastai", "RTX 4090", 3_090, FEED)),
-    "rtx3090": _quotes(("runpod", "RTX 3090", 2_200, FEED), ("vastai", "RTX 3090", 1_280, FEED)),
+    "a6000": (
+        "lambda/1x A6000/any",
+        "datacrunch/1x RTX A6000/any",
+        "runpod/RTX A6000/any",
+        "vastai/RTX A6000/any",
+    ),
+    "a4000": ("paperspace/A4000/East Coast (NY2)",),
+    "rtx4090": (
+        "runpod/RTX 4090/any",
+        "vastai/RTX 4090/any",
+    ),
+    "rtx3090": (
+        "runpod/RTX 3090/any",
+        "vastai/RTX 3090/any",
+    ),
 }
+"""The offers of the price book that a class is priced by, each as `provider/offer/place`: the usual one of a provider,
+on demand where it sells so."""
 
 LIKE: Final[dict[str, tuple[str, int]]] = {
     "b300": ("h200", 1000),
@@ -275,18 +273,33 @@ memory size and memory bandwidth (fleet/gpus; by size alone where nobody has rea
 whole."""
 
 
+@cache
+def quotes_by_class() -> Mapping[str, Sequence[Offer]]:
+    """The offers that each class is priced by, the cheapest per GPU first."""
+    found: dict[str, Offer] = {}
+    for offer in shipped().offers:
+        named = offer.key.rsplit("/", 2)[0]
+        if named not in found or offer.kind is Kind.ON_DEMAND:
+            found[named] = offer
+    return {
+        tier_class: sorted((found[name] for name in names), key=lambda one: (one.per_gpu_hour, one.provider.name))
+        for tier_class, names in QUOTED.items()
+    }
+
+
 def suggest(tier: str) -> Suggestion:
     """A price for one hour of `tier` ("h100/A", "cpu/B"), with its reason; every tier gets one."""
     tier_class, _, grade = tier.partition("/")
     percent = GRADE_PERCENT.get(grade, GRADE_PERCENT["C"])
     graded = "" if percent == 100 else f", {percent} % of it for grade {grade or 'C'}"
     like, permille = LIKE.get(tier_class, (tier_class, 1000))
-    quotes = QUOTES.get(like)
+    quotes = quotes_by_class().get(like)
     if quotes is None:
         return Suggestion(_stepped(FLOOR, percent), f"no source prices this class: {money_text(FLOOR)}{graded}")
-    quote = sorted(quotes, key=lambda each: (each.usd_e4, each.provider))[(len(quotes) - 1) // 2]
-    base = Microcents(quote.usd_e4 * (MICROCENTS_PER_UNIT // 10_000) * permille // 1000)
-    said = f"{quote.provider} {quote.offer} ({quote.source}), the lower median of {len(quotes)}"
+    quote = quotes[(len(quotes) - 1) // 2]
+    base = Microcents(quote.per_gpu_hour * permille // 1000)
+    place = f" in {quote.region}" if quote.region else ""
+    said = f"{quote.provider.name} {quote.name}{place} ({quote.source.title}), the lower median of {len(quotes)}"
     if like != tier_class:
         said = f"{permille / 10:g} % of {like} by memory size and bandwidth; {said}"
     return Suggestion(_stepped(base, percent), said + graded)

@@ -24,6 +24,7 @@ from windrow.cli import (
     hosts,
     jobs,
     people,
+    prices,
     resources,
     run,
     stopping,
@@ -101,6 +102,7 @@ clusters.cluster_app.command("ssh", context_settings={"allow_interspersed_args":
 app.command("run", cls=run.RunCommand, context_settings={"allow_interspersed_args": False})(run.run)
 app.command("login")(account.login)
 app.command("logout")(account.logout)
+app.command("price")(prices.price)
 app.command("doctor")(doctor.doctor)
 
 

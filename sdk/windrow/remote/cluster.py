@@ -230,7 +230,7 @@ class Cluster:
         if asked is not None and asked != hosts:
             raise WindrowClientError(
                 f"{self.name!r} has {counted(hosts, 'host')}, and hosts={asked} was asked for. "
-                f"Choose another name, or end that one: windrow cluster delete {self.name}"
+                f"Choose another name, or delete that cluster: windrow cluster delete {self.name}"
             )
         memory.keep_name(api.config, self.name, self.id)
         return session_of(api, self.id)

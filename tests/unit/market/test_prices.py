@@ -3,7 +3,7 @@
 import pytest
 
 from windrow_master.fleet import gpus
-from windrow_master.market.prices import FLOOR, LIKE, QUOTES, suggest
+from windrow_master.market.prices import FLOOR, LIKE, QUOTED, suggest
 from windrow_proto.units import MICROCENTS_PER_UNIT
 
 
@@ -28,20 +28,20 @@ def test_a_class_that_no_source_prices_gets_the_floor_and_says_so() -> None:
 
 
 def test_a_better_grade_never_costs_less() -> None:
-    for tier_class in (*QUOTES, *LIKE):
+    for tier_class in (*QUOTED, *LIKE):
         prices = [suggest(f"{tier_class}/{grade}").price_per_hour for grade in "CBA"]
         assert prices == sorted(prices) and prices[0] > 0
 
 
 def test_every_class_without_quotes_leans_on_one_that_has_them_and_never_above_it() -> None:
-    assert all(like in QUOTES and 0 < permille <= 1000 for like, permille in LIKE.values())
-    assert not set(LIKE) & set(QUOTES)
+    assert all(like in QUOTED and 0 < permille <= 1000 for like, permille in LIKE.values())
+    assert not set(LIKE) & set(QUOTED)
 
 
 def test_every_class_of_the_model_table_has_a_price_by_the_lower_of_the_two_ratios() -> None:
     sizes = {model.model_class: model.memory_gib.value for model in gpus.MODELS}
     rates = {model.model_class: model.bandwidth_gb_s.value for model in gpus.MODELS if model.bandwidth_gb_s is not None}
-    assert set(sizes) == (set(QUOTES) | set(LIKE)) - {gpus.CPU_CLASS}
+    assert set(sizes) == (set(QUOTED) | set(LIKE)) - {gpus.CPU_CLASS}
     for tier_class, (like, permille) in LIKE.items():
         ratios = [1000, sizes[tier_class] * 1000 // sizes[like]]
         if tier_class in rates and like in rates:

@@ -1,4 +1,4 @@
-"""Who is taken for the Master's own user: by who owns a real socket on loopback, not by what a request says."""
+"""The Master's own user is recognised by the owner of a real loopback socket, not by what a request says."""
 
 import os
 import socket

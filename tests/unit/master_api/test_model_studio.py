@@ -63,7 +63,7 @@ async def test_a_record_has_its_sixteen_fields_in_their_order(api: Api) -> None:
     assert (await api.client.get(PATH)).json() == [body]
 
 
-async def test_figures_are_fractions_whoever_wrote_them_as_whole_numbers(api: Api) -> None:
+async def test_whole_numbers_come_back_as_floats(api: Api) -> None:
     made = await register(api.client, network_bandwidth_gbps=10, cost_per_hour_usd=3)
     assert '"network_bandwidth_gbps":10.0,"cost_per_hour_usd":3.0,' in made.text
     assert '"memory_gb":1024}' in made.text, "capabilities stay as they were written"
