@@ -1,5 +1,7 @@
 """The price book over HTTP: its pages, its questions, and who may ask."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.master_api.conftest import Api
@@ -9,7 +11,8 @@ PATH = "/api/v1/prices"
 
 
 async def test_the_book_comes_in_pages_the_cheapest_first(api: Api) -> None:
-    found, cursor = [], None
+    found: list[dict[str, Any]] = []
+    cursor = None
     while cursor is not None or not found:
         page = (await api.client.get(PATH, params={"limit": 1_000} | ({"cursor": cursor} if cursor else {}))).json()
         found += page["items"]
