@@ -78,6 +78,14 @@ export interface AgentOut {
   version: number;
 }
 
+/** What was read in the program; `reason`: why nothing could be. */
+export interface AnalysisOut {
+  facts: FactOut[];
+  reason: string | null;
+  /** A guess by the model's name */
+  gpu_memory_gb: number | null;
+}
+
 /** A file that outlives what made it. */
 export interface ArtefactOut {
   id: string;
@@ -149,6 +157,12 @@ export interface AuditVerdictOut {
 
 /** The state of a GPU or slot, as everybody reads it. */
 export type Availability = "rented" | "idle" | "paused" | "faulty" | "offline";
+
+/** Whether it can be had. */
+export interface AvailabilityOut {
+  status: "available" | "limited";
+  wait_seconds: WaitOut;
+}
 
 /** The amount that an account can spend. */
 export interface BalanceNowOut {
@@ -470,6 +484,28 @@ export interface ConditionOut {
   since: string;
 }
 
+/** Limits of a task intent of Model Studio. preferred_provider prefers; required_provider refuses all others. */
+export interface ConstraintsBody {
+  max_cost_per_hour_usd?: number | null;
+  preferred_provider?: string | null;
+  required_provider?: string | null;
+  required_gpu_count?: number | null;
+}
+
+/** What the run would cost. total, low, high: null where its length is not known; 8 of 10 runs lie between. */
+export interface CostOut {
+  /** A decimal amount of money */
+  hourly: string;
+  total: string | null;
+  low: string | null;
+  high: string | null;
+  currency: string;
+  /** The day of the price; null: today's */
+  as_of: string | null;
+  source: string;
+  confidence: "high" | "medium" | "low";
+}
+
 /** The samples of a failover test's agents, counted in the log on the disk. */
 export interface CountedOut {
   /** Acknowledged and in the log, from a minute before the kill on */
@@ -536,6 +572,15 @@ export interface ExplanationOut {
   losers: LoserOut[];
   /** How many more were looked at, by what was said of them */
   others: Record<string, number>;
+}
+
+/** One thing that the program says. */
+export interface FactOut {
+  name: string;
+  value: string;
+  /** Counted from 1 */
+  line: number;
+  confidence: "high" | "medium" | "low";
 }
 
 /** Of one metric in one stretch of time; null where nothing was read. */
@@ -1593,6 +1638,13 @@ export interface PlanOut {
   refusal: RefusalOut | null;
 }
 
+/** What the order is by. */
+export interface PreferencesBody {
+  optimize_for?: "balanced" | "cost" | "speed";
+  /** Providers; null: all */
+  allowed_backends?: string[] | null;
+}
+
 /** A price. `own`: for one's own hosts; `all`: the operator's, for all owners who ask nothing themselves. */
 export interface PriceBody {
   price_per_hour: string;
@@ -1770,6 +1822,24 @@ export interface ReceiptOut {
   balance_after: string;
 }
 
+/** A place that could do the work. */
+export interface RecommendationOut {
+  backend: string;
+  provider: string;
+  offer: string;
+  gpu: string | null;
+  gpu_count: number;
+  /** It can be chosen now */
+  usable: boolean;
+  /** 0 to 100 */
+  score: number;
+  terms: TermsOut;
+  cost_estimate: CostOut;
+  availability: AvailabilityOut;
+  pros: string[];
+  cons: string[];
+}
+
 /** The reasons why a request fits nowhere now, and what would fit. */
 export interface RefusalOut {
   /** In a sentence */
@@ -1780,6 +1850,16 @@ export interface RefusalOut {
   reasons: ReasonOut[];
   /** The smallest change first; at most two */
   ways: WayOut[];
+}
+
+/** A place that cannot do the work, and why. */
+export interface RefusedOut {
+  backend: string;
+  provider: string;
+  offer: string;
+  /** A decimal amount of money */
+  price_per_hour: string;
+  reason: string;
 }
 
 /** The login that is shown to the registry of a private image. */
@@ -1808,6 +1888,27 @@ export interface RenewBody {
   tls_csr_pem: string;
   wall_ns: number;
   proof: string;
+}
+
+/** What the work needs; by the names of the mission's Requirements. */
+export interface RequirementsBody {
+  gpu_count?: number | null;
+  /** Model or class, such as NVIDIA A100 or h100; default: any */
+  gpu?: string | null;
+  /** Of one GPU, in GiB; default: as its model needs, or any */
+  gpu_memory_gb?: number | null;
+  /** Without it there is no total */
+  duration_hours_estimated?: number | null;
+  checkpoint_frequency_minutes?: number | null;
+  /** It may be moved while it runs, so that spot is allowed */
+  interruptible?: boolean;
+  max_cost_usd?: number | null;
+  /** To be brought there, 10**9 bytes */
+  dataset_size_gb?: number;
+  /** Default: what the program imports */
+  framework?: string | null;
+  /** Where the data centre may be, ISO 3166-1; empty: anywhere */
+  countries?: string[];
 }
 
 /** The secrets that were deleted when the job ended. */
@@ -1938,6 +2039,28 @@ export interface Revenue {
 
 /** A role of an account; the first account has all of them. */
 export type Role = "operator" | "provider" | "renter" | "auditor";
+
+/** A workload: its program, what it needs, and what matters. The fields from task_name on are those of a task intent of Model Studio, which is taken as it is. */
+export interface RouteBody {
+  /** A Python program; 1 MiB are read, none is run */
+  code?: string | null;
+  requirements?: RequirementsBody;
+  preferences?: PreferencesBody;
+  task_name?: string | null;
+  ml_task?: string | null;
+  compute_preference?: "auto" | "on-premise" | "cloud" | "edge";
+  constraints?: ConstraintsBody;
+}
+
+/** The places for a workload, the best first. */
+export interface RouteOut {
+  /** The best that can be used now */
+  chosen: string | null;
+  recommendations: RecommendationOut[];
+  refused: RefusedOut[];
+  /** Null: no program was sent */
+  analysis: AnalysisOut | null;
+}
 
 /** The checkpoint that was saved; null: nothing new was whole. */
 export interface SavedOut {
@@ -2123,6 +2246,14 @@ export interface TemplateOut {
   request: KeptRequestOut;
   /** RFC 3339 in UTC, with milliseconds */
   saved_at: string;
+}
+
+/** The terms of the score, each from 0 to 1. */
+export interface TermsOut {
+  locality: number;
+  availability: number;
+  cost: number;
+  latency: number;
 }
 
 /** One tier, real and simulated apart. */
@@ -2346,6 +2477,12 @@ export interface VolumeUseOut {
   phase: string;
   /** Whether it is the one that writes it */
   writes: boolean;
+}
+
+/** Seconds until the program starts. */
+export interface WaitOut {
+  p50: number;
+  p90: number;
 }
 
 /** A change of the request with which it would fit now. */

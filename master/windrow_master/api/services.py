@@ -16,6 +16,7 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet.service import FleetService
 from windrow_master.hybrid.registry import ResourceRegistry
+from windrow_master.hybrid.service import Router
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs.service import JobService
 from windrow_master.market.service import MarketService
@@ -101,6 +102,7 @@ class Services:
     """`sha256//...` of the key that HTTPS shows, as curl pins it."""
     registry: ResourceRegistry
     price_book: PriceBook
+    router: Router
     local_user: LocalUser | None
     """Recognises the Master's own user; None: nobody is let in without a token."""
     shares: RequestShares = field(default_factory=RequestShares)

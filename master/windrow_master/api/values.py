@@ -28,8 +28,8 @@ NODES_MAX: Final = 10_000
 """Of a body; the largest of ours, a job with its packages, has some 1,500. Each is looked at on the one loop."""
 QUERY_FIELDS_MAX: Final = 100
 NUMBER_MAX: Final = 2**63 - 1
-PROGRAMS: Final = frozenset({"argv", "env"})
-"""Their texts are handed to programs as they are, with any control character but NUL."""
+PROGRAMS: Final[Mapping[str, int]] = {"argv": TEXT_MAX, "env": TEXT_MAX, "code": 2 * 1024 * 1024}
+"""Fields of programs, with the most characters of a text: any control character but NUL is taken as it is."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Also those above ASCII, which terminals obey too, and what shows a text in another order than it is read."""
 _NUMBERS: Final = (int, float)
@@ -101,7 +101,8 @@ def _check_body(body: bytes) -> None:
         if len(place) > DEPTH_MAX:
             raise InvalidInput(f"{_name(place)}: It is nested deeper than {DEPTH_MAX} levels.")
         if isinstance(value, str):
-            _check_text(_name(place), value, TEXT_MAX, is_program=place[:1] and place[0] in PROGRAMS)
+            field = place[0] if place else ""
+            _check_text(_name(place), value, PROGRAMS.get(field, TEXT_MAX), is_program=field in PROGRAMS)
         elif isinstance(value, _NUMBERS) and not (abs(value) <= NUMBER_MAX):  # also for what is no number
             raise InvalidInput(f"{_name(place)}: This number is out of range.")
 

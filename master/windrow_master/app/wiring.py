@@ -34,6 +34,7 @@ from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
 from windrow_master.hybrid.registry import ResourceRegistry
+from windrow_master.hybrid.service import Router
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
 from windrow_master.identity.authority import Authority
@@ -479,6 +480,7 @@ class _Parts:
     def services(self) -> Services:
         """All of them, for routes."""
         identity, market, clusters = self.identity, self.market, self.clusters
+        registry = ResourceRegistry(self.store)
         return Services(
             store=self.store,
             audit=self.audit,
@@ -518,8 +520,9 @@ class _Parts:
             started_at_ns=self.clock.monotonic_ns(),
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,
-            registry=ResourceRegistry(self.store),
+            registry=registry,
             price_book=shipped(),
+            router=Router(clusters, registry, shipped(), self.clock),
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
         )
 

@@ -44,28 +44,26 @@ class PriceBook:
         self._quarantined: Final[Mapping[str, str]] = _quarantined(self.offers)
         self._words: Final = [_searchable(one) for one in self.offers]
 
-    def listed(self, offer: Offer, today: date) -> Listed:
-        """How this offer stands."""
-        if reason := self._quarantined.get(offer.key):
-            return Listed(offer, State.QUARANTINED, reason)
-        source = offer.source
-        if not source.is_fresh(today):
-            since = f"of {source.read_on:%Y-%m-%d}" if source.read_on else "of an unknown date"
-            life = f"; prices of this source are believed for {source.days_to_live} days" if source.read_on else ""
-            return Listed(offer, State.EXPIRED, f"The price is {since}{life}.")
-        return Listed(offer, State.CURRENT)
-
     def find(self, today: date, query: str = "", *, kind: Kind | None = None, gpu: str | None = None) -> list[Listed]:
         """The offers whose class, provider, name, place or kind have every word of the query, cheapest per GPU first.
 
         kind, gpu: only these; None: any. The query is in any case; a word may be a part of a name.
         """
         words = query.casefold().split()
-        return [
-            self.listed(offer, today)
-            for offer, said in zip(self.offers, self._words, strict=True)
-            if kind in (None, offer.kind) and gpu in (None, offer.gpu) and all(word in said for word in words)
-        ]
+        expired = _expired(self.offers, today)
+        found = []
+        for offer, said in zip(self.offers, self._words, strict=True):
+            if kind not in (None, offer.kind) or gpu not in (None, offer.gpu):
+                continue
+            if words and not all(word in said for word in words):
+                continue
+            if self._quarantined and (reason := self._quarantined.get(offer.key)):
+                found.append(Listed(offer, State.QUARANTINED, reason))
+            elif reason := expired.get(offer.source.key):
+                found.append(Listed(offer, State.EXPIRED, reason))
+            else:
+                found.append(Listed(offer, State.CURRENT))
+        return found
 
 
 def cheapest(found: Iterable[Listed]) -> list[Listed]:
@@ -79,6 +77,20 @@ def cheapest(found: Iterable[Listed]) -> list[Listed]:
             best[place] = one
     order = {one.offer.gpu: rank for rank, one in reversed(list(enumerate(best.values())))}
     return sorted(best.values(), key=lambda one: (order[one.offer.gpu], one.offer.per_gpu_hour, one.offer.key))
+
+
+def _expired(offers: Iterable[Offer], today: date) -> Mapping[str, str]:
+    """By the key of a source that is no longer believed, the sentence that says so."""
+    found = {}
+    for source in {id(one.source): one.source for one in offers}.values():
+        if source.read_on is None:
+            found[source.key] = "The price is of an unknown date."
+        elif not source.is_fresh(today):
+            found[source.key] = (
+                f"The price is of {source.read_on:%Y-%m-%d}; prices of this source are believed for "
+                f"{source.days_to_live} days."
+            )
+    return found
 
 
 def _searchable(offer: Offer) -> str:

@@ -26,6 +26,7 @@ COLUMNS: Final = {
         "granularity_seconds",
         "minimum_seconds",
         "billing_source",
+        "note",
     ),
     "sources": ("source", "title", "date", "days_to_live"),
     "offers": (
@@ -79,7 +80,8 @@ class Provider:
 
     tax: `included` in its prices, `excluded`, or empty: not known.
     granularity_s: a use is billed in whole steps of this many seconds; minimum_s: the shortest one.
-    billing_source: where these two were read; empty: not known, an hour each is assumed.
+    billing_source: where these two were read; empty: not known, an hour each is assumed. note: what else there is to
+    know of its prices.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Provider:
     granularity_s: int = HOUR_S
     minimum_s: int = HOUR_S
     billing_source: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,7 @@ def _provider(row: Mapping[str, str]) -> Provider:
         granularity_s=step or HOUR_S,
         minimum_s=_whole(row, "minimum_seconds", 1, 30 * 86_400) or step or HOUR_S,
         billing_source=row["billing_source"],
+        note=row["note"],
     )
 
 

@@ -26,6 +26,7 @@ from windrow.cli import (
     people,
     prices,
     resources,
+    routes,
     run,
     stopping,
     templates,
@@ -103,6 +104,7 @@ app.command("run", cls=run.RunCommand, context_settings={"allow_interspersed_arg
 app.command("login")(account.login)
 app.command("logout")(account.logout)
 app.command("price")(prices.price)
+app.command("route")(routes.route)
 app.command("doctor")(doctor.doctor)
 
 

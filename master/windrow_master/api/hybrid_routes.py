@@ -1,0 +1,229 @@
+"""Routes of the router: where a workload should run, what it would cost there, and why."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from windrow_master.api.answers import Money, Out, Read
+from windrow_master.api.bodies import Body
+from windrow_master.api.deps import Serving
+from windrow_master.api.route import Routes
+from windrow_master.hybrid.analysis import CODE_MAX, Analysis
+from windrow_master.hybrid.places import class_of
+from windrow_master.hybrid.routing import Place, Work
+from windrow_master.hybrid.service import Routed, completed
+from windrow_master.identity.decide import Permission
+from windrow_proto.errors import InvalidInput
+from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents
+
+route = Routes("routing")
+
+BODY_MAX = 4 * CODE_MAX
+"""A program as JSON, where each character may be escaped."""
+
+Text = Annotated[str, Field(min_length=1, max_length=256)]
+Hours = Annotated[float, Field(gt=0, le=8_760)]
+Usd = Annotated[float, Field(ge=0, le=1e6)]
+Confidence = Literal["high", "medium", "low"]
+
+
+class RequirementsBody(Body):
+    """What the work needs; by the names of the mission's Requirements."""
+
+    gpu_count: Annotated[int, Field(ge=0, le=1_024, description="GPUs of one host; default: 1")] | None = None
+    gpu: Annotated[Text | None, Field(description="Model or class, such as NVIDIA A100 or h100; default: any")] = None
+    gpu_memory_gb: Annotated[
+        float | None,
+        Field(gt=0, le=1e4, description="Of one GPU, in GiB; default: as its model needs, or any"),
+    ] = None
+    duration_hours_estimated: Annotated[Hours | None, Field(description="Without it there is no total")] = None
+    checkpoint_frequency_minutes: Annotated[float | None, Field(gt=0, le=1e5)] = None
+    interruptible: Annotated[bool, Field(description="It may be moved while it runs, so that spot is allowed")] = False
+    max_cost_usd: Usd | None = None
+    dataset_size_gb: Annotated[float, Field(ge=0, le=1e7, description="To be brought there, 10**9 bytes")] = 0.0
+    framework: Annotated[Text | None, Field(description="Default: what the program imports")] = None
+    countries: Annotated[
+        tuple[Annotated[str, Field(pattern="^[A-Z]{2}$")], ...],
+        Field(max_length=300, description="Where the data centre may be, ISO 3166-1; empty: anywhere"),
+    ] = ()
+
+
+class PreferencesBody(Body):
+    """What the order is by."""
+
+    optimize_for: Literal["balanced", "cost", "speed"] = "balanced"
+    allowed_backends: Annotated[list[Text] | None, Field(max_length=100, description="Providers; null: all")] = None
+
+
+class ConstraintsBody(BaseModel):
+    """Limits of a task intent of Model Studio. preferred_provider prefers; required_provider refuses all others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    max_cost_per_hour_usd: Usd | None = None
+    preferred_provider: Text | None = None
+    required_provider: Text | None = None
+    required_gpu_count: Annotated[int, Field(ge=0, le=1_024)] | None = None
+
+
+class RouteBody(Body):
+    """A workload: its program, what it needs, and what matters. The fields from task_name on are those of a task intent
+    of Model Studio, which is taken as it is."""
+
+    code: Annotated[str | None, Field(description=f"A Python program; {CODE_MAX >> 20} MiB are read, none is run")] = (
+        None
+    )
+    requirements: RequirementsBody = RequirementsBody()
+    preferences: PreferencesBody = PreferencesBody()
+    task_name: Text | None = None
+    ml_task: Text | None = None
+    compute_preference: Literal["auto", "on-premise", "cloud", "edge"] = "auto"
+    constraints: ConstraintsBody = ConstraintsBody()
+
+
+class FactOut(Out):
+    """One thing that the program says."""
+
+    name: str
+    value: str
+    line: Annotated[int, Field(description="Counted from 1")]
+    confidence: Confidence
+
+
+class AnalysisOut(Out):
+    """What was read in the program; `reason`: why nothing could be."""
+
+    facts: list[FactOut]
+    reason: str | None
+    gpu_memory_gb: Annotated[float | None, Read("gpu_memory_gib"), Field(description="A guess by the model's name")]
+
+
+class CostOut(Out):
+    """What the run would cost. total, low, high: null where its length is not known; 8 of 10 runs lie between."""
+
+    hourly: Annotated[Money, Read("place.per_hour")]
+    total: Annotated[Money | None, Read(lambda one: one.cost and one.cost.total)]
+    low: Annotated[Money | None, Read(lambda one: one.cost and one.cost.low)]
+    high: Annotated[Money | None, Read(lambda one: one.cost and one.cost.high)]
+    currency: Annotated[str, Read(lambda _: "USD")]
+    as_of: Annotated[str | None, Read("place.as_of"), Field(description="The day of the price; null: today's")]
+    source: Annotated[str, Read("place.source")]
+    confidence: Confidence
+
+
+class WaitOut(Out):
+    """Seconds until the program starts."""
+
+    p50: Annotated[float, Read(lambda place: place.start_s[0])]
+    p90: Annotated[float, Read(lambda place: place.start_s[1])]
+
+
+def _status(place: Place) -> str:
+    return "limited" if place.not_usable else "available"
+
+
+class AvailabilityOut(Out):
+    """Whether it can be had."""
+
+    status: Annotated[Literal["available", "limited"], Read(lambda place: _status(place))]
+    wait_seconds: Annotated[WaitOut, Read(lambda place: place)]
+
+
+class TermsOut(Out):
+    """The terms of the score, each from 0 to 1."""
+
+    locality: Annotated[float, Read(lambda terms: terms["locality"])]
+    availability: Annotated[float, Read(lambda terms: terms["availability"])]
+    cost: Annotated[float, Read(lambda terms: terms["cost"])]
+    latency: Annotated[float, Read(lambda terms: terms["latency"])]
+
+
+class RecommendationOut(Out):
+    """A place that could do the work."""
+
+    backend: Annotated[str, Read("place.backend")]
+    provider: Annotated[str, Read("place.provider")]
+    offer: Annotated[str, Read("place.offer")]
+    gpu: Annotated[str | None, Read("place.gpu")]
+    gpu_count: Annotated[int, Read("place.gpu_count")]
+    usable: Annotated[bool, Read(lambda one: not one.place.not_usable), Field(description="It can be chosen now")]
+    score: Annotated[float, Field(description="0 to 100")]
+    terms: Annotated[TermsOut, Read("terms")]
+    cost_estimate: Annotated[CostOut, Read(lambda one: one)]
+    availability: Annotated[AvailabilityOut, Read("place")]
+    pros: list[str]
+    cons: list[str]
+
+
+class RefusedOut(Out):
+    """A place that cannot do the work, and why."""
+
+    backend: Annotated[str, Read("place.backend")]
+    provider: Annotated[str, Read("place.provider")]
+    offer: Annotated[str, Read("place.offer")]
+    price_per_hour: Annotated[Money, Read("place.per_hour")]
+    reason: str
+
+
+class RouteOut(Out):
+    """The places for a workload, the best first."""
+
+    chosen: Annotated[str | None, Field(description="The best that can be used now")]
+    recommendations: list[RecommendationOut]
+    refused: list[RefusedOut]
+    analysis: Annotated[AnalysisOut | None, Field(description="Null: no program was sent")]
+
+
+@route.post("/route", may=Permission.MARKET_READ, body_max=BODY_MAX, answer=RouteOut)
+async def route_workload(services: Serving, body: RouteBody) -> Any:
+    """Where a workload should run: every place with its score, cost, wait, pros and cons, and the reason of each that
+    cannot do it. Nothing is started, and the program is read and never run."""
+    asked = _work(body)
+    done = await services.router.route(body.code, lambda analysis: completed(asked, analysis))
+    return _answer(done)
+
+
+def _answer(done: Routed) -> dict[str, Any]:
+    chosen = done.route.chosen
+    return {
+        "chosen": chosen and chosen.place.backend,
+        "recommendations": [RecommendationOut.of(one) for one in done.route.ranked],
+        "refused": [RefusedOut.of(one) for one in done.route.refused],
+        "analysis": done.analysis and _analysis(done.analysis),
+    }
+
+
+def _analysis(analysis: Analysis) -> dict[str, Any]:
+    return AnalysisOut.of(analysis, facts=[FactOut.of(one) for one in analysis.facts])
+
+
+def _work(body: RouteBody) -> Work:
+    needs, limits = body.requirements, body.constraints
+    gpus = needs.gpu_count if needs.gpu_count is not None else limits.required_gpu_count
+    gpu = None
+    if needs.gpu is not None:
+        gpu = class_of(needs.gpu)
+        if not gpu:
+            raise InvalidInput(f"requirements.gpu: There is no GPU {needs.gpu!r}.", subject="requirements.gpu")
+    return Work(
+        gpus=1 if gpus is None else gpus,
+        gpu=gpu,
+        gpu_memory_gib=needs.gpu_memory_gb,
+        hours=needs.duration_hours_estimated,
+        interruptible=needs.interruptible,
+        checkpoint_minutes=needs.checkpoint_frequency_minutes,
+        dataset_gb=needs.dataset_size_gb,
+        framework=needs.framework and needs.framework.casefold(),
+        max_cost=_money(needs.max_cost_usd),
+        max_cost_per_hour=_money(limits.max_cost_per_hour_usd),
+        optimize=body.preferences.optimize_for,
+        resource_type=None if body.compute_preference == "auto" else body.compute_preference,
+        required_provider=limits.required_provider,
+        preferred_provider=limits.preferred_provider,
+        allowed_providers=tuple(one.casefold() for one in body.preferences.allowed_backends or ()),
+        countries=needs.countries,
+    )
+
+
+def _money(usd: float | None) -> Microcents | None:
+    return None if usd is None else Microcents(round(usd * MICROCENTS_PER_UNIT))

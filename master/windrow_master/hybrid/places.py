@@ -1,0 +1,214 @@
+"""The places that work could go to: tiers of this market, registered resources, offers of the price book. Pure.
+
+What is assumed of a place where nothing was measured stands in the tables here, each with its source.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from functools import cache
+from typing import Final
+
+from windrow_master.fleet import gpus
+from windrow_master.hybrid.model import Resource, ResourceType
+from windrow_master.hybrid.routing import Place, Where, Work
+from windrow_master.market.model import Offer as MarketOffer
+from windrow_master.prices.book import Listed, PriceBook, State
+from windrow_master.prices.offers import Kind
+from windrow_master.prices.offers import Offer as BookOffer
+from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents
+
+NOT_CONNECTED: Final = "not connected: this market cannot start work there"
+NOT_BOUND: Final = "not connected: no host is bound to this resource"
+
+START_S: Final[Mapping[tuple[str, str], tuple[float, float]]] = {
+    ("market", ""): (5, 60),
+    ("resource", ""): (5, 60),
+    ("modal", "spot"): (5, 60),
+    ("", "spot"): (360, 1_200),
+    ("", ""): (300, 600),
+}
+"""Seconds until a program starts, in the middle and in 9 of 10 cases, by provider and kind; empty: any. External
+services under a minute and instances 5 to 10 minutes are the mission's (document 003); the others are our judgement."""
+INTERRUPTIONS_PER_HOUR: Final = 0.1
+"""Of spot. Our judgement between zones that were there 47 % and 91 % of the time in traces of 2023."""
+BANDWIDTH_GBPS: Final = 1.0
+"""Gbit/s to a place that does not say it. Our judgement."""
+SECONDS_PER_HOUR: Final = 3_600
+_VENDORS: Final = re.compile(r"\b(nvidia|amd|intel|tesla|geforce|quadro|instinct|radeon)\b")
+
+
+def market_places(offers: Iterable[MarketOffer], work: Work) -> Iterator[Place]:
+    """One place for each tier of real GPUs, or of processors where no GPU is wanted."""
+    for offer in offers:
+        gpu = offer.tier.partition("/")[0]
+        if offer.simulated or ":" in gpu or (gpu == gpus.CPU_CLASS) != (work.gpus == 0):
+            continue
+        per_hour = Microcents(offer.price_per_hour * max(1, work.gpus))
+        yield Place(
+            backend=f"windrow/{offer.tier}",
+            where=Where.MARKET,
+            resource_type=ResourceType.ON_PREMISE,
+            provider="windrow",
+            offer=offer.tier,
+            gpu=gpu,
+            gpu_count=0 if gpu == gpus.CPU_CLASS else offer.total,
+            gpu_memory_gib=memory_of(gpu),
+            per_hour=per_hour,
+            bill=_by_second(per_hour),
+            start_s=START_S["market", ""],
+            bandwidth_gbps=BANDWIDTH_GBPS,
+            status="available" if offer.free >= max(1, work.gpus) else "busy",
+            source="this market",
+        )
+
+
+def resource_places(resources: Iterable[Resource], book: PriceBook, today: date) -> Iterator[Place]:
+    """One place for each registered resource."""
+    for resource in resources:
+        declared = resource.declared
+        has = declared.capabilities
+        gpu = class_of(str(has.get("gpu_type", "")))
+        count = has.get("gpu_count", 1 if has.get("gpu") else 0)
+        per_hour, source = price_of(resource, book, today)
+        own = declared.resource_type is not ResourceType.CLOUD
+        memory = has.get("gpu_memory_gb")
+        yield Place(
+            backend=f"resource/{resource.resource_id}",
+            where=Where.RESOURCE,
+            resource_type=declared.resource_type,
+            provider=declared.provider or "own",
+            offer=resource.resource_id,
+            gpu=gpu,
+            gpu_count=count if isinstance(count, int) else 0,
+            gpu_memory_gib=float(memory) if isinstance(memory, int | float) else memory_of(gpu),
+            per_hour=per_hour or Microcents(0),
+            bill=_by_second(per_hour or Microcents(0)),
+            start_s=START_S["resource", ""] if own else START_S["", ""],
+            bandwidth_gbps=declared.network_bandwidth_gbps or (None if own else BANDWIDTH_GBPS),
+            latency_ms=declared.latency_ms,
+            frameworks=declared.supported_frameworks,
+            status=declared.status,
+            not_usable=NOT_BOUND,
+            not_priced=""
+            if per_hour is not None
+            else "Nobody said what it costs, and no offer of the price book fits.",
+            source=source,
+        )
+
+
+def price_of(resource: Resource, book: PriceBook, today: date) -> tuple[Microcents | None, str]:
+    """What an hour of a resource costs and whose word that is; None where nobody knows."""
+    if (said := resource.cost_per_hour_usd) is not None:
+        return Microcents(round(said * MICROCENTS_PER_UNIT)), "its registration"
+    offer = offer_of(resource, book, today)
+    return (None, "") if offer is None else (offer.per_hour, f"{offer.name}: {offer.source.title}")
+
+
+def offer_of(resource: Resource, book: PriceBook, today: date) -> BookOffer | None:
+    """The cheapest current offer on demand of its provider and region with its GPUs; None where none fits."""
+    declared = resource.declared
+    wanted, count = class_of(str(declared.capabilities.get("gpu_type", ""))), declared.capabilities.get("gpu_count")
+    for listed in book.find(today, kind=Kind.ON_DEMAND):
+        offer = listed.offer
+        if (
+            listed.state is State.CURRENT
+            and offer.provider.name == (declared.provider or "").casefold()
+            and declared.region in (None, offer.region)
+            and (offer.gpu, offer.gpu_count) == (wanted, count)
+        ):
+            return offer
+    return None
+
+
+def book_places(book: PriceBook, today: date, work: Work) -> Iterator[Place]:
+    """Of each provider and kind the cheapest offer that fits; where none does, the one that comes closest, so that its
+    reason is told."""
+    groups: dict[tuple[str, Kind], list[Listed]] = defaultdict(list)
+    for listed in book.find(today):
+        if (listed.offer.gpu == gpus.CPU_CLASS) == (work.gpus == 0):
+            groups[listed.offer.provider.name, listed.offer.kind].append(listed)
+    for group in groups.values():
+        yield _book_place(min(group, key=lambda listed: _misses(listed, work)))
+
+
+def _misses(listed: Listed, work: Work) -> tuple[bool, bool, bool, bool, bool, Microcents]:
+    """What an offer lacks, the gravest first, then its price. Of equals the book's first is taken."""
+    offer = listed.offer
+    memory = memory_of(offer.gpu)
+    return (
+        work.gpu is not None and work.gpus > 0 and offer.gpu != work.gpu,
+        offer.gpu_count < work.gpus,
+        work.gpu_memory_gib is not None and (memory is None or memory < work.gpu_memory_gib),
+        bool(work.countries) and offer.country not in work.countries,
+        listed.state is not State.CURRENT,
+        offer.per_hour,
+    )
+
+
+def _book_place(listed: Listed) -> Place:
+    offer = listed.offer
+    provider, is_spot = offer.provider.name, offer.kind is Kind.SPOT
+    reserved = "It is for those who commit themselves for a long time." if offer.kind is Kind.RESERVED else ""
+    start = START_S.get((provider, str(offer.kind))) or START_S["", "spot" if is_spot else ""]
+    return Place(
+        backend=f"{provider}/{offer.kind}",
+        where=Where.ELSEWHERE,
+        resource_type=ResourceType.CLOUD,
+        provider=provider,
+        offer=offer.name + (f" in {offer.zone or offer.region}" if offer.region else ""),
+        gpu=offer.gpu,
+        gpu_count=offer.gpu_count,
+        gpu_memory_gib=memory_of(offer.gpu),
+        per_hour=offer.per_hour,
+        bill=offer.cost,
+        start_s=start,
+        interruptions_per_hour=INTERRUPTIONS_PER_HOUR if is_spot else 0.0,
+        bandwidth_gbps=BANDWIDTH_GBPS,
+        country=offer.country,
+        not_usable=NOT_CONNECTED,
+        not_priced=listed.reason or reserved,
+        note=offer.provider.note,
+        source=offer.source.title,
+        as_of=offer.source.read_on.isoformat() if offer.source.read_on else None,
+    )
+
+
+def _by_second(per_hour: Microcents) -> Callable[[float], Microcents]:
+    def bill(seconds: float) -> Microcents:
+        return Microcents(int(per_hour * seconds / SECONDS_PER_HOUR))
+
+    return bill
+
+
+@cache
+def memory_of(gpu: str) -> float | None:
+    """GiB of one GPU of this class; the least of its models. None: no such class."""
+    sizes = [model.memory_gib.value for model in gpus.MODELS if model.model_class == gpu]
+    return float(min(sizes)) if sizes else None
+
+
+def class_of(text: str) -> str:
+    """The class of a GPU that people name: `NVIDIA A100` is a100-40, the smallest that can be meant. Empty: unknown."""
+    wanted = " ".join(_VENDORS.sub(" ", text.casefold()).replace("-", " ").split())
+    if not wanted:
+        return ""
+    found = [
+        model
+        for model in gpus.MODELS
+        if wanted == model.model_class.replace("-", " ")
+        or f" {wanted} " in f" {_VENDORS.sub(' ', model.name.casefold()).replace('-', ' ')} "
+    ]
+    return min(found, key=lambda model: (model.memory_gib.value, model.model_class)).model_class if found else ""
+
+
+def all_places(
+    offers: Iterable[MarketOffer], resources: Sequence[Resource], book: PriceBook, today: date, work: Work
+) -> list[Place]:
+    """Every place there is for this work."""
+    return [
+        *market_places(offers, work),
+        *resource_places(resources, book, today),
+        *book_places(book, today, work),
+    ]

@@ -1,0 +1,153 @@
+"""`windrow route`: where a workload should run, what it would cost there, and why not elsewhere."""
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from windrow.cli.context import AsJson, client
+from windrow.cli.output import out, print_json, say
+from windrow.cli.tables import Column, table_lines
+from windrow.errors import InvalidInput
+from windrow.words import counted
+
+FILE_MAX: Final = 1 << 20
+"""Bytes of a program, and of an intent."""
+
+Item = dict[str, Any]
+
+
+def _cents(amount: str | None) -> str | None:
+    return None if amount is None else f"{Decimal(amount):.2f}"
+
+
+def _total(one: Item) -> str | None:
+    cost = one["cost_estimate"]
+    if cost["total"] is None:
+        return None
+    return f"{_cents(cost['total'])} ({_cents(cost['low'])} to {_cents(cost['high'])})"
+
+
+def _starts(one: Item) -> str:
+    seconds = one["availability"]["wait_seconds"]["p50"]
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+COLUMNS: Final = (
+    Column("BACKEND", lambda r: r["backend"], most=32),
+    Column("GPUS", lambda r: f"{r['gpu_count']} x {r['gpu']}" if r["gpu_count"] else r["gpu"], 2, 20),
+    Column("USD/H", lambda r: _cents(r["cost_estimate"]["hourly"])),
+    Column("TOTAL", _total),
+    Column("STARTS", _starts, 1),
+    Column("CONFIDENCE", lambda r: r["cost_estimate"]["confidence"], 4),
+    Column("SCORE", lambda r: r["score"]),
+    Column("USABLE", lambda r: "yes" if r["usable"] else "no"),
+    Column("OFFER", lambda r: r["offer"], 3, 32),
+)
+WHY_NOT: Final = (
+    Column("BACKEND", lambda r: r["backend"], most=32),
+    Column("WHY NOT", lambda r: r["reason"], most=120),
+)
+
+
+def route(
+    context: typer.Context,
+    program: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Python program; it is read and never run.")
+    ] = None,
+    intent: Annotated[
+        Path | None, typer.Option("--intent", metavar="FILE", help="Task intent as JSON; - for standard input.")
+    ] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", min=0, help="GPUs of one host; default: 1.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help='GPU, such as h100 or "NVIDIA A100".')] = None,
+    gpu_memory_gb: Annotated[float | None, typer.Option(help="Memory of one GPU in GiB.")] = None,
+    hours: Annotated[float | None, typer.Option(help="How long it runs; without it there is no total.")] = None,
+    interruptible: Annotated[bool, typer.Option("--interruptible", help="Also spot, which may be taken back.")] = False,
+    checkpoint_minutes: Annotated[float | None, typer.Option(help="Minutes between two checkpoints.")] = None,
+    dataset_gb: Annotated[float | None, typer.Option(help="Data to be brought there, in GB.")] = None,
+    max_cost: Annotated[float | None, typer.Option(help="The most that the run may cost, in USD.")] = None,
+    optimize: Annotated[
+        Literal["balanced", "cost", "speed"] | None, typer.Option("--optimize", help="What matters most.")
+    ] = None,
+    country: Annotated[
+        list[str] | None, typer.Option("--country", metavar="CC", help="Country of the data centre; repeatable.")
+    ] = None,
+    why_not: Annotated[bool, typer.Option("--why-not", help="Also each place that cannot do it, and why.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say where a workload should run, what it would cost there, and why. Nothing is started."""
+    needs = {
+        "gpu_count": gpus,
+        "gpu": gpu,
+        "gpu_memory_gb": gpu_memory_gb,
+        "duration_hours_estimated": hours,
+        "interruptible": interruptible or None,
+        "checkpoint_frequency_minutes": checkpoint_minutes,
+        "dataset_size_gb": dataset_gb,
+        "max_cost_usd": max_cost,
+        "countries": country or None,
+    }
+    body = {} if intent is None else _intent(intent)
+    given = {name: value for name, value in needs.items() if value is not None}
+    if given:
+        body["requirements"] = {**body.get("requirements", {}), **given}
+    if optimize is not None:
+        body["preferences"] = {**body.get("preferences", {}), "optimize_for": optimize}
+    if program is not None:
+        body["code"] = _read(program)
+    answer = client(context).request("POST", "/route", body=body)
+    if as_json:
+        print_json(answer)
+        return
+    _print(answer, why_not)
+
+
+def _print(answer: Item, why_not: bool) -> None:
+    analysis = answer["analysis"]
+    if analysis and analysis["reason"]:
+        say(analysis["reason"])
+    elif analysis:
+        for fact in analysis["facts"]:
+            say(f"line {fact['line']}: {fact['name'].replace('_', ' ')} {fact['value']} ({fact['confidence']})")
+    ranked, refused = answer["recommendations"], answer["refused"]
+    if ranked:
+        for line in table_lines(COLUMNS, ranked, out.width):
+            out.print(line, no_wrap=True, overflow="ignore", crop=False, markup=False, highlight=False)
+        best = next((one for one in ranked if one["backend"] == answer["chosen"]), ranked[0])
+        for sign, words in (("+", best["pros"]), ("-", best["cons"])):
+            for word in words:
+                say(f"{best['backend']} {sign} {word}")
+    else:
+        say("No place can do this work.")
+    if why_not or not ranked:
+        for line in table_lines(WHY_NOT, refused, None):
+            out.print(line, no_wrap=True, overflow="ignore", crop=False, markup=False, highlight=False)
+    elif refused:
+        say(f"Not shown, {counted(len(refused), 'place')} that cannot do it: --why-not says why.")
+
+
+def _read(path: Path) -> str:
+    try:
+        if str(path) == "-":
+            content = sys.stdin.buffer.read(FILE_MAX + 1)
+        else:
+            with path.open("rb") as file:
+                content = file.read(FILE_MAX + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}") from None
+    if len(content) > FILE_MAX:
+        raise InvalidInput(f"{path} has more than {FILE_MAX >> 20} MiB.")
+    return content.decode("utf-8", "replace")
+
+
+def _intent(path: Path) -> Item:
+    try:
+        found = json.loads(_read(path))
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{path} is no JSON.") from None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{path} is no task intent: a JSON object is expected.")
+    return found

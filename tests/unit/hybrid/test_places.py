@@ -1,0 +1,98 @@
+"""Tiers, registered resources and offers of the price book as places."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from windrow_master.hybrid import places
+from windrow_master.hybrid.model import Resource, declared_of
+from windrow_master.hybrid.places import class_of, market_places, resource_places
+from windrow_master.hybrid.routing import Work, recommend
+from windrow_master.market.model import Offer, PriceUnit
+from windrow_master.prices.shipped import shipped
+from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents
+
+READ = date(2026, 8, 24)
+P4D = {"gpu": True, "gpu_count": 8, "gpu_type": "NVIDIA A100"}
+
+
+def resource(kind: str, **said: Any) -> Resource:
+    return Resource(1, "r", declared_of({"resource_type": kind, "capabilities": P4D, **said}), 0)
+
+
+def tier(name: str, free: int = 2, **changes: Any) -> Offer:
+    price = Microcents(MICROCENTS_PER_UNIT)
+    known: dict[str, Any] = {"tier": name, "unit": PriceUnit.GPU, "simulated": False, "free": free, "total": 4}
+    known |= {"hosts": 1, "price_per_hour": price, "suggestion": price, "suggestion_reason": "", "runtimes": ()}
+    return Offer(**known | {"min_memory_bytes": None} | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NVIDIA A100", "a100-40"),
+        ("A100-SXM4-80GB", "a100-80"),
+        ("NVIDIA V100", "v100-16"),
+        ("Tesla T4", "t4"),
+        ("rtx 4090", "rtx4090"),
+        ("h100", "h100"),
+        ("quantum", ""),
+        ("NVIDIA", ""),
+        ("", ""),
+    ],
+)
+def test_a_gpu_is_known_by_what_people_call_it(text: str, expected: str) -> None:
+    assert class_of(text) == expected
+
+
+def test_a_tier_is_a_place_for_as_many_gpus_as_are_wanted() -> None:
+    found = list(market_places([tier("h100/A"), tier("l4/B"), tier("h100:1g.10gb/A")], Work(gpus=2)))
+    assert [(one.backend, one.gpu_memory_gib, one.per_hour) for one in found] == [
+        ("windrow/h100/A", 80.0, 2 * MICROCENTS_PER_UNIT),
+        ("windrow/l4/B", 24.0, 2 * MICROCENTS_PER_UNIT),
+    ]
+    (full,) = market_places([tier("h100/A", free=1)], Work(gpus=2))
+    assert full.status == "busy"
+
+
+def test_processors_are_for_who_wants_no_gpu_and_what_is_simulated_for_nobody() -> None:
+    tiers = [tier("cpu/A", unit=PriceUnit.PROCESSOR), tier("h100/A", simulated=True)]
+    assert [one.backend for one in market_places(tiers, Work(gpus=0))] == ["windrow/cpu/A"]
+    assert list(market_places(tiers, Work(gpus=1))) == []
+
+
+def test_a_machine_of_ones_own_costs_nothing_and_needs_a_host_to_be_used() -> None:
+    (own,) = resource_places([resource("on-premise")], shipped(), READ)
+    assert (own.per_hour, own.gpu, own.gpu_count, own.not_usable) == (0, "a100-40", 8, places.NOT_BOUND)
+    route = recommend(Work(hours=1), [own])
+    assert route.chosen is None and "costs nothing" in route.ranked[0].pros
+
+
+def test_a_cloud_is_priced_by_its_registration_or_else_by_the_book() -> None:
+    known = {"provider": "AWS", "region": "us-east-1"}
+    (said,) = resource_places([resource("cloud", cost_per_hour_usd=32.77, **known)], shipped(), READ)
+    assert (said.per_hour, said.source) == (3_277_000_000, "its registration")
+    (found,) = resource_places([resource("cloud", **known)], shipped(), READ)
+    assert found.source.startswith("p4d.24xlarge: AWS") and found.per_hour == 2_195_764_200
+    (unknown,) = resource_places([resource("cloud", provider="Nimbus")], shipped(), READ)
+    assert recommend(Work(), [unknown]).refused[0].reason.startswith("Nobody said what it costs")
+
+
+def test_of_each_provider_and_kind_the_cheapest_that_fits_is_a_place() -> None:
+    work = Work(gpus=8, gpu="h100", hours=1)
+    found = {one.backend: one for one in places.book_places(shipped(), READ, work)}
+    assert found["lambda/on-demand"].offer == "8x H100 SXM"
+    assert found["aws/on-demand"].offer.startswith("p5.48xlarge in ")
+    route = recommend(work, found.values())
+    assert route.chosen is None  # none is connected
+    reasons = {one.place.backend: one.reason for one in route.refused}
+    assert "8 GPUs are wanted; it has 1." in reasons["runpod/on-demand"]
+    assert "The price is of" in reasons["aws/spot"]
+    assert "The GPU wanted is h100; it has t4." in reasons["aws/reserved"]
+
+
+def test_an_offer_of_the_wrong_country_is_no_place_where_another_is_right() -> None:
+    work = Work(gpu="l4", countries=("DE",), hours=1)
+    found = {one.backend: one for one in places.book_places(shipped(), READ, work)}
+    assert found["aws/on-demand"].country == "DE"
