@@ -270,6 +270,18 @@ class Client(Transport):
         answer: Json = self.request("PUT", self._registry(resource_id), body=changes)
         return answer
 
+    def binding(self, resource_id: str) -> Json:
+        """What stands behind a resource: its host, how that stands, its price."""
+        answer: Json = self.get(f"/resources/{quote(resource_id, safe='')}")
+        return answer
+
+    def bind_resource(self, resource_id: str, host_id: str | None) -> Json:
+        """Let this host run its work; None: no host."""
+        path = f"/resources/{quote(resource_id, safe='')}/binding"
+        body = None if host_id is None else {"host": host_id}
+        answer: Json = self.request("DELETE" if host_id is None else "PUT", path, body=body)
+        return answer
+
     def remove_resource(self, resource_id: str) -> None:
         """Remove one from the registry."""
         self.request("DELETE", self._registry(resource_id))

@@ -305,17 +305,17 @@ SENTENCES = (
         "hybrid-select",
         "automatically selects the optimal compute resource based on task requirements, data locality, cost "
         "constraints, and current resource availability",
-        missing="resources are registered; nothing selects one or runs on one yet",
+        shows="windrow resource bind ID --host HOST; windrow route FILE; windrow run --host HOST",
     ),
     Sentence(
         "hybrid-reserve",
         "Reserves the selected resource and updates its status to busy",
-        missing="people set the status; no job reserves a resource yet",
+        missing="a resource is busy while as many run as it takes; a job does not reserve one by itself yet",
     ),
     Sentence(
         "hybrid-intent",
         "Users can explicitly specify compute preferences",
-        missing="a job names hosts and tiers of this market, not a type of resource",
+        shows="windrow route --intent task.json",
     ),
 )
 BY_ID = {sentence.id: sentence for sentence in SENTENCES}

@@ -357,3 +357,53 @@ def test_a_task_is_submitted_with_its_files_and_its_result_comes_back(renter: Re
 
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sum.txt").read_text() == "6"
+
+
+@shows("hybrid-select")
+def test_a_resource_that_is_bound_to_a_host_is_chosen_runs_the_work_and_is_busy_with_it(renter: Renter) -> None:
+    host = renter.host()
+    words = ("lab-edge", "--type", "edge", "--cpu-cores", "4", "--memory-gb", "8", "--framework", "sklearn")
+    assert renter.windrow("resource", "add", *words).returncode == 0
+    ask = {"code": "import sklearn", "compute_preference": "edge", "requirements": {"gpu_count": 0}}
+    assert renter.ask("POST", "/route", ask)["chosen"] is None, "nothing runs on it yet"
+    assert renter.windrow("resource", "bind", "lab-edge", "--host", host["name"]).returncode == 0
+
+    chosen = renter.ask("POST", "/route", ask)
+
+    assert chosen["chosen"] == "resource/lab-edge"
+    (place,) = chosen["recommendations"]
+    assert (place["host"], place["cost_estimate"]["hourly"]) == (host["id"], "0.00")
+    cluster = renter.create("sleep", "600", host_id=place["host"])
+    assert _status(renter) == "busy"
+    assert renter.ask("POST", "/route", ask)["chosen"] is None
+    renter.delete(cluster["id"])
+    wait_for(lambda: _status(renter) == "available")
+    refused = renter.ask("POST", "/route", ask | {"code": "import torch"})["refused"]
+    assert "pytorch is not among its frameworks: sklearn." in {one["reason"] for one in refused}
+    assert renter.windrow("resource", "rm", "lab-edge", "--yes").returncode == 0
+
+
+def _status(renter: Renter) -> str:
+    return str(renter.ask("GET", "/resources/lab-edge")["status"])
+
+
+@shows("hybrid-intent")
+def test_a_task_intent_says_the_type_of_resource_the_cost_and_the_provider(renter: Renter, tmp_path: Path) -> None:
+    intent = """{
+"task_name": "High-Priority Training",
+"ml_task": "classification",
+"compute_preference": "cloud",
+"constraints": {
+"max_cost_per_hour_usd": 50.0,
+"preferred_provider": "AWS",
+"required_gpu_count": 8
+}
+}"""
+    (tmp_path / "task.json").write_text(intent)
+
+    done = renter.windrow("route", "--intent", str(tmp_path / "task.json"), "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["recommendations"]
+    assert found and all(one["gpu_count"] >= 8 and one["provider"] != "windrow" for one in found)
+    assert all(float(one["cost_estimate"]["hourly"]) <= 50 for one in found)

@@ -41,6 +41,7 @@ print("trained")
 """
 EVALUATE: Final = "import os\nprint(os.listdir(os.environ['WINDROW_VOLUME_DATA']))\n"
 RECORD: Final = {"resource_id": "lab-a100-01", "resource_type": "on-premise", "capabilities": {"gpu": True}}
+INTENT: Final = {"task_name": "Training", "compute_preference": "cloud", "constraints": {"required_gpu_count": 8}}
 PRINTED_URL: Final = "http://localhost:8000"
 """As `windrow up` listens on a machine where nobody else does."""
 WORK: Final = """\
@@ -85,7 +86,9 @@ PAGES: Final[Mapping[str, Page]] = {
     "docs/images.md": Page({"login.txt": "somebody:secret\n"}),
     "docs/jobs.md": Page({"train.py": TRAIN, "requirements.txt": "./tiny_thing-1.0-py3-none-any.whl\n"}),
     "docs/operating.md": Page(),
+    "docs/prices.md": Page(is_quick=True),
     "docs/resources.md": Page({"lab-a100-01.json": json.dumps(RECORD)}, is_quick=True),
+    "docs/routing.md": Page({"train.py": TRAIN, "task.json": json.dumps(INTENT)}, is_quick=True),
     "docs/volumes.md": Page({"train.py": TRAIN, "evaluate.py": EVALUATE}),
 }
 ELSEWHERE: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(

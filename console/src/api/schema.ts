@@ -219,6 +219,29 @@ export interface BenchmarkOut {
   proof_id: string;
 }
 
+/** The host that is to run a resource's work. */
+export interface BindingBody {
+  /** Its id */
+  host: string;
+}
+
+/** What stands behind a registered resource. */
+export interface BindingOut {
+  resource_id: string;
+  declared_status: "available" | "busy" | "maintenance" | "unavailable";
+  /** The sterner of both */
+  status: "available" | "busy" | "maintenance" | "unavailable";
+  /** Id of the host; null: nothing runs on it */
+  host: string | null;
+  host_name: string | null;
+  /** Clusters on it */
+  running: number;
+  reason: string | null;
+  /** In USD; null: nobody knows */
+  price_per_hour: string | null;
+  price_source: string | null;
+}
+
 /** The ways by which a renter enters a box; each is null where it is not, also for what is no box. */
 export interface BoxOut {
   /** Where its SSH server listens, for the keys of the request */
@@ -1827,6 +1850,8 @@ export interface RecommendationOut {
   backend: string;
   provider: string;
   offer: string;
+  /** The id of the host that it is bound to */
+  host: string | null;
   gpu: string | null;
   gpu_count: number;
   /** It can be chosen now */
@@ -1992,6 +2017,7 @@ export interface ResourceOut {
   region: string | null;
   capabilities: Record<string, unknown>;
   supported_frameworks: string[];
+  /** The sterner of what was declared and what its host shows */
   status: "available" | "busy" | "maintenance" | "unavailable";
   max_parallel_jobs: number;
   network_bandwidth_gbps: number | null;

@@ -2,19 +2,23 @@
 
 from typing import Annotated, Any, Literal
 
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.api.answers import Money, Out, Read
+from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
-from windrow_master.api.deps import Serving
+from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.route import Routes
 from windrow_master.hybrid.analysis import CODE_MAX, Analysis
-from windrow_master.hybrid.places import class_of
+from windrow_master.hybrid.model import Resource
+from windrow_master.hybrid.places import NOT_BOUND, class_of, price_of
 from windrow_master.hybrid.routing import Place, Work
 from windrow_master.hybrid.service import Routed, completed
 from windrow_master.identity.decide import Permission
 from windrow_proto.errors import InvalidInput
-from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents
+from windrow_proto.ids import HostId
+from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents, money_text
 
 route = Routes("routing")
 
@@ -144,6 +148,7 @@ class RecommendationOut(Out):
     backend: Annotated[str, Read("place.backend")]
     provider: Annotated[str, Read("place.provider")]
     offer: Annotated[str, Read("place.offer")]
+    host: Annotated[str | None, Read("place.host"), Field(description="The id of the host that it is bound to")]
     gpu: Annotated[str | None, Read("place.gpu")]
     gpu_count: Annotated[int, Read("place.gpu_count")]
     usable: Annotated[bool, Read(lambda one: not one.place.not_usable), Field(description="It can be chosen now")]
@@ -172,6 +177,58 @@ class RouteOut(Out):
     recommendations: list[RecommendationOut]
     refused: list[RefusedOut]
     analysis: Annotated[AnalysisOut | None, Field(description="Null: no program was sent")]
+
+
+class BindingBody(Body):
+    """The host that is to run a resource's work."""
+
+    host: Annotated[str, Field(min_length=1, max_length=64, description="Its id")]
+
+
+class BindingOut(Out):
+    """What stands behind a registered resource."""
+
+    resource_id: str
+    declared_status: Annotated[Literal["available", "busy", "maintenance", "unavailable"], Read("declared.status")]
+    status: Annotated[
+        Literal["available", "busy", "maintenance", "unavailable"], Field(description="The sterner of both")
+    ]
+    host: Annotated[str | None, Read("bound_host"), Field(description="Id of the host; null: nothing runs on it")]
+    host_name: Annotated[str | None, Read(lambda one: one.seen and one.seen.name)]
+    running: Annotated[int, Read(lambda one: one.seen.running if one.seen else 0), Field(description="Clusters on it")]
+    reason: Annotated[str | None, Read(lambda one: None if one.bound_host else NOT_BOUND)]
+    price_per_hour: Annotated[Money | None, Field(description="In USD; null: nobody knows")]
+    price_source: str | None
+
+
+Id = Annotated[str, Path(description="The resource's `resource_id`")]
+
+
+@route.get("/resources/{resource_id}", may=Permission.FLEET_READ, reach=Reach.ALL, answer=BindingOut)
+async def resource_binding(services: Serving, resource_id: Id) -> Any:
+    """What stands behind a registered resource: its host, how that stands, and what an hour costs by whose word."""
+    return _bound(services, await services.registry.get(resource_id))
+
+
+@route.put("/resources/{resource_id}/binding", may=Permission.RESOURCES, reach=Reach.ALL, answer=BindingOut)
+async def bind_resource(services: Serving, principal: Asking, resource_id: Id, body: BindingBody) -> Any:
+    """Let a host of this market run the resource's work, instead of the one that is bound now."""
+    return _bound(services, await services.registry.bind(principal, resource_id, HostId(body.host)))
+
+
+@route.delete("/resources/{resource_id}/binding", may=Permission.RESOURCES, reach=Reach.ALL, answer=BindingOut)
+async def unbind_resource(services: Serving, principal: Asking, resource_id: Id) -> Any:
+    """Let no host run the resource's work; what runs goes on."""
+    return _bound(services, await services.registry.bind(principal, resource_id, None))
+
+
+def _bound(services: Serving, resource: Resource) -> dict[str, Any]:
+    price, source = price_of(resource, services.price_book, services.router.today())
+    return BindingOut.of(
+        resource,
+        price_per_hour=None if price is None else money_text(price),
+        price_source=source or None,
+    )
 
 
 @route.post("/route", may=Permission.MARKET_READ, body_max=BODY_MAX, answer=RouteOut)

@@ -120,7 +120,7 @@ class ResourceOut(Out):
     region: Annotated[str | None, Read("declared.region")]
     capabilities: Annotated[dict[str, Any], Read("declared.capabilities")]
     supported_frameworks: Annotated[list[str], Read("declared.supported_frameworks")]
-    status: Annotated[Status, Read("declared.status")]
+    status: Annotated[Status, Field(description="The sterner of what was declared and what its host shows")]
     max_parallel_jobs: Annotated[int, Read("declared.max_parallel_jobs")]
     network_bandwidth_gbps: Annotated[float | None, Read("declared.network_bandwidth_gbps")]
     cost_per_hour_usd: float | None

@@ -38,6 +38,11 @@ def owner_of_workload(uow: UnitOfWork, workload_id: WorkloadId) -> AccountId | N
     return owner_of(uow, workload.cluster_id) if workload is not None else None
 
 
+def running_on(uow: UnitOfWork, host_id: HostId) -> int:
+    """The number of clusters that hold slots of a host."""
+    return len({one.cluster_id for one in uow[WorkloadRepository].held_on(host_id)})
+
+
 # --- for acceptance tests ---
 
 

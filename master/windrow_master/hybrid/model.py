@@ -74,14 +74,45 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """How a bound host stands. name: the host's. is_there: it is online. is_open: its owner and operators let it take
+    work. running: rentals on it."""
+
+    name: str
+    is_there: bool
+    is_open: bool
+    running: int
+
+    def status(self, most: int) -> ResourceStatus:
+        """As a status of its resource, which runs at most so many jobs."""
+        if not self.is_there:
+            return ResourceStatus.UNAVAILABLE
+        if not self.is_open:
+            return ResourceStatus.MAINTENANCE
+        return ResourceStatus.BUSY if self.running >= most else ResourceStatus.AVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
 class Resource:
-    """One row of the registry. number: counted from 1, never given twice."""
+    """One row of the registry. number: counted from 1, never given twice. bound_host: the id of the host that runs its
+    work; None: nothing runs on it. seen: how that host stands now; None: nothing is known, or nothing is bound.
+    """
 
     number: int
     resource_id: str
     declared: Declared
     created_at_ns: int
     updated_at_ns: int | None = None
+    bound_host: str | None = None
+    seen: "Seen | None" = None
+
+    @property
+    def status(self) -> ResourceStatus:
+        """The sterner of what people declare and what is seen of its host."""
+        found = [self.declared.status]
+        if self.seen is not None:
+            found.append(self.seen.status(self.declared.max_parallel_jobs))
+        return max(found, key=list(ResourceStatus).index)
 
     @property
     def cost_per_hour_usd(self) -> float | None:
@@ -203,7 +234,7 @@ def picked(
     return [
         one
         for one in resources
-        if status in (None, one.declared.status)
+        if status in (None, one.status)
         and kind in (None, one.declared.resource_type)
         and wanted in (None, (one.declared.provider or "").casefold())
     ]

@@ -89,8 +89,9 @@ def resource_places(resources: Iterable[Resource], book: PriceBook, today: date)
             bandwidth_gbps=declared.network_bandwidth_gbps or (None if own else BANDWIDTH_GBPS),
             latency_ms=declared.latency_ms,
             frameworks=declared.supported_frameworks,
-            status=declared.status,
-            not_usable=NOT_BOUND,
+            status=resource.status,
+            host=resource.bound_host or "",
+            not_usable="" if resource.bound_host else NOT_BOUND,
             not_priced=""
             if per_hour is not None
             else "Nobody said what it costs, and no offer of the price book fits.",

@@ -1,14 +1,19 @@
 """Registers, lists, changes and removes compute resources: machines of one's own, of clouds, at the edge."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from windrow_master.clusters.lookup import running_on
+from windrow_master.fleet.lookup import find_host
+from windrow_master.fleet.states import AdminState, LinkState
 from windrow_master.hybrid.model import (
     RESOURCES_MAX,
     Declared,
     Resource,
     ResourceStatus,
     ResourceType,
+    Seen,
     changed,
     picked,
     updated,
@@ -17,7 +22,8 @@ from windrow_master.hybrid.repository import ResourceRepository
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import AlreadyRegistered, NotFound, TooMany
+from windrow_proto.errors import AlreadyRegistered, Conflict, NotFound, TooMany
+from windrow_proto.ids import HostId
 
 
 class ResourceRegistry:
@@ -60,12 +66,12 @@ class ResourceRegistry:
         provider: str | None = None,
     ) -> Sequence[Resource]:
         """Those to which all filters apply, by number; None: no filter."""
-        found = await self._store.read(lambda uow: uow[ResourceRepository].all())
+        found = await self._store.read(lambda uow: [_with_host(uow, one) for one in uow[ResourceRepository].all()])
         return picked(found, status, kind, provider)
 
     async def get(self, resource_id: str) -> Resource:
         """One. Raises NotFound."""
-        return await self._store.read(lambda uow: _load(uow, resource_id))
+        return await self._store.read(lambda uow: _with_host(uow, _load(uow, resource_id)))
 
     async def change(
         self,
@@ -78,7 +84,7 @@ class ResourceRegistry:
         the caller said. Raises NotFound, InvalidInput."""
 
         def change(uow: UnitOfWork) -> Resource:
-            known = _load(uow, resource_id)
+            known = _with_host(uow, _load(uow, resource_id))
             check(known)
             now = updated(known, changed(known.declared, changes), uow.now_wall_ns)
             if now is known:
@@ -91,6 +97,39 @@ class ResourceRegistry:
             return now
 
         return await self._store.write(change, name="resource.change")
+
+    async def bind(self, principal: Principal, resource_id: str, host_id: HostId | None) -> Resource:
+        """Let this host run the resource's work; None: no host. Raises NotFound, Conflict where the host is bound to
+        another resource."""
+
+        def change(uow: UnitOfWork) -> Resource:
+            known = _load(uow, resource_id)
+            if known.bound_host == host_id:
+                return _with_host(uow, known)
+            name = ""
+            if host_id is not None:
+                host = find_host(uow, host_id)
+                if host is None or host.admin_state is AdminState.RETIRED:
+                    raise NotFound("There is no such host. List them: windrow host ls", subject=host_id[:128])
+                other = uow[ResourceRepository].bound_to(host_id)
+                if other is not None:
+                    raise Conflict(
+                        f"The host {host.name} is bound to {other.resource_id}. Free it first: "
+                        f"windrow resource unbind {other.resource_id}",
+                        subject=host_id,
+                    )
+                name = host.name
+            now = replace(known, bound_host=host_id)
+            uow[ResourceRepository].save(now)
+            action, said = ("bind", f"is bound to {name}") if host_id is not None else ("unbind", "is bound to no host")
+            subjects = (_subject(resource_id), *((f"host/{host_id}",) if host_id is not None else ()))
+            uow.audit(
+                principal.actor, f"resource.{action}", _subject(resource_id), "asked for", {"host": host_id or ""}
+            )
+            uow.event("resource.bound", subjects, f"{resource_id} {said}", {"host": host_id or ""}, principal.actor)
+            return _with_host(uow, now)
+
+        return await self._store.write(change, name="resource.bind")
 
     async def remove(self, principal: Principal, resource_id: str) -> None:
         """Forget one. Raises NotFound."""
@@ -107,6 +146,19 @@ class ResourceRegistry:
 def _subject(resource_id: str) -> str:
     """How audit and events name it: people choose its id, which may be like a host's."""
     return f"resource/{resource_id}"
+
+
+def _with_host(uow: UnitOfWork, resource: Resource) -> Resource:
+    """The resource with what is seen of its host; one whose host was retired has none."""
+    if resource.bound_host is None:
+        return resource
+    host_id = HostId(resource.bound_host)
+    host = find_host(uow, host_id)
+    if host is None or host.admin_state is AdminState.RETIRED:
+        return replace(resource, seen=Seen(host.name if host else host_id, False, False, 0))
+    is_there = host.link_state in (LinkState.ONLINE, LinkState.SUSPECT)
+    is_open = host.admin_state is AdminState.ACTIVE
+    return replace(resource, seen=Seen(host.name, is_there, is_open, running_on(uow, host_id)))
 
 
 def _load(uow: UnitOfWork, resource_id: str) -> Resource:

@@ -24,11 +24,16 @@ class ResourceRepository(Repository):
     def save(self, resource: Resource) -> None:
         """Write one as it is now."""
         query = update(table).where(table.c.number == resource.number)
-        self._connection.execute(query.values(declared=kept(resource.declared), updated_at_ns=resource.updated_at_ns))
+        self._connection.execute(query.values(_changing(resource)))
 
     def get(self, resource_id: str) -> Resource | None:
         """The one of this id."""
         row = self._connection.execute(select(table).where(table.c.resource_id == resource_id)).one_or_none()
+        return None if row is None else _resource(row._mapping)
+
+    def bound_to(self, host_id: str) -> Resource | None:
+        """The one that this host is bound to."""
+        row = self._connection.execute(select(table).where(table.c.bound_host == host_id)).one_or_none()
         return None if row is None else _resource(row._mapping)
 
     def all(self) -> Sequence[Resource]:
@@ -44,6 +49,16 @@ class ResourceRepository(Repository):
         self._connection.execute(delete(table).where(table.c.number == resource.number))
 
 
+def _changing(resource: Resource) -> Mapping[str, Any]:
+    return {
+        "declared": kept(resource.declared),
+        "updated_at_ns": resource.updated_at_ns,
+        "bound_host": resource.bound_host,
+    }
+
+
 def _resource(row: Mapping[Any, Any]) -> Resource:
     declared = declared_of(row["declared"])
-    return Resource(row["number"], row["resource_id"], declared, row["created_at_ns"], row["updated_at_ns"])
+    return Resource(
+        row["number"], row["resource_id"], declared, row["created_at_ns"], row["updated_at_ns"], row["bound_host"]
+    )

@@ -81,8 +81,8 @@ class Place:
     backend: names it in answers. gpu_memory_gib: of one GPU; None: not known. per_hour: of as much of it as the work
     needs. bill: the cost of a use of so many seconds. start_s: seconds until the program starts, in the middle and in
     9 of 10 cases. interruptions_per_hour: how often it is taken back. bandwidth_gbps: Gbit/s for the data. note: what
-    else speaks against it. not_usable: why it cannot be chosen yet. not_priced: why its price does not count. as_of:
-    the day of its price.
+    else speaks against it. host: the id of the host that it is, where it is one. not_usable: why it cannot be chosen
+    yet. not_priced: why its price does not count. as_of: the day of its price.
     """
 
     backend: str
@@ -102,6 +102,7 @@ class Place:
     frameworks: tuple[str, ...] = ()
     country: str = ""
     status: str = "available"
+    host: str = ""
     not_usable: str = ""
     not_priced: str = ""
     note: str = ""

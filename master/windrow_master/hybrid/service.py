@@ -35,10 +35,11 @@ class Router:
         analysis = None if code is None else await asyncio.to_thread(analyse, code)
         work = work_of(analysis)
         offers, resources = await self._clusters.offers(), await self._registry.list()
-        places = all_places(offers, resources, self._book, self._today(), work)
+        places = all_places(offers, resources, self._book, self.today(), work)
         return Routed(work, analysis, recommend(work, places))
 
-    def _today(self) -> date:
+    def today(self) -> date:
+        """The day by the clock of this Master, in UTC: what prices are compared with."""
         return datetime.fromtimestamp(self._clock.wall_ns() // SECOND, UTC).date()
 
 

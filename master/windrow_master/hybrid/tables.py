@@ -12,5 +12,6 @@ resources = Table(
     Column("declared", JSON, nullable=False),
     Column("created_at_ns", Whole, nullable=False),
     Column("updated_at_ns", Whole),
+    Column("bound_host", String(64), index=True, unique=True),
     sqlite_autoincrement=True,  # the number of a deleted one is not given again
 )

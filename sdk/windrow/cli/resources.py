@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
+from windrow.cli import resolving
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
@@ -99,6 +101,12 @@ def _cost(resource: dict[str, Any]) -> str:
     return "" if cost is None else f"{cost:.2f} USD"
 
 
+def _price(bound: dict[str, Any]) -> str:
+    if bound["price_per_hour"] is None:
+        return "unknown"
+    return f"{Decimal(bound['price_per_hour']):.2f} USD, by {bound['price_source']}"
+
+
 RESOURCES = Table(
     (
         Column("ID", lambda r: r["resource_id"], most=40),
@@ -128,9 +136,10 @@ def resource_ls(context: typer.Context, view: View, kind: Type = None, provider:
 @resource_app.command("show")
 def resource_show(context: typer.Context, resource: Id, as_json: AsJson = False) -> None:
     """Show everything about one resource."""
-    one = client(context).resource(resource)
+    api = client(context)
+    one, bound = api.resource(resource), api.binding(resource)
     if as_json:
-        print_json(one)
+        print_json(one | {"binding": bound})
         return
     has = {name: value for name, value in one["capabilities"].items() if name not in ("gpu", "gpu_count", "gpu_type")}
     bandwidth, latency = one["network_bandwidth_gbps"], one["latency_ms"]
@@ -138,12 +147,14 @@ def resource_show(context: typer.Context, resource: Id, as_json: AsJson = False)
         ("Resource", one["resource_id"]),
         ("Type", one["resource_type"]),
         ("Status", one["status"]),
+        ("Bound to", bound["host_name"] or "no host: nothing runs on it"),
+        ("Running", bound["running"] if bound["host"] else None),
         ("Place", _place(one) or None),
         ("GPUs", _gpus(one)),
         *((name.replace("_", " ").capitalize(), value) for name, value in has.items()),
         ("Frameworks", ", ".join(one["supported_frameworks"]) or "not said"),
         ("Jobs at once", one["max_parallel_jobs"]),
-        ("Cost per hour", _cost(one) or "as in the catalogue"),
+        ("Cost per hour", _price(bound)),
         ("Bandwidth", None if bandwidth is None else f"{bandwidth:g} Gbit/s"),
         ("Latency", None if latency is None else f"{latency} ms"),
         ("Sign in by", one["auth_method"]),
@@ -192,6 +203,26 @@ def resource_set(context: typer.Context, fields: dict[str, Any], resource: Id, a
         fields["capabilities"] = api.resource(resource)["capabilities"] | fields["capabilities"]
     one = api.set_resource(resource, fields)
     print_json(one) if as_json else say(f"{resource} is changed. Show it: windrow resource show {resource}")
+
+
+@resource_app.command("bind")
+def resource_bind(
+    context: typer.Context,
+    resource: Id,
+    host: Annotated[str, typer.Option("--host", help="Host that is to run its work: name or id.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let a host of this market run a resource's work: it can be chosen from then on."""
+    api = client(context)
+    one = api.bind_resource(resource, resolving.found(api, resolving.HOSTS, host))
+    print_json(one) if as_json else say(f"{resource} is bound to {one['host_name']} and {one['status']}.")
+
+
+@resource_app.command("unbind")
+def resource_unbind(context: typer.Context, resource: Id, as_json: AsJson = False) -> None:
+    """Let no host run a resource's work any more; what runs goes on."""
+    one = client(context).bind_resource(resource, None)
+    print_json(one) if as_json else say(f"{resource} is bound to no host.")
 
 
 @resource_app.command("rm")

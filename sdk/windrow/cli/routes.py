@@ -120,6 +120,8 @@ def _print(answer: Item, why_not: bool) -> None:
         for sign, words in (("+", best["pros"]), ("-", best["cons"])):
             for word in words:
                 say(f"{best['backend']} {sign} {word}")
+        if best.get("host"):
+            say(f"Run it there: windrow run --host {best['host']}")
     else:
         say("No place can do this work.")
     if why_not or not ranked:

@@ -22,6 +22,12 @@ KEPT: Json = {
     "updated_at": None,
 }  # fmt: skip
 
+HOST: Json = {"id": "host_0123456789abcdef", "name": "box", "admin_state": "active"}
+BOUND: Json = {
+    "host": HOST["id"], "host_name": "box", "status": "available", "running": 2, "price_per_hour": "0.00",
+    "price_source": "its registration",
+}  # fmt: skip
+
 
 class Registry:
     """A Master that keeps what it was asked."""
@@ -39,6 +45,10 @@ class Registry:
         self.asked.append((request.method, request.url.raw_path.decode(), body))
         if request.method == "GET" and request.url.path == PATH:
             return httpx2.Response(200, json=list(self.rows))
+        if request.url.path.startswith("/api/v1/resources/"):
+            return httpx2.Response(200, json=BOUND if request.method != "DELETE" else BOUND | {"host_name": None})
+        if request.url.path == "/api/v1/hosts":
+            return httpx2.Response(200, json={"items": [HOST], "next_cursor": None})
         if request.method == "DELETE":
             return httpx2.Response(204)
         return httpx2.Response(201 if request.method == "POST" else 200, json=KEPT | (body or {}))
@@ -143,5 +153,14 @@ def test_the_list_says_what_and_where_and_filters(monkeypatch: pytest.MonkeyPatc
 
 def test_one_is_shown_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     said = Registry(monkeypatch).run("show", "lab")
-    for words in ("8 x NVIDIA A100", "Building A", "10 Gbit/s", "0.00 USD", "not said"):
+    for words in ("8 x NVIDIA A100", "Building A", "10 Gbit/s", "0.00 USD, by its registration", "not said", "box"):
         assert words in said
+
+
+def test_a_host_is_bound_by_its_name_and_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry(monkeypatch)
+    assert json.loads(registry.run("bind", "lab", "--host", "box", "--json"))["host_name"] == "box"
+    registry.run("unbind", "lab")
+    path = "/api/v1/resources/lab/binding"
+    changes = [one for one in registry.asked if one[0] != "GET"]
+    assert changes == [("PUT", path, {"host": HOST["id"]}), ("DELETE", path, None)]
