@@ -1,5 +1,7 @@
 """The pretend Master's registry of compute resources."""
 
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from fastapi import Body, FastAPI, Response
@@ -7,8 +9,29 @@ from fastapi.responses import JSONResponse
 
 from tests.browser.pretend_http import problem
 from tests.browser.pretend_world import Json, World, at
+from windrow_master.api.hybrid_routes import RouteBody, answer_of, work_of
+from windrow_master.hybrid.analysis import analyse
+from windrow_master.hybrid.places import book_places
+from windrow_master.hybrid.routing import Where, recommend
+from windrow_master.hybrid.service import Routed, completed
+from windrow_master.prices.shipped import shipped
+from windrow_proto.errors import InvalidInput
+from windrow_proto.units import Microcents
 
 PATH = "/api/model-studio/compute-resources"
+DAY = date(2026, 8, 25)
+OWN: Json = {
+    **dict.fromkeys(("not_usable", "not_priced", "note", "as_of"), ""),
+    "resource_type": "on-premise",
+    "provider": "own",
+    "offer": "lab",
+    "per_hour": Microcents(0),
+    "bill": lambda seconds: Microcents(0),
+    "start_s": (5, 60),
+    "interruptions_per_hour": 0.0,
+    "source": "its registration",
+}
+"""A machine of one's own that a host stands behind."""
 BLANK: Json = {
     **dict.fromkeys(("provider", "location", "region", "network_bandwidth_gbps", "auth_method", "latency_ms")),
     "supported_frameworks": [],
@@ -42,6 +65,19 @@ def resource_routes(app: FastAPI, world: World) -> None:
     async def change(resource_id: str, body: Json = Body()) -> Any:
         world.resources[resource_id] |= body | {"updated_at": at()}
         return world.resources[resource_id]
+
+    @app.post("/api/v1/route")
+    async def route(body: RouteBody) -> Any:
+        analysis = None if body.code is None else analyse(body.code)
+        try:
+            work = completed(work_of(body), analysis)
+        except InvalidInput as wrong:
+            return problem(422, "invalid_input", "Not valid", str(wrong))
+        places = list(book_places(shipped(), DAY, work))
+        places.append(
+            replace(places[0], backend="resource/lab", where=Where.RESOURCE, host="host_0", gpu_count=64, **OWN)
+        )
+        return answer_of(Routed(work, analysis, recommend(work, places)))
 
     @app.delete(f"{PATH}/{{resource_id}}")
     async def remove(resource_id: str) -> Response:

@@ -32,6 +32,7 @@ PAGES = (
     "/receipts",
     "/offers",
     "/prices",
+    "/route",
     "/events",
     "/commands",
     f"/commands/{COMMAND}",

@@ -38,6 +38,8 @@ import type {
   Price,
   Receipt,
   Resource,
+  RouteAnswer,
+  RouteRequest,
   SessionRow,
   Standing,
   StopTest,
@@ -251,6 +253,14 @@ export const jobPlan = (request: JobRequest) =>
     queryFn: () => post<ClusterPlan>("/jobs/plan", request),
     staleTime: BRISK_MS,
     refetchInterval: CALM_MS,
+    retry: false,
+  });
+export const routed = (request: RouteRequest) =>
+  queryOptions({
+    queryKey: ["route", request],
+    queryFn: () => post<RouteAnswer>("/route", request),
+    staleTime: CALM_MS,
+    gcTime: CALM_MS,
     retry: false,
   });
 export const receipts = (clusterId?: string) =>

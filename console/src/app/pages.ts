@@ -18,6 +18,7 @@ import {
   ReceiptIcon,
   RegionIcon,
   ResourceIcon,
+  RouteIcon,
   SettingsIcon,
   TokenIcon,
   VolumeIcon,
@@ -136,6 +137,12 @@ export const PAGES = [
     name: "Offers",
     menu: { group: "Rent", icon: OfferIcon, key: "o", also: "prices tiers" },
     load: async () => (await import("../market/OffersPage.tsx")).OffersPage,
+  },
+  {
+    path: "/route",
+    name: "Where to run",
+    menu: { group: "Rent", icon: RouteIcon, key: "u", also: "router recommend backend cost compare script" },
+    load: async () => (await import("../routing/RoutePage.tsx")).RoutePage,
   },
   {
     path: "/prices",

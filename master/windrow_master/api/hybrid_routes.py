@@ -235,12 +235,13 @@ def _bound(services: Serving, resource: Resource) -> dict[str, Any]:
 async def route_workload(services: Serving, body: RouteBody) -> Any:
     """Where a workload should run: every place with its score, cost, wait, pros and cons, and the reason of each that
     cannot do it. Nothing is started, and the program is read and never run."""
-    asked = _work(body)
+    asked = work_of(body)
     done = await services.router.route(body.code, lambda analysis: completed(asked, analysis))
-    return _answer(done)
+    return answer_of(done)
 
 
-def _answer(done: Routed) -> dict[str, Any]:
+def answer_of(done: Routed) -> dict[str, Any]:
+    """A route as JSON."""
     chosen = done.route.chosen
     return {
         "chosen": chosen and chosen.place.backend,
@@ -254,7 +255,8 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
     return AnalysisOut.of(analysis, facts=[FactOut.of(one) for one in analysis.facts])
 
 
-def _work(body: RouteBody) -> Work:
+def work_of(body: RouteBody) -> Work:
+    """The workload that a request describes. Raises InvalidInput that names the field."""
     needs, limits = body.requirements, body.constraints
     gpus = needs.gpu_count if needs.gpu_count is not None else limits.required_gpu_count
     gpu = None

@@ -1,0 +1,276 @@
+// Where a workload should run: a program and a few figures; beside them, live, every place with its cost and reasons.
+import {
+  Button,
+  Checkbox,
+  Collapse,
+  FileButton,
+  Group,
+  NumberInput,
+  SegmentedControl,
+  SimpleGrid,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { routed } from "../api/queries.ts";
+import type { Recommendation, RouteAnswer } from "../api/types.ts";
+import { amount, plain } from "../parts/format.ts";
+import { Empty, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { State } from "../parts/state.tsx";
+import { type Bar, BLANK, barsOf, type RouteDraft, share, soon, toCommand, toRoute } from "./routing.ts";
+
+const TYPING_MS = 350;
+const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
+
+export function RoutePage() {
+  const [draft, setDraft] = useState<RouteDraft>(BLANK);
+  const change = (part: Partial<RouteDraft>) => setDraft((before) => ({ ...before, ...part }));
+  const made = useMemo(() => toRoute(draft), [draft]);
+  const field = (name: "hours" | "gpu" | "dataset") => ({
+    value: draft[name],
+    error: made.faults[name],
+    onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value }),
+  });
+  return (
+    <div className="wr-page">
+      <PageHead title="Where to run" />
+      <div className="wr-columns wr-columns-even">
+        <div className="wr-stack">
+          <Panel title="Workload">
+            <Stack gap="sm">
+              <Textarea
+                label="Program"
+                description="Python. It is read and never run."
+                placeholder={"import torch\n…"}
+                autosize
+                minRows={8}
+                maxRows={20}
+                value={draft.code}
+                onChange={(event) => change({ code: event.currentTarget.value })}
+                onDrop={(event) => {
+                  const file = event.dataTransfer.files[0];
+                  if (!file) return;
+                  event.preventDefault();
+                  void file.text().then((code) => change({ code }));
+                }}
+                styles={MONO}
+                spellCheck={false}
+              />
+              <FileButton onChange={(file) => void file?.text().then((code) => change({ code }))} accept=".py,.txt">
+                {(props) => (
+                  <Button variant="default" {...props} style={{ alignSelf: "flex-start" }}>
+                    Choose a file
+                  </Button>
+                )}
+              </FileButton>
+              <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+                <TextInput label="Hours it runs" placeholder="not known" inputMode="decimal" {...field("hours")} />
+                <NumberInput
+                  label="GPUs"
+                  min={0}
+                  max={64}
+                  value={draft.gpus}
+                  onChange={(value) => change({ gpus: Number(value) || 0 })}
+                />
+                <TextInput label="Which GPU" placeholder="any" {...field("gpu")} />
+                <TextInput label="Data to bring, GB" placeholder="0" inputMode="decimal" {...field("dataset")} />
+              </SimpleGrid>
+              <div>
+                <Text size="sm" fw={500} mb={4} id="optimize">
+                  What matters most
+                </Text>
+                <SegmentedControl
+                  aria-labelledby="optimize"
+                  value={draft.optimize}
+                  onChange={(value) => change({ optimize: value as RouteDraft["optimize"] })}
+                  data={[
+                    { value: "balanced", label: "Balanced" },
+                    { value: "cost", label: "Cost" },
+                    { value: "speed", label: "Speed" },
+                  ]}
+                />
+              </div>
+              <Checkbox
+                label="It can be interrupted"
+                description="Also spot, which may be taken back; the work goes on elsewhere from its last checkpoint."
+                checked={draft.interruptible}
+                onChange={(event) => change({ interruptible: event.currentTarget.checked })}
+              />
+              <Same method="POST" path="/route" body={made.request} command={toCommand(made)} />
+            </Stack>
+          </Panel>
+        </div>
+        <div className="wr-stack">
+          <Answer draft={draft} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Answer({ draft }: { draft: RouteDraft }) {
+  const [settled] = useDebouncedValue(draft, TYPING_MS);
+  const { request, faults } = useMemo(() => toRoute(settled), [settled]);
+  const sound = Object.keys(faults).length === 0;
+  const query = useQuery({ ...routed(request), placeholderData: keepPreviousData, enabled: sound });
+  if (query.error) return <ProblemNote error={query.error} retry={() => void query.refetch()} />;
+  if (!query.data) return <Waiting />;
+  return <Places answer={query.data} />;
+}
+
+function Places({ answer }: { answer: RouteAnswer }) {
+  const { recommendations: found, refused, analysis, chosen } = answer;
+  const bars = useMemo(() => barsOf(found), [found]);
+  return (
+    <>
+      {analysis && <Read analysis={analysis} />}
+      <Panel title="Places" label="Places">
+        {found.length === 0 ? (
+          <Empty title="No place can do this work">What each place lacks stands below.</Empty>
+        ) : (
+          <ol className="wr-places">
+            {found.map((one, index) => (
+              <Place key={one.backend} one={one} bar={bars[index]!} bars={bars} isChosen={one.backend === chosen} />
+            ))}
+          </ol>
+        )}
+        <Text size="sm" className="wr-quiet">
+          {found[0]?.cost_estimate.total == null
+            ? "Bars: USD for one hour."
+            : "Bars: USD for the run; the line holds 8 of 10."}
+        </Text>
+      </Panel>
+      {refused.length > 0 && <WhyNot refused={refused} isOpen={found.length === 0} />}
+    </>
+  );
+}
+
+function priceOf({ hourly, total, low, high }: Recommendation["cost_estimate"]): string {
+  if (Number(hourly) === 0) return "No cost";
+  if (total === null) return `${amount(hourly, 2, 2)} USD/h`;
+  return `${amount(total, 2, 2)} USD (${amount(low, 2, 2)} to ${amount(high, 2, 2)})`;
+}
+
+function Place({
+  one,
+  bar,
+  bars,
+  isChosen,
+}: {
+  one: Recommendation;
+  bar: Bar;
+  bars: readonly Bar[];
+  isChosen: boolean;
+}) {
+  const { cost_estimate: cost, availability } = one;
+  const of = (value: number) => `${share(value, bars)}%`;
+  return (
+    <li>
+      <Group justify="space-between" gap="sm" wrap="nowrap" align="baseline">
+        <Text fw={650} className="wr-break">
+          {plain(one.backend)}
+        </Text>
+        <Text fw={650} style={{ whiteSpace: "nowrap" }}>
+          {priceOf(cost)}
+        </Text>
+      </Group>
+      <div className="wr-cost" aria-hidden="true">
+        <div style={{ width: of(bar.cost) }} />
+        <span style={{ left: of(bar.low), width: `${share(bar.high - bar.low, bars)}%` }} />
+      </div>
+      <Text size="sm" className="wr-quiet">
+        {[
+          one.gpu_count > 0 ? `${one.gpu_count} × ${plain(one.gpu ?? "GPU")}` : null,
+          plain(one.offer),
+          `starts in ${soon(availability.wait_seconds.p50)}`,
+          `score ${one.score}`,
+          `confidence ${cost.confidence}`,
+          `price: ${plain(cost.source)}`,
+        ]
+          .filter(Boolean)
+          .join(" · ")}
+      </Text>
+      {one.pros.map((word) => (
+        <Text size="sm" key={word}>
+          + {plain(word)}
+        </Text>
+      ))}
+      {one.cons.map((word) => (
+        <Text size="sm" key={word}>
+          − {plain(word)}
+        </Text>
+      ))}
+      <Group gap="sm" mt={4}>
+        {isChosen && <State state="Recommended" tone="ok" />}
+        {one.usable && (
+          <Link
+            className="wr-link"
+            to="/clusters/new"
+            search={{
+              hardware: one.gpu_count > 0 ? "gpu" : "cpu",
+              ...(one.host ? { host: one.host } : { tier: one.offer }),
+            }}
+          >
+            Use this
+          </Link>
+        )}
+      </Group>
+    </li>
+  );
+}
+
+function Read({ analysis }: { analysis: NonNullable<RouteAnswer["analysis"]> }) {
+  return (
+    <Panel title="What the program says">
+      {analysis.reason ? (
+        <Text size="sm">{analysis.reason}</Text>
+      ) : analysis.facts.length === 0 ? (
+        <Text size="sm" className="wr-quiet">
+          Nothing about the hardware it needs.
+        </Text>
+      ) : (
+        <ul style={{ margin: 0, paddingLeft: 18 }}>
+          {analysis.facts.map((fact) => (
+            <li key={`${fact.name} ${fact.value}`}>
+              <Text size="sm">
+                {fact.name.replaceAll("_", " ")}: <strong>{plain(fact.value)}</strong>{" "}
+                <span className="wr-quiet">
+                  line {fact.line}, {fact.confidence}
+                </span>
+              </Text>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function WhyNot({ refused, isOpen }: { refused: RouteAnswer["refused"]; isOpen: boolean }) {
+  const [opened, { toggle }] = useDisclosure(isOpen);
+  return (
+    <Panel title="Why not">
+      <Button variant="subtle" color="gray" onClick={toggle} aria-expanded={opened}>
+        {refused.length === 1 ? "1 place that cannot do it" : `${refused.length} places that cannot do it`}
+      </Button>
+      <Collapse expanded={opened}>
+        <Stack gap="xs" mt="xs">
+          {refused.map((one) => (
+            <div key={one.backend}>
+              <Text size="sm" fw={650}>
+                {plain(one.backend)} <span className="wr-quiet">{plain(one.offer)}</span>
+              </Text>
+              <Text size="sm">{plain(one.reason)}</Text>
+            </div>
+          ))}
+        </Stack>
+      </Collapse>
+    </Panel>
+  );
+}

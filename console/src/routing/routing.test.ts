@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import type { Recommendation } from "../api/types.ts";
+import { BLANK, barsOf, share, soon, toCommand, toRoute } from "./routing.ts";
+
+const place = (backend: string, hourly: string, total: string | null = null, low = total, high = total) =>
+  ({ backend, cost_estimate: { hourly, total, low, high } }) as Recommendation;
+
+test("a blank form asks for one GPU and nothing else", () => {
+  const made = toRoute(BLANK);
+  expect(made).toEqual({ request: { requirements: { gpu_count: 1 } }, faults: {} });
+  expect(toCommand(made)).toBe("windrow route");
+});
+
+test("every field has its place in the request and its option in the command", () => {
+  const made = toRoute({
+    code: "import torch",
+    hours: "3",
+    gpus: 2,
+    gpu: " NVIDIA A100 ",
+    dataset: "50",
+    optimize: "cost",
+    interruptible: true,
+  });
+  expect(made.request).toEqual({
+    code: "import torch",
+    requirements: {
+      gpu_count: 2,
+      gpu: "NVIDIA A100",
+      duration_hours_estimated: 3,
+      dataset_size_gb: 50,
+      interruptible: true,
+    },
+    preferences: { optimize_for: "cost" },
+  });
+  expect(toCommand(made)).toBe(
+    "windrow route FILE --gpus 2 --gpu 'NVIDIA A100' --hours 3 --dataset-gb 50 --interruptible --optimize cost",
+  );
+});
+
+test("what is no number is a fault of its field", () => {
+  for (const hours of ["x", "-1", "0", "1e999"]) expect(toRoute({ ...BLANK, hours }).faults.hours, hours).toBeTruthy();
+  expect(toRoute({ ...BLANK, dataset: "-5" }).faults.dataset).toBeTruthy();
+  expect(toRoute({ ...BLANK, hours: "0.5", dataset: "0" }).faults).toEqual({});
+});
+
+test("bars are of the run, or of an hour where its length is not known", () => {
+  const bars = barsOf([place("a", "1.00", "3.00", "2.50", "4.00"), place("b", "0.50")]);
+  expect(bars).toEqual([
+    { backend: "a", cost: 3, low: 2.5, high: 4 },
+    { backend: "b", cost: 0.5, low: 0.5, high: 0.5 },
+  ]);
+  expect(share(3, bars)).toBe(75);
+  expect(share(1, [])).toBe(0);
+  expect(share(0, barsOf([place("free", "0.00", "0.00")]))).toBe(0);
+});
+
+test("a wait is read in seconds or minutes", () => {
+  expect([soon(5), soon(89), soon(300)]).toEqual(["5 s", "89 s", "5 min"]);
+});

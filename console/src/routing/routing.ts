@@ -1,0 +1,94 @@
+// A workload as the form has it, the request that asks where it should run, and the bars of what it would cost. Pure.
+import type { Recommendation, RouteRequest } from "../api/types.ts";
+
+export interface RouteDraft {
+  code: string;
+  hours: string;
+  gpus: number;
+  gpu: string;
+  dataset: string;
+  optimize: "balanced" | "cost" | "speed";
+  interruptible: boolean;
+}
+
+export const BLANK: RouteDraft = {
+  code: "",
+  hours: "",
+  gpus: 1,
+  gpu: "",
+  dataset: "",
+  optimize: "balanced",
+  interruptible: false,
+};
+
+const amount = (text: string): number | undefined => (text.trim() === "" ? undefined : Number(text));
+
+const isFault = (value: number | undefined, least: number): boolean =>
+  value !== undefined && !(Number.isFinite(value) && value >= least);
+
+export function toRoute(draft: RouteDraft): {
+  request: RouteRequest;
+  faults: Partial<Record<keyof RouteDraft, string>>;
+} {
+  const hours = amount(draft.hours);
+  const dataset = amount(draft.dataset);
+  const gpu = draft.gpu.trim();
+  return {
+    request: {
+      ...(draft.code.trim() ? { code: draft.code } : {}),
+      requirements: {
+        gpu_count: draft.gpus,
+        ...(gpu && draft.gpus > 0 ? { gpu } : {}),
+        ...(hours === undefined ? {} : { duration_hours_estimated: hours }),
+        ...(dataset === undefined ? {} : { dataset_size_gb: dataset }),
+        ...(draft.interruptible ? { interruptible: true } : {}),
+      },
+      ...(draft.optimize === "balanced" ? {} : { preferences: { optimize_for: draft.optimize } }),
+    },
+    faults: {
+      ...(isFault(hours, 0) || hours === 0 ? { hours: "Hours, such as 3 or 0.5" } : {}),
+      ...(isFault(dataset, 0) ? { dataset: "GB, such as 50" } : {}),
+    },
+  };
+}
+
+/** The same as a command; the program is a file there. */
+export function toCommand({ request }: ReturnType<typeof toRoute>): string {
+  const needs = request.requirements ?? {};
+  const words = ["windrow route"];
+  if (request.code) words.push("FILE");
+  if (needs.gpu_count !== 1) words.push(`--gpus ${needs.gpu_count}`);
+  if (needs.gpu) words.push(`--gpu '${needs.gpu.replaceAll("'", "")}'`);
+  if (needs.duration_hours_estimated) words.push(`--hours ${needs.duration_hours_estimated}`);
+  if (needs.dataset_size_gb) words.push(`--dataset-gb ${needs.dataset_size_gb}`);
+  if (needs.interruptible) words.push("--interruptible");
+  if (request.preferences?.optimize_for) words.push(`--optimize ${request.preferences.optimize_for}`);
+  return words.join(" ");
+}
+
+export interface Bar {
+  backend: string;
+  /** What the bar stands for: the run, or an hour where its length is not known. */
+  cost: number;
+  low: number;
+  high: number;
+}
+
+/** One bar for each place, in the order given. */
+export const barsOf = (found: readonly Recommendation[]): Bar[] =>
+  found.map(({ backend, cost_estimate: { hourly, total, low, high } }) => ({
+    backend,
+    cost: Number(total ?? hourly),
+    low: Number(low ?? hourly),
+    high: Number(high ?? hourly),
+  }));
+
+/** A cost as a share of the dearest bound, in percent. */
+export function share(cost: number, bars: readonly Bar[]): number {
+  const most = Math.max(...bars.map((bar) => bar.high), 0);
+  return most > 0 ? (100 * cost) / most : 0;
+}
+
+/** Seconds as people say them. */
+export const soon = (seconds: number): string =>
+  seconds < 90 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;

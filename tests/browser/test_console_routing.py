@@ -1,0 +1,54 @@
+"""Where a program should run, in the console: ranked while one types, with the way to the best place that is usable."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.pretend_master import Served
+
+Pretend = Callable[..., Served]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.proves("console: where a program should run is ranked while it is typed")
+async def test_places_are_ranked_while_a_program_is_typed_and_the_best_leads_to_a_cluster(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend(neighbours=1)
+    await page.goto(served.sign_in_url)
+    await page.get_by_role("link", name="Where to run").click()
+    places = page.get_by_role("region", name="Places").get_by_role("listitem")
+    await expect(places.first).to_contain_text("resource/lab")
+
+    await page.get_by_label("Program").fill("import torch\nbatch_size = 12\n")
+    await page.get_by_label("Hours it runs").fill("3")
+
+    await expect(page.get_by_role("region", name="What the program says")).to_contain_text("pytorch line 1, high")
+    await expect(places.first).to_contain_text("No cost")
+    await expect(places.first).to_contain_text("Recommended")
+    runpod = places.filter(has_text="runpod/on-demand")
+    await expect(runpod).to_contain_text("0.67 USD (0.57 to 0.84)")
+    await expect(runpod).to_contain_text("not connected")
+    await expect(runpod.get_by_role("link")).to_have_count(0)
+    await page.get_by_role("button", name="places that cannot do it").click()
+    await expect(page.get_by_text("The price is of 2025-03-02").first).to_be_visible()
+    await places.first.get_by_role("link", name="Use this").click()
+    await expect(page).to_have_url(re.compile(r"/clusters/new\?.*host=host_0"))
+
+
+async def test_a_field_that_is_no_number_says_so_and_a_program_that_is_no_python_too(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend()
+    await page.goto(served.sign_in_url)
+    await page.get_by_role("link", name="Where to run").click()
+    await page.get_by_label("Hours it runs").fill("soon")
+    await expect(page.get_by_text("Hours, such as 3 or 0.5")).to_be_visible()
+    await page.get_by_label("Hours it runs").fill("2")
+    await page.get_by_label("Program").fill("def train(:")
+    await expect(page.get_by_text("from your requirements only")).to_be_visible()
+    await page.get_by_label("Which GPU").fill("quantum")
+    await expect(page.get_by_text("There is no GPU 'quantum'")).to_be_visible()
