@@ -16,7 +16,17 @@
       return;
     }
     window.sessionStorage.setItem(loads, String(count));
-    waits = window.setTimeout(() => window.location.reload(), count * 250);
+    waits = window.setTimeout(reload, count * 1000);
+  };
+
+  // Only once the Master answers: a page that failed on its way would leave the browser's own error page.
+  const reload = () => {
+    window.fetch(window.location.pathname, { method: "HEAD", cache: "no-store" }).then(
+      () => hasStarted || window.location.reload(),
+      () => {
+        waits = window.setTimeout(reload, 1000);
+      },
+    );
   };
 
   // From then on the console itself says what it lacks, and its address has no token any more.

@@ -47,7 +47,8 @@ async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
         running = await playwright.chromium.launch(
             executable_path=chromium.path,
             headless=True,
-            args=["--no-sandbox"],  # also as root, and in containers
+            # Also as root, and in containers; a page that fails on its way is loaded again, as for people.
+            args=["--no-sandbox", "--enable-auto-reload"],
             env={**os.environ, **chromium.environment},
             timeout=PATIENCE_MS,
         )

@@ -36,6 +36,7 @@ def key(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.proves("a box that is a process is logged in to with its renter's own key, and has a notebook")
 def test_a_process_is_logged_in_to_and_its_notebook_opened_by_its_renter_alone(
     renter: Renter, key: Path, privsep: None

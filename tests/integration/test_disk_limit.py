@@ -35,7 +35,7 @@ WHERE = "its root, /tmp and /workspace"
 FILL = "dd if=/dev/zero of=/{folder}/full bs=1048576 count={size} 2>/dev/null; exec sleep 600"
 
 
-@pytest.fixture(scope="module", params=["docker", "podman"])
+@pytest.fixture(scope="module", params=["docker", pytest.param("podman", marks=pytest.mark.long)])
 def daemon(request: pytest.FixtureRequest) -> Iterator[str]:
     """Returns the address of a daemon of this kind."""
     need("docker")

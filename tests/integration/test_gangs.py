@@ -160,6 +160,7 @@ def test_the_command_line_shows_hosts_members_and_a_refusal_with_its_reason(seve
     assert refused.returncode != 0 and "of the 4 hosts that you ask for" in refused.stderr
 
 
+@pytest.mark.long
 def test_a_lost_worker_is_replaced_on_the_third_host(several: Several, stub: Path) -> None:
     """The last of this file: it takes a host away."""
     cluster = several.create("dask", "sleep", "600", hosts=2, env={"PATH": f"{stub}:/usr/bin:/bin"})

@@ -183,7 +183,12 @@ def served(market: Market, root_with_systemd: Path) -> Iterator[SecondHost]:
         yield found
 
 
-@pytest.fixture(params=["bare", "served"], ids=["systemd absent", "systemd present"])
+@pytest.fixture(
+    params=[
+        pytest.param("bare", id="systemd absent", marks=pytest.mark.long),
+        pytest.param("served", id="systemd present"),
+    ]
+)
 def clean(request: pytest.FixtureRequest) -> SecondHost:
     found: SecondHost = request.getfixturevalue(request.param)
     return found

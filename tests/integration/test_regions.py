@@ -48,6 +48,7 @@ def market(tmp_path: Path) -> Iterator[tuple[RegionalMarket, Lines]]:
         yield market, made
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.proves(
     "three Accesses in three regions: agents land on the nearest, spread over equals, and move without a gap at a drain"

@@ -182,6 +182,7 @@ async def test_a_failed_card_is_offered_again_once_it_passed(
     assert not (await world.look()).conditions
 
 
+@pytest.mark.long
 async def test_a_rented_card_is_left_alone_and_its_neighbour_is_challenged(world: ChallengeWorld) -> None:
     async with world.agent_with(prover("crash")) as agent:
         await poll_async(world.found, what="a first word")

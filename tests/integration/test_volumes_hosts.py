@@ -28,6 +28,7 @@ def _where(cluster: dict[str, Any]) -> str:
     return str(cluster["workloads"][0]["host_id"])
 
 
+@pytest.mark.long
 @pytest.mark.proves(
     "a volume is read beside its writer, and after its host is killed its newest version runs elsewhere"
 )

@@ -317,5 +317,33 @@ SENTENCES = (
         "Users can explicitly specify compute preferences",
         shows="windrow route --intent task.json",
     ),
+    Sentence(
+        "router-recommend",
+        "Smart Routing - Platform recommends best option based on workload",
+        shows="windrow route train.py --hours 3",
+    ),
+    Sentence(
+        "router-matrix",
+        "Decision Matrix: setup time, cost of short and long jobs, availability",
+        shows="docs/diagrams/routing.md, computed from the price book for one workload",
+        elsewhere="tests/unit/hybrid/test_drawings.py",
+    ),
+    Sentence(
+        "router-typing",
+        "Get recommendations as user types",
+        shows="the page Where to run: places, bars of cost, pros and cons, why not",
+        elsewhere="tests/browser/test_console_routing.py",
+    ),
+    Sentence(
+        "router-compare",
+        "Cost Comparison Dashboard: provider, GPU type, $/hour, total, availability",
+        shows="windrow price h100 --compare; the pages Where to run and Prices elsewhere",
+        elsewhere="tests/browser/test_console_prices.py",
+    ),
+    Sentence(
+        "external-run",
+        "External Services (Modal, Paperspace, etc.) - Quick experiments, no setup",
+        missing="other providers are compared and shown as not connected; nothing runs there yet",
+    ),
 )
 BY_ID = {sentence.id: sentence for sentence in SENTENCES}

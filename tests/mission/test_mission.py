@@ -387,6 +387,21 @@ def _status(renter: Renter) -> str:
     return str(renter.ask("GET", "/resources/lab-edge")["status"])
 
 
+@shows("router-recommend")
+def test_a_script_is_read_and_the_best_places_are_named_with_cost_and_reasons(renter: Renter, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\ntorch.save(model.state_dict(), 'w')\n")
+
+    done = renter.windrow("route", str(tmp_path / "train.py"), "--hours", "3", "--interruptible", "--json")
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {fact["value"] for fact in found["analysis"]["facts"]} == {"pytorch", "save"}
+    for place in found["recommendations"]:
+        cost = place["cost_estimate"]
+        assert float(cost["low"]) <= float(cost["total"]) <= float(cost["high"])
+        assert cost["source"] and place["pros"] + place["cons"] and place["availability"]["wait_seconds"]["p90"] > 0
+
+
 @shows("hybrid-intent")
 def test_a_task_intent_says_the_type_of_resource_the_cost_and_the_provider(renter: Renter, tmp_path: Path) -> None:
     intent = """{

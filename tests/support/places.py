@@ -28,7 +28,10 @@ HOST = HostId("host_" + uuid.uuid4().hex)
 BUBBLEWRAP = pytest.param("bubblewrap", marks=pytest.mark.proves("processes isolated by bubblewrap"))
 DOCKER = pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.proves("containers on a real Docker")])
 PODMAN = pytest.param("podman", marks=[pytest.mark.docker, pytest.mark.proves("containers on Podman's socket")])
+PODMAN_LONG = pytest.param("podman", marks=[*PODMAN.marks, pytest.mark.long])
 CONTAINERS = (DOCKER, PODMAN)
+DOCKER_FIRST = (DOCKER, PODMAN_LONG)
+"""Podman in `make long` alone: the contract of all runtimes (test_runtimes.py) meets it in `make test`."""
 PLAIN = "plain"
 PROCESSES = (PLAIN, BUBBLEWRAP)
 WITH_IMAGES = ("simulated", *CONTAINERS)

@@ -1106,6 +1106,8 @@ export interface JoinTokenMadeOut {
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
+  /** Id of the host or Access that joined with it */
+  used_by: string | null;
   /** Its text, shown this once */
   join_token: string;
   /** The line that lets a host join; null for an Access */
@@ -1120,6 +1122,8 @@ export interface JoinTokenOut {
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
+  /** Id of the host or Access that joined with it */
+  used_by: string | null;
 }
 
 /** The request for a cluster; a field that was not given is null. */

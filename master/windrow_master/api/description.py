@@ -75,6 +75,7 @@ class Refusal:
 
 
 FAILED: Final = Refusal("default", "Failed", "Any other failure, of the Master or of a host")
+TAKEN: Final = Refusal(400, "AlreadyRegistered", "An object of this id is registered")
 UNKNOWN: Final = Refusal(401, "Unauthenticated", "No token, or one that is not valid")
 NO_PROOF: Final = Refusal(403, "Refused", "The proof in the body does not admit its sender")
 NO_FUNDS: Final = Refusal(402, "InsufficientFunds", "The account cannot fund what it asks for")
@@ -132,6 +133,8 @@ def _refusals(operation: Json, path: str, method: str, rules: Declaration) -> It
     changes, has_body = method != "GET", "requestBody" in operation
     proves = is_open and has_body
     """Its body carries what other requests show as a token."""
+    if rules.is_local and method == "POST":
+        yield TAKEN
     if not is_open or rules.hears_token or proves:
         yield UNKNOWN
     if rules.may is Permission.RENT and method == "POST":

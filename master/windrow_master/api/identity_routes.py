@@ -159,6 +159,7 @@ class JoinTokenOut(Out):
     role: str
     created_at: Time
     expires_at: Time
+    used_by: Annotated[str | None, Field(description="Id of the host or Access that joined with it")]
 
 
 class JoinTokenMadeOut(JoinTokenOut):
@@ -279,6 +280,12 @@ async def make_join_token(services: Serving, principal: Asking, body: JoinTokenB
     token, text = await services.identity.make_join_token(principal, body.role, body.expires_in_s * SECOND)
     command = join_command(services, text) if body.role is MemberRole.HOST else None
     return {**JoinTokenOut.of(token), "join_token": text, "command": command}
+
+
+@route.get("/join-tokens/{token_id}", may=Permission.JOIN_TOKENS, reach=Reach.OWN, answer=JoinTokenOut)
+async def join_token(services: Serving, principal: Asking, token_id: str) -> Any:
+    """One join token of the account, used or not."""
+    return JoinTokenOut.of(await services.identity.join_token(principal, TokenId(token_id)))
 
 
 @route.delete("/join-tokens/{token_id}", may=Permission.JOIN_TOKENS, reach=Reach.OWN, status_code=204)

@@ -29,14 +29,20 @@ class Router:
 
     def __init__(self, clusters: ClusterService, registry: ResourceRegistry, book: PriceBook, clock: Clock) -> None:
         self._clusters, self._registry, self._book, self._clock = clusters, registry, book, clock
+        self._reading = asyncio.Semaphore(1)
+        """One program is read at a time: the largest takes a second of a processor."""
 
     async def route(self, code: str | None, work_of: Callable[[Analysis | None], Work]) -> Routed:
         """The places for a workload, the best first. work_of: the workload, once its program was read."""
-        analysis = None if code is None else await asyncio.to_thread(analyse, code)
+        analysis = None if code is None else await self._read(code)
         work = work_of(analysis)
         offers, resources = await self._clusters.offers(), await self._registry.list()
         places = all_places(offers, resources, self._book, self.today(), work)
         return Routed(work, analysis, recommend(work, places))
+
+    async def _read(self, code: str) -> Analysis:
+        async with self._reading:
+            return await asyncio.to_thread(analyse, code)
 
     def today(self) -> date:
         """The day by the clock of this Master, in UTC: what prices are compared with."""

@@ -431,6 +431,17 @@ class IdentityService:
             lambda uow: uow[JoinTokenRepository].list(principal.account_id, uow.now_wall_ns, after, limit)
         )
 
+    async def join_token(self, principal: Principal, token_id: TokenId) -> JoinToken:
+        """One of the account, used or not. Raises NotFound."""
+
+        def find(uow: UnitOfWork) -> JoinToken:
+            token = uow[JoinTokenRepository].get(token_id)
+            if token is None or token.account_id != principal.account_id:
+                raise NotFound("There is no such join token.", subject=token_id[:128])
+            return token
+
+        return await self._store.read(find)
+
     async def revoke_join_token(self, principal: Principal, token_id: TokenId) -> None:
         """Make a join token of the account worthless at once."""
 

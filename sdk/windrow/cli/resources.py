@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from windrow.cli import resolving
+from windrow.cli import resolving, ssh_box
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
@@ -209,12 +209,24 @@ def resource_set(context: typer.Context, fields: dict[str, Any], resource: Id, a
 def resource_bind(
     context: typer.Context,
     resource: Id,
-    host: Annotated[str, typer.Option("--host", help="Host that is to run its work: name or id.")],
+    host: Annotated[str | None, typer.Option("--host", help="Host that is to run its work: name or id.")] = None,
+    ssh: Annotated[
+        str | None,
+        typer.Option("--ssh", metavar="[USER@]HOST", help="Machine to make a host of, by OpenSSH with your own keys."),
+    ] = None,
+    ssh_config: Annotated[Path | None, typer.Option(help="Configuration for ssh in place of yours.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a host of this market run a resource's work: it can be chosen from then on."""
+    """Let a host run a resource's work: one of this market, or a machine that ssh reaches."""
+    if (host is None) == (ssh is None):
+        raise InvalidInput("Say which host: --host NAME, or --ssh USER@HOST to make one of a machine.")
     api = client(context)
-    one = api.bind_resource(resource, resolving.found(api, resolving.HOSTS, host))
+    if ssh is None:
+        host_id = resolving.found(api, resolving.HOSTS, str(host))
+    else:
+        api.resource(resource)  # before anything is done to the machine
+        host_id = ssh_box.joined(api, ssh, ssh_config)
+    one = api.bind_resource(resource, host_id)
     print_json(one) if as_json else say(f"{resource} is bound to {one['host_name']} and {one['status']}.")
 
 

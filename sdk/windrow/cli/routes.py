@@ -121,7 +121,7 @@ def _print(answer: Item, why_not: bool) -> None:
             for word in words:
                 say(f"{best['backend']} {sign} {word}")
         if best.get("host"):
-            say(f"Run it there: windrow run --host {best['host']}")
+            say(f"Run it there: windrow run --host {best['host']} -- COMMAND")
     else:
         say("No place can do this work.")
     if why_not or not ranked:

@@ -134,7 +134,8 @@ class World:
         kind = template.removeprefix(V1).split("/")[1]
         path = template.replace("{token_id}", self.ids.get(kind, "")).replace("{name:path}", method)
         path = path.replace("templates/{name}", f"templates/{method.lower()}")
-        path = path.replace("{resource_id}", method.lower())
+        bound = "bound-" if template.startswith(f"{V1}/resources") else ""
+        path = path.replace("{resource_id}", bound + method.lower())
         path = path.replace("{name}", method.lower()) if kind == "volumes" else path
         for name, value in self.ids.items():
             path = path.replace(name, value) if name.startswith("{") else path
@@ -198,7 +199,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
         await opened.services.templates.save(owner, name.lower(), ClusterRequest())
         await opened.services.volumes.create(owner, name.lower())
-    for name in ("get", "put", "delete"):
+    for name in ("get", "put", "delete", "bound-get", "bound-put", "bound-delete"):
         declared = Declared(resource_type=ResourceType.EDGE, capabilities={})
         await opened.services.registry.register(owner, name, declared)
     operator = replace(owner, roles=frozenset({Role.OPERATOR}))
