@@ -16,7 +16,6 @@ from windrow_master.api.answers import Out, Time
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.condition_shapes import figures as condition_figures
 from windrow_master.api.deps import Services, Serving, principal_of
-from windrow_master.api.fleet_feed import feed_of
 from windrow_master.api.fleet_metrics import fleet_text
 from windrow_master.api.fleet_shapes import ConditionOut
 from windrow_master.api.market_metrics import market_figures
@@ -24,6 +23,7 @@ from windrow_master.api.overview_routes import UseCounts, counts_json
 from windrow_master.api.proxied import FORWARDED
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Figure
+from windrow_master.fleet.view import FleetView, once_per_version
 from windrow_master.identity.decide import Permission, is_allowed
 from windrow_master.store.bus import Bus
 from windrow_master.store.unit import DATABASE_FAULTS
@@ -180,13 +180,13 @@ async def operators_health(services: Serving) -> Any:
             **services.health.telemetry(),
         },
         "accesses": [dict(access) for access in services.health.accesses()],
-        "fleet": await _fleet(services),
+        "fleet": _fleet(services.fleet.view),
     }
 
 
-async def _fleet(services: Services) -> dict[str, Any]:
-    sums = overview.glance(services.fleet.view, await feed_of(services).book())
-    troubled = overview.troubled(services.fleet.view)
+@once_per_version
+def _fleet(view: FleetView) -> dict[str, Any]:
+    sums, troubled = overview.glance(view, None), overview.troubled(view)
     return {
         "hosts": counts_json(sums.hosts),
         "gpus": counts_json(sums.gpus),

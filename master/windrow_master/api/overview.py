@@ -59,8 +59,9 @@ class Glance:
         return self.tiers.setdefault((simulated, tier), TierTally(tier, simulated))
 
 
-def glance(entries: Iterable[Entry], book: PriceBook, owner: AccountId | None = None) -> Glance:
-    """Count all hosts that are not retired. owner: whose hosts' earnings are summed; None: everybody's."""
+def glance(entries: Iterable[Entry], book: PriceBook | None, owner: AccountId | None = None) -> Glance:
+    """Count all hosts that are not retired. book: None: without what they earn. owner: whose hosts' earnings are
+    summed; None: everybody's."""
     sums = Glance()
     for entry in entries:
         host = entry.host
@@ -71,7 +72,9 @@ def glance(entries: Iterable[Entry], book: PriceBook, owner: AccountId | None = 
         sums.simulated_hosts += host.simulated
         for tier in _count_gpus(sums, entry) or {host.tier} - {""}:
             sums.of_tier(tier, host.simulated).hosts.add(state)
-        if not host.simulated and owner in (None, host.owner_account):  # what is simulated earns nothing
+        if book is None or host.simulated:  # what is simulated earns nothing
+            continue
+        if owner in (None, host.owner_account):
             for slot, shown in zip(entry.slots, slots_shown(entry), strict=True):
                 _add_worth(sums, entry, slot, shown.state, book)
     return sums

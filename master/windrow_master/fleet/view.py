@@ -51,6 +51,8 @@ class FleetView:
     def __init__(self) -> None:
         self._entries: dict[HostId, Entry] = {}
         self.version = 0
+        self.known: dict[Any, tuple[int, Any]] = {}
+        """Results already computed from all hosts, with their version, by function: see once_per_version."""
 
     def put(self, host: Host, slots: Iterable[Slot]) -> None:
         """Replace one host."""
@@ -75,3 +77,18 @@ class FleetView:
         """Free slots that nothing stands against, of hosts that are online."""
         online = (entry.slots for entry in self._entries.values() if entry.host.link_state is LinkState.ONLINE)
         return sum(slot.state is SlotState.FREE and slot.unavailable is None for slots in online for slot in slots)
+
+
+def once_per_version(work: Callable[[FleetView], T]) -> Callable[[FleetView], T]:
+    """Let a function work once per version of the fleet: health is asked far more often than hosts change."""
+
+    @wraps(work)
+    def known(view: FleetView) -> T:
+        version, found = view.known.get(work, (-1, None))
+        if version != view.version:
+            found = work(view)
+            view.known[work] = (view.version, found)
+        result: T = found
+        return result
+
+    return known
