@@ -175,7 +175,13 @@ def _session_routes(app: FastAPI, world: World) -> None:
 
     @app.post("/api/v1/join-tokens")
     async def make_join_token() -> Json:
-        row = {"id": f"jt_{len(world.join_tokens)}", "role": "host", "expires_at": at(-900), "created_at": at()}
+        row = {
+            "id": f"jt_{len(world.join_tokens)}",
+            "role": "host",
+            "expires_at": at(-900),
+            "created_at": at(),
+            "used_by": None,
+        }
         world.join_tokens.append(row)
         secret = "wj_" + "a" * 43 + "." + "0" * 32
         command = f"curl -fsS https://master.example:8443/install.sh | sudo sh -s -- --token {secret}"

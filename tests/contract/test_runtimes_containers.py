@@ -10,8 +10,8 @@ import pytest
 
 from tests.master_support import ManualClock
 from tests.support.places import (
+    CONTAINERS,
     DOCKER,
-    DOCKER_FIRST,
     HOST,
     IMAGE,
     Place,
@@ -32,7 +32,7 @@ from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.units import MIB, SECOND
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 async def test_a_container_has_the_floor_of_isolation(place: Place):
     spec = place.spec("sh", "-c", "touch /workspace/y && echo own; cat /proc/self/status", memory_bytes=64 * MIB)
     await run_to_end(place, spec)
@@ -57,7 +57,7 @@ $b touch /workspace/written
 """
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 @pytest.mark.parametrize(
     ("user", "said"),
     [
@@ -88,7 +88,7 @@ async def test_a_container_is_what_images_expect(place: Place, tmp_path: Path, u
 PROGRAM = 'ENTRYPOINT ["/bin/echo", "EP:"]\nCMD ["own"]\nWORKDIR /app'
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 @pytest.mark.parametrize(
     ("argv", "entrypoint", "is_with_files", "said"),
     [
@@ -130,7 +130,7 @@ async def test_a_program_is_not_process_1_and_ends_by_signals(place: Place):
     assert asyncio.get_running_loop().time() - began_s < 30, "it heeds SIGTERM"
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 async def test_containers_of_others_are_never_touched(place: Place):
     limits = ("--ulimit", "nofile=1024", "--ulimit", "nproc=1024")  # Podman's own defaults need more rights
     foreign = await _docker(place, "run", "-d", "--network", "none", *limits, IMAGE, "sleep", "300")
@@ -149,7 +149,7 @@ async def test_containers_of_others_are_never_touched(place: Place):
         await _docker(place, "rm", "-f", foreign)
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 async def test_a_volume_whose_container_never_came_is_found_and_goes(place: Place):
     workload_id, name = await _bare_volume(place)
     fresh = place.again()  # that has asked the daemon for nothing yet
@@ -161,7 +161,7 @@ async def test_a_volume_whose_container_never_came_is_found_and_goes(place: Plac
     await fresh.close()
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 @pytest.mark.parametrize("has_container", [False, True])
 async def test_volumes_are_looked_at_after_a_start_and_then_seldom(place: Place, has_container: bool):
     fresh = place.of(HOST)
@@ -207,7 +207,7 @@ async def test_an_end_is_its_own_unless_its_host_brought_it_about(
     assert [(one.state, one.exit_code) for one in seen if one] == [(state, code)] * 2
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 async def test_ports_are_published_on_the_loopback_only(place: Place):
     spec = place.spec("sleep", "300", ports=(8080,))
     await place.runtime.prepare(spec, no_progress)
@@ -215,7 +215,7 @@ async def test_ports_are_published_on_the_loopback_only(place: Place):
     assert run.ports["8080"] > 1024
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 @pytest.mark.parametrize("lacks", ["its image", "a free name", "a network to join"])
 async def test_what_cannot_be_created_leaves_no_volume(place: Place, lacks: str):
     spec, foreign = place.spec("echo"), ""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import clean_debian
-from tests.support.places import DOCKER_FIRST, Place, in_pieces, log_of, no_progress, only, tar_of, until_ended
+from tests.support.places import CONTAINERS, Place, in_pieces, log_of, no_progress, only, tar_of, until_ended
 from tests.support.wheels import wheel
 
 NAME = "windrow-test-python:local"
@@ -66,7 +66,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     packed.unlink()
 
 
-@only(DOCKER_FIRST)
+@only(CONTAINERS)
 async def test_an_ordinary_python_image_works_as_it_is(place: Place, archive: Path, tmp_path: Path) -> None:
     own = os.environ | {"DOCKER_HOST": place.docker_url}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.places import DOCKER, PODMAN_LONG, PROCESSES, Place, new_id, no_progress, only
+from tests.support.places import Place, new_id, no_progress
 from tests.waiting import poll_async
 from windrow_agent.core.workload_usage import Usage
 from windrow_agent.runtimes import process_usage
@@ -13,7 +13,6 @@ WORK = "dd if=/dev/zero of=big bs=1M count=24 conv=fsync && while :; do :; done"
 test has written."""
 
 
-@only(("simulated", *PROCESSES, DOCKER, PODMAN_LONG))
 async def test_what_a_workload_uses_is_told_while_it_runs_and_grows_with_its_work(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

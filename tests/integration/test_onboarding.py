@@ -114,6 +114,7 @@ def test_a_second_host_joins_by_one_line_is_online_and_leaves_nothing(market: Ma
     assert machine.files() == files
 
 
+@pytest.mark.long
 def test_a_used_token_is_refused_with_its_sentence_and_leaves_nothing(
     market: Market, machine: SecondHost, tmp_path: Path
 ) -> None:
@@ -261,6 +262,7 @@ def test_the_service_holds_one_right_and_comes_back_when_killed(market: Market, 
     online(market, clean)
 
 
+@pytest.mark.long
 def test_a_package_is_installed_joins_and_is_purged_without_a_trace(market: Market, bare: SecondHost) -> None:
     files, processes = bare.files(), bare.processes()
     keep_token(market, bare)

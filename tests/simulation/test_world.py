@@ -50,6 +50,7 @@ def test_a_small_market_keeps_every_promise(seed: int, tmp_path: Path) -> None:
     checked(play(replace(SMALL, seed=seed), tmp_path))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.proves("several Masters over one database in virtual time: one leads, an overtaken one writes nothing")
@@ -74,6 +75,7 @@ def test_a_small_market_whose_queues_and_disks_are_full_keeps_every_promise(seed
     assert full >= {"agent: evidence offered", "agent: evidence in flight", "master: writes"}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_same_seed_is_the_same_history_and_another_seed_another_one(tmp_path: Path) -> None:
     plan = replace(SHORT, seed=5, faulty_ns=MINUTE)

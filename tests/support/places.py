@@ -27,11 +27,11 @@ HOST = HostId("host_" + uuid.uuid4().hex)
 """Its own in each run: two runs on one Docker daemon never see each other's containers."""
 BUBBLEWRAP = pytest.param("bubblewrap", marks=pytest.mark.proves("processes isolated by bubblewrap"))
 DOCKER = pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.proves("containers on a real Docker")])
-PODMAN = pytest.param("podman", marks=[pytest.mark.docker, pytest.mark.proves("containers on Podman's socket")])
-PODMAN_LONG = pytest.param("podman", marks=[*PODMAN.marks, pytest.mark.long])
+PODMAN = pytest.param(
+    "podman", marks=[pytest.mark.long, pytest.mark.docker, pytest.mark.proves("containers on Podman's socket")]
+)
+"""The whole contract in `make long`; in `make test` its containers are attacked (tests/attacks)."""
 CONTAINERS = (DOCKER, PODMAN)
-DOCKER_FIRST = (DOCKER, PODMAN_LONG)
-"""Podman in `make long` alone: the contract of all runtimes (test_runtimes.py) meets it in `make test`."""
 PLAIN = "plain"
 PROCESSES = (PLAIN, BUBBLEWRAP)
 WITH_IMAGES = ("simulated", *CONTAINERS)
