@@ -69,6 +69,14 @@ LONGEST: Final = (
     "tests/integration/test_slot_race.py",
     "tests/integration/test_discovery.py",
     "tests/architecture/test_alone.py",
+    "tests/contract/test_objects.py",
+    "tests/contract/test_runtimes_containers.py",
+    "tests/unit/sdk/test_streams.py",
+    "tests/unit/functions/test_worker.py",
+    "tests/unit/functions/test_envs.py",
+    "tests/integration/test_bus_streams.py",
+    "tests/unit/master_api/test_described.py",
+    "tests/unit/clusters/test_routes.py",
     "tests/unit/telemetry/test_rollups.py",
 )
 """Units of half a minute and more on two cores, the longest first; the others follow as they were collected."""
