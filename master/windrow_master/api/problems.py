@@ -166,6 +166,8 @@ def install(app: FastAPI) -> None:
             said, error.status_code = NotFound(f"There is nothing at {request.url.path[:200]}."), 404
         elif error.status_code == 405:
             said = InvalidInput(f"{request.method} is not possible at {request.url.path[:200]}.")
+        elif error.status_code == 400:  # the framework's, for a body that no parser takes
+            said, error.status_code = InvalidInput("body: It is no JSON in UTF-8.", subject="body"), 422
         else:
             said = kinds.get(error.status_code, InvalidInput)(str(error.detail)[:400])
         return problem(request, said, status=error.status_code, headers=error.headers)
