@@ -78,7 +78,7 @@ export interface AgentOut {
   version: number;
 }
 
-/** What was read in the program; `reason`: why nothing could be. */
+/** Facts found in the program. `reason` is set if the program could not be read. */
 export interface AnalysisOut {
   facts: FactOut[];
   reason: string | null;
@@ -158,7 +158,7 @@ export interface AuditVerdictOut {
 /** The state of a GPU or slot, as everybody reads it. */
 export type Availability = "rented" | "idle" | "paused" | "faulty" | "offline";
 
-/** Whether it can be had. */
+/** Whether the place can be used now, and how long the program waits for its start. */
 export interface AvailabilityOut {
   status: "available" | "limited";
   wait_seconds: WaitOut;
@@ -225,11 +225,11 @@ export interface BindingBody {
   host: string;
 }
 
-/** What stands behind a registered resource. */
+/** The host that runs a resource's work, its status and its price. */
 export interface BindingOut {
   resource_id: string;
   declared_status: "available" | "busy" | "maintenance" | "unavailable";
-  /** The sterner of both */
+  /** The sterner of the declared one and what the host shows */
   status: "available" | "busy" | "maintenance" | "unavailable";
   /** Id of the host; null: nothing runs on it */
   host: string | null;
@@ -515,7 +515,7 @@ export interface ConstraintsBody {
   required_gpu_count?: number | null;
 }
 
-/** What the run would cost. total, low, high: null where its length is not known; 8 of 10 runs lie between. */
+/** Estimated cost of the run; 8 of 10 runs cost between `low` and `high`. Without a duration these are null. */
 export interface CostOut {
   /** A decimal amount of money */
   hourly: string;
@@ -1665,7 +1665,7 @@ export interface PlanOut {
   refusal: RefusalOut | null;
 }
 
-/** What the order is by. */
+/** How to order the places, and which providers to compare. */
 export interface PreferencesBody {
   optimize_for?: "balanced" | "cost" | "speed";
   /** Providers; null: all */
@@ -1919,7 +1919,7 @@ export interface RenewBody {
   proof: string;
 }
 
-/** What the work needs; by the names of the mission's Requirements. */
+/** Requirements of the workload. */
 export interface RequirementsBody {
   gpu_count?: number | null;
   /** Model or class, such as NVIDIA A100 or h100; default: any */

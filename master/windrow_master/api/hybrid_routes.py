@@ -2,13 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.api.answers import Money, Out, Read
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.model_studio_routes import Id, Status
 from windrow_master.api.route import Routes
 from windrow_master.hybrid.analysis import CODE_MAX, Analysis
 from windrow_master.hybrid.model import Resource
@@ -32,7 +32,7 @@ Confidence = Literal["high", "medium", "low"]
 
 
 class RequirementsBody(Body):
-    """What the work needs; by the names of the mission's Requirements."""
+    """Requirements of the workload."""
 
     gpu_count: Annotated[int, Field(ge=0, le=1_024, description="GPUs of one host; default: 1")] | None = None
     gpu: Annotated[Text | None, Field(description="Model or class, such as NVIDIA A100 or h100; default: any")] = None
@@ -53,7 +53,7 @@ class RequirementsBody(Body):
 
 
 class PreferencesBody(Body):
-    """What the order is by."""
+    """How to order the places, and which providers to compare."""
 
     optimize_for: Literal["balanced", "cost", "speed"] = "balanced"
     allowed_backends: Annotated[list[Text] | None, Field(max_length=100, description="Providers; null: all")] = None
@@ -95,7 +95,7 @@ class FactOut(Out):
 
 
 class AnalysisOut(Out):
-    """What was read in the program; `reason`: why nothing could be."""
+    """Facts found in the program. `reason` is set if the program could not be read."""
 
     facts: list[FactOut]
     reason: str | None
@@ -103,7 +103,7 @@ class AnalysisOut(Out):
 
 
 class CostOut(Out):
-    """What the run would cost. total, low, high: null where its length is not known; 8 of 10 runs lie between."""
+    """Estimated cost of the run; 8 of 10 runs cost between `low` and `high`. Without a duration these are null."""
 
     hourly: Annotated[Money, Read("place.per_hour")]
     total: Annotated[Money | None, Read(lambda one: one.cost and one.cost.total)]
@@ -127,7 +127,7 @@ def _status(place: Place) -> str:
 
 
 class AvailabilityOut(Out):
-    """Whether it can be had."""
+    """Whether the place can be used now, and how long the program waits for its start."""
 
     status: Annotated[Literal["available", "limited"], Read(lambda place: _status(place))]
     wait_seconds: Annotated[WaitOut, Read(lambda place: place)]
@@ -186,13 +186,11 @@ class BindingBody(Body):
 
 
 class BindingOut(Out):
-    """What stands behind a registered resource."""
+    """The host that runs a resource's work, its status and its price."""
 
     resource_id: str
-    declared_status: Annotated[Literal["available", "busy", "maintenance", "unavailable"], Read("declared.status")]
-    status: Annotated[
-        Literal["available", "busy", "maintenance", "unavailable"], Field(description="The sterner of both")
-    ]
+    declared_status: Annotated[Status, Read("declared.status")]
+    status: Annotated[Status, Field(description="The sterner of the declared one and what the host shows")]
     host: Annotated[str | None, Read("bound_host"), Field(description="Id of the host; null: nothing runs on it")]
     host_name: Annotated[str | None, Read(lambda one: one.seen and one.seen.name)]
     running: Annotated[int, Read(lambda one: one.seen.running if one.seen else 0), Field(description="Clusters on it")]
@@ -201,12 +199,9 @@ class BindingOut(Out):
     price_source: str | None
 
 
-Id = Annotated[str, Path(description="The resource's `resource_id`")]
-
-
 @route.get("/resources/{resource_id}", may=Permission.FLEET_READ, reach=Reach.ALL, answer=BindingOut)
 async def resource_binding(services: Serving, resource_id: Id) -> Any:
-    """What stands behind a registered resource: its host, how that stands, and what an hour costs by whose word."""
+    """The host that runs a resource's work, its status, and the price of an hour with its source."""
     return _bound(services, await services.registry.get(resource_id))
 
 
@@ -233,8 +228,8 @@ def _bound(services: Serving, resource: Resource) -> dict[str, Any]:
 
 @route.post("/route", may=Permission.MARKET_READ, body_max=BODY_MAX, answer=RouteOut)
 async def route_workload(services: Serving, body: RouteBody) -> Any:
-    """Where a workload should run: every place with its score, cost, wait, pros and cons, and the reason of each that
-    cannot do it. Nothing is started, and the program is read and never run."""
+    """Recommend where a workload should run. Lists each suitable place with score, cost, wait, pros and cons, and each
+    unsuitable one with the reason. Starts nothing; the program is read and never run."""
     asked = work_of(body)
     done = await services.router.route(body.code, lambda analysis: completed(asked, analysis))
     return answer_of(done)

@@ -1,4 +1,4 @@
-"""What a Python program says about the hardware it needs, read from its text and never run. Pure.
+"""Reads from the text of a Python program which hardware it needs. The program is never run. Pure.
 
 Each fact has the line it was read in and how far it can be trusted: `high` where the program says it, `low` where it is
 guessed from a name.
@@ -68,7 +68,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What was read; reason: why nothing could be, in words, else empty."""
+    """The facts found. reason: why the program could not be read; empty if it could."""
 
     facts: tuple[Fact, ...] = ()
     reason: str = ""
@@ -88,7 +88,7 @@ class Analysis:
 
 
 def analyse(code: str) -> Analysis:
-    """What this program says. Never raises: what cannot be read gives the reason."""
+    """The facts that a program states. Never raises: a program that cannot be read gives the reason instead."""
     if len(code) > CODE_MAX or len(code.encode("utf-8", "replace")) > CODE_MAX:
         return Analysis(reason=f"The program has more than {CODE_MAX >> 20} MiB: from your requirements only.")
     try:

@@ -27,7 +27,7 @@ Capability = bool | int | float | str
 
 
 class ResourceType(StrEnum):
-    """Where a resource is: on our own premises, in a cloud, or at the edge."""
+    """The kind of place: on-premises, cloud or edge."""
 
     ON_PREMISE = "on-premise"
     CLOUD = "cloud"

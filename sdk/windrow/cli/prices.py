@@ -78,7 +78,8 @@ def _own(offers: Iterable[dict[str, Any]], words: str) -> Iterator[dict[str, Any
         said = f"{offer['tier']} windrow on-demand".casefold()
         if all(word in said for word in words.casefold().split()):
             cost, gpu = offer["price_per_hour"], offer["tier"].partition("/")[0]
-            own = {"gpu": gpu, "gpu_count": int(gpu != "cpu"), "provider": "windrow", "offer": offer["tier"]}
+            name = "windrow (simulated)" if offer.get("simulated") else "windrow"
+            own = {"gpu": gpu, "gpu_count": int(gpu != "cpu"), "provider": name, "offer": offer["tier"]}
             own |= {"kind": "on-demand", "price_per_gpu_hour": cost, "price_per_hour": cost, "state": "current"}
             own |= {"source": "this market", "vcpu": None if own["gpu_count"] else 1.0, "memory_gib": None}
             yield own | {"zone": None, "region": "this market", "country": None, "as_of": None}
