@@ -13,6 +13,7 @@ from types import NoneType
 from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from windrow_proto.errors import InvalidInput
+from windrow_proto.ids import HostId
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Bytes, Microcents, money_text
 from windrow_proto.volumes import MOUNTS_MAX, Mount
 
@@ -109,6 +110,7 @@ class Resources:
             text="docker, process or simulated; default: the Master chooses",
         ),
     ] = None
+    host_id: Annotated[HostId | None, Spec(chars=64, flag="--host", text="Only this host")] = None
     max_price_per_hour: Annotated[
         Microcents | None, Spec(least=0, flag="--max-price", text="Highest price per hour, for all hosts together")
     ] = None

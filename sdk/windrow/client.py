@@ -275,10 +275,10 @@ class Client(Transport):
         answer: Json = self.get(f"/resources/{quote(resource_id, safe='')}")
         return answer
 
-    def bind_resource(self, resource_id: str, host_id: str | None) -> Json:
-        """Let this host run its work; None: no host."""
+    def bind_resource(self, resource_id: str, host_id: str | None, *, dedicated: bool = False) -> Json:
+        """Let this host run its work; None: no host. dedicated: the host, one of your own, takes no work but yours."""
         path = f"/resources/{quote(resource_id, safe='')}/binding"
-        body = None if host_id is None else {"host": host_id}
+        body = None if host_id is None else {"host": host_id, "dedicated": dedicated}
         answer: Json = self.request("DELETE" if host_id is None else "PUT", path, body=body)
         return answer
 

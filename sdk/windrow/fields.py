@@ -38,6 +38,7 @@ COMMON: Final = (
     Field("image", "text", flag="--image", help="Container image; default: a plain process on your own host, elsewhere the host's default image."),
     Field("tier", "text", flag="--tier", help="Only this tier, for example h100/A."),
     Field("runtime", "text", flag="--runtime", help="docker, process or simulated; default: the Master chooses."),
+    Field("host_id", "text", flag="--host", help="Only this host."),
     Field("max_price_per_hour", "money", flag="--max-price", help="Highest price per hour, for all hosts together."),
     Field("budget", "money", flag="--budget", help="End it before it costs more than this."),
 )
@@ -47,7 +48,6 @@ CLUSTER: Final = (
     Field("max_duration_seconds", "span", flag="--max-duration", help="Longest running time: 90s, 30m, 8h, 2d."),
     Field("kind", "text", default="box", flag="--kind", help="box, service, gang, ray or dask."),
     Field("ports", "wholes", flag="--port", help="Port of the service."),
-    Field("host_id", "text", flag="--host", help="Only this host."),
     Field("hosts", "whole", default=1, flag="--hosts", help="Number of hosts (gang, ray, dask); each provides these resources.", least=1, most=64),
     Field("restart_members", "yes", flag="--restart-members", help="Restart the whole gang when a member is lost."),
     Field("ssh_keys", "texts"),
@@ -64,6 +64,7 @@ JOB: Final = (
     Field("deadline", "time", flag="--deadline", help="Latest end of the job, an RFC 3339 time: 2030-01-31T18:00:00Z."),
     Field("priority", "whole", flag="--priority", help="Priority; a higher number starts first.", least=-100, most=100),
     Field("after", "texts", flag="--after", help="Job that must succeed first."),
+    Field("route_id", "text", flag="--route", help="Kept route that it follows: the forecast is compared with the job's cost.", is_filter=True),
     Field("array_size", "whole", flag="--array", help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0.", least=0, most=1000),
     Field("checkpoint_every_seconds", "span", default=60.0, flag="--checkpoint-every", help="Checkpoint interval (60s, 10m); 0: off."),
     Field("packages", "texts"),
@@ -85,11 +86,11 @@ class ClusterFields(TypedDict, total=False):
     image: str | None
     tier: str | None
     runtime: str | None
+    host_id: str | None
     max_price_per_hour: str | Decimal | int | None
     max_duration_seconds: float | str | None
     budget: str | Decimal | int | None
     ports: Sequence[int] | None
-    host_id: str | None
     hosts: int | None
     restart_members: bool | None
     ssh_keys: Sequence[str] | None
@@ -113,6 +114,7 @@ class JobFields(TypedDict, total=False):
     image: str | None
     tier: str | None
     runtime: str | None
+    host_id: str | None
     max_price_per_hour: str | Decimal | int | None
     max_duration_seconds: float | str | None
     budget: str | Decimal | int | None
@@ -120,6 +122,7 @@ class JobFields(TypedDict, total=False):
     retries_on_exit: bool | None
     deadline: str | datetime | None
     priority: int | None
+    route_id: str | None
     array_size: int | None
     checkpoint_every_seconds: float | str | None
     packages: Sequence[str] | None

@@ -14,8 +14,9 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Literal, Self, Unpack
 
+from windrow import routing
 from windrow.cli.request import body, name_from, parse_gpu
 from windrow.client import JOB_LOOK_S, Client
 from windrow.config import find
@@ -311,6 +312,9 @@ class Platform:
         after: Iterable[Job | str] = (),
         registry_login: Mapping[str, str] | None = None,
         include_secrets: bool = False,
+        optimize: Literal["balanced", "cost", "speed"] | None = None,
+        max_cost: str | Decimal | None = None,
+        hours: float | None = None,
         **fields: Unpack[JobFields],
     ) -> Job:
         """Submit a job; it needs nobody afterwards. docs/jobs.md says what each limit does.
@@ -318,8 +322,10 @@ class Platform:
         command: a list of words. folder: what is sent; None: nothing. include_secrets: also what looks like one.
         gpu: "24GB", "H100:2", "2". memory: "8GB". max_price: per hour. retry_on_exit: also after an exit code other
         than 0. after: jobs (or names or ids) that have to succeed first. registry_login: `username` and `password` for
-        its registry. fields: any other field of `POST /jobs`, such as image, cpus, retries, budget, deadline (with its
-        time zone), priority and packages. Raises WindrowClientError; no job is left then.
+        its registry. optimize: the Master chooses the place, by cost, by speed or by both; max_cost: in USD, of the
+        whole job, which is ended before it costs more; hours: how long it runs (docs/routing.md). fields: any other
+        field of `POST /jobs`, such as image, cpus, retries, budget, deadline (with its time zone), priority and
+        packages. Raises WindrowClientError; no job is left then.
         """
         if isinstance(command, str) or not command:
             raise InvalidInput('command is a list of words: platform.submit(command=["python", "train.py"]).')
@@ -339,6 +345,12 @@ class Platform:
         }
         request = body(JOB, {**said, **short, **fields}) | (parse_gpu(gpu) if gpu is not None else {})
         request |= {"registry_login": dict(registry_login)} if registry_login else {}
+        if optimize is not None:
+            code = routing.program_of(command, Path(folder or "."))
+            request, best = routing.following(self.client, request, optimize, max_cost=max_cost, hours=hours, code=code)
+            tell(f"windrow: {routing.said(best)}")
+        elif max_cost is not None or hours is not None:
+            raise InvalidInput("max_cost and hours go with optimize: 'cost', 'speed' or 'balanced'.")
         return self._sent(request, folder, include_secrets)
 
     def _sent(self, request: Json, folder: str | PathLike[str] | None, include_secrets: bool) -> Job:

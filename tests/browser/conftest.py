@@ -1,14 +1,14 @@
 """One real Chromium for all browser tests, and a fresh page for each. Tests here are coroutines: one loop for all."""
 
-import os
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.browser.chromium import Chromium, NoBrowser, find_chromium
 from tests.browser.pretend_master import Served, built_console
 from tests.browser.pretend_world import make_world
+from tests.browser.running import started
 from tests.services import all_required
 from tests.support.rental import Renter
 from tests.support.stack import Stack, stack
@@ -43,17 +43,8 @@ def chromium() -> Chromium:
 @pytest.fixture(scope="session")
 async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
     """A running Chromium, started once."""
-    async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(
-            executable_path=chromium.path,
-            headless=True,
-            # Also as root, and in containers; a page that fails on its way is loaded again, as for people.
-            args=["--no-sandbox", "--enable-auto-reload"],
-            env={**os.environ, **chromium.environment},
-            timeout=PATIENCE_MS,
-        )
+    async with started(chromium) as running:
         yield running
-        await running.close()
 
 
 @pytest.fixture

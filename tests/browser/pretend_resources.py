@@ -77,7 +77,7 @@ def resource_routes(app: FastAPI, world: World) -> None:
         places.append(
             replace(places[0], backend="resource/lab", where=Where.RESOURCE, host="host_0", gpu_count=64, **OWN)
         )
-        return answer_of(Routed(work, analysis, recommend(work, places)))
+        return answer_of(Routed(work, analysis, recommend(work, places), "route_1" if body.keep else None))
 
     @app.delete(f"{PATH}/{{resource_id}}")
     async def remove(resource_id: str) -> Response:

@@ -4,17 +4,17 @@ What is simulated is marked so; the run in the picture of a cluster is real, on 
 """
 
 import asyncio
-import os
 import re
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
+from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from tests.browser.busy_market import BusyMarket, busy_market
 from tests.browser.chromium import find_chromium
+from tests.browser.running import started
 from tests.support.people import Person
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -112,14 +112,9 @@ async def main() -> None:
     expect.set_options(timeout=WAIT_MS)
     found = find_chromium()
     with tempfile.TemporaryDirectory(prefix="windrow-shots-") as folder, busy_market(Path(folder), HOSTS) as market:
-        async with async_playwright() as playwright:
-            environment: dict[str, str | float | bool] = {**os.environ, **found.environment}
-            browser = await playwright.chromium.launch(
-                executable_path=found.path, args=["--no-sandbox"], env=environment
-            )
+        async with started(found) as browser:
             for take in (of_the_fleet, of_jobs, of_a_run, of_regions):
                 await take(browser, market)
-            await browser.close()
 
 
 if __name__ == "__main__":

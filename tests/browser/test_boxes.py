@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
 from tests.browser.chromium import Chromium
+from tests.browser.running import started
 from tests.services import need
 from tests.support.box_image import box_image, need_box
 from tests.support.bridged_docker import docker, own_docker
@@ -126,30 +127,21 @@ async def test_its_renter_logs_in_and_runs_a_cell_and_nobody_else_does(site: Sit
 
 async def _work(chromium: Chromium, url: str) -> None:
     """Open a new notebook in a browser that runs where this thread does, and run a cell in it."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=chromium.path,
-            headless=True,
-            args=["--no-sandbox"],
-            env={**os.environ, **chromium.environment},
-        )
-        try:
-            context = await browser.new_context(locale="en-GB")
-            context.set_default_timeout(PATIENCE_S * 1000)
-            address, _, token = url.partition("?token=")
-            stranger = await context.new_page()
-            await stranger.goto(f"{address}tree")
-            await expect(stranger.locator("#password_input")).to_be_visible()
-            page = await context.new_page()
-            assert token
-            await page.goto(url)
-            await page.get_by_role("button", name="New").click()
-            async with context.expect_page() as opened:
-                await page.locator("#new-menu").get_by_text("Python 3").click()
-            notebook = await opened.value
-            await notebook.locator(".CodeMirror").first.click()
-            await notebook.keyboard.type("f = open('made', 'a'); f.write('42\\n'); f.close(); print(6 * 7)")
-            await notebook.keyboard.press("Shift+Enter")
-            await expect(notebook.locator(".output_text").first).to_contain_text("42")
-        finally:
-            await browser.close()
+    async with started(chromium) as browser:
+        context = await browser.new_context(locale="en-GB")
+        context.set_default_timeout(PATIENCE_S * 1000)
+        address, _, token = url.partition("?token=")
+        stranger = await context.new_page()
+        await stranger.goto(f"{address}tree")
+        await expect(stranger.locator("#password_input")).to_be_visible()
+        page = await context.new_page()
+        assert token
+        await page.goto(url)
+        await page.get_by_role("button", name="New").click()
+        async with context.expect_page() as opened:
+            await page.locator("#new-menu").get_by_text("Python 3").click()
+        notebook = await opened.value
+        await notebook.locator(".CodeMirror").first.click()
+        await notebook.keyboard.type("f = open('made', 'a'); f.write('42\\n'); f.close(); print(6 * 7)")
+        await notebook.keyboard.press("Shift+Enter")
+        await expect(notebook.locator(".output_text").first).to_contain_text("42")

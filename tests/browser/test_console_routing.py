@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.pretend_master import Served
+from tests.support.stack import Stack, wait_for
 
 Pretend = Callable[..., Served]
 
@@ -35,8 +36,37 @@ async def test_places_are_ranked_while_a_program_is_typed_and_the_best_leads_to_
     await expect(runpod.get_by_role("link")).to_have_count(0)
     await page.get_by_role("button", name="places that cannot do it").click()
     await expect(page.get_by_text("The price is of 2025-03-02").first).to_be_visible()
-    await places.first.get_by_role("link", name="Use this").click()
+    await places.first.get_by_role("link", name="New cluster here").click()
     await expect(page).to_have_url(re.compile(r"/clusters/new\?.*host=host_0"))
+
+
+@pytest.mark.proves("console: a program that was pasted runs on the registered machine that was chosen for it")
+async def test_a_pasted_program_runs_where_it_was_recommended(page: Page, market: Stack) -> None:
+    with market.client() as api:
+        record = {"resource_id": "lab", "resource_type": "on-premise", "capabilities": {"cpu_cores": 8}}
+        api.add_resource(record)
+        api.bind_resource("lab", next(one["id"] for one in api.items("/hosts") if not one["simulated"]))
+    await page.goto(f"{market.cli['url']}/route#token={market.cli['token']}")
+    await page.get_by_label("Program").fill("import time\nprint(6 * 7, flush=True)\ntime.sleep(8)\n")
+    await page.get_by_label("GPUs").fill("0")
+    await page.get_by_label("Hours it runs").fill("0.1")
+    lab = page.get_by_role("region", name="Places").get_by_role("listitem").filter(has_text="resource/lab")
+    await expect(lab).to_contain_text("your own machine")
+
+    await lab.get_by_role("button", name="Run a job here").click()
+    await expect(page.get_by_label("Program")).to_have_value(re.compile("6 \\* 7"))
+    await expect(page.get_by_text("It follows a route")).to_be_visible()
+    await page.get_by_role("button", name="Submit job").click()
+
+    await expect(page.get_by_test_id("state")).to_contain_text("Running")
+    with market.client() as api:
+        assert api.resource("lab")["status"] == "busy"
+    await expect(page.get_by_role("region", name="Output")).to_contain_text("42")
+    await expect(page.get_by_test_id("state")).to_contain_text("Succeeded")
+    await expect(page.get_by_role("region", name="Forecast")).to_contain_text("resource/lab")
+    with market.client() as api:
+        assert wait_for(lambda: api.resource("lab")["status"] == "available")
+        api.remove_resource("lab")
 
 
 async def test_a_field_that_is_no_number_says_so_and_a_program_that_is_no_python_too(

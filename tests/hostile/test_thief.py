@@ -18,10 +18,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page
 
 from tests.browser.chromium import NoBrowser, find_chromium
 from tests.browser.pretend_master import built_console
+from tests.browser.running import started
 from tests.hostile import IS_LONG
 from tests.hostile.thieving_page import PAGE, TOSSED, ThievingPage
 from tests.services import all_required
@@ -98,16 +99,8 @@ async def browser() -> AsyncIterator[Browser]:
         chromium = find_chromium()
     except NoBrowser as missing:
         (pytest.fail if all_required() else pytest.skip)(str(missing))
-    async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(
-            executable_path=chromium.path,
-            headless=True,
-            args=["--no-sandbox", f"--host-resolver-rules={RULES}", f"--disable-features={GUARDS}"],
-            env={**os.environ, **chromium.environment},
-            timeout=PATIENCE_S * 1000,
-        )
+    async with started(chromium, f"--host-resolver-rules={RULES}", f"--disable-features={GUARDS}") as running:
         yield running
-        await running.close()
 
 
 async def _signed_in(context: BrowserContext, url: str, token: str) -> tuple[Page, str]:

@@ -42,6 +42,7 @@ NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     fleet_says.Holds: False,
     fleet_says.ClusterOf: "",
     cluster_says.IsOfJob: False,
+    cluster_says.HostLimits: {},
     storage_says.KeptByJobs: 0,
 }
 

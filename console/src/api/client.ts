@@ -60,7 +60,8 @@ export async function send(
     ...proof(asked.secret),
   };
   if (asked.key) headers["Idempotency-Key"] = asked.key;
-  if (asked.body !== undefined) headers["Content-Type"] = "application/json";
+  const isTar = asked.body instanceof Blob;
+  if (asked.body !== undefined) headers["Content-Type"] = isTar ? "application/x-tar" : "application/json";
   const signals = [asked.signal, deadlineMs === null ? undefined : AbortSignal.timeout(deadlineMs)].filter(
     (one) => one !== undefined,
   );
@@ -72,7 +73,7 @@ export async function send(
       fetch(address(path, asked.query), {
         method,
         headers,
-        body: asked.body === undefined ? null : JSON.stringify(asked.body),
+        body: asked.body === undefined ? null : isTar ? (asked.body as Blob) : JSON.stringify(asked.body),
         credentials: "omit", // no cookie means anything here; those of other pages of this host are not even sent
         cache: "no-store",
         signal: signals.length ? AbortSignal.any(signals) : null,

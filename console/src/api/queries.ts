@@ -19,6 +19,7 @@ import type {
   CommandRow,
   EventRow,
   Explanation,
+  Forecast,
   GpuList,
   GpuPage,
   Health,
@@ -261,6 +262,13 @@ export const routed = (request: RouteRequest) =>
     queryFn: () => post<RouteAnswer>("/route", request),
     staleTime: CALM_MS,
     gcTime: CALM_MS,
+    retry: false,
+  });
+export const forecast = (routeId: string, over: boolean) =>
+  queryOptions({
+    queryKey: ["forecast", routeId],
+    queryFn: ({ signal }) => get<Forecast>(`/routes/${encodeURIComponent(routeId)}`, undefined, signal),
+    refetchInterval: over ? false : CALM_MS,
     retry: false,
   });
 export const receipts = (clusterId?: string) =>

@@ -223,6 +223,8 @@ export interface BenchmarkOut {
 export interface BindingBody {
   /** Its id */
   host: string;
+  /** It takes no work but its owner's, who alone can ask for it */
+  dedicated?: boolean;
 }
 
 /** The host that runs a resource's work, its status and its price. */
@@ -234,6 +236,8 @@ export interface BindingOut {
   /** Id of the host; null: nothing runs on it */
   host: string | null;
   host_name: string | null;
+  /** Its owner's alone */
+  dedicated: boolean;
   /** Clusters on it */
   running: number;
   reason: string | null;
@@ -398,6 +402,8 @@ export interface ClusterBody {
   tier?: string | null;
   /** docker, process or simulated; default: the Master chooses */
   runtime?: "process" | "docker" | "simulated" | null;
+  /** Only this host */
+  host_id?: string | null;
   /** Highest price per hour, for all hosts together */
   max_price_per_hour?: string | null;
   /** Longest running time */
@@ -408,8 +414,6 @@ export interface ClusterBody {
   kind?: ClusterKind;
   /** Ports of the service */
   ports?: number[];
-  /** Only this host */
-  host_id?: string | null;
   /** Number of hosts (gang, ray, dask); each provides these resources */
   hosts?: number;
   /** Restart the whole gang when a member is lost */
@@ -636,6 +640,28 @@ export interface FleetHistoryOut {
 /** The part of a folder that is kept. */
 export interface FolderKeptOut {
   bytes: number;
+}
+
+/** A kept route: what was forecast of the place that was taken, and what the job that followed it has cost. */
+export interface ForecastOut {
+  route_id: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  chosen: string | null;
+  /** The place that the job took; without a job, the chosen one */
+  backend: string | null;
+  /** Expected length of the run */
+  hours: number | null;
+  cost_estimate: CostOut | null;
+  /** The first job that follows it */
+  job_id: string | null;
+  job_state: string | null;
+  /** Charged for that job so far */
+  cost: string | null;
+  /** Running time of all its attempts so far */
+  hours_taken: number | null;
+  /** Whether the job, which succeeded, cost from `low` to `high`; null: not known, or it is free */
+  held: boolean | null;
 }
 
 /** One field of a GPU. */
@@ -969,6 +995,8 @@ export interface JobBody {
   tier?: string | null;
   /** docker, process or simulated; default: the Master chooses */
   runtime?: "process" | "docker" | "simulated" | null;
+  /** Only this host */
+  host_id?: string | null;
   /** Highest price per hour, for all hosts together */
   max_price_per_hour?: string | null;
   /** Longest running time of one attempt */
@@ -985,6 +1013,8 @@ export interface JobBody {
   priority?: number;
   /** Jobs that must succeed first */
   after?: string[];
+  /** Kept route that it follows: the forecast is compared with the job's cost */
+  route_id?: string | null;
   /** Number of copies, each with its index */
   array_size?: number;
   /** Checkpoint interval; 0: off */
@@ -1053,6 +1083,8 @@ export interface JobRequestOut {
   tier: string | null;
   /** docker, process or simulated; default: the Master chooses */
   runtime: string | null;
+  /** Only this host */
+  host_id: string | null;
   /** Highest price per hour, for all hosts together */
   max_price_per_hour: string | null | null;
   /** Longest running time of one attempt */
@@ -1069,6 +1101,8 @@ export interface JobRequestOut {
   priority: number;
   /** Jobs that must succeed first */
   after: string[];
+  /** Kept route that it follows: the forecast is compared with the job's cost */
+  route_id: string | null;
   /** Number of copies, each with its index */
   array_size: number;
   /** Checkpoint interval; 0: off */
@@ -1160,6 +1194,8 @@ export interface KeptRequestOut {
   tier: string | null;
   /** docker, process or simulated; default: the Master chooses */
   runtime: string | null;
+  /** Only this host */
+  host_id: string | null;
   /** Highest price per hour, for all hosts together */
   max_price_per_hour: string | null | null;
   /** Longest running time */
@@ -1170,8 +1206,6 @@ export interface KeptRequestOut {
   kind: string;
   /** Ports of the service */
   ports: number[];
-  /** Only this host */
-  host_id: string | null;
   /** Number of hosts (gang, ray, dask); each provides these resources */
   hosts: number;
   /** Restart the whole gang when a member is lost */
@@ -1184,6 +1218,29 @@ export interface KeptRequestOut {
   idle_seconds: number | null;
   /** End it after this long without `POST /clusters/{id}/renew` */
   client_lease_s: number | null;
+}
+
+/** The same, with the answer as it was given, but for what its program says. */
+export interface KeptRouteOut {
+  route_id: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  chosen: string | null;
+  /** The place that the job took; without a job, the chosen one */
+  backend: string | null;
+  /** Expected length of the run */
+  hours: number | null;
+  cost_estimate: CostOut | null;
+  /** The first job that follows it */
+  job_id: string | null;
+  job_state: string | null;
+  /** Charged for that job so far */
+  cost: string | null;
+  /** Running time of all its attempts so far */
+  hours_taken: number | null;
+  /** Whether the job, which succeeded, cost from `low` to `high`; null: not known, or it is free */
+  held: boolean | null;
+  route: RouteOut;
 }
 
 /** The versions of a volume that are kept. */
@@ -1499,6 +1556,12 @@ export interface PageCommandOut {
 
 export interface PageEventOut {
   items: EventOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageForecastOut {
+  items: ForecastOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2076,6 +2139,9 @@ export interface RouteBody {
   code?: string | null;
   requirements?: RequirementsBody;
   preferences?: PreferencesBody;
+  /** Keep the answer, so that a job can follow it by `route_id` */
+  keep?: boolean;
+  /** Without a duration, it runs as long as your jobs of this name took */
   task_name?: string | null;
   ml_task?: string | null;
   compute_preference?: "auto" | "on-premise" | "cloud" | "edge";
@@ -2084,6 +2150,8 @@ export interface RouteBody {
 
 /** The places for a workload, the best first. */
 export interface RouteOut {
+  /** Null: the answer was not kept */
+  route_id: string | null;
   /** The best that can be used now */
   chosen: string | null;
   recommendations: RecommendationOut[];

@@ -43,6 +43,7 @@ export type Resource = Schema.ResourceOut;
 export type Recommendation = Schema.RecommendationOut;
 export type RouteRequest = Schema.RouteBody;
 export type RouteAnswer = Schema.RouteOut;
+export type Forecast = Schema.KeptRouteOut;
 export type Price = Schema.PriceOut;
 export type ResourceRequest = Schema.ResourceBody;
 export type Volume = Schema.VolumeOut;

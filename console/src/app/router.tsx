@@ -60,6 +60,10 @@ export const router = createRouter({
 });
 
 declare module "@tanstack/react-router" {
+  interface HistoryState {
+    /** A program that goes from one page to the next; it is too long for the address. */
+    program?: string;
+  }
   interface Register {
     router: typeof router;
   }

@@ -4,7 +4,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { freshKey, post, send } from "../api/client.ts";
-import { job as jobQuery, jobs as jobsQuery, me as meQuery } from "../api/queries.ts";
+import { forecast as forecastQuery, job as jobQuery, jobs as jobsQuery, me as meQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
 import { Log } from "../clusters/Log.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
@@ -115,6 +115,7 @@ function JobView({ job }: { job: Job }) {
           <Panel title="Attempts">
             <Attempts job={job} />
           </Panel>
+          {job.request.route_id && mine && <Forecast routeId={job.request.route_id} over={over} />}
           <Panel title="Configuration">
             <Asked job={job} />
           </Panel>
@@ -186,6 +187,32 @@ function Artefacts({ job }: { job: Job }) {
       {fetchThem.error ? <ProblemNote error={fetchThem.error} /> : null}
       <Command text={`windrow job artefacts ${job.id} results/`} label="the same by command" />
     </Stack>
+  );
+}
+
+/** What was forecast of the job's cost where its place was chosen, beside what it has cost. */
+function Forecast({ routeId, over }: { routeId: string; over: boolean }) {
+  const query = useQuery(forecastQuery(routeId, over));
+  const told = query.data;
+  if (query.error || !told) return null; // the oldest routes are forgotten
+  const cost = told.cost_estimate;
+  return (
+    <Panel title="Forecast">
+      <Facts
+        rows={[
+          ["Place", plain(told.backend)],
+          [
+            "Cost",
+            cost?.total == null
+              ? DASH
+              : `${amount(cost.total, 2, 2)} (${amount(cost.low, 2, 2)} to ${amount(cost.high, 2, 2)})`,
+          ],
+          ["Hours", told.hours === null ? DASH : String(told.hours)],
+          ["Hours so far", told.hours_taken === null ? DASH : told.hours_taken.toFixed(2)],
+          ...(told.held === null ? [] : [["Held", told.held ? "yes" : "no"] as const]),
+        ]}
+      />
+    </Panel>
   );
 }
 
@@ -272,6 +299,7 @@ function Asked({ job }: { job: Job }) {
                 : String(asked.gpus),
           ],
           ["Tier", plain(asked.tier)],
+          ...(asked.host_id === null ? [] : [["Host", plain(asked.host_id)] as const]),
           ["Processors", String(asked.cpus)],
           ["Maximum run time", asked.max_duration_seconds === null ? DASH : duration(asked.max_duration_seconds)],
           ["Deadline", <When key="d" at={asked.deadline} />],

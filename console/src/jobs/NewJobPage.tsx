@@ -2,9 +2,9 @@
 import { Button, Checkbox, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useLocation, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { freshKey, post } from "../api/client.ts";
+import { freshKey, post, send } from "../api/client.ts";
 import { jobPlan } from "../api/queries.ts";
 import type { JobsSubmitted } from "../api/types.ts";
 import { Refusal } from "../clusters/Refusal.tsx";
@@ -16,12 +16,22 @@ import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
-import { asJobCommand, BLANK_JOB, type JobDraft, toJob } from "./jobs.ts";
+import { asJobCommand, BLANK_JOB, type JobDraft, PROGRAM, toJob } from "./jobs.ts";
+import { tarOf } from "./tar.ts";
 
 const TYPING_MS = 350;
 
 export function NewJobPage() {
-  const [draft, setDraft] = useState<JobDraft>(BLANK_JOB);
+  const search = useSearch({ from: "/jobs/new" });
+  const { program } = useLocation().state;
+  const [draft, setDraft] = useState<JobDraft>(() => ({
+    ...BLANK_JOB,
+    program: program ?? "",
+    tier: search.tier ?? "",
+    host: search.host ?? "",
+    route: search.route ?? "",
+    gpus: Number(search.gpus) || 0,
+  }));
   const [tried, setTried] = useState(false);
   const change = (part: Partial<JobDraft>) => setDraft((before) => ({ ...before, ...part }));
   const { request, login, faults } = useMemo(() => toJob(draft), [draft]);
@@ -30,7 +40,16 @@ export function NewJobPage() {
   const client = useQueryClient();
   const key = useMemo(() => ({ request, text: freshKey() }), [request]);
   const submit = useMutation({
-    mutationFn: () => post<JobsSubmitted>("/jobs", withLogin(request, login), key.text),
+    mutationFn: async () => {
+      const made = await post<JobsSubmitted>("/jobs", withLogin(request, login), key.text);
+      const waits = made.jobs[0]!;
+      // Asked again after an answer that got lost, the same job may have its program already.
+      if (draft.program.trim() && waits.folder_bytes === null)
+        await send("PUT", `/jobs/${encodeURIComponent(waits.id)}/files`, {
+          body: new Blob([tarOf(PROGRAM, draft.program)]),
+        });
+      return made;
+    },
     gcTime: 0, // what was sent has the login
     onSuccess: ({ jobs }) => {
       change(NO_LOGIN);
@@ -66,12 +85,22 @@ export function NewJobPage() {
             <Panel title="Workload">
               <Stack gap="sm">
                 <Textarea
+                  label="Program"
+                  description={`Python, sent as ${PROGRAM}; without one the command runs by itself.`}
+                  autosize
+                  minRows={2}
+                  maxRows={14}
+                  {...field("program")}
+                  styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+                  spellCheck={false}
+                />
+                <Textarea
                   label="Command"
                   description={
                     "Runs without a shell; for pipes or variables write sh -c '…'. A folder is sent from a " +
                     "terminal: windrow job submit."
                   }
-                  placeholder="python -c 'print(6 * 7)'"
+                  placeholder={draft.program.trim() ? `python ${PROGRAM}` : "python -c 'print(6 * 7)'"}
                   autosize
                   minRows={2}
                   maxRows={8}
@@ -106,6 +135,7 @@ export function NewJobPage() {
                     {...field("gpu")}
                   />
                   <TextInput label="Tier" placeholder="any" {...field("tier")} />
+                  <TextInput label="Host" placeholder="any" {...field("host")} />
                   <NumberInput
                     label="Processors"
                     min={1}
@@ -114,6 +144,11 @@ export function NewJobPage() {
                     onChange={(value) => change({ cpus: Number(value) || 1 })}
                   />
                 </SimpleGrid>
+                {draft.route && (
+                  <Text size="sm" className="wr-quiet">
+                    It follows a route: the forecast is kept, and compared with what the job costs.
+                  </Text>
+                )}
                 {(draft.image || draft.entrypoint) && (
                   <TextInput
                     label="Entrypoint"
@@ -207,7 +242,7 @@ function Preview({
     <Panel title="Quote" actions={<TestMoney />}>
       {!sound ? (
         <Text size="sm" className="wr-quiet">
-          {draft.command.trim() ? "The form is not complete yet." : "Write a command first."}
+          {draft.command.trim() ? "The form is not complete yet." : "Write a command or paste a program first."}
         </Text>
       ) : query.error ? (
         <ProblemNote error={query.error} retry={() => void query.refetch()} />

@@ -29,6 +29,23 @@ test("what was typed becomes a request, and the same command", () => {
   );
 });
 
+test("a program goes with the job, to the place that was chosen", () => {
+  const chosen = { program: "print(1)", host: "host_1", route: "route_1", gpus: 1 };
+  const { request, faults } = toJob({ ...BLANK_JOB, ...chosen });
+  expect(faults).toEqual({});
+  expect(request).toMatchObject({
+    argv: ["python", "program.py"],
+    await_files: true,
+    host_id: "host_1",
+    route_id: "route_1",
+  });
+  expect(asJobCommand(request)).toBe(
+    "windrow job submit --script program.py --gpu 1 --host host_1 --route route_1",
+  );
+  const own = toJob({ ...BLANK_JOB, ...chosen, command: "python program.py --fast" }).request;
+  expect(asJobCommand(own)).toContain("--route route_1 -- python program.py --fast");
+});
+
 test("what is wrong is said beside its field", () => {
   expect(toJob({ ...BLANK_JOB, minutes: "soon", budget: "0", after: "first" }).faults).toEqual({
     command: "A command to run",

@@ -15,7 +15,12 @@ import {
 import { toBytes } from "../parts/format.ts";
 import { readMounts } from "../volumes/volumes.ts";
 
+/** The name under which a pasted program is sent. */
+export const PROGRAM = "program.py";
+
 export interface JobDraft {
+  /** A Python program that is sent with the job; empty: none. */
+  program: string;
   command: string;
   packages: string;
   name: string;
@@ -27,6 +32,10 @@ export interface JobDraft {
   /** A model, or a memory that each has at least: `H100`, `24GB`. */
   gpu: string;
   tier: string;
+  /** The only host that may run it, by name or id; empty: any. */
+  host: string;
+  /** The kept route that it follows; empty: none. */
+  route: string;
   cpus: number;
   retries: number;
   minutes: string;
@@ -37,6 +46,7 @@ export interface JobDraft {
 }
 
 export const BLANK_JOB: JobDraft = {
+  program: "",
   command: "",
   packages: "",
   name: "",
@@ -46,6 +56,8 @@ export const BLANK_JOB: JobDraft = {
   gpus: 0,
   gpu: "",
   tier: "",
+  host: "",
+  route: "",
   cpus: 1,
   retries: 0,
   minutes: "",
@@ -65,6 +77,10 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   const request: JobRequest = { argv: [], gpus: draft.gpus, cpus: draft.cpus, retries: draft.retries };
   try {
     request.argv = splitCommand(draft.command);
+    if (draft.program.trim()) {
+      request.await_files = true;
+      if (request.argv.length === 0) request.argv = ["python", PROGRAM];
+    }
     if (request.argv.length === 0) faults.command = "A command to run";
   } catch (failure) {
     faults.command = (failure as Error).message;
@@ -74,6 +90,8 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   readEntrypoint(draft, faults, (program) => (request.entrypoint = program));
   if (draft.simulated) request.simulated = true;
   if (draft.tier.trim()) request.tier = draft.tier.trim();
+  if (draft.host.trim()) request.host_id = draft.host.trim();
+  if (draft.route) request.route_id = draft.route;
   const kind = draft.gpu.trim();
   const memory = MEMORY.test(kind) ? toBytes(kind) : null;
   if (kind && draft.gpus === 0) faults.gpu = "Only said with GPUs above 0";
@@ -106,7 +124,9 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
 
 /** The same as the `windrow` command. */
 export function asJobCommand(request: JobRequest, hasLogin = false): string {
-  const words = ["windrow", "job", "submit", "--no-files"];
+  const isScript = request.await_files && request.argv.join(" ") === `python ${PROGRAM}`;
+  const words = ["windrow", "job", "submit", ...(request.await_files ? [] : ["--no-files"])];
+  if (isScript) words.push("--script", PROGRAM);
   const flag = (name: string, value: string | number | null | undefined) =>
     value && words.push(name, quoted(String(value)));
   flag("--name", request.name);
@@ -115,6 +135,8 @@ export function asJobCommand(request: JobRequest, hasLogin = false): string {
   if (hasLogin) flag("--registry-login", LOGIN_FILE);
   flag("--gpu", gpuWords(request));
   flag("--tier", request.tier);
+  flag("--host", request.host_id);
+  flag("--route", request.route_id);
   if (request.simulated) flag("--runtime", "simulated");
   if (request.cpus !== 1) flag("--cpus", request.cpus);
   flag("--retries", request.retries);
@@ -123,7 +145,7 @@ export function asJobCommand(request: JobRequest, hasLogin = false): string {
   for (const one of request.packages ?? []) flag("--with", one);
   for (const id of request.after ?? []) flag("--after", id);
   for (const one of request.volumes ?? []) flag("--volume", one);
-  return [...words, "--", ...request.argv.map(quoted)].join(" ");
+  return (isScript ? words : [...words, "--", ...request.argv.map(quoted)]).join(" ");
 }
 
 function gpuWords(request: JobRequest): string | number | undefined {

@@ -14,11 +14,12 @@ import {
   TextInput,
 } from "@mantine/core";
 import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { post } from "../api/client.ts";
 import { routed } from "../api/queries.ts";
-import type { Recommendation, RouteAnswer } from "../api/types.ts";
+import type { Recommendation, RouteAnswer, RouteRequest } from "../api/types.ts";
 import { amount, plain } from "../parts/format.ts";
 import { Empty, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -121,10 +122,10 @@ function Answer({ draft }: { draft: RouteDraft }) {
   const query = useQuery({ ...routed(request), placeholderData: keepPreviousData, enabled: sound });
   if (query.error) return <ProblemNote error={query.error} retry={() => void query.refetch()} />;
   if (!query.data) return <Waiting />;
-  return <Places answer={query.data} />;
+  return <Places answer={query.data} request={request} />;
 }
 
-function Places({ answer }: { answer: RouteAnswer }) {
+function Places({ answer, request }: { answer: RouteAnswer; request: RouteRequest }) {
   const { recommendations: found, refused, analysis, chosen } = answer;
   const bars = useMemo(() => barsOf(found), [found]);
   return (
@@ -136,7 +137,14 @@ function Places({ answer }: { answer: RouteAnswer }) {
         ) : (
           <ol className="wr-places">
             {found.map((one, index) => (
-              <Place key={one.backend} one={one} bar={bars[index]!} bars={bars} isChosen={one.backend === chosen} />
+              <Place
+                key={one.backend}
+                one={one}
+                bar={bars[index]!}
+                bars={bars}
+                isChosen={one.backend === chosen}
+                request={request}
+              />
             ))}
           </ol>
         )}
@@ -162,7 +170,9 @@ function Place({
   bar,
   bars,
   isChosen,
+  request,
 }: {
+  request: RouteRequest;
   one: Recommendation;
   bar: Bar;
   bars: readonly Bar[];
@@ -208,20 +218,36 @@ function Place({
       ))}
       <Group gap="sm" mt={4}>
         {isChosen && <State state="Recommended" tone="ok" />}
-        {one.usable && (
-          <Link
-            className="wr-link"
-            to="/clusters/new"
-            search={{
-              hardware: one.gpu_count > 0 ? "gpu" : "cpu",
-              ...(one.host ? { host: one.host } : { tier: one.offer }),
-            }}
-          >
-            Use this
-          </Link>
-        )}
+        {one.usable && <Use one={one} request={request} />}
       </Group>
     </li>
+  );
+}
+
+/** The ways on: a job with the program, for which the route is kept, or a cluster. */
+function Use({ one, request }: { one: Recommendation; request: RouteRequest }) {
+  const navigate = useNavigate();
+  const place = one.host ? { host: one.host } : { tier: one.offer };
+  const gpus = one.gpu_count > 0 ? (request.requirements?.gpu_count ?? 1) : 0;
+  const keep = useMutation({
+    mutationFn: () => post<RouteAnswer>("/route", { ...request, keep: true }),
+    onSuccess: ({ route_id }) =>
+      void navigate({
+        to: "/jobs/new",
+        search: { ...place, gpus: String(gpus), route: route_id ?? "" },
+        state: { ...(request.code ? { program: request.code } : {}) },
+      }),
+  });
+  return (
+    <>
+      <Button size="compact-sm" variant="light" loading={keep.isPending} onClick={() => keep.mutate()}>
+        Run a job here
+      </Button>
+      <Link className="wr-link" to="/clusters/new" search={{ hardware: gpus > 0 ? "gpu" : "cpu", ...place }}>
+        New cluster here
+      </Link>
+      {keep.error && <ProblemNote error={keep.error} />}
+    </>
   );
 }
 

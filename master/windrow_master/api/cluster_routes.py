@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 from zlib import crc32
 
@@ -21,7 +20,7 @@ from windrow_master.api.bodies import (
 )
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
-from windrow_master.api.names import host_of
+from windrow_master.api.names import with_host
 from windrow_master.api.paging import (
     Cursor,
     Json,
@@ -44,7 +43,7 @@ from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.market.metering import SILENCE_GRACE_NS
 from windrow_master.placement.model import Decision
-from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.ids import ClusterId
 from windrow_proto.model import Isolation
 from windrow_proto.service_names import forward_host
 from windrow_proto.units import SECOND, money_text, seconds, time_text
@@ -96,7 +95,7 @@ def _asked(services: Services, body: ClusterBody) -> ClusterRequest:
     """Return the request of a new cluster, with the id of the host that it names."""
     asked = body.parsed()
     check_new_name(asked.name)
-    return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))
+    return with_host(services, asked)
 
 
 class StepOut(Out):

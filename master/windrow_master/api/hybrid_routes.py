@@ -1,24 +1,32 @@
 """Routes of the router: where a workload should run, what it would cost there, and why."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from windrow_master.api.answers import Money, Out, Read
+from windrow_master.api import answers
+from windrow_master.api.answers import Money, Out, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.model_studio_routes import Id, Status
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
+from windrow_master.api.services import Services
 from windrow_master.hybrid.analysis import CODE_MAX, Analysis
+from windrow_master.hybrid.kept import KeptRoute
 from windrow_master.hybrid.model import Resource
 from windrow_master.hybrid.places import NOT_BOUND, class_of, price_of
 from windrow_master.hybrid.routing import Place, Work
 from windrow_master.hybrid.service import Routed, completed
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.model import Principal
+from windrow_master.jobs.model import Attempt, JobState
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import HostId
-from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents, money_text
+from windrow_proto.units import HOUR, MICROCENTS_PER_UNIT, Microcents, money_text
 
 route = Routes("routing")
 
@@ -79,7 +87,10 @@ class RouteBody(Body):
     )
     requirements: RequirementsBody = RequirementsBody()
     preferences: PreferencesBody = PreferencesBody()
-    task_name: Text | None = None
+    keep: Annotated[bool, Field(description="Keep the answer, so that a job can follow it by `route_id`")] = False
+    task_name: Annotated[
+        Text | None, Field(description="Without a duration, it runs as long as your jobs of this name took")
+    ] = None
     ml_task: Text | None = None
     compute_preference: Literal["auto", "on-premise", "cloud", "edge"] = "auto"
     constraints: ConstraintsBody = ConstraintsBody()
@@ -173,16 +184,45 @@ class RefusedOut(Out):
 class RouteOut(Out):
     """The places for a workload, the best first."""
 
+    route_id: Annotated[str | None, Field(description="Null: the answer was not kept")]
     chosen: Annotated[str | None, Field(description="The best that can be used now")]
     recommendations: list[RecommendationOut]
     refused: list[RefusedOut]
     analysis: Annotated[AnalysisOut | None, Field(description="Null: no program was sent")]
 
 
+class ForecastOut(Out):
+    """A kept route: what was forecast of the place that was taken, and what the job that followed it has cost."""
+
+    route_id: str
+    at: Annotated[Time, Read("at_ns")]
+    chosen: Annotated[str | None, Read(lambda one: one.route.chosen and one.route.chosen.place.backend)]
+    backend: Annotated[str | None, Field(description="The place that the job took; without a job, the chosen one")]
+    hours: Annotated[float | None, Read("work.hours"), Field(description="Expected length of the run")]
+    cost_estimate: CostOut | None
+    job_id: Annotated[str | None, Field(description="The first job that follows it")]
+    job_state: str | None
+    cost: Annotated[Money | None, Field(description="Charged for that job so far")]
+    hours_taken: Annotated[float | None, Field(description="Running time of all its attempts so far")]
+    held: Annotated[
+        bool | None,
+        Field(
+            description="Whether the job, which succeeded, cost from `low` to `high`; null: not known, or it is free"
+        ),
+    ]
+
+
+class KeptRouteOut(ForecastOut):
+    """The same, with the answer as it was given, but for what its program says."""
+
+    route: RouteOut
+
+
 class BindingBody(Body):
     """The host that is to run a resource's work."""
 
     host: Annotated[str, Field(min_length=1, max_length=64, description="Its id")]
+    dedicated: Annotated[bool, Field(description="It takes no work but its owner's, who alone can ask for it")] = False
 
 
 class BindingOut(Out):
@@ -193,6 +233,7 @@ class BindingOut(Out):
     status: Annotated[Status, Field(description="The sterner of the declared one and what the host shows")]
     host: Annotated[str | None, Read("bound_host"), Field(description="Id of the host; null: nothing runs on it")]
     host_name: Annotated[str | None, Read(lambda one: one.seen and one.seen.name)]
+    dedicated: Annotated[bool, Read(lambda one: one.dedicated_to is not None), Field(description="Its owner's alone")]
     running: Annotated[int, Read(lambda one: one.seen.running if one.seen else 0), Field(description="Clusters on it")]
     reason: Annotated[str | None, Read(lambda one: None if one.bound_host else NOT_BOUND)]
     price_per_hour: Annotated[Money | None, Field(description="In USD; null: nobody knows")]
@@ -208,7 +249,9 @@ async def resource_binding(services: Serving, resource_id: Id) -> Any:
 @route.put("/resources/{resource_id}/binding", may=Permission.RESOURCES, reach=Reach.ALL, answer=BindingOut)
 async def bind_resource(services: Serving, principal: Asking, resource_id: Id, body: BindingBody) -> Any:
     """Let a host of this market run the resource's work, instead of the one that is bound now."""
-    return _bound(services, await services.registry.bind(principal, resource_id, HostId(body.host)))
+    return _bound(
+        services, await services.registry.bind(principal, resource_id, HostId(body.host), dedicated=body.dedicated)
+    )
 
 
 @route.delete("/resources/{resource_id}/binding", may=Permission.RESOURCES, reach=Reach.ALL, answer=BindingOut)
@@ -227,18 +270,66 @@ def _bound(services: Serving, resource: Resource) -> dict[str, Any]:
 
 
 @route.post("/route", may=Permission.MARKET_READ, body_max=BODY_MAX, answer=RouteOut)
-async def route_workload(services: Serving, body: RouteBody) -> Any:
+async def route_workload(services: Serving, principal: Asking, body: RouteBody) -> Any:
     """Recommend where a workload should run. Lists each suitable place with score, cost, wait, pros and cons, and each
     unsuitable one with the reason. Starts nothing; the program is read and never run."""
     asked = work_of(body)
+    if asked.hours is None and body.task_name is not None:
+        usual_ns = await services.jobs.usual_ns(principal, body.task_name)
+        if usual_ns:
+            asked = replace(asked, hours=usual_ns / HOUR, hours_from="history")
     done = await services.router.route(body.code, lambda analysis: completed(asked, analysis))
-    return answer_of(done)
+    return answer_of(await services.router.keep(principal, done) if body.keep else done)
+
+
+@route.get("/routes", may=Permission.RENT_READ, answer=answers.Page[ForecastOut])
+async def kept_routes(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """The account's kept routes, the latest first: each forecast, and what the job that followed it has cost."""
+    found = await services.router.list(principal, read_cursor(cursor) or None, limit + 1)
+    told = [await _forecast(services, principal, one) for one in found]
+    return page(told, limit, lambda one: one, lambda one: str(one["route_id"]))
+
+
+@route.get("/routes/{route_id}", may=Permission.RENT_READ, reach=Reach.OWN, answer=KeptRouteOut)
+async def kept_route(services: Serving, principal: Asking, route_id: str) -> Any:
+    """A kept route: its forecast, what the job that followed it has cost, and all that was answered."""
+    kept = await services.router.kept(principal, route_id)
+    answer = answer_of(Routed(kept.work, None, kept.route, kept.route_id))
+    return {**await _forecast(services, principal, kept), "route": answer}
+
+
+async def _forecast(services: Services, principal: Principal, kept: KeptRoute) -> dict[str, Any]:
+    """A kept route as JSON, beside the job that followed it."""
+    jobs = await services.jobs.list(principal, None, 1, {"route_id": kept.route_id})
+    view = jobs[0] if jobs else None
+    asked = view and view.job.request
+    taken = kept.taken(asked.host_id, asked.tier) if asked else kept.route.chosen
+    held = None
+    if view and taken and taken.cost and taken.cost.total and view.job.state is JobState.SUCCEEDED:
+        held = taken.cost.low <= view.cost <= taken.cost.high
+    return ForecastOut.of(
+        kept,
+        backend=taken and taken.place.backend,
+        cost_estimate=taken and CostOut.of(taken),
+        job_id=view and view.job.job_id,
+        job_state=view and view.job.state.value,
+        cost=view and money_text(view.cost),
+        hours_taken=view and _hours(view.job.attempts, services.clock.wall_ns()),
+        held=held,
+    )
+
+
+def _hours(attempts: Sequence[Attempt], now_ns: int) -> float:
+    """The running time of these attempts, those that go on up to now."""
+    spans = [(one.ended_at_ns or now_ns) - one.started_at_ns for one in attempts if one.started_at_ns is not None]
+    return round(sum(spans) / HOUR, 6)
 
 
 def answer_of(done: Routed) -> dict[str, Any]:
     """A route as JSON."""
     chosen = done.route.chosen
     return {
+        "route_id": done.route_id,
         "chosen": chosen and chosen.place.backend,
         "recommendations": [RecommendationOut.of(one) for one in done.route.ranked],
         "refused": [RefusedOut.of(one) for one in done.route.refused],

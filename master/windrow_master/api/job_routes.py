@@ -16,6 +16,7 @@ from windrow_master.api.bodies import (
 )
 from windrow_master.api.cluster_routes import PlanOut
 from windrow_master.api.deps import Asking, Serving, announced
+from windrow_master.api.names import with_host
 from windrow_master.api.paging import (
     Cursor,
     Limit,
@@ -27,10 +28,12 @@ from windrow_master.api.paging import (
 from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
+from windrow_master.api.services import Services
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
 from windrow_master.api.telemetry_routes import Point
 from windrow_master.clusters.request import check_new_name
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.model import Principal
 from windrow_master.jobs import gpu_impact
 from windrow_master.jobs.gpu_impact import CardImpact, Spans
 from windrow_master.jobs.model import Attempt, JobId, JobRequest
@@ -180,17 +183,20 @@ class ImpactOut(Out):
     gpus: list[CardImpactOut]
 
 
-def _asked(body: JobBody) -> JobRequest:
+async def _asked(services: Services, principal: Principal, body: JobBody) -> JobRequest:
+    """The request of a new job, with the id of the host that it names. Raises NotFound for a route that is not kept."""
     asked = body.parsed()
     check_new_name(asked.name)
-    return asked
+    if asked.route_id is not None:
+        await services.router.kept(principal, asked.route_id)
+    return with_host(services, asked)
 
 
 @route.post("/jobs/plan", may=Permission.RENT, answer=PlanOut)
 async def plan_job(services: Serving, principal: Asking, body: JobBody) -> Any:
     """The place where the job's first attempt would run now and its price per hour, or the reasons against it.
     Changes nothing."""
-    return PlanOut.of(await services.jobs.plan(principal, _asked(body)))
+    return PlanOut.of(await services.jobs.plan(principal, await _asked(services, principal, body)))
 
 
 @route.post("/jobs", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=201, answer=JobsOut)
@@ -202,7 +208,8 @@ async def submit_job(
 ) -> Any:
     """Take a job, or all of an array. It waits for a place, runs, leaves its log and files here, and lets go."""
     login = None if body.registry_login is None else body.registry_login.parsed()
-    found = await services.jobs.submit(principal, _asked(body), idempotency_key, login=login)
+    asked = await _asked(services, principal, body)
+    found = await services.jobs.submit(principal, asked, idempotency_key, login=login)
     return {"jobs": [job_json(view) for view in found]}
 
 

@@ -1,14 +1,19 @@
 """Resolves host names: where a path or a request names a host, its name does as well as its id while no other host
 has it."""
 
+from dataclasses import replace
+from typing import TypeVar
+
 from fastapi import Request
 
 from windrow_master.api.services import Services
 from windrow_master.fleet.model import AdminState
+from windrow_master.spec import Resources
 from windrow_proto.errors import Conflict
-from windrow_proto.ids import starts
+from windrow_proto.ids import HostId, starts
 
 HOST = "host_id"
+R = TypeVar("R", bound=Resources)
 
 
 def resolve(request: Request, services: Services) -> None:
@@ -34,3 +39,8 @@ def host_of(services: Services, wanted: str) -> str:
         ids = ", ".join(f"{host.host_id} ({host.name})" for host in meant)
         raise Conflict(f"{wanted} may mean {len(meant)} hosts: name one of them by its id: {ids}")
     return named[0].host_id if named else wanted
+
+
+def with_host(services: Services, asked: R) -> R:
+    """The request with the id of the host that it names, if any. Raises Conflict as `host_of` does."""
+    return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))

@@ -33,7 +33,7 @@ from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
-from windrow_master.hybrid.registry import ResourceRegistry
+from windrow_master.hybrid.registry import ResourceRegistry, limits
 from windrow_master.hybrid.service import Router
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
@@ -522,7 +522,7 @@ class _Parts:
             https_pin=self.reached.https_pin,
             registry=registry,
             price_book=shipped(),
-            router=Router(clusters, registry, shipped(), self.clock),
+            router=Router(self.store, clusters, registry, shipped(), self.clock),
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
         )
 
@@ -568,6 +568,7 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
+    messages.answer(cluster_says.HostLimits, limits)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
     fleet.on_change(parts.jobs.controller.fleet_changed)

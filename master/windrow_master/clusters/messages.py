@@ -1,9 +1,11 @@
-"""Messages of clusters to the packages above them: volumes that they are to have, and jobs that made them. Pure."""
+"""Messages of clusters to the packages above them: volumes that they are to have, jobs that made them, and limits of
+hosts. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windrow_master.store.messages import Fact, Question
-from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.volumes import Mount
 
 
@@ -30,3 +32,16 @@ class IsOfJob(Question[bool]):
     """Asks whether a job that has not ended made this cluster: the job ends the cluster, and brings in its results."""
 
     cluster_id: ClusterId
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimit:
+    """What a host takes at most: so many clusters at once, and of this account only; None: of every account."""
+
+    most: int
+    only_for: AccountId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimits(Question[Mapping[HostId, HostLimit]]):
+    """Asks for the hosts that have a limit."""

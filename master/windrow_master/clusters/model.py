@@ -123,7 +123,6 @@ class ClusterRequest(Limits, Resources, Work):
             help="Port of the service.",
         ),
     ] = ()
-    host_id: Annotated[HostId | None, Spec(chars=64, flag="--host", text="Only this host")] = None
     hosts: Annotated[
         int,
         Spec(

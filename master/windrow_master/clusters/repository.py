@@ -50,6 +50,7 @@ _COMMITTED: Final = Made(
         workloads.c.host_id,
         func.sum(workloads.c.cpus).label("cpus"),
         func.sum(workloads.c.memory_bytes).label("memory_bytes"),
+        func.count().label("works"),
     )
     .where(workloads.c.is_released.is_(False))
     .group_by(workloads.c.host_id)
@@ -122,10 +123,11 @@ _HELD: Final = Found(
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The resources that the clusters placed on a host have asked for."""
+    """The resources that the clusters placed on a host have asked for. works: how many workloads they have there."""
 
     cpus: int
     memory_bytes: Bytes
+    works: int = 0
 
 
 class ClusterRepository(Repository):
@@ -160,6 +162,18 @@ class ClusterRepository(Repository):
         for field, value in (wanted or {}).items():
             query = query.where(clusters.c.request[field].as_string() == value)
         return page(self._connection, query, _cluster, limit)
+
+    def starts(self, limit: int, longest_ns: int) -> Sequence[tuple[str, int]]:
+        """The tier of each of the latest clusters on real hosts that have run, and the time from its request to its
+        start; without longer ones, which were stopped and started again."""
+        waited = clusters.c.started_at_ns - clusters.c.created_at_ns
+        query = select(clusters.c.tier, waited.label("waited_ns")).where(
+            clusters.c.started_at_ns.is_not(None),
+            waited.between(0, longest_ns),
+            clusters.c.request["simulated"].as_boolean().is_not(True),
+        )
+        rows = self._connection.execute(query.order_by(clusters.c.cluster_id.desc()).limit(limit))
+        return [(row.tier, int(row.waited_ns)) for row in rows]
 
     def living(self) -> Sequence[Cluster]:
         """Whatever is neither deleted, failed nor stopped."""
@@ -251,7 +265,10 @@ class WorkloadRepository(Repository):
     def committed(self) -> dict[HostId, Committed]:
         """Return the resources asked of each host by the work that still holds slots there."""
         rows = _COMMITTED.rows(self._connection, {})
-        return {one["host_id"]: Committed(int(one["cpus"]), Bytes(int(one["memory_bytes"]))) for one in rows}
+        return {
+            one["host_id"]: Committed(int(one["cpus"]), Bytes(int(one["memory_bytes"])), int(one["works"]))
+            for one in rows
+        }
 
 
 _CLUSTER_FIELDS: Final = tuple(field.name for field in fields(Cluster))

@@ -110,7 +110,6 @@ def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: 
         **resources | {"runtime": None if request.runtime is None else Runtime(request.runtime)},
         account_id=account_id,
         tie_seed=tie_seed,
-        host_id=request.host_id,
         wants_simulated=request.simulated or request.runtime == Runtime.SIMULATED,
         is_proof=is_proof,
         hosts=request.hosts,

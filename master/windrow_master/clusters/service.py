@@ -56,11 +56,13 @@ from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.service_names import service_url
-from windrow_proto.units import Microcents
+from windrow_proto.units import HOUR, Microcents
 
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
 _Login = RegistryLogin | None
+STARTS_KNOWN: Final = 200
+START_LONGEST_NS: Final = HOUR
 _T = TypeVar("_T")
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
@@ -390,6 +392,10 @@ class ClusterService:
     async def offers(self) -> tuple[Offer, ...]:
         """Return the offers of the fleet now, by tier."""
         return await self._store.read(self._placer.offers)
+
+    async def starts(self) -> Sequence[tuple[str, int]]:
+        """The latest starts on real hosts: the tier, and the nanoseconds from the request to the start."""
+        return await self._store.read(lambda uow: uow[ClusterRepository].starts(STARTS_KNOWN, START_LONGEST_NS))
 
     # --- what the fleet asks -----------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from operator import is_
 from typing import Any, Final
 
 from windrow_master.clusters.launch import network_of
+from windrow_master.clusters.messages import HostLimit, HostLimits
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.repository import ClusterRepository, Committed, WorkloadRepository
 from windrow_master.clusters.request import placement_request
@@ -27,6 +28,7 @@ from windrow_proto.model import GpuFacts
 from windrow_proto.units import Bytes, Microcents
 
 _NOTHING = Committed(0, Bytes(0))
+_UNLIMITED: Final = HostLimit(0)
 _Known = dict[tuple[HostId, int], tuple[tuple[Any, ...], Candidate]]
 """By host and processors asked for: what a candidate was made of, and the candidate."""
 _OFFERED: Final = frozenset({Availability.IDLE, Availability.RENTED})
@@ -69,18 +71,20 @@ class Placer:
     def _vacated(self, uow: UnitOfWork, cpus: int) -> tuple[Candidate, ...]:
         """The hosts on which proofs hold anything, as they will be once these have ended."""
         proofs, book = uow[WorkloadRepository].held_of(PROOF_ACCOUNT), self._market.book(uow)
+        limits = uow.ask(HostLimits()) if proofs else {}
         ids = frozenset(one.cluster_id for one in proofs)
         found = []
         for host, present in self._fleet.hosts.with_slots(uow, {one.host_id for one in proofs}):
             slots, held = vacated(present, uow[WorkloadRepository].held_on(host.host_id), ids, uow.now_wall_ns)
-            taken = Committed(sum(one.cpus for one in held), Bytes(sum(one.memory_bytes for one in held)))
-            found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns)))
+            taken = Committed(sum(one.cpus for one in held), Bytes(sum(one.memory_bytes for one in held)), len(held))
+            limit = limits.get(host.host_id, _UNLIMITED)
+            found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns), limit))
         return tuple(found)
 
     def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
         """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
         book = self._market.book(uow)
-        committed = uow[WorkloadRepository].committed()
+        committed, limits = uow[WorkloadRepository].committed(), uow.ask(HostLimits())
         last, known = self._last
         if not book.says_the_same(last) or len(known) > KNOWN_MAX:
             known = {}
@@ -92,10 +96,12 @@ class Placer:
             # Rows that did not change give the values they gave before (store/prepared.py), and so the same candidate.
             is_settled = host.is_settled_once_heard(uow.now_wall_ns)
             slots, taken = tuple(present), committed.get(host.host_id, _NOTHING)
-            made_of = host, slots, taken, is_settled
+            limit = limits.get(host.host_id, _UNLIMITED)
+            made_of = host, slots, taken, is_settled, limit
             before = known.get((host.host_id, cpus))
             if before is None or not _is_same(before[0], made_of):
-                before = known[host.host_id, cpus] = made_of, _candidate(host, slots, taken, book, cpus, is_settled)
+                made = _candidate(host, slots, taken, book, cpus, is_settled, limit)
+                before = known[host.host_id, cpus] = made_of, made
             found.append(before[1])
         return Snapshot(tuple(found))
 
@@ -127,7 +133,13 @@ def _is_same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 
 def _candidate(
-    host: Host, slots: Sequence[Slot], committed: Committed, book: PriceBook, cpus: int, is_settled_once_heard: bool
+    host: Host,
+    slots: Sequence[Slot],
+    committed: Committed,
+    book: PriceBook,
+    cpus: int,
+    is_settled_once_heard: bool,
+    limit: HostLimit,
 ) -> Candidate:
     inventory = host.inventory
     return Candidate(
@@ -154,6 +166,9 @@ def _candidate(
         about_containers=host.about_containers,
         network=network_of(host),
         settling_ns=host.settling_ns,
+        most_works=limit.most,
+        works=committed.works if limit.most else 0,
+        only_for=limit.only_for,
     )
 
 

@@ -95,7 +95,8 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class Resource:
     """One row of the registry. number: counted from 1, never given twice. bound_host: the id of the host that runs its
-    work; None: nothing runs on it. seen: how that host stands now; None: nothing is known, or nothing is bound.
+    work; None: nothing runs on it. dedicated_to: the only account whose work that host takes; None: anybody's. seen:
+    how that host stands now; None: nothing is known, or nothing is bound.
     """
 
     number: int
@@ -104,6 +105,7 @@ class Resource:
     created_at_ns: int
     updated_at_ns: int | None = None
     bound_host: str | None = None
+    dedicated_to: str | None = None
     seen: "Seen | None" = None
 
     @property

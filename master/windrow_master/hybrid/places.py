@@ -5,9 +5,10 @@ What is assumed of a place where nothing was measured stands in the tables here,
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
+from statistics import quantiles
 from typing import Final
 
 from windrow_master.fleet import gpus
@@ -17,7 +18,7 @@ from windrow_master.market.model import Offer as MarketOffer
 from windrow_master.prices.book import Listed, PriceBook, State
 from windrow_master.prices.offers import Kind
 from windrow_master.prices.offers import Offer as BookOffer
-from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents
+from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents
 
 NOT_CONNECTED: Final = "not connected: this market cannot start work there"
 NOT_BOUND: Final = "not connected: no host is bound to this resource"
@@ -31,15 +32,28 @@ START_S: Final[Mapping[tuple[str, str], tuple[float, float]]] = {
 }
 """Seconds until a program starts, in the middle and in 9 of 10 cases, by provider and kind; empty: any. External
 services under a minute and instances 5 to 10 minutes are the mission's (document 003); the others are our judgement."""
+STARTS_LEAST: Final = 5
+"""So many starts of this market count more than what is assumed."""
+Waits = Mapping[str, tuple[float, float]]
+NO_WAITS: Final[Waits] = {}
 INTERRUPTIONS_PER_HOUR: Final = 0.1
 """Of spot. Our judgement between zones that were there 47 % and 91 % of the time in traces of 2023."""
 BANDWIDTH_GBPS: Final = 1.0
 """Gbit/s to a place that does not say it. Our judgement."""
-SECONDS_PER_HOUR: Final = 3_600
 _VENDORS: Final = re.compile(r"\b(nvidia|amd|intel|tesla|geforce|quadro|instinct|radeon)\b")
 
 
-def market_places(offers: Iterable[MarketOffer], work: Work) -> Iterator[Place]:
+def waits_of(starts: Iterable[tuple[str, int]]) -> Waits:
+    """What this market's own starts took, by tier, and of all (empty): where there are enough of them."""
+    by_tier: dict[str, list[float]] = defaultdict(list)
+    for tier, waited_ns in starts:
+        for name in (tier, ""):
+            by_tier[name].append(waited_ns / SECOND)
+    tenths = {tier: quantiles(found, n=10) for tier, found in by_tier.items() if len(found) >= STARTS_LEAST}
+    return {tier: (round(each[4], 1), round(each[8], 1)) for tier, each in tenths.items()}
+
+
+def market_places(offers: Iterable[MarketOffer], work: Work, waits: Waits = NO_WAITS) -> Iterator[Place]:
     """One place for each tier of real GPUs, or of processors where no GPU is wanted."""
     for offer in offers:
         gpu = offer.tier.partition("/")[0]
@@ -56,15 +70,16 @@ def market_places(offers: Iterable[MarketOffer], work: Work) -> Iterator[Place]:
             gpu_count=0 if gpu == gpus.CPU_CLASS else offer.total,
             gpu_memory_gib=memory_of(gpu),
             per_hour=per_hour,
-            bill=_by_second(per_hour),
-            start_s=START_S["market", ""],
+            start_s=waits.get(offer.tier) or waits.get("") or START_S["market", ""],
             bandwidth_gbps=BANDWIDTH_GBPS,
             status="available" if offer.free >= max(1, work.gpus) else "busy",
             source="this market",
         )
 
 
-def resource_places(resources: Iterable[Resource], book: PriceBook, today: date) -> Iterator[Place]:
+def resource_places(
+    resources: Iterable[Resource], book: PriceBook, today: date, waits: Waits = NO_WAITS
+) -> Iterator[Place]:
     """One place for each registered resource."""
     for resource in resources:
         declared = resource.declared
@@ -84,8 +99,7 @@ def resource_places(resources: Iterable[Resource], book: PriceBook, today: date)
             gpu_count=count if isinstance(count, int) else 0,
             gpu_memory_gib=float(memory) if isinstance(memory, int | float) else memory_of(gpu),
             per_hour=per_hour or Microcents(0),
-            bill=_by_second(per_hour or Microcents(0)),
-            start_s=START_S["resource", ""] if own else START_S["", ""],
+            start_s=(waits.get("") or START_S["resource", ""]) if own else START_S["", ""],
             bandwidth_gbps=declared.network_bandwidth_gbps or (None if own else BANDWIDTH_GBPS),
             latency_ms=declared.latency_ms,
             frameworks=declared.supported_frameworks,
@@ -163,7 +177,8 @@ def _book_place(listed: Listed) -> Place:
         gpu_count=offer.gpu_count,
         gpu_memory_gib=memory_of(offer.gpu),
         per_hour=offer.per_hour,
-        bill=offer.cost,
+        step_s=offer.provider.granularity_s,
+        minimum_s=offer.provider.minimum_s,
         start_s=start,
         interruptions_per_hour=INTERRUPTIONS_PER_HOUR if is_spot else 0.0,
         bandwidth_gbps=BANDWIDTH_GBPS,
@@ -174,13 +189,6 @@ def _book_place(listed: Listed) -> Place:
         source=offer.source.title,
         as_of=offer.source.read_on.isoformat() if offer.source.read_on else None,
     )
-
-
-def _by_second(per_hour: Microcents) -> Callable[[float], Microcents]:
-    def bill(seconds: float) -> Microcents:
-        return Microcents(int(per_hour * seconds / SECONDS_PER_HOUR))
-
-    return bill
 
 
 @cache
@@ -205,11 +213,16 @@ def class_of(text: str) -> str:
 
 
 def all_places(
-    offers: Iterable[MarketOffer], resources: Sequence[Resource], book: PriceBook, today: date, work: Work
+    offers: Iterable[MarketOffer],
+    resources: Sequence[Resource],
+    book: PriceBook,
+    today: date,
+    work: Work,
+    waits: Waits = NO_WAITS,
 ) -> list[Place]:
-    """Every place there is for this work."""
+    """Every place there is for this work. waits: as `waits_of` has them."""
     return [
-        *market_places(offers, work),
-        *resource_places(resources, book, today),
+        *market_places(offers, work, waits),
+        *resource_places(resources, book, today, waits),
         *book_places(book, today, work),
     ]

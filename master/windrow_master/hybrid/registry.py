@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from windrow_master.clusters.lookup import running_on
+from windrow_master.clusters.messages import HostLimit, HostLimits
 from windrow_master.fleet.lookup import find_host
 from windrow_master.fleet.states import AdminState, LinkState
 from windrow_master.hybrid.model import (
@@ -22,8 +23,8 @@ from windrow_master.hybrid.repository import ResourceRepository
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import AlreadyRegistered, Conflict, NotFound, TooMany
-from windrow_proto.ids import HostId
+from windrow_proto.errors import AlreadyRegistered, Conflict, Forbidden, NotFound, TooMany
+from windrow_proto.ids import AccountId, HostId
 
 
 class ResourceRegistry:
@@ -98,30 +99,38 @@ class ResourceRegistry:
 
         return await self._store.write(change, name="resource.change")
 
-    async def bind(self, principal: Principal, resource_id: str, host_id: HostId | None) -> Resource:
-        """Let this host run the resource's work; None: no host. Raises NotFound, Conflict where the host is bound to
-        another resource."""
+    async def bind(
+        self, principal: Principal, resource_id: str, host_id: HostId | None, *, dedicated: bool = False
+    ) -> Resource:
+        """Let this host run the resource's work; None: no host. dedicated: it takes no work but its owner's.
+
+        Raises NotFound, Conflict where the host is bound to another resource, Forbidden where somebody else's host is
+        to be dedicated."""
 
         def change(uow: UnitOfWork) -> Resource:
             known = _load(uow, resource_id)
-            if known.bound_host == host_id:
+            only_for = principal.account_id if dedicated and host_id is not None else None
+            if (known.bound_host, known.dedicated_to) == (host_id, only_for):
                 return _with_host(uow, known)
             name = ""
             if host_id is not None:
                 host = find_host(uow, host_id)
                 if host is None or host.admin_state is AdminState.RETIRED:
                     raise NotFound("There is no such host. List them: windrow host ls", subject=host_id[:128])
+                if only_for is not None and host.owner_account != only_for:
+                    raise Forbidden(f"The host {host.name} belongs to somebody else, who alone can dedicate it.")
                 other = uow[ResourceRepository].bound_to(host_id)
-                if other is not None:
+                if other is not None and other.resource_id != resource_id:
                     raise Conflict(
                         f"The host {host.name} is bound to {other.resource_id}. Free it first: "
                         f"windrow resource unbind {other.resource_id}",
                         subject=host_id,
                     )
                 name = host.name
-            now = replace(known, bound_host=host_id)
+            now = replace(known, bound_host=host_id, dedicated_to=only_for)
             uow[ResourceRepository].save(now)
             action, said = ("bind", f"is bound to {name}") if host_id is not None else ("unbind", "is bound to no host")
+            said += ", which takes its owner's work only" if only_for is not None else ""
             subjects = (_subject(resource_id), *((f"host/{host_id}",) if host_id is not None else ()))
             uow.audit(
                 principal.actor, f"resource.{action}", _subject(resource_id), "asked for", {"host": host_id or ""}
@@ -141,6 +150,16 @@ class ResourceRegistry:
             uow.event("resource.removed", (_subject(resource_id),), said, actor=principal.actor)
 
         await self._store.write(change, name="resource.remove")
+
+
+def limits(uow: UnitOfWork, question: HostLimits) -> Mapping[HostId, HostLimit]:
+    """The limits of the hosts that resources are bound to."""
+    return {
+        HostId(str(one.bound_host)): HostLimit(
+            one.declared.max_parallel_jobs, None if one.dedicated_to is None else AccountId(one.dedicated_to)
+        )
+        for one in uow[ResourceRepository].bound()
+    }
 
 
 def _subject(resource_id: str) -> str:

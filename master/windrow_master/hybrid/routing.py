@@ -6,11 +6,12 @@ resources: high 3, medium 2.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from windrow_master.prices.offers import billed
 from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents, money_text
 
 HIGH, MEDIUM = 3.0, 2.0
@@ -79,10 +80,11 @@ class Place:
     """Somewhere the work could run.
 
     backend: names it in answers. gpu_memory_gib: of one GPU; None: not known. per_hour: of as much of it as the work
-    needs. bill: the cost of a use of so many seconds. start_s: seconds until the program starts, in the middle and in
-    9 of 10 cases. interruptions_per_hour: how often it is taken back. bandwidth_gbps: Gbit/s for the data. note: what
-    else speaks against it. host: the id of the host that it is, where it is one. not_usable: why it cannot be chosen
-    yet. not_priced: why its price does not count. as_of: the day of its price.
+    needs. step_s, minimum_s: a use is billed in whole steps of so many seconds, and at least so many. start_s: seconds
+    until the program starts, in the middle and in 9 of 10 cases. interruptions_per_hour: how often it is taken back.
+    bandwidth_gbps: Gbit/s for the data. note: what else speaks against it. host: the id of the host that it is, where
+    it is one. not_usable: why it cannot be chosen yet. not_priced: why its price does not count. as_of: the day of its
+    price.
     """
 
     backend: str
@@ -94,7 +96,8 @@ class Place:
     gpu_count: int
     gpu_memory_gib: float | None = None
     per_hour: Microcents
-    bill: Callable[[float], Microcents] = field(compare=False)
+    step_s: int = 1
+    minimum_s: int = 0
     start_s: tuple[float, float]
     interruptions_per_hour: float = 0.0
     bandwidth_gbps: float | None = None
@@ -244,12 +247,13 @@ def cost_of(work: Work, place: Place) -> Cost | None:
     around = place.start_s[0] + transfer_s(work, place) if place.where is Where.ELSEWHERE else transfer_s(work, place)
     lost_s = RESTART_S + 30 * (work.checkpoint_minutes or 2 * 60 * work.hours)  # half of what is between two
 
-    def billed(hours: float, deviations: float) -> Microcents:
+    def bill(hours: float, deviations: float) -> Microcents:
         expected = hours * place.interruptions_per_hour
         restarts = max(0.0, expected + deviations * math.sqrt(expected))
-        return place.bill(hours * 3600 + around + restarts * lost_s)
+        seconds = hours * 3600 + around + restarts * lost_s
+        return billed(place.per_hour, seconds, place.step_s, place.minimum_s)
 
-    return Cost(billed(work.hours, 0), billed(work.hours * less, -1.28), billed(work.hours * more, 1.28))
+    return Cost(bill(work.hours, 0), bill(work.hours * less, -1.28), bill(work.hours * more, 1.28))
 
 
 def _recommendation(work: Work, place: Place, costs: Mapping[str, Cost | None]) -> Recommendation:

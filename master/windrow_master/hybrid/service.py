@@ -1,33 +1,49 @@
-"""Answers where a workload should run: reads its program, gathers the places, and has them put in order."""
+"""Answers where a workload should run: reads its program, gathers the places, has them put in order, and keeps the
+answers that are asked for again."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from typing import Final
 
 from windrow_master.clusters.service import ClusterService
 from windrow_master.hybrid.analysis import Analysis, analyse
-from windrow_master.hybrid.places import all_places
+from windrow_master.hybrid.kept import KeptRoute, parse_record, record_bytes
+from windrow_master.hybrid.places import all_places, waits_of
 from windrow_master.hybrid.registry import ResourceRegistry
+from windrow_master.hybrid.repository import RouteRepository
 from windrow_master.hybrid.routing import Route, Work, recommend
+from windrow_master.identity.model import Principal
 from windrow_master.prices.book import PriceBook
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import NotFound
+from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
+
+KEPT_MAX: Final = 1_000
+"""Routes of one account; the oldest go first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """A workload as it was understood, and the answer. analysis None: no program was given."""
+    """A workload as it was understood, and the answer. analysis None: no program was given. route_id None: not kept."""
 
     work: Work
     analysis: Analysis | None
     route: Route
+    route_id: str | None = None
 
 
 class Router:
     """Routes workloads."""
 
-    def __init__(self, clusters: ClusterService, registry: ResourceRegistry, book: PriceBook, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, clusters: ClusterService, registry: ResourceRegistry, book: PriceBook, clock: Clock
+    ) -> None:
+        self._store = store
         self._clusters, self._registry, self._book, self._clock = clusters, registry, book, clock
         self._reading = asyncio.Semaphore(1)
         """One program is read at a time: the largest takes a second of a processor."""
@@ -37,8 +53,34 @@ class Router:
         analysis = None if code is None else await self._read(code)
         work = work_of(analysis)
         offers, resources = await self._clusters.offers(), await self._registry.list()
-        places = all_places(offers, resources, self._book, self.today(), work)
+        waits = waits_of(await self._clusters.starts())
+        places = all_places(offers, resources, self._book, self.today(), work, waits)
         return Routed(work, analysis, recommend(work, places))
+
+    async def keep(self, principal: Principal, routed: Routed) -> Routed:
+        """Keep a route for its account; returns it with its id."""
+        record = record_bytes(routed.work, routed.route)
+
+        def change(uow: UnitOfWork) -> str:
+            self._store.admit()
+            route_id = uow.mint("route")
+            uow[RouteRepository].add(route_id, principal.account_id, uow.now_wall_ns, record, KEPT_MAX)
+            return route_id
+
+        return replace(routed, route_id=await self._store.write(change, name="route.keep"))
+
+    async def kept(self, principal: Principal, route_id: str) -> KeptRoute:
+        """A route that this account has kept. Raises NotFound."""
+        found = await self._store.read(lambda uow: uow[RouteRepository].get(route_id))
+        if found is None or found[0] != principal.account_id:
+            raise NotFound("There is no such route. List them: windrow route --kept", subject=route_id[:64])
+        return _kept(route_id, *found)
+
+    async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[KeptRoute]:
+        """The routes that this account has kept, the latest first; from the one after `before`."""
+        account_id = principal.account_id
+        rows = await self._store.read(lambda uow: uow[RouteRepository].page(account_id, before, limit))
+        return [_kept(route_id, account_id, at_ns, record) for route_id, at_ns, record in rows]
 
     async def _read(self, code: str) -> Analysis:
         async with self._reading:
@@ -47,6 +89,10 @@ class Router:
     def today(self) -> date:
         """The day by the clock of this Master, in UTC: what prices are compared with."""
         return datetime.fromtimestamp(self._clock.wall_ns() // SECOND, UTC).date()
+
+
+def _kept(route_id: str, account_id: AccountId, at_ns: int, record: bytes) -> KeptRoute:
+    return KeptRoute(route_id, account_id, at_ns, *parse_record(record))
 
 
 def completed(work: Work, analysis: Analysis | None) -> Work:

@@ -1,6 +1,6 @@
-"""The table of registered resources."""
+"""The tables of registered resources and of kept routes."""
 
-from sqlalchemy import JSON, Column, String, Table
+from sqlalchemy import JSON, Column, Index, LargeBinary, String, Table
 
 from windrow_master.store.schema import Serial, Whole, metadata
 
@@ -13,5 +13,16 @@ resources = Table(
     Column("created_at_ns", Whole, nullable=False),
     Column("updated_at_ns", Whole),
     Column("bound_host", String(64), index=True, unique=True),
+    Column("dedicated_to", String(64)),
     sqlite_autoincrement=True,  # the number of a deleted one is not given again
+)
+
+routes = Table(
+    "routes",
+    metadata,
+    Column("route_id", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False),
+    Column("at_ns", Whole, nullable=False),
+    Column("record", LargeBinary, nullable=False),
+    Index("ix_routes_account_id_route_id", "account_id", "route_id"),
 )

@@ -91,6 +91,15 @@ class JobRequest(Limits, Resources, Work):
         tuple[JobId, ...],
         Spec(items=AFTER_MAX, flag="--after", text="Jobs that must succeed first", help="Job that must succeed first."),
     ] = ()
+    route_id: Annotated[
+        str | None,
+        Spec(
+            chars=64,
+            flag="--route",
+            text="Kept route that it follows: the forecast is compared with the job's cost",
+            is_filter=True,
+        ),
+    ] = None
     array_size: Annotated[
         int,
         Spec(

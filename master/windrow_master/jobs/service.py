@@ -6,6 +6,7 @@ Submitting is one unit of work; the folder comes after it and is kept by the Mas
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Final
 
 from windrow_master.clusters import environments, lookup
@@ -45,6 +46,8 @@ from windrow_proto.units import Microcents
 
 LIVING_MAX: Final = 1_000
 """Jobs of one account that have not ended: one array of the largest size."""
+USUAL_JOBS: Final = 20
+"""Jobs of a name that are looked at for how long it usually takes."""
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
 
@@ -225,6 +228,18 @@ class JobService:
             return page_alone("job_view", rows, lambda job: _view(uow, job), limit)
 
         return await self._store.read(read)
+
+    async def usual_ns(self, principal: Principal, name: str) -> int | None:
+        """The running time of this account's jobs of this name: the middle of the last ones that succeeded; None where
+        there is none. Attempts that failed before do not count."""
+
+        def read(uow: UnitOfWork) -> list[int]:
+            rows = uow[JobRepository].page(principal.account_id, None, USUAL_JOBS, {"name": name})
+            last = [one.attempts[-1] for one in rows if one.state is JobState.SUCCEEDED and one.attempts]
+            return [one.ended_at_ns - one.started_at_ns for one in last if one.started_at_ns and one.ended_at_ns]
+
+        found = await self._store.read(read)
+        return int(median(found)) if found else None
 
     async def counts(self) -> Mapping[JobState, tuple[int, int]]:
         """Count the unfinished jobs of all accounts: for each state their number and the oldest one's creation time."""

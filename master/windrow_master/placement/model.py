@@ -35,7 +35,6 @@ class Request(Resources):
     account_id: AccountId
     tie_seed: str
     runtime: Runtime | None = None
-    host_id: HostId | None = None
     wants_simulated: bool = False
     is_proof: bool = False
     hosts: int = 1
@@ -79,7 +78,8 @@ class Candidate:
     know before a process is run there, or why none is; about_containers: how its containers are kept apart from it, or
     why it runs none. settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was
     not heard yet since the Master started. is_known: whether it has told what it has, which a new host does a moment
-    after it came.
+    after it came. most_works: how many workloads it takes at once, of which it has `works`; 0: as its slots allow.
+    only_for: the account that it is kept for; None: every account.
     """
 
     host_id: HostId
@@ -105,6 +105,9 @@ class Candidate:
     is_known: bool = True
     cpus: int = 0
     memory_bytes: Bytes = NO_BYTES
+    most_works: int = 0
+    works: int = 0
+    only_for: AccountId | None = None
 
 
 @dataclass(frozen=True, slots=True)

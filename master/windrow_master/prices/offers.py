@@ -143,9 +143,13 @@ class Offer:
 
     def cost(self, seconds: float) -> Microcents:
         """What a use of this length costs, by the provider's steps and minimum, rounded down to a microcent."""
-        step, least = self.provider.granularity_s, self.provider.minimum_s
-        steps = -(-max(int(-(-seconds // 1)), least) // step)
-        return Microcents(steps * step * self.per_hour // HOUR_S)
+        return billed(self.per_hour, seconds, self.provider.granularity_s, self.provider.minimum_s)
+
+
+def billed(per_hour: Microcents, seconds: float, step_s: int, minimum_s: int) -> Microcents:
+    """What a use costs at this price of an hour: in whole steps, at least the minimum, rounded down to a microcent."""
+    steps = -(-max(int(-(-seconds // 1)), minimum_s) // step_s)
+    return Microcents(steps * step_s * per_hour // HOUR_S)
 
 
 def providers(text: str) -> Mapping[str, Provider]:

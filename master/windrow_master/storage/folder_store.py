@@ -180,10 +180,10 @@ class FolderStore:
         """Do what gives the file its name, its folders made before, its name durable afterwards."""
         for turn in range(TRIES):
             missing = [folder for folder in target.parents if not folder.exists()]
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
+                _make(target.parent)
                 act()
-            except FileNotFoundError:
+            except FileNotFoundError:  # a deletion beside this took an empty folder away
                 if turn == TRIES - 1:
                     raise
                 continue
@@ -242,6 +242,16 @@ async def _in_thread(work: Callable[[], T]) -> T:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise DiskFull from error
         raise StorageFailed(f"The folder of artefacts refused: {error.strerror}. Nothing was changed.") from error
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it. Raises FileNotFoundError where one is taken away meanwhile."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        if not os.path.lexists(folder):  # it was there, and was gone when pathlib looked what it is
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder)) from None
+        raise
 
 
 def _open(target: Path, key: ObjectKey) -> int:

@@ -124,6 +124,8 @@ def request_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("Processors", asked.get("cpus")),
         ("Memory", size_text(asked["memory_bytes"]) if asked.get("memory_bytes") else None),
         ("Hosts", asked.get("hosts")),
+        ("Only this host", asked.get("host_id")),
+        ("Only this tier", asked.get("tier")),
         ("Variables", ", ".join(asked.get("env") or ()) or None),
         ("Longest running time", f"{asked['max_duration_seconds']:g} s" if asked.get("max_duration_seconds") else None),
         ("Budget", asked.get("budget")),

@@ -1,11 +1,13 @@
 """`windrow job`: submit a command, a script or a folder and go; look, follow the log, fetch what it left, cancel."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+from windrow import routing
 from windrow.cli import resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
 from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, state_text, usage_rows
@@ -16,10 +18,11 @@ from windrow.cli.flags import options
 from windrow.cli.kept import variables
 from windrow.cli.output import facts, print_ids, print_json, say, size_text
 from windrow.cli.request import body, name_from, parse_gpu, parse_span, read_requirements
+from windrow.cli.routes import forecast_text
 from windrow.cli.streams import ProgramOutput, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
-from windrow.errors import InvalidInput, WindrowClientError, refusal_lines
+from windrow.errors import ApiProblem, InvalidInput, WindrowClientError, refusal_lines
 from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
@@ -86,6 +89,17 @@ def job_submit(
     env_file: EnvFile = None,
     requirements: Requirements = None,
     packages: With = None,
+    optimize: Annotated[
+        Literal["balanced", "cost", "speed"] | None,
+        typer.Option("--optimize", help="Let the Master choose the place; say what matters most."),
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0.01, help="With --optimize: most that it may cost, in USD."),
+    ] = None,
+    hours: Annotated[
+        float | None, typer.Option("--hours", help="With --optimize: how long it runs, so that its cost is known.")
+    ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and print the log.")] = False,
     as_json: AsJson = False,
@@ -103,10 +117,18 @@ def job_submit(
         "env": variables(command, env, env_file),
         "await_files": files or script is not None,
         "after": [job_id(api, one) for one in asked["after"] or []] or None,
+        "host_id": resolving.host(api, asked["host_id"]),
         "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
     }
     request = body(JOB, asked) | (parse_gpu(gpu) if gpu is not None else {})
     parcel = _parcel(script, root, files, include_secrets)
+    if optimize is not None:
+        place = script.parent if script else root or Path.cwd()
+        code = routing.program_of(command, place)
+        request, best = routing.following(api, request, optimize, max_cost=max_cost, hours=hours, code=code)
+        say(routing.said(best))
+    elif max_cost is not None or hours is not None:
+        raise InvalidInput("--max-cost and --hours go with --optimize cost, --optimize speed or --optimize balanced.")
     if plan:
         _show_plan(api.request("POST", "/jobs/plan", body=request), as_json)
         return
@@ -221,6 +243,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", item["cost_so_far"]),
+            *_forecast(api, asked["route_id"]),
             ("Deadline", asked["deadline"]),
             *[("Comes after", one) for one in asked["after"]],
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
@@ -228,6 +251,13 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             *(_impact(api, str(item["id"])) if asked["gpus"] else ()),
         ]
     )
+
+
+def _forecast(api: Client, route_id: str | None) -> Iterator[tuple[str, str]]:
+    """Returns what was forecast of its cost by the route that it follows; nothing where that is forgotten."""
+    if route_id is not None:
+        with suppress(ApiProblem):
+            yield "Forecast", forecast_text(api.get(f"/routes/{route_id}"))
 
 
 def _waits(refusal: dict[str, Any] | None) -> Iterator[tuple[str, str]]:

@@ -215,6 +215,12 @@ def resource_bind(
         typer.Option("--ssh", metavar="[USER@]HOST", help="Machine to make a host of, by OpenSSH with your own keys."),
     ] = None,
     ssh_config: Annotated[Path | None, typer.Option(help="Configuration for ssh in place of yours.")] = None,
+    dedicated: Annotated[
+        bool | None,
+        typer.Option(
+            "--dedicated/--shared", help="The host takes no work but yours. Default: with --ssh dedicated, else shared."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Let a host run a resource's work: one of this market, or a machine that ssh reaches."""
@@ -226,7 +232,7 @@ def resource_bind(
     else:
         api.resource(resource)  # before anything is done to the machine
         host_id = ssh_box.joined(api, ssh, ssh_config)
-    one = api.bind_resource(resource, host_id)
+    one = api.bind_resource(resource, host_id, dedicated=ssh is not None if dedicated is None else dedicated)
     print_json(one) if as_json else say(f"{resource} is bound to {one['host_name']} and {one['status']}.")
 
 

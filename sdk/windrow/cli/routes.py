@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -47,6 +48,16 @@ COLUMNS: Final = (
     Column("USABLE", lambda r: "yes" if r["usable"] else "no"),
     Column("OFFER", lambda r: r["offer"], 3, 32),
 )
+HELD: Final[dict[bool | None, str]] = {True: "yes", False: "no", None: "-"}
+KEPT: Final = (
+    Column("ROUTE", lambda r: r["route_id"], most=38),
+    Column("AT", lambda r: r["at"][:16].replace("T", " "), 1),
+    Column("BACKEND", lambda r: r["backend"] or "none", most=32),
+    Column("FORECAST", lambda r: r["cost_estimate"] and _total(r)),
+    Column("JOB", lambda r: r["job_state"] or "none"),
+    Column("COST", lambda r: _cents(r["cost"])),
+    Column("HELD", lambda r: HELD[r["held"]]),
+)
 WHY_NOT: Final = (
     Column("BACKEND", lambda r: r["backend"], most=32),
     Column("WHY NOT", lambda r: r["reason"], most=120),
@@ -75,10 +86,16 @@ def route(
     country: Annotated[
         list[str] | None, typer.Option("--country", metavar="CC", help="Country of the data centre; repeatable.")
     ] = None,
+    kept: Annotated[
+        bool, typer.Option("--kept", help="List the routes that jobs followed: the forecast of each, and the cost.")
+    ] = False,
     why_not: Annotated[bool, typer.Option("--why-not", help="Also each place that cannot do it, and why.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say where a workload should run, what it would cost there, and why. Nothing is started."""
+    if kept:
+        _print_kept(client(context).items("/routes"), as_json)
+        return
     needs = {
         "gpu_count": gpus,
         "gpu": gpu,
@@ -103,6 +120,28 @@ def route(
         print_json(answer)
         return
     _print(answer, why_not)
+
+
+def forecast_text(one: Item) -> str:
+    """A kept route's forecast, and whether it held."""
+    total = _total(one) if one["cost_estimate"] else None
+    words = {True: ", which held", False: ", which did not hold", None: ""}[one["held"]]
+    return f"{total or 'none: its length was not known'}{words}, by {one['route_id']}"
+
+
+def _print_kept(items: Iterable[Item], as_json: bool) -> None:
+    found = list(items)
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        say("No route is kept yet. A job follows one: windrow job submit --optimize cost -- COMMAND")
+        return
+    for line in table_lines(KEPT, found, out.width):
+        out.print(line, no_wrap=True, overflow="ignore", crop=False, markup=False, highlight=False)
+    judged = [one["held"] for one in found if one["held"] is not None]
+    if judged:
+        say(f"{sum(judged)} of {counted(len(judged), 'forecast')} held; 8 of 10 should.")
 
 
 def _print(answer: Item, why_not: bool) -> None:

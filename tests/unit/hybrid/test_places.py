@@ -7,11 +7,11 @@ import pytest
 
 from windrow_master.hybrid import places
 from windrow_master.hybrid.model import Resource, declared_of
-from windrow_master.hybrid.places import class_of, market_places, resource_places
+from windrow_master.hybrid.places import class_of, market_places, resource_places, waits_of
 from windrow_master.hybrid.routing import Work, recommend
 from windrow_master.market.model import Offer, PriceUnit
 from windrow_master.prices.shipped import shipped
-from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents
+from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents
 
 READ = date(2026, 8, 24)
 P4D = {"gpu": True, "gpu_count": 8, "gpu_type": "NVIDIA A100"}
@@ -96,3 +96,12 @@ def test_an_offer_of_the_wrong_country_is_no_place_where_another_is_right() -> N
     work = Work(gpu="l4", countries=("DE",), hours=1)
     found = {one.backend: one for one in places.book_places(shipped(), READ, work)}
     assert found["aws/on-demand"].country == "DE"
+
+
+def test_what_starts_took_here_counts_where_there_are_enough() -> None:
+    few = [("l4/A", seconds * SECOND) for seconds in range(1, 5)]
+    assert waits_of(few) == {}
+    many = few + [("cpu", seconds * SECOND) for seconds in range(10, 110, 10)]
+    found = waits_of(many)
+    assert set(found) == {"cpu", ""}
+    assert found["cpu"] == (55.0, 99.0)

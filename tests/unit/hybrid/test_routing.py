@@ -26,7 +26,6 @@ def place(name: str = "a", hourly: float = 1.0, **changes: Any) -> Place:
         "gpu_count": 8,
         "gpu_memory_gib": 80.0,
         "per_hour": usd(hourly),
-        "bill": lambda seconds: usd(hourly * seconds / 3600),
         "start_s": (0.0, 0.0),
     }
     return Place(**known | changes)

@@ -22,6 +22,7 @@ from windrow_master.clusters.model import ClusterRequest
 from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.hybrid.model import Declared, ResourceType
+from windrow_master.hybrid.routing import Work as RouteWork
 from windrow_master.identity.model import Account, MemberRole, Principal, Role
 from windrow_master.identity.repository import AccountRepository
 from windrow_master.jobs.model import JobRequest
@@ -202,6 +203,8 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
     for name in ("get", "put", "delete", "bound-get", "bound-put", "bound-delete"):
         declared = Declared(resource_type=ResourceType.EDGE, capabilities={})
         await opened.services.registry.register(owner, name, declared)
+    router = opened.services.router
+    route = await router.keep(owner, await router.route(None, lambda _: RouteWork()))
     operator = replace(owner, roles=frozenset({Role.OPERATOR}))
     assert opened.services.accounts is not None
     guest, _ = await opened.services.accounts.add(operator, "guest", frozenset({Role.RENTER}), Microcents(0))
@@ -213,6 +216,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{access_id}": "access_1",
         "{cluster_id}": view.cluster.cluster_id,
         "{job_id}": job.job.job_id,
+        "{route_id}": str(route.route_id),
         "{receipt_id}": view.cluster.rental_id.replace("rental_", "receipt_"),
         "{operation_id}": operation.id,
         "{command_id}": command.command_id,

@@ -1,0 +1,72 @@
+"""A kept route: what was known and what was answered, as bytes, from which it is answered again. Pure.
+
+The record is canonical JSON, compressed, so that equal answers are equal bytes.
+"""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from windrow_master.hybrid.routing import Cost, Place, Recommendation, Refused, Route, Where, Work, recommend
+from windrow_proto.ids import AccountId
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRoute:
+    """A route that was kept. at_ns: wall time."""
+
+    route_id: str
+    account_id: AccountId
+    at_ns: int
+    work: Work
+    route: Route
+
+    def taken(self, host_id: str | None, tier: str | None) -> Recommendation | None:
+        """What was forecast of the place that this host or this tier is; without both, of the one that was chosen."""
+        if host_id is None and tier is None:
+            return self.route.chosen
+        found = (one for one in self.route.ranked if host_id and one.place.host == host_id)
+        tiers = (one for one in self.route.ranked if one.place.where is Where.MARKET and one.place.offer == tier)
+        return next(found, None) or next(tiers, None)
+
+
+def record_bytes(work: Work, route: Route) -> bytes:
+    """The record as it is stored."""
+    said = {"work": work, "ranked": route.ranked, "refused": route.refused}
+    text = json.dumps(said, default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return zlib.compress(text.encode(), 1)
+
+
+def parse_record(record: bytes) -> tuple[Work, Route]:
+    """The inverse of record_bytes."""
+    raw = json.loads(zlib.decompress(record))
+    ranked = [_recommendation(one) for one in raw["ranked"]]
+    refused = [Refused(_place(one["place"]), one["reason"]) for one in raw["refused"]]
+    return Work(**_with_tuples(raw["work"])), Route(ranked, refused)
+
+
+def replayed(record: bytes) -> bytes:
+    """The record of the same question, answered again; the same bytes unless the router has changed."""
+    work, route = parse_record(record)
+    places = [*(one.place for one in route.ranked), *(one.place for one in route.refused)]
+    return record_bytes(work, recommend(work, places))
+
+
+def _named(value: Any) -> Mapping[str, Any]:
+    return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
+def _with_tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+
+
+def _place(raw: Mapping[str, Any]) -> Place:
+    return Place(**{**_with_tuples(raw), "where": Where(raw["where"])})
+
+
+def _recommendation(raw: Mapping[str, Any]) -> Recommendation:
+    cost = raw["cost"]
+    parts = {"place": _place(raw["place"]), "cost": None if cost is None else Cost(**cost)}
+    return Recommendation(**{**_with_tuples(raw), **parts})

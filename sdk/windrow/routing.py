@@ -1,0 +1,95 @@
+"""Asks the Master where a job should run, and lets the job's request follow the answer."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from windrow.client import Client
+from windrow.errors import InvalidInput, WindrowClientError
+from windrow.words import counted
+
+GIB: Final = 1 << 30
+DECIDED: Final = {"tier": "tier", "host_id": "host", "slice": "slice", "runtime": "runtime"}
+"""Fields of a request that name a place, which is what the Master is asked for."""
+REASONS_MAX: Final = 5
+CODE_MAX: Final = 1 << 20
+"""Bytes of a program that are read."""
+
+
+def following(
+    api: Client,
+    request: Mapping[str, Any],
+    optimize: str,
+    *,
+    max_cost: str | float | Decimal | None = None,
+    hours: float | None = None,
+    code: str | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The request with the place that is best for it, and the recommendation that it follows.
+
+    optimize: `cost`, `speed` or `balanced`. max_cost: in USD; the forecast of its cost is at most this where its length
+    is known, and the job is ended before it costs more. hours: how long it runs; by default as long as this account's
+    jobs of its name took. code: its program, which is read and never run. The route is kept, so that its forecast can
+    be compared with what the job costs.
+
+    Raises InvalidInput where the request names a place already, WindrowClientError with the reasons where none is fit.
+    """
+    named = next((word for field, word in DECIDED.items() if request.get(field)), None)
+    if named is not None:
+        raise InvalidInput(f"optimize lets the Master choose the place: leave out the {named}, or leave out optimize.")
+    needs = {
+        "gpu_count": request.get("gpus", 0),
+        "gpu": request.get("gpu_model"),
+        "gpu_memory_gb": request["gpu_memory_bytes"] / GIB if request.get("gpu_memory_bytes") else None,
+        "duration_hours_estimated": hours,
+        "max_cost_usd": None if max_cost is None else float(max_cost),
+    }
+    asked = {
+        "keep": True,
+        "code": code,
+        "task_name": request.get("name"),
+        "requirements": {name: value for name, value in needs.items() if value is not None},
+        "preferences": {"optimize_for": optimize, "allowed_backends": None},
+    }
+    answer = api.request("POST", "/route", body={name: value for name, value in asked.items() if value is not None})
+    best = next((one for one in answer["recommendations"] if one["backend"] == answer["chosen"]), None)
+    if best is None:
+        raise WindrowClientError(_nowhere(answer))
+    place = {"host_id": best["host"]} if best["host"] else {"tier": best["offer"]}
+    limit = {} if max_cost is None else {"budget": str(max_cost)}
+    return {**request, **place, **limit, "route_id": answer["route_id"]}, best
+
+
+def said(best: Mapping[str, Any]) -> str:
+    """A recommendation in one line."""
+    cost = best["cost_estimate"]
+    words = ", ".join(best["pros"])
+    if cost["total"] is None:
+        forecast = f"{Decimal(cost['hourly']):.2f} an hour"
+    else:
+        low, total, high = (f"{Decimal(cost[name]):.2f}" for name in ("low", "total", "high"))
+        forecast = f"about {total} in all ({low} to {high})"
+    return f"Chosen: {best['backend']}, {forecast}" + (f": {words}." if words else ".")
+
+
+def program_of(command: Sequence[str], folder: Path) -> str | None:
+    """The text of the Python program that a command runs, where it is a file of this folder; None: there is none, or it
+    is too long to be read."""
+    for word in command:
+        path = folder / word
+        if word.endswith(".py") and path.is_file() and path.stat().st_size <= CODE_MAX:
+            return path.read_text(encoding="utf-8", errors="replace")
+    return None
+
+
+def _nowhere(answer: Mapping[str, Any]) -> str:
+    """Why no place can be used, the market's own first."""
+    own = [one for one in answer["refused"] if one["backend"].startswith(("windrow/", "resource/"))]
+    lines = [f"- {one['backend']}: {one['reason']}" for one in own[:REASONS_MAX]]
+    if len(own) > REASONS_MAX:
+        lines.append(f"- and {counted(len(own) - REASONS_MAX, 'more place')}")
+    others = len(answer["recommendations"])
+    if others:
+        lines.append(f"- {counted(others, 'place')} elsewhere could do it and cannot be used: windrow route --why-not")
+    return "\n".join(["No place of this market can do this work now. Nothing was submitted.", *lines])

@@ -1,0 +1,54 @@
+"""Starts the Chromium of the tests.
+
+Chromium drops what is under way when a network address of its machine changes, as each container brings one. For people
+it loads such a page again (`--enable-auto-reload`); a test that asked for the page meets the error, and asks again.
+"""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any, Final
+
+from playwright.async_api import Browser, Error, Page, async_playwright
+
+from tests.browser.chromium import Chromium
+from tests.waiting import PATIENCE_S
+
+DROPPED: Final = "net::ERR_NETWORK_CHANGED"
+TRIES: Final = 5
+
+
+def _again(navigate: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @wraps(navigate)
+    async def patient(*given: Any, **named: Any) -> Any:
+        for _ in range(TRIES - 1):
+            try:
+                return await navigate(*given, **named)
+            except Error as error:
+                if DROPPED not in error.message:
+                    raise
+        return await navigate(*given, **named)
+
+    return patient
+
+
+for _name in ("goto", "reload"):
+    setattr(Page, _name, _again(getattr(Page, _name)))
+
+
+@asynccontextmanager
+async def started(chromium: Chromium, *flags: str) -> AsyncIterator[Browser]:
+    """A browser with these flags beside those that it needs here, as root and in containers, too."""
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(
+            executable_path=chromium.path,
+            headless=True,
+            args=["--no-sandbox", "--enable-auto-reload", *flags],
+            env={**os.environ, **chromium.environment},
+            timeout=PATIENCE_S * 1000,
+        )
+        try:
+            yield running
+        finally:
+            await running.close()

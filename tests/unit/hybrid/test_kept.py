@@ -1,0 +1,81 @@
+"""A kept route is answered again from its record, to the same bytes."""
+
+import random
+from datetime import timedelta
+
+from windrow_master.hybrid.kept import KeptRoute, parse_record, record_bytes, replayed
+from windrow_master.hybrid.model import Resource, declared_of
+from windrow_master.hybrid.places import all_places
+from windrow_master.hybrid.routing import WEIGHTS, Work, recommend
+from windrow_master.market.model import Offer, PriceUnit
+from windrow_master.prices.book import PriceBook
+from windrow_master.prices.shipped import shipped
+from windrow_proto.ids import AccountId
+from windrow_proto.units import Microcents
+
+ROUTES = 1_000
+BOOK = PriceBook(shipped().offers[::10])
+TODAY = max(one.source.read_on for one in BOOK.offers if one.source.read_on) + timedelta(days=1)
+
+
+def work(rng: random.Random) -> Work:
+    return Work(
+        gpus=rng.choice((0, 1, 1, 2, 8)),
+        gpu=rng.choice((None, None, "h100", "a100-80", "l4")),
+        gpu_memory_gib=rng.choice((None, 24, 40.0, 79.5)),
+        hours=rng.choice((None, 0.1, 3, 2.5, 700.0)),
+        hours_from=rng.choice(("given", "history")),
+        interruptible=rng.random() < 0.5,
+        checkpoint_minutes=rng.choice((None, 30.0)),
+        dataset_gb=rng.choice((0.0, 50, 1e4)),
+        framework=rng.choice((None, "pytorch")),
+        max_cost=rng.choice((None, Microcents(500_000_000))),
+        optimize=rng.choice(tuple(WEIGHTS)),
+        preferred_provider=rng.choice((None, "AWS")),
+        countries=rng.choice(((), ("US", "DE"))),
+    )
+
+
+def resource(rng: random.Random, number: int) -> Resource:
+    said = {
+        "resource_type": rng.choice(("on-premise", "cloud", "edge")),
+        "provider": "AWS",
+        "capabilities": {"gpu_type": "NVIDIA A100", "gpu_count": rng.choice((1, 4)), "gpu_memory_gb": 40},
+        "network_bandwidth_gbps": rng.choice((None, 10, 2.5)),
+        "cost_per_hour_usd": rng.choice((None, 0, 1.1)),
+        "supported_frameworks": rng.choice(([], ["pytorch"])),
+    }
+    return Resource(number, f"lab-{number}", declared_of(said), 1, bound_host=rng.choice((None, "host_1")))
+
+
+def test_a_thousand_kept_routes_are_answered_again_to_the_same_bytes() -> None:
+    rng = random.Random(37)
+    chosen = 0
+    for number in range(ROUTES):
+        wanted = work(rng)
+        price = Microcents(rng.randrange(10**9))
+        tier = Offer("h100/A", PriceUnit.GPU, False, rng.choice((0, 4)), 4, 1, price, price, "", (), None)
+        places = all_places([tier], [resource(rng, number)], BOOK, TODAY, wanted)
+        route = recommend(wanted, places)
+        record = record_bytes(wanted, route)
+        assert replayed(record) == record
+        assert parse_record(record) == (wanted, route)
+        chosen += route.chosen is not None
+    assert 100 < chosen < ROUTES
+
+
+def test_the_forecast_of_a_job_is_that_of_the_place_it_took() -> None:
+    asked = Work(hours=1.0)
+    own = Resource(1, "lab", declared_of({"resource_type": "on-premise", "capabilities": {"gpu_count": 1}}), 1)
+    bound = Resource(2, "box", own.declared, 1, bound_host="host_1")
+    kept = KeptRoute(
+        "route_1", AccountId("a"), 1, asked, recommend(asked, all_places((), [own, bound], BOOK, TODAY, asked))
+    )
+
+    def backend(host_id: str | None, tier: str | None) -> str | None:
+        found = kept.taken(host_id, tier)
+        return None if found is None else found.place.backend
+
+    assert backend("host_1", None) == "resource/box"
+    assert backend(None, None) == "resource/box"
+    assert (backend("host_2", None), backend(None, "h100/A")) == (None, None)

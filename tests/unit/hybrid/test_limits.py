@@ -1,0 +1,69 @@
+"""A host that a resource is bound to takes as many clusters at once as the resource allows, and no stranger's where it
+is dedicated."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.wired import answers
+from tests.unit.clusters.world import HOST, OTHER, STRANGER, Market, market_world, principal
+from windrow_master.clusters.messages import HostLimits
+from windrow_master.hybrid.model import ResourceStatus, declared_of
+from windrow_master.hybrid.registry import ResourceRegistry, limits
+from windrow_proto.errors import Forbidden, NoCapacity
+from windrow_proto.ids import ClusterId, HostId
+
+RESERVES = 1_000
+MOST = 3
+
+
+@pytest.fixture
+def market(tmp_path: Path) -> Iterator[Market]:
+    with market_world(tmp_path) as world:
+        world.join(OTHER, gpus=8, owner=STRANGER)
+        answers(world.store, HostLimits, limits)
+        yield world
+
+
+async def bound(market: Market, host_id: HostId = OTHER, *, dedicated: bool = False) -> ResourceRegistry:
+    registry, owner = ResourceRegistry(market.store), principal(STRANGER)
+    said = {"resource_type": "on-premise", "capabilities": {"gpu_count": 8}, "max_parallel_jobs": MOST}
+    await registry.register(owner, "lab", declared_of(said))
+    await registry.bind(owner, "lab", host_id, dedicated=dedicated)
+    return registry
+
+
+async def test_reserves_at_once_never_pass_what_a_resource_runs_at_once_and_its_end_frees_it(market: Market) -> None:
+    registry, who = await bound(market), principal(STRANGER)
+
+    async def reserve(number: int) -> ClusterId | None:
+        try:
+            view = await market.create(who, f"key {number}", gpus=1, host_id=OTHER, runtime="process")
+        except NoCapacity as refused:
+            assert f"runs as much at once as its resource allows ({MOST} of {MOST})" in str(refused)
+            return None
+        return view.cluster.cluster_id
+
+    found = [one for one in await asyncio.gather(*map(reserve, range(RESERVES))) if one is not None]
+    assert len(found) == MOST
+    assert (await registry.get("lab")).status is ResourceStatus.BUSY
+    for end in found:
+        await market.clusters.delete(who, end)
+    assert await reserve(-1) is None, "what is being deleted still holds its place"
+
+
+async def test_a_dedicated_host_takes_its_owners_work_only(market: Market) -> None:
+    await bound(market, dedicated=True)
+    with pytest.raises(NoCapacity, match="kept for its owner"):
+        await market.create(principal(), gpus=1, host_id=OTHER, image="a", runtime="docker")
+    assert (await market.create(principal(STRANGER), gpus=1, runtime="process")).workloads[0].host_id == OTHER
+
+
+async def test_nobody_dedicates_somebody_elses_host(market: Market) -> None:
+    with pytest.raises(Forbidden, match="belongs to somebody else"):
+        await bound(market, HOST, dedicated=True)
+    await ResourceRegistry(market.store).bind(principal(STRANGER), "lab", HOST)
+    with pytest.raises(Forbidden):
+        await ResourceRegistry(market.store).bind(principal(STRANGER), "lab", HOST, dedicated=True)
