@@ -24,7 +24,7 @@ from tests.support.regions import RegionalMarket, regional_market
 from tests.support.stack import WINDROW, wait_for
 from tests.waiting import PATIENCE_S, poll
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(400)]
 
 CLOSED = """
 iifname != "cable" accept

@@ -54,14 +54,14 @@ async def test_a_pasted_program_runs_where_it_was_recommended(page: Page, market
     await expect(lab).to_contain_text("your own machine")
 
     await lab.get_by_role("button", name="Run a job here").click()
-    await expect(page.get_by_label("Program")).to_have_value(re.compile("6 \\* 7"))
+    await expect(page.get_by_role("textbox", name="Program")).to_have_value(re.compile("6 \\* 7"))
     await expect(page.get_by_text("It follows a route")).to_be_visible()
     await page.get_by_role("button", name="Submit job").click()
 
     await expect(page.get_by_test_id("state")).to_contain_text("Running")
     with market.client() as api:
         assert api.resource("lab")["status"] == "busy"
-    await expect(page.get_by_role("region", name="Output")).to_contain_text("42")
+    await expect(page.get_by_role("region", name="Output", exact=True)).to_contain_text("42")
     await expect(page.get_by_test_id("state")).to_contain_text("Succeeded")
     await expect(page.get_by_role("region", name="Forecast")).to_contain_text("resource/lab")
     with market.client() as api:

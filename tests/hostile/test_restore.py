@@ -60,6 +60,7 @@ def paid(renter: Renter) -> dict[str, Any]:
 
 
 @pytest.mark.row("F18")
+@pytest.mark.long
 def test_a_fleet_that_has_renewed_since_the_backup_is_back_within_a_minute_and_nobody_pays_twice(
     tmp_path: Path,
 ) -> None:

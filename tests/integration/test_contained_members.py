@@ -15,7 +15,7 @@ from tests.support.rental import import_image
 from tests.support.stack import wait_for
 from windrow_agent.runtimes import docker_pause
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 IMAGE = "windrow-test-members:local"
 CONTAINED = ("one", "two")

@@ -70,6 +70,7 @@ def image(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.docker
 @pytest.mark.timeout(600)
 @pytest.mark.proves("agent, Master and Access are killed during a rental: it is deleted, billed and stored as signed")
+@pytest.mark.long
 def test_a_rental_outlives_the_death_of_each_daemon_and_ends_clean(tmp_path: Path, image: str) -> None:
     with watching() as seen, stack(folder=tmp_path) as running:
         renter = Renter(running)

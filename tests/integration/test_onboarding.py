@@ -89,7 +89,8 @@ def prove(market: Market, host_id: str) -> None:
     assert proof["outcome"] == "passed", proof["words"]
 
 
-@pytest.mark.proves("a second host joins by one line, is online, and leaves nothing", by="make test")
+@pytest.mark.proves("a second host joins by one line, is online, and leaves nothing")
+@pytest.mark.long
 def test_a_second_host_joins_by_one_line_is_online_and_leaves_nothing(market: Market, machine: SecondHost) -> None:
     files, processes = machine.files(), machine.processes()
     made = market.token()

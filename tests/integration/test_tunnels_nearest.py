@@ -20,7 +20,7 @@ from windrow.forwarding import LOCALHOST, Forward
 from windrow.nearest import Nearest
 from windrow_tunnel import sockets
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.long]
 
 NEAR_MS, FAR_MS = 5.0, 80.0
 

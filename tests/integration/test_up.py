@@ -48,6 +48,7 @@ def _stop(running: Stack, number: signal.Signals = signal.SIGINT) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(ONCE_S + 30)
 @pytest.mark.proves("`make up ONCE=1`: this host listed, rented, output shown, deleted, receipt printed")
+@pytest.mark.long
 def test_once_does_the_main_job_and_exits_zero(tmp_path: Path) -> None:
     done = subprocess.run(
         [WINDROW, "up", "--once", "--data-dir", str(tmp_path / "data")],

@@ -16,7 +16,7 @@ from tests.support.rental import Renter, renting
 from tests.support.stack import wait_for
 from windrow_master.storage.s3_store import S3Settings
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 MARKER = "a line that should lie sealed in the bucket"
 CALL = re.compile(r'"(PUT|GET) /\S+/ckpt/volume_\w+/parts/\S+\?\S*X-Amz-Signature=\S* HTTP/1.1" 200')

@@ -1,9 +1,11 @@
 """Builds the HTTP application from the services: routes, problems, rate limits, the edge."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from windrow_master.api import cluster_routes, console, health, metrics, problems
@@ -29,7 +31,15 @@ class Api(FastAPI):
 
 def build_api() -> FastAPI:
     """The application without services: enough to describe itself (docs/openapi.json)."""
-    app = Api(
+    app = _bare()
+    problems.install(app)
+    declared()  # fails where a route has no rules
+    app.router.routes.extend(_included())
+    return app
+
+
+def _bare() -> Api:
+    return Api(
         title=TITLE,
         version=VERSION,
         description=TEXT,
@@ -42,11 +52,16 @@ def build_api() -> FastAPI:
         redirect_slashes=False,
         default_response_class=Json,
     )
-    problems.install(app)
-    declared()  # fails where a route has no rules
+
+
+@cache
+def _included() -> tuple[BaseRoute, ...]:
+    """The routes as an application has them, which have no state. FastAPI works out what each of them needs at its
+    first request; that takes a good part of a Master's start, and is done once in a process."""
+    first = _bare()
     for routes in ROUTES:
-        app.include_router(routes.router)
-    return app
+        first.include_router(routes.router)
+    return tuple(first.router.routes)
 
 
 def build_app(

@@ -63,6 +63,7 @@ def by_value() -> Callable[[], tuple[int, str | None]]:
     return namespace["answer"]  # type: ignore[return-value]
 
 
+@pytest.mark.long
 def test_without_a_network_the_error_says_so_and_a_second_try_is_a_new_one(offline: Worker) -> None:
     for _ in range(2):
         with pytest.raises(WorkerRefused, match="reaches no package index"):
