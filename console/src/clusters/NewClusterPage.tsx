@@ -27,7 +27,7 @@ import {
 } from "../api/queries.ts";
 import type { ClusterAccepted, ClusterRequest, Template } from "../api/types.ts";
 import { perHour, plain, words } from "../parts/format.ts";
-import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { TestMoney } from "../parts/state.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
@@ -48,7 +48,6 @@ import {
 } from "./request.ts";
 import { clusterChange } from "./ways.ts";
 
-const TYPING_MS = 350;
 const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const KINDS: Record<Kind, string> = {
   box: "One command, or a machine that stays up for you to work in.",

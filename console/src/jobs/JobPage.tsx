@@ -207,8 +207,8 @@ function Forecast({ routeId, over }: { routeId: string; over: boolean }) {
               ? DASH
               : `${amount(cost.total, 2, 2)} (${amount(cost.low, 2, 2)} to ${amount(cost.high, 2, 2)})`,
           ],
-          ["Hours", told.hours === null ? DASH : String(told.hours)],
-          ["Hours so far", told.hours_taken === null ? DASH : told.hours_taken.toFixed(2)],
+          ["Length", told.hours === null ? DASH : duration(told.hours * 3600)],
+          ["Length so far", told.hours_taken === null ? DASH : duration(told.hours_taken * 3600)],
           ...(told.held === null ? [] : [["Held", told.held ? "yes" : "no"] as const]),
         ]}
       />

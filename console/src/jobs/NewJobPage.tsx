@@ -12,14 +12,12 @@ import { RegistryLogin } from "../clusters/RegistryLogin.tsx";
 import { NO_LOGIN, shownWith, withLogin } from "../clusters/request.ts";
 import { jobChange } from "../clusters/ways.ts";
 import { perHour, plain } from "../parts/format.ts";
-import { PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
 import { asJobCommand, BLANK_JOB, type JobDraft, PROGRAM, toJob } from "./jobs.ts";
 import { tarOf } from "./tar.ts";
-
-const TYPING_MS = 350;
 
 export function NewJobPage() {
   const search = useSearch({ from: "/jobs/new" });

@@ -39,9 +39,7 @@ test("a program goes with the job, to the place that was chosen", () => {
     host_id: "host_1",
     route_id: "route_1",
   });
-  expect(asJobCommand(request)).toBe(
-    "windrow job submit --script program.py --gpu 1 --host host_1 --route route_1",
-  );
+  expect(asJobCommand(request)).toBe("windrow job submit --script program.py --gpu 1 --host host_1 --route route_1");
   const own = toJob({ ...BLANK_JOB, ...chosen, command: "python program.py --fast" }).request;
   expect(asJobCommand(own)).toContain("--route route_1 -- python program.py --fast");
 });

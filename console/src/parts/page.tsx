@@ -81,6 +81,9 @@ export function Facts({ rows }: { rows: readonly (readonly [string, ReactNode])[
   );
 }
 
+/** After the last key, before a form asks what would come of it. */
+export const TYPING_MS = 350;
+
 export function Figure({ label, value, note }: { label: string; value: ReactNode; note?: ReactNode }) {
   return (
     <div>

@@ -21,12 +21,11 @@ import { post } from "../api/client.ts";
 import { routed } from "../api/queries.ts";
 import type { Recommendation, RouteAnswer, RouteRequest } from "../api/types.ts";
 import { amount, plain } from "../parts/format.ts";
-import { Empty, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { Empty, PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State } from "../parts/state.tsx";
 import { type Bar, BLANK, barsOf, type RouteDraft, share, soon, toCommand, toRoute } from "./routing.ts";
 
-const TYPING_MS = 350;
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
 
 export function RoutePage() {
