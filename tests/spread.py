@@ -66,6 +66,7 @@ LONGEST: Final = (
     "tests/hostile/test_noisy_market.py",
     "tests/torture/test_hostile_http.py",
     "tests/unit/onboarding/test_installer.py",
+    "tests/unit/tooling/test_again.py",
     "tests/integration/test_slot_race.py",
     "tests/integration/test_discovery.py",
     "tests/architecture/test_alone.py",

@@ -49,6 +49,23 @@ def add_resource(world: World, record: Json) -> Json:
     return made
 
 
+def binding_of(world: World, resource_id: str) -> Json:
+    """What stands behind one."""
+    bound = world.bindings.get(resource_id, {})
+    return {
+        "resource_id": resource_id,
+        "declared_status": "available",
+        "status": "available",
+        "host": bound.get("host"),
+        "host_name": bound.get("host"),
+        "dedicated": bound.get("dedicated", False),
+        "running": 0,
+        "reason": None,
+        "price_per_hour": "0.00",
+        "price_source": "its registration",
+    }
+
+
 def resource_routes(app: FastAPI, world: World) -> None:
     """Resources of everybody."""
 
@@ -66,6 +83,20 @@ def resource_routes(app: FastAPI, world: World) -> None:
     async def change(resource_id: str, body: Json = Body()) -> Any:
         world.resources[resource_id] |= body | {"updated_at": at()}
         return world.resources[resource_id]
+
+    @app.get("/api/v1/resources")
+    async def bindings() -> Json:
+        return {"items": [binding_of(world, one) for one in world.resources], "next_cursor": None}
+
+    @app.put("/api/v1/resources/{resource_id}/binding")
+    async def bind(resource_id: str, body: Json = Body()) -> Any:
+        world.bindings[resource_id] = body
+        return binding_of(world, resource_id)
+
+    @app.delete("/api/v1/resources/{resource_id}/binding")
+    async def unbind(resource_id: str) -> Any:
+        world.bindings.pop(resource_id, None)
+        return binding_of(world, resource_id)
 
     @app.post("/api/v1/route")
     async def route(body: RouteBody) -> Any:

@@ -51,6 +51,7 @@ class World:
     templates: dict[str, Json] = field(default_factory=dict)
     volumes: dict[str, Json] = field(default_factory=dict)
     resources: dict[str, Json] = field(default_factory=dict)
+    bindings: dict[str, Json] = field(default_factory=dict)
     tokens: list[Json] = field(default_factory=list)
     people: list[Json] = field(default_factory=list)
     used_links: list[str] = field(default_factory=list)

@@ -50,6 +50,18 @@ async def test_a_resource_is_registered_changed_and_removed_by_mouse(page: Page,
     await dialog.get_by_role("button", name="Set status").click()
     await expect(row).to_contain_text("Maintenance")
 
+    with market.client() as api:
+        (host,) = (one["name"] for one in api.items("/hosts") if one["link_state"] == "online")
+    await row.get_by_role("button", name="Host of aws-us-east-1-p4d").click()
+    await dialog.get_by_label("Host", exact=True).select_option(label=host)
+    await dialog.get_by_label("Dedicated").check()
+    await dialog.get_by_role("button", name="Set host").click()
+    await expect(row).to_contain_text(f"{host} (dedicated)")
+    await row.get_by_role("button", name="Host of aws-us-east-1-p4d").click()
+    await dialog.get_by_label("Host", exact=True).select_option(label="none")
+    await dialog.get_by_role("button", name="Set host").click()
+    await expect(row).not_to_contain_text(host)
+
     await row.get_by_role("button", name="Remove aws-us-east-1-p4d").click()
     await dialog.get_by_role("textbox").fill("aws-us-east-1-p4d")
     await dialog.get_by_role("button", name="Remove resource").click()

@@ -200,7 +200,11 @@ async def test_while_the_daemon_is_away_what_never_reached_it_ends_and_what_may_
 @pytest.mark.proves("work whose container daemon is restarted or killed ends by a stated fault of its host")
 @pytest.mark.parametrize(
     ("how", "command"),
-    [("stopped", DEAF), ("stopped", OBEDIENT), pytest.param("killed", DEAF, marks=pytest.mark.long)],
+    [
+        pytest.param("stopped", DEAF, marks=pytest.mark.long),
+        ("stopped", OBEDIENT),
+        pytest.param("killed", DEAF, marks=pytest.mark.long),
+    ],
     ids=["stopped", "stopped and it obeyed", "killed"],
 )
 async def test_a_daemon_that_is_restarted_ends_the_work_by_no_fault_of_its_own(

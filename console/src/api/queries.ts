@@ -12,6 +12,7 @@ import type {
   AuditRow,
   AuditVerdict,
   BandwidthRounds,
+  Binding,
   Box,
   Cluster,
   ClusterPlan,
@@ -212,6 +213,7 @@ export const prices = queryOptions<Price[]>({
 });
 export const templates = all<Template>(["templates"], "/templates", { refetchInterval: CALM_MS });
 export const resources = one<Resource[]>(["resources"], REGISTRY, { refetchInterval: CALM_MS });
+export const bindings = all<Binding>(["bindings"], "/resources", { refetchInterval: CALM_MS });
 export const volumes = all<Volume>(["volumes"], "/volumes", { refetchInterval: CALM_MS });
 export const clusters = paged<Cluster>(["clusters"], "/clusters", BRISK_MS);
 export const cluster = (id: string) =>

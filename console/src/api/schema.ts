@@ -1536,6 +1536,12 @@ export interface PageBalanceOut {
   next_cursor: string | null;
 }
 
+export interface PageBindingOut {
+  items: BindingOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageCheckpointOut {
   items: CheckpointOut[];
   /** Give it as `cursor` for what follows; null at the end */

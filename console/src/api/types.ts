@@ -42,6 +42,7 @@ export type Template = Schema.TemplateOut;
 export type Resource = Schema.ResourceOut;
 export type Recommendation = Schema.RecommendationOut;
 export type RouteRequest = Schema.RouteBody;
+export type Binding = Schema.BindingOut;
 export type RouteAnswer = Schema.RouteOut;
 export type Forecast = Schema.KeptRouteOut;
 export type Price = Schema.PriceOut;

@@ -1,17 +1,23 @@
 // The registry of compute resources: a list, where operators register, change and remove.
-import { Button, Group, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { post, put, remove } from "../api/client.ts";
 import { REGISTRY } from "../api/paths.ts";
-import { me as meQuery, resources as resourcesQuery } from "../api/queries.ts";
-import type { Resource } from "../api/types.ts";
+import {
+  bindings as bindingsQuery,
+  hosts as hostsQuery,
+  me as meQuery,
+  resources as resourcesQuery,
+} from "../api/queries.ts";
+import type { Binding, Resource } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { count, DASH, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { actions, figure, moment, state } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
@@ -19,11 +25,14 @@ import type { Column } from "../tables/table.ts";
 import { BLANK, gpusOf, placeOf, type ResourceDraft, STATUSES, TYPES, toResource } from "./resources.ts";
 
 interface Asked {
+  bind: (resource: Resource) => void;
   change: (resource: Resource) => void;
   remove: (resource: Resource) => void;
 }
 
-const columnsFor = (ask: Asked | null): readonly Column<Resource>[] => [
+type Bindings = ReadonlyMap<string, Binding>;
+
+const columnsFor = (ask: Asked | null, bindings: Bindings): readonly Column<Resource>[] => [
   {
     id: "resource_id",
     name: "Resource",
@@ -32,6 +41,21 @@ const columnsFor = (ask: Asked | null): readonly Column<Resource>[] => [
   },
   { id: "resource_type", name: "Type", value: (row) => row.resource_type, facet: true },
   state("Status", (row) => row.status),
+  {
+    id: "host",
+    name: "Host",
+    value: (row) => bindings.get(row.resource_id)?.host_name ?? "none",
+    cell: (row) => {
+      const bound = bindings.get(row.resource_id);
+      if (!bound?.host) return <span className="wr-quiet">none</span>;
+      return (
+        <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: bound.host }}>
+          {plain(bound.host_name ?? bound.host)}
+          {bound.dedicated && " (dedicated)"}
+        </Link>
+      );
+    },
+  },
   { id: "gpus", name: "GPUs", value: gpusOf },
   { id: "place", name: "Place", value: placeOf },
   {
@@ -47,6 +71,7 @@ const columnsFor = (ask: Asked | null): readonly Column<Resource>[] => [
     value: (row) => row.supported_frameworks.join(" ") || "not said",
     optional: true,
   },
+  figure("running", "Running", (row) => bindings.get(row.resource_id)?.running ?? null, count),
   figure("max_parallel_jobs", "Jobs at once", (row) => row.max_parallel_jobs, count),
   figure(
     "cost_per_hour_usd",
@@ -59,6 +84,9 @@ const columnsFor = (ask: Asked | null): readonly Column<Resource>[] => [
     ? [
         actions<Resource>((row) => (
           <Group gap={4} wrap="nowrap" justify="flex-end">
+            <Button variant="subtle" onClick={() => ask.bind(row)} aria-label={`Host of ${plain(row.resource_id)}`}>
+              Host
+            </Button>
             <Button variant="subtle" onClick={() => ask.change(row)} aria-label={`Status of ${plain(row.resource_id)}`}>
               Status
             </Button>
@@ -82,9 +110,12 @@ export function ResourcesPage() {
   const [making, setMaking] = useState(false);
   const [changing, setChanging] = useState<Resource | null>(null);
   const [removing, setRemoving] = useState<Resource | null>(null);
+  const [binding, setBinding] = useState<Resource | null>(null);
+  const bound = useQuery(bindingsQuery).data;
+  const bindings = useMemo(() => new Map(bound?.map((one) => [one.resource_id, one])), [bound]);
   const columns = useMemo(
-    () => columnsFor(mayChange ? { change: setChanging, remove: setRemoving } : null),
-    [mayChange],
+    () => columnsFor(mayChange ? { bind: setBinding, change: setChanging, remove: setRemoving } : null, bindings),
+    [mayChange, bindings],
   );
   return (
     <div className="wr-page">
@@ -115,6 +146,7 @@ export function ResourcesPage() {
         />
       </Panel>
       {making && <Register close={() => setMaking(false)} />}
+      {binding && <Bind resource={binding} bound={bindings.get(binding.resource_id)} close={() => setBinding(null)} />}
       {changing && <SetStatus resource={changing} close={() => setChanging(null)} />}
       {removing && <Remove resource={removing} close={() => setRemoving(null)} />}
     </div>
@@ -129,6 +161,7 @@ function useAct(act: () => Promise<unknown>, said: string, close: () => void) {
     onSuccess: () => {
       notifications.show({ message: said });
       void client.invalidateQueries({ queryKey: resourcesQuery.queryKey });
+      void client.invalidateQueries({ queryKey: bindingsQuery.queryKey });
       close();
     },
   });
@@ -195,6 +228,77 @@ function Register({ close }: { close: () => void }) {
             </Button>
             <Button type="submit" loading={make.isPending}>
               Register
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
+
+const NO_HOST = "";
+
+/** Chooses the host that runs a resource's work, or none. */
+function Bind({ resource, bound, close }: { resource: Resource; bound: Binding | undefined; close: () => void }) {
+  const hosts = useQuery(hostsQuery).data ?? [];
+  const [host, setHost] = useState(bound?.host ?? NO_HOST);
+  const [dedicated, setDedicated] = useState(bound?.dedicated ?? false);
+  const path = `/resources/${encodeURIComponent(resource.resource_id)}/binding`;
+  const name = plain(resource.resource_id);
+  const request = host === NO_HOST ? undefined : { host, dedicated };
+  const act = useAct(
+    () => (request ? put(path, request) : remove(path)),
+    request ? `${name} is bound` : `${name} is bound to no host`,
+    close,
+  );
+  const id = operand(resource.resource_id);
+  return (
+    <Modal opened onClose={close} title={`Host of ${name}`}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          act.mutate();
+        }}
+      >
+        <Stack gap="sm">
+          <NativeSelect
+            label="Host"
+            description="It runs the resource's work. A machine that is no host yet becomes one by ssh, from a terminal."
+            data={[
+              { value: NO_HOST, label: "none" },
+              ...hosts
+                .filter((one) => one.admin_state !== "retired" && !one.simulated)
+                .map((one) => ({ value: one.id, label: plain(one.name) })),
+            ]}
+            value={host}
+            onChange={(event) => setHost(event.currentTarget.value)}
+            data-autofocus
+          />
+          <Checkbox
+            label="Dedicated"
+            description="The host, one of your own, takes no work but yours."
+            checked={dedicated}
+            disabled={host === NO_HOST}
+            onChange={(event) => setDedicated(event.currentTarget.checked)}
+          />
+          {act.error && <ProblemNote error={act.error} />}
+          <Same
+            method={request ? "PUT" : "DELETE"}
+            path={path}
+            body={request}
+            command={
+              request
+                ? `windrow resource bind ${id} --host ${host}${dedicated ? " --dedicated" : ""}`
+                : `windrow resource unbind ${id}`
+            }
+          />
+          <Command text={`windrow resource bind ${id} --ssh root@HOST`} label="a machine that is no host yet" />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={act.isPending}>
+              Set host
             </Button>
           </Group>
         </Stack>

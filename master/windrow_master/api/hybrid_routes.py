@@ -240,6 +240,15 @@ class BindingOut(Out):
     price_source: str | None
 
 
+@route.get("/resources", may=Permission.FLEET_READ, answer=answers.Page[BindingOut])
+async def resource_bindings(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """What stands behind each registered resource, in the order of their registration."""
+    last = read_cursor(cursor)
+    after = int(last) if last.isdecimal() else 0
+    found = [one for one in await services.registry.list() if one.number > after][: limit + 1]
+    return page(found, limit, lambda one: _bound(services, one), lambda one: str(one.number))
+
+
 @route.get("/resources/{resource_id}", may=Permission.FLEET_READ, reach=Reach.ALL, answer=BindingOut)
 async def resource_binding(services: Serving, resource_id: Id) -> Any:
     """The host that runs a resource's work, its status, and the price of an hour with its source."""

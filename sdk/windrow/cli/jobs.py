@@ -243,7 +243,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", item["cost_so_far"]),
-            *_forecast(api, asked["route_id"]),
+            *_forecast(api, asked.get("route_id")),
             ("Deadline", asked["deadline"]),
             *[("Comes after", one) for one in asked["after"]],
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],

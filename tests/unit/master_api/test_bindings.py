@@ -62,6 +62,23 @@ async def test_an_unbound_resource_is_listed_and_never_chosen(bare: Api) -> None
     assert await shown(bare) == ("available", None)
 
 
+async def test_what_stands_behind_all_of_them_comes_in_pages(bare: Api) -> None:
+    await bare.client.post(REGISTRY, json={"resource_id": "edge", "resource_type": "edge", "capabilities": {}})
+    await bind(bare, "host_1")
+    first = (await bare.client.get("/api/v1/resources", params={"limit": 1})).json()
+    (lab,) = first["items"]
+    assert (lab["resource_id"], lab["host"], lab["host_name"]) == ("lab", "host_1", "box-1")
+    rest = (await bare.client.get("/api/v1/resources", params={"cursor": first["next_cursor"]})).json()
+    assert ([one["resource_id"] for one in rest["items"]], rest["next_cursor"]) == (["edge"], None)
+
+
+async def test_a_dedicated_host_is_its_owners_alone(bare: Api) -> None:
+    body = {"host": "host_1", "dedicated": True}
+    answer = await bare.client.put("/api/v1/resources/lab/binding", json=body)
+    assert answer.json()["dedicated"] is True
+    assert (await bind(bare, "host_1")).json()["dedicated"] is False
+
+
 async def test_a_bound_resource_is_chosen_and_shown_as_its_host_stands(bare: Api) -> None:
     answer = await bind(bare, "host_1")
     assert answer.status_code == 200, answer.text

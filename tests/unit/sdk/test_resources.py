@@ -163,4 +163,4 @@ def test_a_host_is_bound_by_its_name_and_freed(monkeypatch: pytest.MonkeyPatch) 
     registry.run("unbind", "lab")
     path = "/api/v1/resources/lab/binding"
     changes = [one for one in registry.asked if one[0] != "GET"]
-    assert changes == [("PUT", path, {"host": HOST["id"]}), ("DELETE", path, None)]
+    assert changes == [("PUT", path, {"host": HOST["id"], "dedicated": False}), ("DELETE", path, None)]
