@@ -64,7 +64,7 @@ JOB: Final = (
     Field("deadline", "time", flag="--deadline", help="Latest end of the job, an RFC 3339 time: 2030-01-31T18:00:00Z."),
     Field("priority", "whole", flag="--priority", help="Priority; a higher number starts first.", least=-100, most=100),
     Field("after", "texts", flag="--after", help="Job that must succeed first."),
-    Field("route_id", "text", flag="--route", help="Kept route that it follows: the forecast is compared with the job's cost.", is_filter=True),
+    Field("route_id", "text", flag="--route", help="Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place.", is_filter=True),
     Field("array_size", "whole", flag="--array", help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0.", least=0, most=1000),
     Field("checkpoint_every_seconds", "span", default=60.0, flag="--checkpoint-every", help="Checkpoint interval (60s, 10m); 0: off."),
     Field("packages", "texts"),

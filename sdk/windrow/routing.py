@@ -25,19 +25,22 @@ def following(
     max_cost: str | float | Decimal | None = None,
     hours: float | None = None,
     code: str | None = None,
+    keeps: bool = True,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The request with the place that is best for it, and the recommendation that it follows.
 
     optimize: `cost`, `speed` or `balanced`. max_cost: in USD; the forecast of its cost is at most this where its length
     is known, and the job is ended before it costs more. hours: how long it runs; by default as long as this account's
-    jobs of its name took. code: its program, which is read and never run. The route is kept, so that its forecast can
-    be compared with what the job costs.
+    jobs of its name took. code: its program, which is read and never run. keeps: the route is kept, so that its
+    forecast can be compared with what the job costs.
 
     Raises InvalidInput where the request names a place already, WindrowClientError with the reasons where none is fit.
     """
     named = next((word for field, word in DECIDED.items() if request.get(field)), None)
     if named is not None:
-        raise InvalidInput(f"optimize lets the Master choose the place: leave out the {named}, or leave out optimize.")
+        raise InvalidInput(f"optimize chooses the place, and {named} names one. Leave out one of them.")
+    if max_cost is not None and request.get("budget") is not None:
+        raise InvalidInput("max_cost is the budget of the job, too. Leave out the budget.")
     needs = {
         "gpu_count": request.get("gpus", 0),
         "gpu": request.get("gpu_model"),
@@ -46,7 +49,7 @@ def following(
         "max_cost_usd": None if max_cost is None else float(max_cost),
     }
     asked = {
-        "keep": True,
+        "keep": keeps,
         "code": code,
         "task_name": request.get("name"),
         "requirements": {name: value for name, value in needs.items() if value is not None},
@@ -58,7 +61,8 @@ def following(
         raise WindrowClientError(_nowhere(answer))
     place = {"host_id": best["host"]} if best["host"] else {"tier": best["offer"]}
     limit = {} if max_cost is None else {"budget": str(max_cost)}
-    return {**request, **place, **limit, "route_id": answer["route_id"]}, best
+    kept = {"route_id": answer["route_id"]} if keeps else {}
+    return {**request, **place, **limit, **kept}, best
 
 
 def said(best: Mapping[str, Any]) -> str:
@@ -66,10 +70,10 @@ def said(best: Mapping[str, Any]) -> str:
     cost = best["cost_estimate"]
     words = ", ".join(best["pros"])
     if cost["total"] is None:
-        forecast = f"{Decimal(cost['hourly']):.2f} an hour"
+        forecast = f"{Decimal(cost['hourly']):.2f} USD an hour"
     else:
         low, total, high = (f"{Decimal(cost[name]):.2f}" for name in ("low", "total", "high"))
-        forecast = f"about {total} in all ({low} to {high})"
+        forecast = f"expected cost {total} USD ({low} to {high})"
     return f"Chosen: {best['backend']}, {forecast}" + (f": {words}." if words else ".")
 
 
@@ -91,5 +95,6 @@ def _nowhere(answer: Mapping[str, Any]) -> str:
         lines.append(f"- and {counted(len(own) - REASONS_MAX, 'more place')}")
     others = len(answer["recommendations"])
     if others:
-        lines.append(f"- {counted(others, 'place')} elsewhere could do it and cannot be used: windrow route --why-not")
-    return "\n".join(["No place of this market can do this work now. Nothing was submitted.", *lines])
+        lines.append(f"- {counted(others, 'other place')} could do it, and is not connected. List: windrow route FILE")
+    first = "No place can start this job now; it was not submitted. To let it wait for one, leave out optimize."
+    return "\n".join([first, *lines])

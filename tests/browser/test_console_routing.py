@@ -55,7 +55,7 @@ async def test_a_pasted_program_runs_where_it_was_recommended(page: Page, market
 
     await lab.get_by_role("button", name="Run a job here").click()
     await expect(page.get_by_role("textbox", name="Program")).to_have_value(re.compile("6 \\* 7"))
-    await expect(page.get_by_text("It follows a route")).to_be_visible()
+    await expect(page.get_by_text("Its cost is compared with the estimate")).to_be_visible()
     await page.get_by_role("button", name="Submit job").click()
 
     await expect(page.get_by_test_id("state")).to_contain_text("Running")

@@ -23,7 +23,7 @@ from tests.support.rental import Renter
 from tests.support.stack import Stack, stack, wait_for
 from windrow_up.free_ports import is_free
 
-pytestmark = [pytest.mark.slow, pytest.mark.chaos]
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.long]
 
 IS_LONG = bool(os.environ.get("CHAOS"))
 KILLS = 100 if IS_LONG else 1

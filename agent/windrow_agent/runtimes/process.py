@@ -363,7 +363,8 @@ class ProcessRuntime:
             found = await asyncio.to_thread(sandbox.inner, int(began.get("pid", 0)))
             if found is not None:
                 return found
-            if time.monotonic() > until or _shim_pid(folder) is None:
+            has_begun = bool(began)  # the shim says so itself, a moment after it was started
+            if time.monotonic() > until or (has_begun and _shim_pid(folder) is None):
                 raise Conflict(f"{folder.name} ends, or is not up yet; try again.", subject=folder.name)
             await asyncio.sleep(LOOK_S)
         return None

@@ -1013,7 +1013,7 @@ export interface JobBody {
   priority?: number;
   /** Jobs that must succeed first */
   after?: string[];
-  /** Kept route that it follows: the forecast is compared with the job's cost */
+  /** Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place */
   route_id?: string | null;
   /** Number of copies, each with its index */
   array_size?: number;
@@ -1101,7 +1101,7 @@ export interface JobRequestOut {
   priority: number;
   /** Jobs that must succeed first */
   after: string[];
-  /** Kept route that it follows: the forecast is compared with the job's cost */
+  /** Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place */
   route_id: string | null;
   /** Number of copies, each with its index */
   array_size: number;

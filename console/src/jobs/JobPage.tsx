@@ -202,14 +202,14 @@ function Forecast({ routeId, over }: { routeId: string; over: boolean }) {
         rows={[
           ["Place", plain(told.backend)],
           [
-            "Cost",
+            "Expected cost (USD)",
             cost?.total == null
               ? DASH
               : `${amount(cost.total, 2, 2)} (${amount(cost.low, 2, 2)} to ${amount(cost.high, 2, 2)})`,
           ],
-          ["Length", told.hours === null ? DASH : duration(told.hours * 3600)],
-          ["Length so far", told.hours_taken === null ? DASH : duration(told.hours_taken * 3600)],
-          ...(told.held === null ? [] : [["Held", told.held ? "yes" : "no"] as const]),
+          ["Expected run time", told.hours === null ? DASH : duration(told.hours * 3600)],
+          ["Run time so far", told.hours_taken === null ? DASH : duration(told.hours_taken * 3600)],
+          ...(told.held === null ? [] : [["Cost in this range", told.held ? "yes" : "no"] as const]),
         ]}
       />
     </Panel>

@@ -84,7 +84,7 @@ export function NewJobPage() {
               <Stack gap="sm">
                 <Textarea
                   label="Program"
-                  description={`Python, sent as ${PROGRAM}; without one the command runs by itself.`}
+                  description={`Optional. Python, sent as ${PROGRAM}; without it only the command runs.`}
                   autosize
                   minRows={2}
                   maxRows={14}
@@ -144,7 +144,7 @@ export function NewJobPage() {
                 </SimpleGrid>
                 {draft.route && (
                   <Text size="sm" className="wr-quiet">
-                    It follows a route: the forecast is kept, and compared with what the job costs.
+                    Its cost is compared with the estimate, which holds for the tier or host below.
                   </Text>
                 )}
                 {(draft.image || draft.entrypoint) && (

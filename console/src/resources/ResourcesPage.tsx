@@ -263,7 +263,7 @@ function Bind({ resource, bound, close }: { resource: Resource; bound: Binding |
         <Stack gap="sm">
           <NativeSelect
             label="Host"
-            description="It runs the resource's work. A machine that is no host yet becomes one by ssh, from a terminal."
+            description="It runs the resource's work, at most as many jobs at once as the resource allows."
             data={[
               { value: NO_HOST, label: "none" },
               ...hosts

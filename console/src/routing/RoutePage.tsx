@@ -150,7 +150,7 @@ function Places({ answer, request }: { answer: RouteAnswer; request: RouteReques
         <Text size="sm" className="wr-quiet">
           {found[0]?.cost_estimate.total == null
             ? "Bars: USD for one hour."
-            : "Bars: USD for the run; the line holds 8 of 10."}
+            : "Bars: USD for the run; the line is the range of 8 of 10 runs."}
         </Text>
       </Panel>
       {refused.length > 0 && <WhyNot refused={refused} isOpen={found.length === 0} />}

@@ -96,7 +96,7 @@ class JobRequest(Limits, Resources, Work):
         Spec(
             chars=64,
             flag="--route",
-            text="Kept route that it follows: the forecast is compared with the job's cost",
+            text="Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place",
             is_filter=True,
         ),
     ] = None

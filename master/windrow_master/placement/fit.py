@@ -109,9 +109,11 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> M
             ago = f"its link failed several times: it came back less than {host.settling_ns // MINUTE} min ago"
         return Miss(Obstacle.SETTLING, "only just online again", ago)
     if host.only_for is not None and host.only_for != request.account_id and not request.is_proof:
-        return Miss(Obstacle.OTHER, "kept for its owner")
+        return Miss(Obstacle.OTHER, "dedicated to another account")
     if 0 < host.most_works <= host.works:
-        return Miss(Obstacle.BUSY, "runs as much at once as its resource allows", f"{host.works} of {host.most_works}")
+        return Miss(
+            Obstacle.BUSY, "at the limit of its resource (max_parallel_jobs)", f"{host.works} of {host.most_works}"
+        )
     if not host.is_known:
         return Miss(Obstacle.SETTLING, "only just online, and has not told yet what it has")
     if host.owner_account == request.account_id or host.verify_state == "verified" or request.is_proof:

@@ -44,6 +44,22 @@ Requirements = Annotated[
 ]
 With = Annotated[list[str] | None, typer.Option("--with", help="Python package to install, as numpy==2.4; repeatable.")]
 
+Optimize = Annotated[
+    Literal["balanced", "cost", "speed"] | None,
+    typer.Option("--optimize", help="Let the Master choose the place, by this. Without --gpu it gets no GPU."),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost",
+        min=0.01,
+        help="With --optimize: leave out places that cost more, and end it before it costs more, in USD.",
+    ),
+]
+Hours = Annotated[
+    float | None, typer.Option("--hours", help="With --optimize: how long it runs, so that its cost is known.")
+]
+
 WAIT_S = 7 * 86_400.0
 ENDED = ("Succeeded", "Failed", "Cancelled", "Lost")
 
@@ -89,17 +105,9 @@ def job_submit(
     env_file: EnvFile = None,
     requirements: Requirements = None,
     packages: With = None,
-    optimize: Annotated[
-        Literal["balanced", "cost", "speed"] | None,
-        typer.Option("--optimize", help="Let the Master choose the place; say what matters most."),
-    ] = None,
-    max_cost: Annotated[
-        float | None,
-        typer.Option("--max-cost", min=0.01, help="With --optimize: most that it may cost, in USD."),
-    ] = None,
-    hours: Annotated[
-        float | None, typer.Option("--hours", help="With --optimize: how long it runs, so that its cost is known.")
-    ] = None,
+    optimize: Optimize = None,
+    max_cost: MaxCost = None,
+    hours: Hours = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and print the log.")] = False,
     as_json: AsJson = False,
@@ -123,9 +131,9 @@ def job_submit(
     request = body(JOB, asked) | (parse_gpu(gpu) if gpu is not None else {})
     parcel = _parcel(script, root, files, include_secrets)
     if optimize is not None:
-        place = script.parent if script else root or Path.cwd()
-        code = routing.program_of(command, place)
-        request, best = routing.following(api, request, optimize, max_cost=max_cost, hours=hours, code=code)
+        code = routing.program_of(command, script.parent if script else root or Path.cwd())
+        limits = {"max_cost": max_cost, "hours": hours}
+        request, best = routing.following(api, request, optimize, **limits, code=code, keeps=not plan)
         say(routing.said(best))
     elif max_cost is not None or hours is not None:
         raise InvalidInput("--max-cost and --hours go with --optimize cost, --optimize speed or --optimize balanced.")

@@ -41,7 +41,7 @@ DECLARED: Final = {
     "region": _option(str, "--region", "Cloud region, such as us-east-1."),
     "supported_frameworks": _option(list[str], "--framework", "Framework it supports; repeatable."),
     "status": _option(str, "--status", "available, busy, maintenance or unavailable."),
-    "max_parallel_jobs": _option(int, "--max-parallel-jobs", "Jobs it can run at once."),
+    "max_parallel_jobs": _option(int, "--max-parallel-jobs", "Jobs it can run at once; default: 1."),
     "network_bandwidth_gbps": _option(float, "--network-bandwidth-gbps", "Network bandwidth in Gbit/s."),
     "cost_per_hour_usd": _option(float, "--cost-per-hour-usd", "Cost of an hour in USD."),
     "auth_method": _option(str, "--auth-method", "ssh_key, api_token or iam_role."),
@@ -147,7 +147,7 @@ def resource_show(context: typer.Context, resource: Id, as_json: AsJson = False)
         ("Resource", one["resource_id"]),
         ("Type", one["resource_type"]),
         ("Status", one["status"]),
-        ("Bound to", bound["host_name"] or "no host: nothing runs on it"),
+        ("Bound to", _bound(bound)),
         ("Running", bound["running"] if bound["host"] else None),
         ("Place", _place(one) or None),
         ("GPUs", _gpus(one)),
@@ -192,6 +192,12 @@ def resource_add(
         say("The file has no record.")
 
 
+def _bound(binding: dict[str, Any]) -> str:
+    if not binding["host"]:
+        return "no host: nothing runs on it"
+    return f"{binding['host_name']} (dedicated)" if binding.get("dedicated") else str(binding["host_name"])
+
+
 @resource_app.command("set")
 @declares
 def resource_set(context: typer.Context, fields: dict[str, Any], resource: Id, as_json: AsJson = False) -> None:
@@ -233,7 +239,7 @@ def resource_bind(
         api.resource(resource)  # before anything is done to the machine
         host_id = ssh_box.joined(api, ssh, ssh_config)
     one = api.bind_resource(resource, host_id, dedicated=ssh is not None if dedicated is None else dedicated)
-    print_json(one) if as_json else say(f"{resource} is bound to {one['host_name']} and {one['status']}.")
+    print_json(one) if as_json else say(f"{resource} is bound to {_bound(one)} and {one['status']}.")
 
 
 @resource_app.command("unbind")

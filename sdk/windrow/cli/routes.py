@@ -50,13 +50,13 @@ COLUMNS: Final = (
 )
 HELD: Final[dict[bool | None, str]] = {True: "yes", False: "no", None: "-"}
 KEPT: Final = (
-    Column("ROUTE", lambda r: r["route_id"], most=38),
-    Column("AT", lambda r: r["at"][:16].replace("T", " "), 1),
+    Column("CREATED UTC", lambda r: r["at"][:16].replace("T", " "), 1),
     Column("BACKEND", lambda r: r["backend"] or "none", most=32),
-    Column("FORECAST", lambda r: r["cost_estimate"] and _total(r)),
-    Column("JOB", lambda r: r["job_state"] or "none"),
-    Column("COST", lambda r: _cents(r["cost"])),
-    Column("HELD", lambda r: HELD[r["held"]]),
+    Column("ESTIMATE USD", lambda r: r["cost_estimate"] and _total(r)),
+    Column("COST USD", lambda r: _cents(r["cost"])),
+    Column("IN RANGE", lambda r: HELD[r["held"]]),
+    Column("STATE", lambda r: r["job_state"], 2),
+    Column("JOB", lambda r: r["job_id"], most=38),
 )
 WHY_NOT: Final = (
     Column("BACKEND", lambda r: r["backend"], most=32),
@@ -87,7 +87,7 @@ def route(
         list[str] | None, typer.Option("--country", metavar="CC", help="Country of the data centre; repeatable.")
     ] = None,
     kept: Annotated[
-        bool, typer.Option("--kept", help="List the routes that jobs followed: the forecast of each, and the cost.")
+        bool, typer.Option("--kept", help="List kept estimates, each with its job and what that cost.")
     ] = False,
     why_not: Annotated[bool, typer.Option("--why-not", help="Also each place that cannot do it, and why.")] = False,
     as_json: AsJson = False,
@@ -125,8 +125,8 @@ def route(
 def forecast_text(one: Item) -> str:
     """A kept route's forecast, and whether it held."""
     total = _total(one) if one["cost_estimate"] else None
-    words = {True: ", which held", False: ", which did not hold", None: ""}[one["held"]]
-    return f"{total or 'none: its length was not known'}{words}, by {one['route_id']}"
+    words = {True: ", cost in this range", False: ", cost not in this range", None: ""}[one["held"]]
+    return f"{total + ' USD' if total else 'none: its length was not known'}{words}; {one['route_id']}"
 
 
 def _print_kept(items: Iterable[Item], as_json: bool) -> None:
@@ -141,7 +141,7 @@ def _print_kept(items: Iterable[Item], as_json: bool) -> None:
         out.print(line, no_wrap=True, overflow="ignore", crop=False, markup=False, highlight=False)
     judged = [one["held"] for one in found if one["held"] is not None]
     if judged:
-        say(f"{sum(judged)} of {counted(len(judged), 'forecast')} held; 8 of 10 should.")
+        say(f"{sum(judged)} of {counted(len(judged), 'job')} cost what was estimated; about 8 of 10 are expected to.")
 
 
 def _print(answer: Item, why_not: bool) -> None:
@@ -161,6 +161,10 @@ def _print(answer: Item, why_not: bool) -> None:
                 say(f"{best['backend']} {sign} {word}")
         if best.get("host"):
             say(f"Run it there: windrow run --host {best['host']} -- COMMAND")
+        elif answer["chosen"]:
+            say(f"Run it there: windrow job submit --tier {best['offer']} -- COMMAND, or --optimize cost")
+        else:
+            say("None of these can be used now: they are not connected.")
     else:
         say("No place can do this work.")
     if why_not or not ranked:

@@ -42,7 +42,7 @@ async def test_reserves_at_once_never_pass_what_a_resource_runs_at_once_and_its_
         try:
             view = await market.create(who, f"key {number}", gpus=1, host_id=OTHER, runtime="process")
         except NoCapacity as refused:
-            assert f"runs as much at once as its resource allows ({MOST} of {MOST})" in str(refused)
+            assert f"at the limit of its resource (max_parallel_jobs) ({MOST} of {MOST})" in str(refused)
             return None
         return view.cluster.cluster_id
 
@@ -56,7 +56,7 @@ async def test_reserves_at_once_never_pass_what_a_resource_runs_at_once_and_its_
 
 async def test_a_dedicated_host_takes_its_owners_work_only(market: Market) -> None:
     await bound(market, dedicated=True)
-    with pytest.raises(NoCapacity, match="kept for its owner"):
+    with pytest.raises(NoCapacity, match="dedicated to another account"):
         await market.create(principal(), gpus=1, host_id=OTHER, image="a", runtime="docker")
     assert (await market.create(principal(STRANGER), gpus=1, runtime="process")).workloads[0].host_id == OTHER
 

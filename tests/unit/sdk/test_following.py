@@ -65,7 +65,7 @@ def test_a_job_goes_to_the_tier_that_is_best_with_its_budget_and_route(monkeypat
     }
     job = master.sent["/jobs"]
     assert (job["tier"], job["route_id"], job["budget"], job["gpus"]) == ("h100/A", "route_1", "5.0", 2)
-    assert "Chosen: windrow/h100/A, about 3.11 in all (2.65 to 3.90): starts at once." in done.output
+    assert "Chosen: windrow/h100/A, expected cost 3.11 USD (2.65 to 3.90): starts at once." in done.output
 
 
 def test_a_job_goes_to_the_host_of_a_resource_and_its_program_is_read(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_job_goes_to_the_host_of_a_resource_and_its_program_is_read(tmp_path: 
 
 @pytest.mark.parametrize("field", [{"tier": "h100/A"}, {"host_id": "host_1"}, {"slice": "1g.10gb"}])
 def test_who_names_a_place_lets_nobody_choose_one(field: Json) -> None:
-    with pytest.raises(InvalidInput, match="leave out the"):
+    with pytest.raises(InvalidInput, match="Leave out one of them"):
         routing.following(Master(LAB).client(), field, "cost")
 
 
