@@ -14,6 +14,7 @@ from typing import Final
 from windrow_master.jobs import decide
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.request import Order, order
+from windrow_master.spec import Resources, fields_of
 from windrow_proto.ids import AccountId
 
 TRIES_AT_ONCE: Final = 16
@@ -23,11 +24,8 @@ TRIES_AT_ONCE: Final = 16
 def shape_of(job: Job) -> Hashable:
     """All that decides whether a job finds a place: what it asks for, and whose it is."""
     asked = job.request
-    return (
-        *(job.account_id, asked.gpus, asked.gpu_model, asked.gpu_memory_bytes, asked.cpus, asked.memory_bytes),
-        *(asked.image, asked.tier, asked.runtime, asked.simulated, asked.slice, asked.max_price_per_hour),
-        tuple(asked.volumes),
-    )
+    resources = (getattr(asked, one.attribute) for one in fields_of(Resources))
+    return (job.account_id, *resources, asked.simulated, tuple(asked.volumes))
 
 
 @dataclass(slots=True)
