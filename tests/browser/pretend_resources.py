@@ -50,7 +50,7 @@ def add_resource(world: World, record: Json) -> Json:
 
 
 def binding_of(world: World, resource_id: str) -> Json:
-    """What stands behind one."""
+    """The host of a resource, with status and price."""
     bound = world.bindings.get(resource_id, {})
     return {
         "resource_id": resource_id,

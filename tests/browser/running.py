@@ -39,7 +39,7 @@ for _name in ("goto", "reload"):
 
 @asynccontextmanager
 async def started(chromium: Chromium, *flags: str) -> AsyncIterator[Browser]:
-    """A browser with these flags beside those that it needs here, as root and in containers, too."""
+    """A browser with these flags. It also runs as root and in containers."""
     async with async_playwright() as playwright:
         running = await playwright.chromium.launch(
             executable_path=chromium.path,

@@ -138,7 +138,7 @@ def _status(place: Place) -> str:
 
 
 class AvailabilityOut(Out):
-    """Whether the place can be used now, and how long the program waits for its start."""
+    """Whether the place can be used now, and the expected time until the program starts."""
 
     status: Annotated[Literal["available", "limited"], Read(lambda place: _status(place))]
     wait_seconds: Annotated[WaitOut, Read(lambda place: place)]
@@ -242,7 +242,7 @@ class BindingOut(Out):
 
 @route.get("/resources", may=Permission.FLEET_READ, answer=answers.Page[BindingOut])
 async def resource_bindings(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """What stands behind each registered resource, in the order of their registration."""
+    """The host of each registered resource, with status and price. Ordered by registration."""
     last = read_cursor(cursor)
     after = int(last) if last.isdecimal() else 0
     found = [one for one in await services.registry.list() if one.number > after][: limit + 1]
@@ -329,7 +329,7 @@ async def _forecast(services: Services, principal: Principal, kept: KeptRoute) -
 
 
 def _hours(attempts: Sequence[Attempt], now_ns: int) -> float:
-    """The running time of these attempts, those that go on up to now."""
+    """The running time of these attempts together. One that still runs counts up to now."""
     spans = [(one.ended_at_ns or now_ns) - one.started_at_ns for one in attempts if one.started_at_ns is not None]
     return round(sum(spans) / HOUR, 6)
 

@@ -36,7 +36,7 @@ class IsOfJob(Question[bool]):
 
 @dataclass(frozen=True, slots=True)
 class HostLimit:
-    """What a host takes at most: so many clusters at once, and of this account only; None: of every account."""
+    """The limit of a host. most: clusters at once. only_for: the account whose work it takes; None: every account."""
 
     most: int
     only_for: AccountId | None = None

@@ -24,7 +24,7 @@ class KeptRoute:
     route: Route
 
     def taken(self, host_id: str | None, tier: str | None) -> Recommendation | None:
-        """What was forecast of the place that this host or this tier is; without both, of the one that was chosen."""
+        """The forecast for this host or this tier. Without both, the forecast for the chosen place."""
         if host_id is None and tier is None:
             return self.route.chosen
         found = (one for one in self.route.ranked if host_id and one.place.host == host_id)

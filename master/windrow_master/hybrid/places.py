@@ -44,7 +44,7 @@ _VENDORS: Final = re.compile(r"\b(nvidia|amd|intel|tesla|geforce|quadro|instinct
 
 
 def waits_of(starts: Iterable[tuple[str, int]]) -> Waits:
-    """What this market's own starts took, by tier, and of all (empty): where there are enough of them."""
+    """The start times of this market by tier; the empty name is all tiers. Only where there are enough starts."""
     by_tier: dict[str, list[float]] = defaultdict(list)
     for tier, waited_ns in starts:
         for name in (tier, ""):

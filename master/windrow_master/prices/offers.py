@@ -147,7 +147,7 @@ class Offer:
 
 
 def billed(per_hour: Microcents, seconds: float, step_s: int, minimum_s: int) -> Microcents:
-    """What a use costs at this price of an hour: in whole steps, at least the minimum, rounded down to a microcent."""
+    """The cost of a use. It is billed in whole steps, and at least the minimum; rounded down to a microcent."""
     steps = -(-max(int(-(-seconds // 1)), minimum_s) // step_s)
     return Microcents(steps * step_s * per_hour // HOUR_S)
 
