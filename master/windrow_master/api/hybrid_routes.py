@@ -287,7 +287,7 @@ async def route_workload(services: Serving, principal: Asking, body: RouteBody) 
         usual_ns = await services.jobs.usual_ns(principal, body.task_name)
         if usual_ns:
             asked = replace(asked, hours=usual_ns / HOUR, hours_from="history")
-    done = await services.router.route(body.code, lambda analysis: completed(asked, analysis))
+    done = await services.router.route(principal, body.code, lambda analysis: completed(asked, analysis))
     return answer_of(await services.router.keep(principal, done) if body.keep else done)
 
 

@@ -76,12 +76,13 @@ class Declared:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """How a bound host stands. name: the host's. is_there: it is online. is_open: its owner and operators let it take
-    work. running: rentals on it."""
+    work. running: rentals on it. owner: the account of its owner."""
 
     name: str
     is_there: bool
     is_open: bool
     running: int
+    owner: str = ""
 
     def status(self, most: int) -> ResourceStatus:
         """As a status of its resource, which runs at most so many jobs."""

@@ -21,6 +21,7 @@ from windrow_master.prices.offers import Offer as BookOffer
 from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents
 
 NOT_CONNECTED: Final = "not connected: this market cannot start work there"
+OF_ANOTHER: Final = "Its host belongs to another account; what can be rented of it is in its tier."
 NOT_BOUND: Final = "not connected: no host is bound to this resource"
 
 START_S: Final[Mapping[tuple[str, str], tuple[float, float]]] = {
@@ -78,9 +79,10 @@ def market_places(offers: Iterable[MarketOffer], work: Work, waits: Waits = NO_W
 
 
 def resource_places(
-    resources: Iterable[Resource], book: PriceBook, today: date, waits: Waits = NO_WAITS
+    resources: Iterable[Resource], book: PriceBook, today: date, account_id: str, waits: Waits = NO_WAITS
 ) -> Iterator[Place]:
-    """One place for each registered resource."""
+    """One place for each registered resource. A bound one is a place for the owner of its host: it costs what its
+    registration says, since rent goes to the owner; others rent the host by its tier, at the market's price."""
     for resource in resources:
         declared = resource.declared
         has = declared.capabilities
@@ -106,11 +108,15 @@ def resource_places(
             status=resource.status,
             host=resource.bound_host or "",
             not_usable="" if resource.bound_host else NOT_BOUND,
-            not_priced=""
-            if per_hour is not None
-            else "Nobody said what it costs, and no offer of the price book fits.",
+            not_priced=_not_priced(resource, per_hour, account_id),
             source=source,
         )
+
+
+def _not_priced(resource: Resource, per_hour: Microcents | None, account_id: str) -> str:
+    if resource.seen is not None and resource.seen.owner != account_id:
+        return OF_ANOTHER
+    return "" if per_hour is not None else "Nobody said what it costs, and no offer of the price book fits."
 
 
 def price_of(resource: Resource, book: PriceBook, today: date) -> tuple[Microcents | None, str]:
@@ -218,11 +224,12 @@ def all_places(
     book: PriceBook,
     today: date,
     work: Work,
+    account_id: str = "",
     waits: Waits = NO_WAITS,
 ) -> list[Place]:
-    """Every place there is for this work. waits: as `waits_of` has them."""
+    """Every place there is for this account's work. waits: as `waits_of` has them."""
     return [
         *market_places(offers, work, waits),
-        *resource_places(resources, book, today, waits),
+        *resource_places(resources, book, today, account_id, waits),
         *book_places(book, today, work),
     ]

@@ -177,7 +177,7 @@ def _with_host(uow: UnitOfWork, resource: Resource) -> Resource:
         return replace(resource, seen=Seen(host.name if host else host_id, False, False, 0))
     is_there = host.link_state in (LinkState.ONLINE, LinkState.SUSPECT)
     is_open = host.admin_state is AdminState.ACTIVE
-    return replace(resource, seen=Seen(host.name, is_there, is_open, running_on(uow, host_id)))
+    return replace(resource, seen=Seen(host.name, is_there, is_open, running_on(uow, host_id), host.owner_account))
 
 
 def _load(uow: UnitOfWork, resource_id: str) -> Resource:

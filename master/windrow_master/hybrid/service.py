@@ -48,13 +48,13 @@ class Router:
         self._reading = asyncio.Semaphore(1)
         """One program is read at a time: the largest takes a second of a processor."""
 
-    async def route(self, code: str | None, work_of: Callable[[Analysis | None], Work]) -> Routed:
-        """The places for a workload, the best first. work_of: the workload, once its program was read."""
+    async def route(self, principal: Principal, code: str | None, work_of: Callable[[Analysis | None], Work]) -> Routed:
+        """The places for a workload of this account, the best first. work_of: makes the workload of what was read."""
         analysis = None if code is None else await self._read(code)
         work = work_of(analysis)
         offers, resources = await self._clusters.offers(), await self._registry.list()
         waits = waits_of(await self._clusters.starts())
-        places = all_places(offers, resources, self._book, self.today(), work, waits)
+        places = all_places(offers, resources, self._book, self.today(), work, principal.account_id, waits)
         return Routed(work, analysis, recommend(work, places))
 
     async def keep(self, principal: Principal, routed: Routed) -> Routed:

@@ -63,7 +63,7 @@ def test_processors_are_for_who_wants_no_gpu_and_what_is_simulated_for_nobody() 
 
 
 def test_a_machine_of_ones_own_costs_nothing_and_needs_a_host_to_be_used() -> None:
-    (own,) = resource_places([resource("on-premise")], shipped(), READ)
+    (own,) = resource_places([resource("on-premise")], shipped(), READ, "a")
     assert (own.per_hour, own.gpu, own.gpu_count, own.not_usable) == (0, "a100-40", 8, places.NOT_BOUND)
     route = recommend(Work(hours=1), [own])
     assert route.chosen is None and "costs nothing" in route.ranked[0].pros
@@ -71,11 +71,11 @@ def test_a_machine_of_ones_own_costs_nothing_and_needs_a_host_to_be_used() -> No
 
 def test_a_cloud_is_priced_by_its_registration_or_else_by_the_book() -> None:
     known = {"provider": "AWS", "region": "us-east-1"}
-    (said,) = resource_places([resource("cloud", cost_per_hour_usd=32.77, **known)], shipped(), READ)
+    (said,) = resource_places([resource("cloud", cost_per_hour_usd=32.77, **known)], shipped(), READ, "a")
     assert (said.per_hour, said.source) == (3_277_000_000, "its registration")
-    (found,) = resource_places([resource("cloud", **known)], shipped(), READ)
+    (found,) = resource_places([resource("cloud", **known)], shipped(), READ, "a")
     assert found.source.startswith("p4d.24xlarge: AWS") and found.per_hour == 2_195_764_200
-    (unknown,) = resource_places([resource("cloud", provider="Nimbus")], shipped(), READ)
+    (unknown,) = resource_places([resource("cloud", provider="Nimbus")], shipped(), READ, "a")
     assert recommend(Work(), [unknown]).refused[0].reason.startswith("Nobody said what it costs")
 
 

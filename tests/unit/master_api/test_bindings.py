@@ -143,3 +143,16 @@ async def test_a_binding_is_in_the_audit_log(bare: Api) -> None:
     await bare.client.delete("/api/v1/resources/lab/binding")
     rows = (await bare.client.get("/api/v1/audit")).json()["items"]
     assert {"resource.bind", "resource.unbind"} <= {row["action"] for row in rows}
+
+
+async def test_a_machine_of_another_account_is_no_free_place(bare: Api) -> None:
+    await bare.client.put("/api/v1/resources/lab/binding", json={"host": "host_1", "dedicated": True})
+    made = await bare.client.post("/api/v1/accounts", json={"name": "other", "roles": ["renter"]})
+    secret = made.json()["link"].partition("#sign-in=")[2]
+    opened = (await bare.stranger.post("/api/v1/sign-in", json={"secret": secret})).json()
+    other = {"Authorization": f"Bearer {opened['token']['token']}"}
+    asked = {"compute_preference": "on-premise"}
+    route = (await bare.stranger.post("/api/v1/route", json=asked, headers=other)).json()
+    assert route["chosen"] is None
+    told = {one["backend"]: one["reason"] for one in route["refused"]}
+    assert told["resource/lab"].startswith("Its host belongs to another account")

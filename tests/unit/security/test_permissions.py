@@ -204,7 +204,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         declared = Declared(resource_type=ResourceType.EDGE, capabilities={})
         await opened.services.registry.register(owner, name, declared)
     router = opened.services.router
-    route = await router.keep(owner, await router.route(None, lambda _: RouteWork()))
+    route = await router.keep(owner, await router.route(owner, None, lambda _: RouteWork()))
     operator = replace(owner, roles=frozenset({Role.OPERATOR}))
     assert opened.services.accounts is not None
     guest, _ = await opened.services.accounts.add(operator, "guest", frozenset({Role.RENTER}), Microcents(0))
