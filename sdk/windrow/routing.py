@@ -1,6 +1,6 @@
 """Asks the Master where a job should run, and lets the job's request follow the answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,8 @@ GIB: Final = 1 << 30
 DECIDED: Final = {"tier": "tier", "host_id": "host", "slice": "slice", "runtime": "runtime"}
 """Fields of a request that name a place, which is what the Master is asked for."""
 REASONS_MAX: Final = 5
+PLANS_MAX: Final = 10
+"""Recommended places that are tried, the best first."""
 CODE_MAX: Final = 1 << 20
 """Bytes of a program that are read."""
 
@@ -27,12 +29,12 @@ def following(
     code: str | None = None,
     keeps: bool = True,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The request with the place that is best for it, and the recommendation that it follows.
+    """The request with the best place that can start it now, and the recommendation that it follows.
 
-    optimize: `cost`, `speed` or `balanced`. max_cost: in USD; the forecast of its cost is at most this where its length
-    is known, and the job is ended before it costs more. hours: how long it runs; by default as long as this account's
-    jobs of its name took. code: its program, which is read and never run. keeps: the route is kept, so that its
-    forecast can be compared with what the job costs.
+    optimize: `cost`, `speed` or `balanced`. max_cost: in USD, of one job of an array; the forecast of its cost is at
+    most this where its length is known, and the job is ended before it costs more. hours: how long it runs; by default
+    as long as this account's jobs of its name took. code: its program, which is read and never run. keeps: the route is
+    kept, so that its forecast can be compared with what the job costs.
 
     Raises InvalidInput where the request names a place already, WindrowClientError with the reasons where none is fit.
     """
@@ -43,6 +45,7 @@ def following(
         raise InvalidInput("max_cost is the budget of the job, too. Leave out the budget.")
     needs = {
         "gpu_count": request.get("gpus", 0),
+        "cpu_count": request.get("cpus"),
         "gpu": request.get("gpu_model"),
         "gpu_memory_gb": request["gpu_memory_bytes"] / GIB if request.get("gpu_memory_bytes") else None,
         "duration_hours_estimated": hours,
@@ -56,13 +59,18 @@ def following(
         "preferences": {"optimize_for": optimize, "allowed_backends": None},
     }
     answer = api.request("POST", "/route", body={name: value for name, value in asked.items() if value is not None})
-    best = next((one for one in answer["recommendations"] if one["backend"] == answer["chosen"]), None)
-    if best is None:
-        raise WindrowClientError(_nowhere(answer))
-    place = {"host_id": best["host"]} if best["host"] else {"tier": best["offer"]}
     limit = {} if max_cost is None else {"budget": str(max_cost)}
     kept = {"route_id": answer["route_id"]} if keeps else {}
-    return {**request, **place, **limit, **kept}, best
+    usable = [one for one in answer["recommendations"] if one["usable"]]
+    full = []
+    for best in usable[:PLANS_MAX]:
+        place = {"host_id": best["host"]} if best["host"] else {"tier": best["offer"]}
+        asks = {**request, **place, **limit}
+        plan = api.request("POST", "/jobs/plan", body=asks)
+        if plan["fits"] or plan["fits_soon"]:
+            return {**asks, **kept}, best
+        full.append({"backend": best["backend"], "reason": plan["refusal"]["detail"]})
+    raise WindrowClientError(_nowhere([*full, *answer["refused"]], len(answer["recommendations"]) - len(usable)))
 
 
 def said(best: Mapping[str, Any]) -> str:
@@ -87,13 +95,12 @@ def program_of(command: Sequence[str], folder: Path) -> str | None:
     return None
 
 
-def _nowhere(answer: Mapping[str, Any]) -> str:
-    """Why no place can be used, the market's own first."""
-    own = [one for one in answer["refused"] if one["backend"].startswith(("windrow/", "resource/"))]
+def _nowhere(refused: Iterable[Mapping[str, Any]], others: int) -> str:
+    """Why no place can be used, of the market's own. others: places that could do it, and are not connected."""
+    own = [one for one in refused if one["backend"].startswith(("windrow/", "resource/"))]
     lines = [f"- {one['backend']}: {one['reason']}" for one in own[:REASONS_MAX]]
     if len(own) > REASONS_MAX:
         lines.append(f"- and {counted(len(own) - REASONS_MAX, 'more place')}")
-    others = len(answer["recommendations"])
     if others:
         lines.append(f"- {counted(others, 'other place')} could do it, and is not connected. List: windrow route FILE")
     first = "No place can start this job now; it was not submitted. To let it wait for one, leave out optimize."

@@ -1,7 +1,9 @@
 """The contract of the migrations on every database: code and schema agree, old rows are kept, writers go on."""
 
+import json
 import shutil
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -239,3 +241,29 @@ def _all_add(writers: list[_Writer]) -> None:
 def _version(engine: Engine) -> list[str]:
     with engine.connect() as connection:
         return [row[0] for row in connection.execute(text("SELECT version_num FROM alembic_version"))]
+
+
+def test_a_route_that_was_kept_before_its_lists_had_a_forecast_gets_it(writer: Engine, tmp_path: Path) -> None:
+    older = tmp_path / "older"
+    older.mkdir()
+    for path in MIGRATIONS.glob("[0-9]*.py"):
+        if path.stem < "0035":
+            shutil.copy(path, older)
+    upgrade(writer, older)
+    far, near = ({"backend": name, "not_usable": why} for name, why in (("modal/spot", "not connected"), ("lab", "")))
+    ranked = [{"place": far, "score": 9.0}, {"place": near, "score": 8.0}]
+    with writer.begin() as connection:
+        for route_id, found in (("route_1", ranked), ("route_2", [])):
+            record = zlib.compress(json.dumps({"work": {"hours": 2.5}, "ranked": found, "refused": []}).encode())
+            values = {"route_id": route_id, "record": record}
+            connection.execute(text("INSERT INTO routes VALUES (:route_id, 'account_1', 1, :record)"), values)
+
+    upgrade(writer)
+
+    with writer.begin() as connection:
+        rows = connection.execute(text("SELECT hours, chosen, taken, job_id FROM routes ORDER BY route_id")).mappings()
+        first, second = (dict(row) for row in rows)
+    taken = first["taken"]
+    shown = json.loads(taken) if isinstance(taken, str) else taken
+    assert {**first, "taken": shown} == {"hours": 2.5, "chosen": "lab", "taken": ranked[1], "job_id": None}
+    assert second == {"hours": 2.5, "chosen": None, "taken": None, "job_id": None}

@@ -32,6 +32,7 @@ import type {
   JobImpact,
   JobRequest,
   JoinTokenRow,
+  KeptEstimate,
   Me,
   Offer,
   Overview,
@@ -273,6 +274,7 @@ export const forecast = (routeId: string, over: boolean) =>
     refetchInterval: over ? false : CALM_MS,
     retry: false,
   });
+export const keptEstimates = paged<KeptEstimate>(["kept estimates"], "/routes", CALM_MS);
 export const receipts = (clusterId?: string) =>
   paged<Receipt>(["receipts", clusterId ?? ""], "/receipts", CALM_MS, { cluster: clusterId });
 export const receipt = (id: string) =>

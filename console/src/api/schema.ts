@@ -653,7 +653,7 @@ export interface ForecastOut {
   /** Expected length of the run */
   hours: number | null;
   cost_estimate: CostOut | null;
-  /** The first job that follows it */
+  /** The first job that followed it; of an array, its first */
   job_id: string | null;
   job_state: string | null;
   /** Charged for that job so far */
@@ -1231,7 +1231,7 @@ export interface KeptRouteOut {
   /** Expected length of the run */
   hours: number | null;
   cost_estimate: CostOut | null;
-  /** The first job that follows it */
+  /** The first job that followed it; of an array, its first */
   job_id: string | null;
   job_state: string | null;
   /** Charged for that job so far */
@@ -1991,6 +1991,8 @@ export interface RenewBody {
 /** Requirements of the workload. */
 export interface RequirementsBody {
   gpu_count?: number | null;
+  /** Processors; default: 1 */
+  cpu_count?: number;
   /** Model or class, such as NVIDIA A100 or h100; default: any */
   gpu?: string | null;
   /** Of one GPU, in GiB; default: as its model needs, or any */

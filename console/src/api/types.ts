@@ -45,6 +45,7 @@ export type RouteRequest = Schema.RouteBody;
 export type Binding = Schema.BindingOut;
 export type RouteAnswer = Schema.RouteOut;
 export type Forecast = Schema.KeptRouteOut;
+export type KeptEstimate = Schema.ForecastOut;
 export type Price = Schema.PriceOut;
 export type ResourceRequest = Schema.ResourceBody;
 export type Volume = Schema.VolumeOut;

@@ -17,6 +17,7 @@ import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote
 import { Same } from "../parts/Same.tsx";
 import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
 import { EventList } from "../records/EventList.tsx";
+import { rangeOf } from "../routing/KeptEstimates.tsx";
 import { keep } from "../tables/Csv.tsx";
 import { JobGraph } from "./JobGraph.tsx";
 import { JobImpact } from "./JobImpact.tsx";
@@ -115,7 +116,7 @@ function JobView({ job }: { job: Job }) {
           <Panel title="Attempts">
             <Attempts job={job} />
           </Panel>
-          {job.request.route_id && mine && <Forecast routeId={job.request.route_id} over={over} />}
+          {job.request.route_id && mine && <Forecast routeId={job.request.route_id} jobId={job.id} over={over} />}
           <Panel title="Configuration">
             <Asked job={job} />
           </Panel>
@@ -191,25 +192,23 @@ function Artefacts({ job }: { job: Job }) {
 }
 
 /** What was forecast of the job's cost where its place was chosen, beside what it has cost. */
-function Forecast({ routeId, over }: { routeId: string; over: boolean }) {
+function Forecast({ routeId, jobId, over }: { routeId: string; jobId: string; over: boolean }) {
   const query = useQuery(forecastQuery(routeId, over));
   const told = query.data;
   if (query.error || !told) return null; // the oldest routes are forgotten
-  const cost = told.cost_estimate;
+  // Of an array, or run again, only the first job is what was measured.
+  const isIts = told.job_id === jobId;
   return (
     <Panel title="Forecast">
       <Facts
         rows={[
           ["Place", plain(told.backend)],
-          [
-            "Expected cost (USD)",
-            cost?.total == null
-              ? DASH
-              : `${amount(cost.total, 2, 2)} (${amount(cost.low, 2, 2)} to ${amount(cost.high, 2, 2)})`,
-          ],
+          ["Expected cost (USD)", rangeOf(told.cost_estimate)],
           ["Expected run time", told.hours === null ? DASH : duration(told.hours * 3600)],
-          ["Run time so far", told.hours_taken === null ? DASH : duration(told.hours_taken * 3600)],
-          ...(told.held === null ? [] : [["Cost in this range", told.held ? "yes" : "no"] as const]),
+          ...(isIts && told.hours_taken !== null
+            ? [["Run time so far", duration(told.hours_taken * 3600)] as const]
+            : []),
+          ...(told.held === null || !isIts ? [] : [["Cost in this range", told.held ? "yes" : "no"] as const]),
         ]}
       />
     </Panel>

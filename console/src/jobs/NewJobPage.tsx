@@ -28,6 +28,8 @@ export function NewJobPage() {
     tier: search.tier ?? "",
     host: search.host ?? "",
     route: search.route ?? "",
+    budget: search.budget ?? "",
+    cpus: Number(search.cpus) || BLANK_JOB.cpus,
     gpus: Number(search.gpus) || 0,
   }));
   const [tried, setTried] = useState(false);
@@ -36,7 +38,8 @@ export function NewJobPage() {
   const sound = Object.keys(faults).length === 0;
   const navigate = useNavigate();
   const client = useQueryClient();
-  const key = useMemo(() => ({ request, text: freshKey() }), [request]);
+  // Another program is another job: the one before may have its own program already.
+  const key = useMemo(() => ({ request, program: draft.program, text: freshKey() }), [request, draft.program]);
   const submit = useMutation({
     mutationFn: async () => {
       const made = await post<JobsSubmitted>("/jobs", withLogin(request, login), key.text);

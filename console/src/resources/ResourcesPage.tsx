@@ -146,7 +146,9 @@ export function ResourcesPage() {
         />
       </Panel>
       {making && <Register close={() => setMaking(false)} />}
-      {binding && <Bind resource={binding} bound={bindings.get(binding.resource_id)} close={() => setBinding(null)} />}
+      {binding && bound && (
+        <Bind resource={binding} bound={bindings.get(binding.resource_id)} close={() => setBinding(null)} />
+      )}
       {changing && <SetStatus resource={changing} close={() => setChanging(null)} />}
       {removing && <Remove resource={removing} close={() => setRemoving(null)} />}
     </div>
@@ -240,6 +242,7 @@ const NO_HOST = "";
 
 /** Chooses the host that runs a resource's work, or none. */
 function Bind({ resource, bound, close }: { resource: Resource; bound: Binding | undefined; close: () => void }) {
+  const own = useQuery(meQuery).data?.account.id;
   const hosts = useQuery(hostsQuery).data ?? [];
   const [host, setHost] = useState(bound?.host ?? NO_HOST);
   const [dedicated, setDedicated] = useState(bound?.dedicated ?? false);
@@ -263,11 +266,11 @@ function Bind({ resource, bound, close }: { resource: Resource; bound: Binding |
         <Stack gap="sm">
           <NativeSelect
             label="Host"
-            description="It runs the resource's work, at most as many jobs at once as the resource allows."
+            description="One of your own. It runs at most as many jobs at once as the resource allows."
             data={[
               { value: NO_HOST, label: "none" },
               ...hosts
-                .filter((one) => one.admin_state !== "retired" && !one.simulated)
+                .filter((one) => one.owner_account === own && one.admin_state !== "retired" && !one.simulated)
                 .map((one) => ({ value: one.id, label: plain(one.name) })),
             ]}
             value={host}
@@ -276,7 +279,7 @@ function Bind({ resource, bound, close }: { resource: Resource; bound: Binding |
           />
           <Checkbox
             label="Dedicated"
-            description="The host, one of your own, takes no work but yours."
+            description="The host takes no work but yours."
             checked={dedicated}
             disabled={host === NO_HOST}
             onChange={(event) => setDedicated(event.currentTarget.checked)}

@@ -18,12 +18,13 @@ import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { post } from "../api/client.ts";
-import { routed } from "../api/queries.ts";
+import { me as meQuery, routed } from "../api/queries.ts";
 import type { Recommendation, RouteAnswer, RouteRequest } from "../api/types.ts";
 import { amount, plain } from "../parts/format.ts";
 import { Empty, PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State } from "../parts/state.tsx";
+import { KeptEstimates } from "./KeptEstimates.tsx";
 import { type Bar, BLANK, barsOf, type RouteDraft, share, soon, toCommand, toRoute } from "./routing.ts";
 
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
@@ -32,7 +33,8 @@ export function RoutePage() {
   const [draft, setDraft] = useState<RouteDraft>(BLANK);
   const change = (part: Partial<RouteDraft>) => setDraft((before) => ({ ...before, ...part }));
   const made = useMemo(() => toRoute(draft), [draft]);
-  const field = (name: "hours" | "gpu" | "dataset") => ({
+  const isRenter = useQuery(meQuery).data?.roles.includes("renter") ?? false;
+  const field = (name: "hours" | "gpu" | "dataset" | "limit") => ({
     value: draft[name],
     error: made.faults[name],
     onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value }),
@@ -79,7 +81,15 @@ export function RoutePage() {
                   onChange={(value) => change({ gpus: Number(value) || 0 })}
                 />
                 <TextInput label="Which GPU" placeholder="any" {...field("gpu")} />
+                <NumberInput
+                  label="Processors"
+                  min={1}
+                  max={4096}
+                  value={draft.cpus}
+                  onChange={(value) => change({ cpus: Number(value) || 1 })}
+                />
                 <TextInput label="Data to bring, GB" placeholder="0" inputMode="decimal" {...field("dataset")} />
+                <TextInput label="Cost limit, USD" placeholder="none" inputMode="decimal" {...field("limit")} />
               </SimpleGrid>
               <div>
                 <Text size="sm" fw={500} mb={4} id="optimize">
@@ -107,24 +117,25 @@ export function RoutePage() {
           </Panel>
         </div>
         <div className="wr-stack">
-          <Answer draft={draft} />
+          <Answer draft={draft} isRenter={isRenter} />
         </div>
       </div>
+      {isRenter && <KeptEstimates />}
     </div>
   );
 }
 
-function Answer({ draft }: { draft: RouteDraft }) {
+function Answer({ draft, isRenter }: { draft: RouteDraft; isRenter: boolean }) {
   const [settled] = useDebouncedValue(draft, TYPING_MS);
   const { request, faults } = useMemo(() => toRoute(settled), [settled]);
   const sound = Object.keys(faults).length === 0;
   const query = useQuery({ ...routed(request), placeholderData: keepPreviousData, enabled: sound });
   if (query.error) return <ProblemNote error={query.error} retry={() => void query.refetch()} />;
   if (!query.data) return <Waiting />;
-  return <Places answer={query.data} request={request} />;
+  return <Places answer={query.data} request={request} isRenter={isRenter} />;
 }
 
-function Places({ answer, request }: { answer: RouteAnswer; request: RouteRequest }) {
+function Places({ answer, request, isRenter }: { answer: RouteAnswer; request: RouteRequest; isRenter: boolean }) {
   const { recommendations: found, refused, analysis, chosen } = answer;
   const bars = useMemo(() => barsOf(found), [found]);
   return (
@@ -143,6 +154,7 @@ function Places({ answer, request }: { answer: RouteAnswer; request: RouteReques
                 bars={bars}
                 isChosen={one.backend === chosen}
                 request={request}
+                isRenter={isRenter}
               />
             ))}
           </ol>
@@ -170,8 +182,10 @@ function Place({
   bars,
   isChosen,
   request,
+  isRenter,
 }: {
   request: RouteRequest;
+  isRenter: boolean;
   one: Recommendation;
   bar: Bar;
   bars: readonly Bar[];
@@ -217,7 +231,7 @@ function Place({
       ))}
       <Group gap="sm" mt={4}>
         {isChosen && <State state="Recommended" tone="ok" />}
-        {one.usable && <Use one={one} request={request} />}
+        {one.usable && isRenter && <Use one={one} request={request} />}
       </Group>
     </li>
   );
@@ -227,13 +241,18 @@ function Place({
 function Use({ one, request }: { one: Recommendation; request: RouteRequest }) {
   const navigate = useNavigate();
   const place = one.host ? { host: one.host } : { tier: one.offer };
-  const gpus = one.gpu_count > 0 ? (request.requirements?.gpu_count ?? 1) : 0;
+  const needs = request.requirements;
+  const gpus = one.gpu_count > 0 ? (needs?.gpu_count ?? 1) : 0;
+  const more = {
+    ...(needs?.cpu_count ? { cpus: String(needs.cpu_count) } : {}),
+    ...(needs?.max_cost_usd ? { budget: String(needs.max_cost_usd) } : {}),
+  };
   const keep = useMutation({
     mutationFn: () => post<RouteAnswer>("/route", { ...request, keep: true }),
     onSuccess: ({ route_id }) =>
       void navigate({
         to: "/jobs/new",
-        search: { ...place, gpus: String(gpus), route: route_id ?? "" },
+        search: { ...place, ...more, gpus: String(gpus), route: route_id ?? "" },
         state: { ...(request.code ? { program: request.code } : {}) },
       }),
   });

@@ -16,8 +16,10 @@ test("every field has its place in the request and its option in the command", (
     code: "import torch",
     hours: "3",
     gpus: 2,
+    cpus: 8,
     gpu: " NVIDIA A100 ",
     dataset: "50",
+    limit: "20",
     optimize: "cost",
     interruptible: true,
   });
@@ -25,15 +27,18 @@ test("every field has its place in the request and its option in the command", (
     code: "import torch",
     requirements: {
       gpu_count: 2,
+      cpu_count: 8,
       gpu: "NVIDIA A100",
       duration_hours_estimated: 3,
       dataset_size_gb: 50,
+      max_cost_usd: 20,
       interruptible: true,
     },
     preferences: { optimize_for: "cost" },
   });
   expect(toCommand(made)).toBe(
-    "windrow route FILE --gpus 2 --gpu 'NVIDIA A100' --hours 3 --dataset-gb 50 --interruptible --optimize cost",
+    "windrow route FILE --gpus 2 --cpus 8 --gpu 'NVIDIA A100' --hours 3 --dataset-gb 50 --max-cost 20 " +
+      "--interruptible --optimize cost",
   );
 });
 

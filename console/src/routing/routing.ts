@@ -5,8 +5,11 @@ export interface RouteDraft {
   code: string;
   hours: string;
   gpus: number;
+  cpus: number;
   gpu: string;
   dataset: string;
+  /** The most that the run may cost, in USD. */
+  limit: string;
   optimize: "balanced" | "cost" | "speed";
   interruptible: boolean;
 }
@@ -15,8 +18,10 @@ export const BLANK: RouteDraft = {
   code: "",
   hours: "",
   gpus: 1,
+  cpus: 1,
   gpu: "",
   dataset: "",
+  limit: "",
   optimize: "balanced",
   interruptible: false,
 };
@@ -32,15 +37,18 @@ export function toRoute(draft: RouteDraft): {
 } {
   const hours = amount(draft.hours);
   const dataset = amount(draft.dataset);
+  const limit = amount(draft.limit);
   const gpu = draft.gpu.trim();
   return {
     request: {
       ...(draft.code.trim() ? { code: draft.code } : {}),
       requirements: {
         gpu_count: draft.gpus,
+        ...(draft.cpus > 1 ? { cpu_count: draft.cpus } : {}),
         ...(gpu && draft.gpus > 0 ? { gpu } : {}),
         ...(hours === undefined ? {} : { duration_hours_estimated: hours }),
         ...(dataset === undefined ? {} : { dataset_size_gb: dataset }),
+        ...(limit === undefined ? {} : { max_cost_usd: limit }),
         ...(draft.interruptible ? { interruptible: true } : {}),
       },
       ...(draft.optimize === "balanced" ? {} : { preferences: { optimize_for: draft.optimize } }),
@@ -48,6 +56,7 @@ export function toRoute(draft: RouteDraft): {
     faults: {
       ...(isFault(hours, 0) || hours === 0 ? { hours: "Hours, such as 3 or 0.5" } : {}),
       ...(isFault(dataset, 0) ? { dataset: "GB, such as 50" } : {}),
+      ...(isFault(limit, 0) || limit === 0 ? { limit: "USD, such as 20" } : {}),
     },
   };
 }
@@ -58,9 +67,11 @@ export function toCommand({ request }: ReturnType<typeof toRoute>): string {
   const words = ["windrow route"];
   if (request.code) words.push("FILE");
   if (needs.gpu_count !== 1) words.push(`--gpus ${needs.gpu_count}`);
+  if (needs.cpu_count) words.push(`--cpus ${needs.cpu_count}`);
   if (needs.gpu) words.push(`--gpu '${needs.gpu.replaceAll("'", "")}'`);
   if (needs.duration_hours_estimated) words.push(`--hours ${needs.duration_hours_estimated}`);
   if (needs.dataset_size_gb) words.push(`--dataset-gb ${needs.dataset_size_gb}`);
+  if (needs.max_cost_usd) words.push(`--max-cost ${needs.max_cost_usd}`);
   if (needs.interruptible) words.push("--interruptible");
   if (request.preferences?.optimize_for) words.push(`--optimize ${request.preferences.optimize_for}`);
   return words.join(" ");

@@ -1,6 +1,6 @@
 """Routes of the router: where a workload should run, what it would cost there, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -21,10 +21,10 @@ from windrow_master.hybrid.model import Resource
 from windrow_master.hybrid.places import NOT_BOUND, class_of, price_of
 from windrow_master.hybrid.routing import Place, Work
 from windrow_master.hybrid.service import Routed, completed
-from windrow_master.identity.decide import Permission
-from windrow_master.identity.model import Principal
+from windrow_master.identity.decide import Permission, is_allowed
 from windrow_master.jobs.model import Attempt, JobState
-from windrow_proto.errors import InvalidInput
+from windrow_master.jobs.service import JobView
+from windrow_proto.errors import Forbidden, InvalidInput
 from windrow_proto.ids import HostId
 from windrow_proto.units import HOUR, MICROCENTS_PER_UNIT, Microcents, money_text
 
@@ -43,6 +43,7 @@ class RequirementsBody(Body):
     """Requirements of the workload."""
 
     gpu_count: Annotated[int, Field(ge=0, le=1_024, description="GPUs of one host; default: 1")] | None = None
+    cpu_count: Annotated[int, Field(ge=1, le=4_096, description="Processors; default: 1")] = 1
     gpu: Annotated[Text | None, Field(description="Model or class, such as NVIDIA A100 or h100; default: any")] = None
     gpu_memory_gb: Annotated[
         float | None,
@@ -196,11 +197,15 @@ class ForecastOut(Out):
 
     route_id: str
     at: Annotated[Time, Read("at_ns")]
-    chosen: Annotated[str | None, Read(lambda one: one.route.chosen and one.route.chosen.place.backend)]
-    backend: Annotated[str | None, Field(description="The place that the job took; without a job, the chosen one")]
-    hours: Annotated[float | None, Read("work.hours"), Field(description="Expected length of the run")]
-    cost_estimate: CostOut | None
-    job_id: Annotated[str | None, Field(description="The first job that follows it")]
+    chosen: str | None
+    backend: Annotated[
+        str | None,
+        Read(lambda one: one.taken and one.taken.place.backend),
+        Field(description="The place that the job took; without a job, the chosen one"),
+    ]
+    hours: Annotated[float | None, Field(description="Expected length of the run")]
+    cost_estimate: Annotated[CostOut | None, Read("taken")]
+    job_id: Annotated[str | None, Field(description="The first job that followed it; of an array, its first")]
     job_state: str | None
     cost: Annotated[Money | None, Field(description="Charged for that job so far")]
     hours_taken: Annotated[float | None, Field(description="Running time of all its attempts so far")]
@@ -244,8 +249,7 @@ class BindingOut(Out):
 async def resource_bindings(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The host of each registered resource, with status and price. Ordered by registration."""
     last = read_cursor(cursor)
-    after = int(last) if last.isdecimal() else 0
-    found = [one for one in await services.registry.list() if one.number > after][: limit + 1]
+    found = await services.registry.page(int(last) if last.isdecimal() else 0, limit + 1)
     return page(found, limit, lambda one: _bound(services, one), lambda one: str(one.number))
 
 
@@ -287,6 +291,8 @@ async def route_workload(services: Serving, principal: Asking, body: RouteBody) 
         usual_ns = await services.jobs.usual_ns(principal, body.task_name)
         if usual_ns:
             asked = replace(asked, hours=usual_ns / HOUR, hours_from="history")
+    if body.keep and not is_allowed(principal.roles, Permission.RENT):
+        raise Forbidden("Only renters keep estimates: jobs follow them. Ask without keep.")
     done = await services.router.route(principal, body.code, lambda analysis: completed(asked, analysis))
     return answer_of(await services.router.keep(principal, done) if body.keep else done)
 
@@ -295,32 +301,26 @@ async def route_workload(services: Serving, principal: Asking, body: RouteBody) 
 async def kept_routes(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The account's kept routes, the latest first: each forecast, and what the job that followed it has cost."""
     found = await services.router.list(principal, read_cursor(cursor) or None, limit + 1)
-    told = [await _forecast(services, principal, one) for one in found]
-    return page(told, limit, lambda one: one, lambda one: str(one["route_id"]))
+    jobs = await services.jobs.of_ids(principal, [one.job_id for one in found if one.job_id])
+    return page(found, limit, lambda one: _forecast(services, one, jobs), lambda one: str(one.route_id))
 
 
 @route.get("/routes/{route_id}", may=Permission.RENT_READ, reach=Reach.OWN, answer=KeptRouteOut)
 async def kept_route(services: Serving, principal: Asking, route_id: str) -> Any:
     """A kept route: its forecast, what the job that followed it has cost, and all that was answered."""
-    kept = await services.router.kept(principal, route_id)
-    answer = answer_of(Routed(kept.work, None, kept.route, kept.route_id))
-    return {**await _forecast(services, principal, kept), "route": answer}
+    kept, answer = await services.router.kept(principal, route_id)
+    jobs = await services.jobs.of_ids(principal, [kept.job_id] if kept.job_id else [])
+    return {**_forecast(services, kept, jobs), "route": answer_of(answer)}
 
 
-async def _forecast(services: Services, principal: Principal, kept: KeptRoute) -> dict[str, Any]:
+def _forecast(services: Services, kept: KeptRoute, jobs: Mapping[str, JobView]) -> dict[str, Any]:
     """A kept route as JSON, beside the job that followed it."""
-    jobs = await services.jobs.list(principal, None, 1, {"route_id": kept.route_id})
-    view = jobs[0] if jobs else None
-    asked = view and view.job.request
-    taken = kept.taken(asked.host_id, asked.tier) if asked else kept.route.chosen
+    view, forecast = jobs.get(kept.job_id or ""), kept.taken
     held = None
-    if view and taken and taken.cost and taken.cost.total and view.job.state is JobState.SUCCEEDED:
-        held = taken.cost.low <= view.cost <= taken.cost.high
+    if view and forecast and forecast.cost and forecast.cost.total and view.job.state is JobState.SUCCEEDED:
+        held = forecast.cost.low <= view.cost <= forecast.cost.high
     return ForecastOut.of(
         kept,
-        backend=taken and taken.place.backend,
-        cost_estimate=taken and CostOut.of(taken),
-        job_id=view and view.job.job_id,
         job_state=view and view.job.state.value,
         cost=view and money_text(view.cost),
         hours_taken=view and _hours(view.job.attempts, services.clock.wall_ns()),
@@ -361,6 +361,7 @@ def work_of(body: RouteBody) -> Work:
             raise InvalidInput(f"requirements.gpu: There is no GPU {needs.gpu!r}.", subject="requirements.gpu")
     return Work(
         gpus=1 if gpus is None else gpus,
+        cpus=needs.cpu_count,
         gpu=gpu,
         gpu_memory_gib=needs.gpu_memory_gb,
         hours=needs.duration_hours_estimated,

@@ -184,11 +184,9 @@ class ImpactOut(Out):
 
 
 async def _asked(services: Services, principal: Principal, body: JobBody) -> JobRequest:
-    """The request of a new job, with the id of the host that it names. Raises NotFound for a route that is not kept."""
+    """The request of a new job, with the id of the host that it names."""
     asked = body.parsed()
     check_new_name(asked.name)
-    if asked.route_id is not None:
-        await services.router.kept(principal, asked.route_id)
     return with_host(services, asked)
 
 

@@ -34,13 +34,14 @@ from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
 from windrow_master.hybrid.registry import ResourceRegistry, limits
-from windrow_master.hybrid.service import Router
+from windrow_master.hybrid.service import Router, follow
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import MemberRole, Standing
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs import answers as job_answers
+from windrow_master.jobs import messages as job_says
 from windrow_master.jobs import retention as job_retention
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.service import JobService
@@ -569,6 +570,7 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
     messages.answer(cluster_says.HostLimits, limits)
+    messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
     fleet.on_change(parts.jobs.controller.fleet_changed)

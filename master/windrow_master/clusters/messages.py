@@ -36,9 +36,10 @@ class IsOfJob(Question[bool]):
 
 @dataclass(frozen=True, slots=True)
 class HostLimit:
-    """The limit of a host. most: clusters at once. only_for: the account whose work it takes; None: every account."""
+    """The limit of a host. most: clusters at once; None: as its slots allow. only_for: the account whose work it takes;
+    None: every account."""
 
-    most: int
+    most: int | None = None
     only_for: AccountId | None = None
 
 

@@ -164,16 +164,18 @@ class ClusterRepository(Repository):
         return page(self._connection, query, _cluster, limit)
 
     def starts(self, limit: int, longest_ns: int) -> Sequence[tuple[str, int]]:
-        """The tier of each of the latest clusters on real hosts that have run, and the time from its request to its
-        start; without longer ones, which were stopped and started again."""
-        waited = clusters.c.started_at_ns - clusters.c.created_at_ns
-        query = select(clusters.c.tier, waited.label("waited_ns")).where(
-            clusters.c.started_at_ns.is_not(None),
+        """The tier of each of these latest clusters that has run on real hosts, and the time from its request to its
+        start; without longer ones, which were stopped and started again, and without those that waited for files."""
+        latest = select(clusters).order_by(clusters.c.cluster_id.desc()).limit(limit).subquery()
+        waited, request = latest.c.started_at_ns - latest.c.created_at_ns, latest.c.request
+        query = select(latest.c.tier, waited.label("waited_ns")).where(
+            latest.c.started_at_ns.is_not(None),
             waited.between(0, longest_ns),
-            clusters.c.request["simulated"].as_boolean().is_not(True),
+            request["simulated"].as_boolean().is_not(True),
+            request["await_files"].as_boolean().is_not(True),
+            request["runtime"].as_string().is_distinct_from("simulated"),
         )
-        rows = self._connection.execute(query.order_by(clusters.c.cluster_id.desc()).limit(limit))
-        return [(row.tier, int(row.waited_ns)) for row in rows]
+        return [(row.tier, int(row.waited_ns)) for row in self._connection.execute(query)]
 
     def living(self) -> Sequence[Cluster]:
         """Whatever is neither deleted, failed nor stopped."""

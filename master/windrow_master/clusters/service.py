@@ -61,7 +61,8 @@ from windrow_proto.units import HOUR, Microcents
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
 _Login = RegistryLogin | None
-STARTS_KNOWN: Final = 200
+STARTS_KNOWN: Final = 1_000
+"""Clusters that are looked at for the times that starts take."""
 START_LONGEST_NS: Final = HOUR
 _T = TypeVar("_T")
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})

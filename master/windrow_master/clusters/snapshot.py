@@ -28,7 +28,7 @@ from windrow_proto.model import GpuFacts
 from windrow_proto.units import Bytes, Microcents
 
 _NOTHING = Committed(0, Bytes(0))
-_UNLIMITED: Final = HostLimit(0)
+_UNLIMITED: Final = HostLimit()
 _Known = dict[tuple[HostId, int], tuple[tuple[Any, ...], Candidate]]
 """By host and processors asked for: what a candidate was made of, and the candidate."""
 _OFFERED: Final = frozenset({Availability.IDLE, Availability.RENTED})
@@ -167,7 +167,7 @@ def _candidate(
         network=network_of(host),
         settling_ns=host.settling_ns,
         most_works=limit.most,
-        works=committed.works if limit.most else 0,
+        works=0 if limit.most is None else committed.works,
         only_for=limit.only_for,
     )
 

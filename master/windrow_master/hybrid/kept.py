@@ -1,42 +1,66 @@
 """A kept route: what was known and what was answered, as bytes, from which it is answered again. Pure.
 
-The record is canonical JSON, compressed, so that equal answers are equal bytes.
+The record is canonical JSON, compressed, so that equal answers are equal bytes. A score depends on its place alone, so
+that a record without the last places is answered again to the same bytes as well.
 """
 
 import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 from windrow_master.hybrid.routing import Cost, Place, Recommendation, Refused, Route, Where, Work, recommend
 from windrow_proto.ids import AccountId
 
+PLACES_MAX: Final = 200
+"""Suitable places, and as many unsuitable ones, of one record: the best ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeptRoute:
-    """A route that was kept. at_ns: wall time."""
+    """A route that was kept. at_ns: wall time. hours: the expected length of the run. chosen: the place that it
+    recommended. taken: the forecast of the place that its job took; without a job, of the chosen one. job_id: the first
+    job that followed it."""
 
     route_id: str
     account_id: AccountId
     at_ns: int
-    work: Work
-    route: Route
+    hours: float | None
+    chosen: str | None
+    taken: Recommendation | None
+    job_id: str | None = None
 
-    def taken(self, host_id: str | None, tier: str | None) -> Recommendation | None:
-        """The forecast for this host or this tier. Without both, the forecast for the chosen place."""
-        if host_id is None and tier is None:
-            return self.route.chosen
-        found = (one for one in self.route.ranked if host_id and one.place.host == host_id)
-        tiers = (one for one in self.route.ranked if one.place.where is Where.MARKET and one.place.offer == tier)
-        return next(found, None) or next(tiers, None)
+
+def first_kept(route_id: str, account_id: AccountId, at_ns: int, work: Work, route: Route) -> KeptRoute:
+    """A route that no job has followed yet."""
+    best = route.chosen
+    return KeptRoute(route_id, account_id, at_ns, work.hours, None if best is None else best.place.backend, best)
+
+
+def taken(route: Route, host_id: str | None, tier: str | None) -> Recommendation | None:
+    """The forecast for this host or this tier. Without both, the forecast for the chosen place."""
+    if host_id is None and tier is None:
+        return route.chosen
+    found = (one for one in route.ranked if host_id and one.place.host == host_id)
+    tiers = (one for one in route.ranked if one.place.where is Where.MARKET and one.place.offer == tier)
+    return next(found, None) or next(tiers, None)
 
 
 def record_bytes(work: Work, route: Route) -> bytes:
     """The record as it is stored."""
-    said = {"work": work, "ranked": route.ranked, "refused": route.refused}
-    text = json.dumps(said, default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return zlib.compress(text.encode(), 1)
+    said = {"work": work, "ranked": route.ranked[:PLACES_MAX], "refused": route.refused[:PLACES_MAX]}
+    return zlib.compress(_text(said).encode(), 1)
+
+
+def forecast_json(forecast: Recommendation | None) -> Any:
+    """A forecast as a value of JSON."""
+    return None if forecast is None else json.loads(_text(forecast))
+
+
+def parse_forecast(raw: Mapping[str, Any] | None) -> Recommendation | None:
+    """The inverse of forecast_json."""
+    return None if raw is None else _recommendation(raw)
 
 
 def parse_record(record: bytes) -> tuple[Work, Route]:
@@ -52,6 +76,10 @@ def replayed(record: bytes) -> bytes:
     work, route = parse_record(record)
     places = [*(one.place for one in route.ranked), *(one.place for one in route.refused)]
     return record_bytes(work, recommend(work, places))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _named(value: Any) -> Mapping[str, Any]:

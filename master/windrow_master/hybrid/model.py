@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from windrow_proto.errors import InvalidInput
+from windrow_proto.ids import HostId
 
 RESOURCES_MAX: Final = 10_000
 RESOURCE_ID_FORM: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
@@ -125,6 +126,15 @@ class Resource:
         if declared.cost_per_hour_usd is None and declared.resource_type is not ResourceType.CLOUD:
             return 0.0
         return declared.cost_per_hour_usd
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A host that is bound to a resource. most: clusters at once. only_for: as `dedicated_to` of its resource."""
+
+    host_id: HostId
+    most: int
+    only_for: str | None
 
 
 FIELDS: Final = tuple(one.name for one in fields(Declared))

@@ -60,7 +60,7 @@ def market_places(offers: Iterable[MarketOffer], work: Work, waits: Waits = NO_W
         gpu = offer.tier.partition("/")[0]
         if offer.simulated or ":" in gpu or (gpu == gpus.CPU_CLASS) != (work.gpus == 0):
             continue
-        per_hour = Microcents(offer.price_per_hour * max(1, work.gpus))
+        per_hour = Microcents(offer.price_per_hour * (work.gpus or work.cpus))
         yield Place(
             backend=f"windrow/{offer.tier}",
             where=Where.MARKET,
@@ -90,7 +90,7 @@ def resource_places(
         count = has.get("gpu_count", 1 if has.get("gpu") else 0)
         per_hour, source = price_of(resource, book, today)
         own = declared.resource_type is not ResourceType.CLOUD
-        memory = has.get("gpu_memory_gb")
+        memory, cores = has.get("gpu_memory_gb"), has.get("cpu_cores")
         yield Place(
             backend=f"resource/{resource.resource_id}",
             where=Where.RESOURCE,
@@ -100,6 +100,7 @@ def resource_places(
             gpu=gpu,
             gpu_count=count if isinstance(count, int) else 0,
             gpu_memory_gib=float(memory) if isinstance(memory, int | float) else memory_of(gpu),
+            cpus=cores if isinstance(cores, int) else None,
             per_hour=per_hour or Microcents(0),
             start_s=(waits.get("") or START_S["resource", ""]) if own else START_S["", ""],
             bandwidth_gbps=declared.network_bandwidth_gbps or (None if own else BANDWIDTH_GBPS),
@@ -154,7 +155,7 @@ def book_places(book: PriceBook, today: date, work: Work) -> Iterator[Place]:
         yield _book_place(min(group, key=lambda listed: _misses(listed, work)))
 
 
-def _misses(listed: Listed, work: Work) -> tuple[bool, bool, bool, bool, bool, Microcents]:
+def _misses(listed: Listed, work: Work) -> tuple[bool, bool, bool, bool, bool, bool, Microcents]:
     """What an offer lacks, the gravest first, then its price. Of equals the book's first is taken."""
     offer = listed.offer
     memory = memory_of(offer.gpu)
@@ -162,6 +163,7 @@ def _misses(listed: Listed, work: Work) -> tuple[bool, bool, bool, bool, bool, M
         work.gpu is not None and work.gpus > 0 and offer.gpu != work.gpu,
         offer.gpu_count < work.gpus,
         work.gpu_memory_gib is not None and (memory is None or memory < work.gpu_memory_gib),
+        offer.vcpu is not None and offer.vcpu < work.cpus,
         bool(work.countries) and offer.country not in work.countries,
         listed.state is not State.CURRENT,
         offer.per_hour,
@@ -182,6 +184,7 @@ def _book_place(listed: Listed) -> Place:
         gpu=offer.gpu,
         gpu_count=offer.gpu_count,
         gpu_memory_gib=memory_of(offer.gpu),
+        cpus=offer.vcpu,
         per_hour=offer.per_hour,
         step_s=offer.provider.granularity_s,
         minimum_s=offer.provider.minimum_s,

@@ -70,6 +70,12 @@ class ResourceRegistry:
         found = await self._store.read(lambda uow: [_with_host(uow, one) for one in uow[ResourceRepository].all()])
         return picked(found, status, kind, provider)
 
+    async def page(self, after: int, limit: int) -> Sequence[Resource]:
+        """At most so many by number, from the one after this number."""
+        return await self._store.read(
+            lambda uow: [_with_host(uow, one) for one in uow[ResourceRepository].page(after, limit)]
+        )
+
     async def get(self, resource_id: str) -> Resource:
         """One. Raises NotFound."""
         return await self._store.read(lambda uow: _with_host(uow, _load(uow, resource_id)))
@@ -104,11 +110,12 @@ class ResourceRegistry:
     ) -> Resource:
         """Let this host run the resource's work; None: no host. dedicated: it takes no work but its owner's.
 
-        Raises NotFound, Conflict where the host is bound to another resource, Forbidden where somebody else's host is
-        to be dedicated."""
+        Raises NotFound, Conflict where the host is bound to another resource, Forbidden where it, or the one that is
+        bound now, is somebody else's: a bind limits what a host takes, so that it is its owner's to make and to end."""
 
         def change(uow: UnitOfWork) -> Resource:
             known = _load(uow, resource_id)
+            _check_frees(uow, principal, known)
             only_for = principal.account_id if dedicated and host_id is not None else None
             if (known.bound_host, known.dedicated_to) == (host_id, only_for):
                 return _with_host(uow, known)
@@ -117,8 +124,8 @@ class ResourceRegistry:
                 host = find_host(uow, host_id)
                 if host is None or host.admin_state is AdminState.RETIRED:
                     raise NotFound("There is no such host. List them: windrow host ls", subject=host_id[:128])
-                if only_for is not None and host.owner_account != only_for:
-                    raise Forbidden(f"The host {host.name} belongs to somebody else, who alone can dedicate it.")
+                if host.owner_account != principal.account_id:
+                    raise Forbidden(f"The host {host.name} belongs to another account, which alone can bind it.")
                 other = uow[ResourceRepository].bound_to(host_id)
                 if other is not None and other.resource_id != resource_id:
                     raise Conflict(
@@ -141,10 +148,12 @@ class ResourceRegistry:
         return await self._store.write(change, name="resource.bind")
 
     async def remove(self, principal: Principal, resource_id: str) -> None:
-        """Forget one. Raises NotFound."""
+        """Forget one. Raises NotFound, Forbidden where it is bound to somebody else's host."""
 
         def change(uow: UnitOfWork) -> None:
-            uow[ResourceRepository].remove(_load(uow, resource_id))
+            known = _load(uow, resource_id)
+            _check_frees(uow, principal, known)
+            uow[ResourceRepository].remove(known)
             uow.audit(principal.actor, "resource.remove", _subject(resource_id), "asked for")
             said = f"{resource_id} was removed from the registry"
             uow.event("resource.removed", (_subject(resource_id),), said, actor=principal.actor)
@@ -155,11 +164,21 @@ class ResourceRegistry:
 def limits(uow: UnitOfWork, question: HostLimits) -> Mapping[HostId, HostLimit]:
     """The limits of the hosts that resources are bound to."""
     return {
-        HostId(str(one.bound_host)): HostLimit(
-            one.declared.max_parallel_jobs, None if one.dedicated_to is None else AccountId(one.dedicated_to)
-        )
+        one.host_id: HostLimit(one.most, None if one.only_for is None else AccountId(one.only_for))
         for one in uow[ResourceRepository].bound()
     }
+
+
+def _check_frees(uow: UnitOfWork, principal: Principal, resource: Resource) -> None:
+    """Raise Forbidden where somebody else's host is bound to it. A host that was retired is nobody's."""
+    host = find_host(uow, HostId(resource.bound_host)) if resource.bound_host is not None else None
+    if host is None or host.admin_state is AdminState.RETIRED or host.owner_account == principal.account_id:
+        return
+    raise Forbidden(
+        f"{resource.resource_id} is bound to the host {host.name} of another account, which alone can free it. "
+        "To end it all the same, retire the host.",
+        subject=resource.resource_id,
+    )
 
 
 def _subject(resource_id: str) -> str:

@@ -6,16 +6,26 @@ from typing import Any, Final
 
 from sqlalchemy import delete, func, insert, select, update
 
-from windrow_master.hybrid.model import Declared, Resource, declared_of, kept
+from windrow_master.hybrid.kept import KeptRoute, forecast_json, parse_forecast
+from windrow_master.hybrid.model import Bound, Declared, Resource, declared_of, kept
 from windrow_master.hybrid.tables import resources as table
 from windrow_master.hybrid.tables import routes
-from windrow_master.store.prepared import Found, readable
+from windrow_master.store.prepared import Found, flat, page, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId
 
 _BOUND: Final = Found(
-    select(table).where(table.c.bound_host.is_not(None)), lambda row: _resource(row), attrgetter("number")
+    select(table.c.bound_host, table.c.dedicated_to, table.c.declared).where(table.c.bound_host.is_not(None)),
+    lambda row: Bound(row["bound_host"], _most(row["declared"]), row["dedicated_to"]),
+    attrgetter("host_id"),
 )
+
+
+def _most(declared: Any) -> int:
+    """The clusters at once on its host. Where a declaration cannot be read, none: a limit that is not known is no
+    reason to let everybody in."""
+    most = declared.get("max_parallel_jobs", 1) if isinstance(declared, Mapping) else 0
+    return most if isinstance(most, int) else 0
 
 
 class ResourceRepository(Repository):
@@ -43,13 +53,18 @@ class ResourceRepository(Repository):
         row = self._connection.execute(select(table).where(table.c.bound_host == host_id)).one_or_none()
         return None if row is None else _resource(row._mapping)
 
-    def bound(self) -> Sequence[Resource]:
-        """Those that a host is bound to, in the order of their numbers."""
+    def bound(self) -> Sequence[Bound]:
+        """The hosts that resources are bound to."""
         return _BOUND.readable(self._connection)
 
     def all(self) -> Sequence[Resource]:
         """Every one, in the order of their numbers."""
         return readable(self._connection, select(table).order_by(table.c.number), _resource)
+
+    def page(self, after: int, limit: int) -> Sequence[Resource]:
+        """At most so many in the order of their numbers, from the one after this number."""
+        query = select(table).where(table.c.number > after).order_by(table.c.number)
+        return page(self._connection, query, _resource, limit)
 
     def count(self) -> int:
         """The number of resources."""
@@ -63,29 +78,47 @@ class ResourceRepository(Repository):
 class RouteRepository(Repository):
     """The routes that are kept, as records (kept.py)."""
 
-    def add(self, route_id: str, account_id: AccountId, at_ns: int, record: bytes, most: int) -> None:
+    def add(self, kept_route: KeptRoute, record: bytes, most: int) -> None:
         """Add one whose id is new; of the account's older ones only so many stay that it has `most`."""
-        values = {"route_id": route_id, "account_id": account_id, "at_ns": at_ns, "record": record}
-        self._connection.execute(insert(routes).values(values))
+        account_id = kept_route.account_id
+        row = {**flat(kept_route), "taken": forecast_json(kept_route.taken), "record": record}
+        self._connection.execute(insert(routes).values(row))
         own = select(routes.c.route_id).where(routes.c.account_id == account_id)
         last = self._connection.scalar(own.order_by(routes.c.route_id.desc()).offset(most).limit(1))
         if last is not None:
             gone = (routes.c.account_id == account_id) & (routes.c.route_id <= last)
             self._connection.execute(delete(routes).where(gone))
 
-    def get(self, route_id: str) -> tuple[AccountId, int, bytes] | None:
-        """The account of one, its time, and its record."""
-        query = select(routes.c.account_id, routes.c.at_ns, routes.c.record).where(routes.c.route_id == route_id)
-        row = self._connection.execute(query).one_or_none()
-        return None if row is None else (AccountId(row.account_id), row.at_ns, bytes(row.record))
+    def follow(self, kept_route: KeptRoute) -> None:
+        """Write the job that follows one, and the forecast of the place that it took."""
+        query = update(routes).where(routes.c.route_id == kept_route.route_id)
+        values = {"job_id": kept_route.job_id, "taken": forecast_json(kept_route.taken)}
+        self._connection.execute(query.values(values))
 
-    def page(self, account_id: AccountId, before: str | None, limit: int) -> Sequence[tuple[str, int, bytes]]:
-        """The id, time and record of those of an account, the latest first; from the one after `before`."""
-        query = select(routes.c.route_id, routes.c.at_ns, routes.c.record).where(routes.c.account_id == account_id)
+    def get(self, route_id: str) -> KeptRoute | None:
+        """The one of this id."""
+        row = self._connection.execute(_KEPT.where(routes.c.route_id == route_id)).one_or_none()
+        return None if row is None else _kept_route(row._mapping)
+
+    def record(self, route_id: str) -> bytes:
+        """The record of one that is there."""
+        return bytes(
+            self._connection.execute(select(routes.c.record).where(routes.c.route_id == route_id)).scalar_one()
+        )
+
+    def page(self, account_id: AccountId, before: str | None, limit: int) -> Sequence[KeptRoute]:
+        """Those of an account, the latest first; from the one after `before`."""
+        query = _KEPT.where(routes.c.account_id == account_id).order_by(routes.c.route_id.desc())
         if before is not None:
             query = query.where(routes.c.route_id < before)
-        rows = self._connection.execute(query.order_by(routes.c.route_id.desc()).limit(limit))
-        return [(row.route_id, row.at_ns, bytes(row.record)) for row in rows]
+        return page(self._connection, query, _kept_route, limit)
+
+
+_KEPT: Final = select(*(one for one in routes.c if one.name != "record"))
+
+
+def _kept_route(row: Mapping[Any, Any]) -> KeptRoute:
+    return KeptRoute(**{**row, "account_id": AccountId(row["account_id"]), "taken": parse_forecast(row["taken"])})
 
 
 def _changing(resource: Resource) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ PREFERRED: Final = 0.05
 HALF_TRANSFER_S: Final = 600.0
 """Seconds of moving data, or of waiting, that halve their term."""
 HALF_COST: Final = Microcents(MICROCENTS_PER_UNIT)
-"""The cost of one GPU for an hour that halves its term."""
+"""The cost of one GPU, or without GPUs of one processor, for an hour that halves its term."""
 HALF_LATENCY_MS: Final = 100.0
 UNKNOWN_LATENCY: Final = 0.5
 RESTART_S: Final = 360.0
@@ -49,14 +49,15 @@ class Where(StrEnum):
 class Work:
     """What is to be run.
 
-    gpus: of one host; 0: none. gpu: the model class; None: any. gpu_memory_gib: of one GPU. hours: how long it runs;
-    None: not known. hours_from: `given` or `history`. checkpoint_minutes: between two; None: it makes none.
-    interruptible: it may be moved while it runs. dataset_gb: to be brought to the place, 10**9 bytes.
-    resource_type: one of the registry's; None: any place. allowed_providers: empty: all. countries: where the data
-    centre may stand, ISO 3166-1; empty: anywhere.
+    gpus: of one host; 0: none. cpus: processors, what is paid for without GPUs. gpu: the model class; None: any.
+    gpu_memory_gib: of one GPU. hours: how long it runs; None: not known. hours_from: `given` or `history`.
+    checkpoint_minutes: between two; None: it makes none. interruptible: it may be moved while it runs. dataset_gb: to
+    be brought to the place, 10**9 bytes. resource_type: one of the registry's; None: any place. allowed_providers:
+    empty: all. countries: where the data centre may stand, ISO 3166-1; empty: anywhere.
     """
 
     gpus: int = 1
+    cpus: int = 1
     gpu: str | None = None
     gpu_memory_gib: float | None = None
     hours: float | None = None
@@ -79,12 +80,12 @@ class Work:
 class Place:
     """Somewhere the work could run.
 
-    backend: names it in answers. gpu_memory_gib: of one GPU; None: not known. per_hour: of as much of it as the work
-    needs. step_s, minimum_s: a use is billed in whole steps of so many seconds, and at least so many. start_s: seconds
-    until the program starts, in the middle and in 9 of 10 cases. interruptions_per_hour: how often it is taken back.
-    bandwidth_gbps: Gbit/s for the data. note: what else speaks against it. host: the id of the host that it is, where
-    it is one. not_usable: why it cannot be chosen yet. not_priced: why its price does not count. as_of: the day of its
-    price.
+    backend: names it in answers. gpu_memory_gib: of one GPU; None: not known. cpus: None: not known. per_hour: of as
+    much of it as the work needs. step_s, minimum_s: a use is billed in whole steps of so many seconds, and at least so
+    many. start_s: seconds until the program starts, in the middle and in 9 of 10 cases. interruptions_per_hour: how
+    often it is taken back. bandwidth_gbps: Gbit/s for the data. note: what else speaks against it. host: the id of the
+    host that it is, where it is one. not_usable: why it cannot be chosen yet. not_priced: why its price does not count.
+    as_of: the day of its price.
     """
 
     backend: str
@@ -95,6 +96,7 @@ class Place:
     gpu: str
     gpu_count: int
     gpu_memory_gib: float | None = None
+    cpus: float | None = None
     per_hour: Microcents
     step_s: int = 1
     minimum_s: int = 0
@@ -179,7 +181,7 @@ def excluded(work: Work, place: Place) -> str:
 
 def _is_lacking(work: Work, place: Place) -> str:
     if work.gpus > place.gpu_count:
-        return f"{work.gpus} GPUs are wanted; it has {place.gpu_count}."
+        return f"{work.gpus} {'GPU is' if work.gpus == 1 else 'GPUs are'} wanted; it has {place.gpu_count}."
     if work.gpu is not None and work.gpus and place.gpu != work.gpu:
         return f"The GPU wanted is {work.gpu}; it has {place.gpu}."
     if work.gpu_memory_gib is not None and work.gpus:
@@ -187,6 +189,8 @@ def _is_lacking(work: Work, place: Place) -> str:
             return "The memory of its GPUs is not known."
         if place.gpu_memory_gib < work.gpu_memory_gib:
             return f"A GPU with {work.gpu_memory_gib:g} GiB is wanted; its have {place.gpu_memory_gib:g}."
+    if place.cpus is not None and work.cpus > place.cpus:
+        return f"{work.cpus} processors are wanted; it has {place.cpus:g}."
     if work.framework and place.frameworks and work.framework not in place.frameworks:
         return f"{work.framework} is not among its frameworks: {', '.join(place.frameworks)}."
     return ""
@@ -258,12 +262,12 @@ def cost_of(work: Work, place: Place) -> Cost | None:
 
 def _recommendation(work: Work, place: Place, costs: Mapping[str, Cost | None]) -> Recommendation:
     cost, moving = costs[place.backend], transfer_s(work, place)
-    gpu_hours = max(1, work.gpus) * (work.hours or 1)
-    per_gpu_hour = (cost.total if cost else place.per_hour * (work.hours or 1)) / gpu_hours
+    unit_hours = (work.gpus or work.cpus) * (work.hours or 1)
+    per_unit_hour = (cost.total if cost else place.per_hour * (work.hours or 1)) / unit_hours
     terms = {
         "locality": 1 / (1 + moving / HALF_TRANSFER_S),
         "availability": 1 / (1 + place.start_s[0] / HALF_TRANSFER_S),
-        "cost": 1 / (1 + per_gpu_hour / HALF_COST),
+        "cost": 1 / (1 + per_unit_hour / HALF_COST),
         "latency": UNKNOWN_LATENCY if place.latency_ms is None else 1 / (1 + place.latency_ms / HALF_LATENCY_MS),
     }
     weights = WEIGHTS[work.optimize]

@@ -9,12 +9,13 @@ from typing import Final
 
 from windrow_master.clusters.service import ClusterService
 from windrow_master.hybrid.analysis import Analysis, analyse
-from windrow_master.hybrid.kept import KeptRoute, parse_record, record_bytes
+from windrow_master.hybrid.kept import KeptRoute, first_kept, parse_record, record_bytes, taken
 from windrow_master.hybrid.places import all_places, waits_of
 from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.hybrid.repository import RouteRepository
 from windrow_master.hybrid.routing import Route, Work, recommend
 from windrow_master.identity.model import Principal
+from windrow_master.jobs.messages import RouteFollowed
 from windrow_master.prices.book import PriceBook
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -64,23 +65,25 @@ class Router:
         def change(uow: UnitOfWork) -> str:
             self._store.admit()
             route_id = uow.mint("route")
-            uow[RouteRepository].add(route_id, principal.account_id, uow.now_wall_ns, record, KEPT_MAX)
+            kept = first_kept(route_id, principal.account_id, uow.now_wall_ns, routed.work, routed.route)
+            uow[RouteRepository].add(kept, record, KEPT_MAX)
             return route_id
 
         return replace(routed, route_id=await self._store.write(change, name="route.keep"))
 
-    async def kept(self, principal: Principal, route_id: str) -> KeptRoute:
-        """A route that this account has kept. Raises NotFound."""
-        found = await self._store.read(lambda uow: uow[RouteRepository].get(route_id))
-        if found is None or found[0] != principal.account_id:
-            raise NotFound("There is no such route. List them: windrow route --kept", subject=route_id[:64])
-        return _kept(route_id, *found)
+    async def kept(self, principal: Principal, route_id: str) -> tuple[KeptRoute, Routed]:
+        """A route that this account has kept, and its answer, whose analysis is not kept. Raises NotFound."""
+
+        def read(uow: UnitOfWork) -> tuple[KeptRoute, bytes]:
+            return _own(uow, principal.account_id, route_id), uow[RouteRepository].record(route_id)
+
+        kept, record = await self._store.read(read)
+        work, route = await asyncio.to_thread(parse_record, record)
+        return kept, Routed(work, None, route, route_id)
 
     async def list(self, principal: Principal, before: str | None, limit: int) -> Sequence[KeptRoute]:
         """The routes that this account has kept, the latest first; from the one after `before`."""
-        account_id = principal.account_id
-        rows = await self._store.read(lambda uow: uow[RouteRepository].page(account_id, before, limit))
-        return [_kept(route_id, account_id, at_ns, record) for route_id, at_ns, record in rows]
+        return await self._store.read(lambda uow: uow[RouteRepository].page(principal.account_id, before, limit))
 
     async def _read(self, code: str) -> Analysis:
         async with self._reading:
@@ -91,8 +94,20 @@ class Router:
         return datetime.fromtimestamp(self._clock.wall_ns() // SECOND, UTC).date()
 
 
-def _kept(route_id: str, account_id: AccountId, at_ns: int, record: bytes) -> KeptRoute:
-    return KeptRoute(route_id, account_id, at_ns, *parse_record(record))
+def follow(uow: UnitOfWork, fact: RouteFollowed) -> None:
+    """Set the first job that follows a kept route beside it, with the forecast of the place that it takes."""
+    kept = _own(uow, fact.account_id, fact.route_id)
+    if kept.job_id is None:
+        _, route = parse_record(uow[RouteRepository].record(fact.route_id))
+        forecast = taken(route, fact.host_id, fact.tier)
+        uow[RouteRepository].follow(replace(kept, job_id=fact.job_id, taken=forecast))
+
+
+def _own(uow: UnitOfWork, account_id: AccountId, route_id: str) -> KeptRoute:
+    found = uow[RouteRepository].get(route_id)
+    if found is None or found.account_id != account_id:
+        raise NotFound("There is no such route. List them: windrow route --kept", subject=route_id[:64])
+    return found
 
 
 def completed(work: Work, analysis: Analysis | None) -> Work:

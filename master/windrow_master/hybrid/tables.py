@@ -1,6 +1,6 @@
 """The tables of registered resources and of kept routes."""
 
-from sqlalchemy import JSON, Column, Index, LargeBinary, String, Table
+from sqlalchemy import JSON, Column, Float, Index, LargeBinary, String, Table
 
 from windrow_master.store.schema import Serial, Whole, metadata
 
@@ -24,5 +24,9 @@ routes = Table(
     Column("account_id", String(64), nullable=False),
     Column("at_ns", Whole, nullable=False),
     Column("record", LargeBinary, nullable=False),
+    Column("hours", Float),
+    Column("chosen", String(512)),
+    Column("taken", JSON(none_as_null=True)),
+    Column("job_id", String(64)),
     Index("ix_routes_account_id_route_id", "account_id", "route_id"),
 )

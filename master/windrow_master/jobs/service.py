@@ -18,6 +18,7 @@ from windrow_master.jobs import decide, logins, moving
 from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
 from windrow_master.jobs.controller import LOOK_NS, JobController, principal_of
 from windrow_master.jobs.files import JobFiles
+from windrow_master.jobs.messages import RouteFollowed
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import checked, cluster_request, digest
@@ -160,6 +161,9 @@ class JobService:
             self._transitions.add(uow, job, key, self._digest(request))
             self._transitions.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
             found.append(_view(uow, job))
+        if asked.route_id is not None:
+            place = (asked.host_id, asked.tier)
+            uow.publish(RouteFollowed(principal.account_id, ids[0], asked.route_id, *place))
         uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
         return tuple(found)
 
@@ -214,6 +218,15 @@ class JobService:
     async def get_own(self, principal: Principal, job_id: JobId) -> JobView:
         """One job of one's own: what it printed and left is nobody else's business."""
         return await self._store.read(lambda uow: _view(uow, self._load(uow, principal, job_id, frozenset())))
+
+    async def of_ids(self, principal: Principal, job_ids: Sequence[str]) -> Mapping[str, JobView]:
+        """Those of these that are there and this account's, by id."""
+
+        def read(uow: UnitOfWork) -> dict[str, JobView]:
+            found = uow[JobRepository].all_of([JobId(one) for one in job_ids]).values()
+            return {job.job_id: _view(uow, job) for job in found if job.account_id == principal.account_id}
+
+        return await self._store.read(read)
 
     async def list(
         self, principal: Principal, before: str | None, limit: int, wanted: Mapping[str, str] | None = None

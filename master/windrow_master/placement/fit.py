@@ -110,7 +110,7 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> M
         return Miss(Obstacle.SETTLING, "only just online again", ago)
     if host.only_for is not None and host.only_for != request.account_id and not request.is_proof:
         return Miss(Obstacle.OTHER, "dedicated to another account")
-    if 0 < host.most_works <= host.works:
+    if host.most_works is not None and host.works >= host.most_works:
         return Miss(
             Obstacle.BUSY, "at the limit of its resource (max_parallel_jobs)", f"{host.works} of {host.most_works}"
         )

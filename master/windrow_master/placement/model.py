@@ -78,7 +78,7 @@ class Candidate:
     know before a process is run there, or why none is; about_containers: how its containers are kept apart from it, or
     why it runs none. settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was
     not heard yet since the Master started. is_known: whether it has told what it has, which a new host does a moment
-    after it came. most_works: how many workloads it takes at once, of which it has `works`; 0: as its slots allow.
+    after it came. most_works: how many workloads it takes at once, of which it has `works`; None: as its slots allow.
     only_for: the account that it is kept for; None: every account.
     """
 
@@ -105,7 +105,7 @@ class Candidate:
     is_known: bool = True
     cpus: int = 0
     memory_bytes: Bytes = NO_BYTES
-    most_works: int = 0
+    most_works: int | None = None
     works: int = 0
     only_for: AccountId | None = None
 

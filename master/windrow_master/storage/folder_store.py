@@ -249,7 +249,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
-        if not os.path.lexists(folder):  # it was there, and was gone when pathlib looked what it is
+        if folder.is_dir() or not os.path.lexists(folder):  # pathlib looked what it is while it was gone
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder)) from None
         raise
 

@@ -53,7 +53,7 @@ MaxCost = Annotated[
     typer.Option(
         "--max-cost",
         min=0.01,
-        help="With --optimize: leave out places that cost more, and end it before it costs more, in USD.",
+        help="With --optimize: leave out places that cost more, and end it before it costs more, in USD for each job.",
     ),
 ]
 Hours = Annotated[
@@ -251,7 +251,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", item["cost_so_far"]),
-            *_forecast(api, asked.get("route_id")),
+            *_forecast(api, asked.get("route_id"), str(item["id"])),
             ("Deadline", asked["deadline"]),
             *[("Comes after", one) for one in asked["after"]],
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
@@ -261,11 +261,11 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
     )
 
 
-def _forecast(api: Client, route_id: str | None) -> Iterator[tuple[str, str]]:
+def _forecast(api: Client, route_id: str | None, job: str) -> Iterator[tuple[str, str]]:
     """Returns what was forecast of its cost by the route that it follows; nothing where that is forgotten."""
     if route_id is not None:
         with suppress(ApiProblem):
-            yield "Forecast", forecast_text(api.get(f"/routes/{route_id}"))
+            yield "Forecast", forecast_text(api.get(f"/routes/{route_id}"), job)
 
 
 def _waits(refusal: dict[str, Any] | None) -> Iterator[tuple[str, str]]:

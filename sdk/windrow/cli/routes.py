@@ -73,6 +73,7 @@ def route(
         Path | None, typer.Option("--intent", metavar="FILE", help="Task intent as JSON; - for standard input.")
     ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=0, help="GPUs of one host; default: 1.")] = None,
+    cpus: Annotated[int | None, typer.Option("--cpus", min=1, help="Processors; default: 1.")] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help='GPU, such as h100 or "NVIDIA A100".')] = None,
     gpu_memory_gb: Annotated[float | None, typer.Option(help="Memory of one GPU in GiB.")] = None,
     hours: Annotated[float | None, typer.Option(help="How long it runs; without it there is no total.")] = None,
@@ -98,6 +99,7 @@ def route(
         return
     needs = {
         "gpu_count": gpus,
+        "cpu_count": cpus,
         "gpu": gpu,
         "gpu_memory_gb": gpu_memory_gb,
         "duration_hours_estimated": hours,
@@ -122,10 +124,12 @@ def route(
     _print(answer, why_not)
 
 
-def forecast_text(one: Item) -> str:
-    """A kept route's forecast, and whether it held."""
+def forecast_text(one: Item, job: str) -> str:
+    """A kept route's forecast, and whether it held where this is the job that it is set beside."""
     total = _total(one) if one["cost_estimate"] else None
-    words = {True: ", cost in this range", False: ", cost not in this range", None: ""}[one["held"]]
+    words = {True: ", cost in this range", False: ", cost not in this range", None: ""}[
+        one["held"] if one["job_id"] == job else None
+    ]
     return f"{total + ' USD' if total else 'none: its length was not known'}{words}; {one['route_id']}"
 
 

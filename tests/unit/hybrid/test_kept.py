@@ -3,14 +3,21 @@
 import random
 from datetime import timedelta
 
-from windrow_master.hybrid.kept import KeptRoute, parse_record, record_bytes, replayed
+from windrow_master.hybrid.kept import (
+    PLACES_MAX,
+    forecast_json,
+    parse_forecast,
+    parse_record,
+    record_bytes,
+    replayed,
+    taken,
+)
 from windrow_master.hybrid.model import Resource, declared_of
 from windrow_master.hybrid.places import all_places
 from windrow_master.hybrid.routing import WEIGHTS, Work, recommend
 from windrow_master.market.model import Offer, PriceUnit
 from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
-from windrow_proto.ids import AccountId
 from windrow_proto.units import Microcents
 
 ROUTES = 1_000
@@ -68,14 +75,26 @@ def test_the_forecast_of_a_job_is_that_of_the_place_it_took() -> None:
     asked = Work(hours=1.0)
     own = Resource(1, "lab", declared_of({"resource_type": "on-premise", "capabilities": {"gpu_count": 1}}), 1)
     bound = Resource(2, "box", own.declared, 1, bound_host="host_1")
-    kept = KeptRoute(
-        "route_1", AccountId("a"), 1, asked, recommend(asked, all_places((), [own, bound], BOOK, TODAY, asked))
-    )
+    route = recommend(asked, all_places((), [own, bound], BOOK, TODAY, asked))
 
     def backend(host_id: str | None, tier: str | None) -> str | None:
-        found = kept.taken(host_id, tier)
+        found = taken(route, host_id, tier)
+        assert parse_forecast(forecast_json(found)) == found
         return None if found is None else found.place.backend
 
     assert backend("host_1", None) == "resource/box"
     assert backend(None, None) == "resource/box"
     assert (backend("host_2", None), backend(None, "h100/A")) == (None, None)
+
+
+def test_of_a_long_answer_the_best_places_are_kept_and_answered_again_to_the_same_bytes() -> None:
+    asked = Work(hours=1.0)
+    said = {"resource_type": "on-premise", "capabilities": {"gpu_count": 1}}
+    few = {**said, "capabilities": {"gpu_count": 0}}
+    many = [Resource(n, f"lab-{n}", declared_of(said if n % 2 else few), 1) for n in range(1, 3 * PLACES_MAX)]
+    route = recommend(asked, all_places((), many, BOOK, TODAY, asked))
+    record = record_bytes(asked, route)
+    _, known = parse_record(record)
+    assert len(route.ranked) > PLACES_MAX < len(route.refused)
+    assert (known.ranked, known.refused) == (route.ranked[:PLACES_MAX], route.refused[:PLACES_MAX])
+    assert replayed(record) == record

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from tests.support.wired import answers
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, Market, market_world, principal
 from windrow_master.clusters.messages import HostLimits
+from windrow_master.fleet.states import AdminEvent
 from windrow_master.hybrid.model import ResourceStatus, declared_of
 from windrow_master.hybrid.registry import ResourceRegistry, limits
+from windrow_master.hybrid.repository import ResourceRepository
+from windrow_master.hybrid.tables import resources
+from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, NoCapacity
 from windrow_proto.ids import ClusterId, HostId
 
@@ -61,9 +66,31 @@ async def test_a_dedicated_host_takes_its_owners_work_only(market: Market) -> No
     assert (await market.create(principal(STRANGER), gpus=1, runtime="process")).workloads[0].host_id == OTHER
 
 
-async def test_nobody_dedicates_somebody_elses_host(market: Market) -> None:
-    with pytest.raises(Forbidden, match="belongs to somebody else"):
-        await bound(market, HOST, dedicated=True)
-    await ResourceRegistry(market.store).bind(principal(STRANGER), "lab", HOST)
-    with pytest.raises(Forbidden):
-        await ResourceRegistry(market.store).bind(principal(STRANGER), "lab", HOST, dedicated=True)
+@pytest.mark.parametrize("dedicated", [True, False])
+async def test_nobody_binds_somebody_elses_host_or_frees_it(market: Market, dedicated: bool) -> None:
+    with pytest.raises(Forbidden, match="belongs to another account, which alone can bind it"):
+        await bound(market, HOST, dedicated=dedicated)
+    registry, other = ResourceRegistry(market.store), principal()
+    await registry.bind(principal(STRANGER), "lab", OTHER, dedicated=dedicated)
+    for host in (None, HOST, OTHER):
+        with pytest.raises(Forbidden):
+            await registry.bind(other, "lab", host, dedicated=not dedicated)
+    with pytest.raises(Forbidden, match="which alone can free it"):
+        await registry.remove(other, "lab")
+    assert (await registry.get("lab")).bound_host == OTHER
+    for event in (AdminEvent.DRAIN, AdminEvent.RETIRE):
+        market.decide(event, OTHER)
+    await registry.remove(other, "lab")
+
+
+async def test_a_host_whose_resource_cannot_be_read_takes_no_work_and_keeps_no_other_from_it(market: Market) -> None:
+    await bound(market)
+
+    def spoil(uow: UnitOfWork) -> None:
+        uow[ResourceRepository]._connection.execute(update(resources).values(declared=[]))
+
+    await market.store.write(spoil, name="spoil")
+    who = principal(STRANGER)
+    with pytest.raises(NoCapacity, match="at the limit of its resource"):
+        await market.create(who, gpus=1, host_id=OTHER, runtime="process")
+    await market.create(who, host_id=HOST, runtime="docker", image="a")

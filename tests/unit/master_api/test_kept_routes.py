@@ -84,3 +84,23 @@ async def test_a_job_is_bound_to_the_host_that_is_named(market: Api) -> None:
     made = await market.client.post("/api/v1/jobs", json={**JOB, "host_id": "host_none"})
     (job,) = made.json()["jobs"]
     assert job["request"]["host_id"] == "host_none"
+
+
+async def test_the_first_job_that_follows_a_route_stays_beside_it_with_the_place_that_it_took(market: Api) -> None:
+    route_id = (await kept(market))["route_id"]
+    ids = []
+    for more in ({"host_id": "host_none"}, {}):
+        made = await market.client.post("/api/v1/jobs", json={**JOB, "route_id": route_id, "array_size": 2, **more})
+        ids.append(made.json()["jobs"][0]["id"])
+    (one,) = (await market.client.get("/api/v1/routes")).json()["items"]
+    assert (one["job_id"], one["backend"], one["cost_estimate"]) == (ids[0], None, None)
+
+
+async def test_only_who_rents_keeps_a_route(market: Api) -> None:
+    made = await market.client.post("/api/v1/accounts", json={"name": "auditor", "roles": ["auditor"]})
+    secret = made.json()["link"].partition("#sign-in=")[2]
+    opened = (await market.stranger.post("/api/v1/sign-in", json={"secret": secret})).json()
+    headers = {"Authorization": f"Bearer {opened['token']['token']}"}
+    for keep, status in ((False, 200), (True, 403)):
+        body = {"code": SCRIPT, "keep": keep}
+        assert (await market.stranger.post("/api/v1/route", json=body, headers=headers)).status_code == status

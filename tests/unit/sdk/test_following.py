@@ -1,6 +1,7 @@
 """A job that lets the Master choose its place: what is asked, what is submitted, what is refused."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,23 @@ TIER: Json = {
     "host": None,
     "cost_estimate": COST,
     "pros": ["starts at once"],
+    "usable": True,
 }
 LAB: Json = {**TIER, "backend": "resource/lab", "offer": "lab", "host": "host_1"}
 REFUSED = [{"backend": "windrow/cpu", "reason": "1 GPUs are wanted; it has 0."}]
 
 
-class Master:
-    """Answers `/route` with this, and `/jobs` with a job; keeps what was sent."""
+FITS: Json = {"fits": True, "fits_soon": False, "refusal": None}
+FULL: Json = {"fits": False, "fits_soon": False, "refusal": {"detail": "No host has 4 free GPUs."}}
 
-    def __init__(self, best: Json | None) -> None:
-        found = [] if best is None else [best]
+
+class Master:
+    """Answers `/route` with these places, `/jobs/plan` with these plans, and `/jobs` with a job; keeps what was
+    sent."""
+
+    def __init__(self, best: Json | None, *others: Json, plans: Sequence[Json] = ()) -> None:
+        found = [] if best is None else [best, *others]
+        self.plans = list(plans)
         self.route = {
             "route_id": "route_1",
             "chosen": best and best["backend"],
@@ -44,8 +52,10 @@ class Master:
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         path = request.url.path.removeprefix("/api/v1")
         self.sent[path] = json.loads(request.content)
-        answer = self.route if path == "/route" else {"jobs": [{"id": "job_1", "refusal": None}]}
-        return httpx2.Response(200 if path == "/route" else 201, json=answer)
+        job = {"jobs": [{"id": "job_1", "refusal": None}]}
+        plan = self.plans.pop(0) if self.plans and path == "/jobs/plan" else FITS
+        answer = {"/route": self.route, "/jobs/plan": plan}.get(path, job)
+        return httpx2.Response(201 if path == "/jobs" else 200, json=answer)
 
     def client(self) -> Client:
         return Client(Config("http://master", "wt_x"), httpx2.MockTransport(self))
@@ -97,3 +107,19 @@ def test_where_no_place_can_be_used_the_reasons_are_told_and_nothing_is_submitte
 def test_a_cost_or_a_length_without_a_choice_is_refused(more: Json) -> None:
     with pytest.raises(InvalidInput, match="go with optimize"):
         Platform(client=Master(TIER).client()).submit(["./train"], None, **more)
+
+
+def test_a_place_that_could_not_start_it_now_is_passed_over() -> None:
+    away = {**LAB, "backend": "resource/away", "usable": False}
+    master = Master(LAB, away, TIER, plans=[FULL, FITS])
+    request, best = routing.following(master.client(), {"name": "a", "gpus": 4, "cpus": 8}, "cost")
+    assert (best, request["tier"], "host_id" in request) == (TIER, "h100/A", False)
+    assert master.sent["/route"]["requirements"] == {"gpu_count": 4, "cpu_count": 8}
+    assert master.sent["/jobs/plan"] == {"name": "a", "gpus": 4, "cpus": 8, "tier": "h100/A"}
+
+
+def test_where_every_place_is_full_its_reason_is_told() -> None:
+    master = Master(LAB, TIER, plans=[FULL, FULL])
+    with pytest.raises(WindrowClientError, match="- resource/lab: No host has 4 free GPUs") as caught:
+        routing.following(master.client(), {"gpus": 4}, "cost")
+    assert "other place" not in str(caught.value)
