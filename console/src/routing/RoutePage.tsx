@@ -42,85 +42,87 @@ export function RoutePage() {
   return (
     <div className="wr-page">
       <PageHead title="Where to run" />
-      <div className="wr-columns wr-columns-even">
-        <div className="wr-stack">
-          <Panel title="Workload">
-            <Stack gap="sm">
-              <Textarea
-                label="Program"
-                description="Python. It is read and never run."
-                placeholder={"import torch\n…"}
-                autosize
-                minRows={8}
-                maxRows={20}
-                value={draft.code}
-                onChange={(event) => change({ code: event.currentTarget.value })}
-                onDrop={(event) => {
-                  const file = event.dataTransfer.files[0];
-                  if (!file) return;
-                  event.preventDefault();
-                  void file.text().then((code) => change({ code }));
-                }}
-                styles={MONO}
-                spellCheck={false}
-              />
-              <FileButton onChange={(file) => void file?.text().then((code) => change({ code }))} accept=".py,.txt">
-                {(props) => (
-                  <Button variant="default" {...props} style={{ alignSelf: "flex-start" }}>
-                    Choose a file
-                  </Button>
-                )}
-              </FileButton>
-              <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-                <TextInput label="Hours it runs" placeholder="not known" inputMode="decimal" {...field("hours")} />
-                <NumberInput
-                  label="GPUs"
-                  min={0}
-                  max={64}
-                  value={draft.gpus}
-                  onChange={(value) => change({ gpus: Number(value) || 0 })}
+      <div className="wr-stack">
+        <div className="wr-columns wr-columns-even">
+          <div className="wr-stack">
+            <Panel title="Workload">
+              <Stack gap="sm">
+                <Textarea
+                  label="Program"
+                  description="Python. It is read and never run."
+                  placeholder={"import torch\n…"}
+                  autosize
+                  minRows={8}
+                  maxRows={20}
+                  value={draft.code}
+                  onChange={(event) => change({ code: event.currentTarget.value })}
+                  onDrop={(event) => {
+                    const file = event.dataTransfer.files[0];
+                    if (!file) return;
+                    event.preventDefault();
+                    void file.text().then((code) => change({ code }));
+                  }}
+                  styles={MONO}
+                  spellCheck={false}
                 />
-                <TextInput label="Which GPU" placeholder="any" {...field("gpu")} />
-                <NumberInput
-                  label="Processors"
-                  min={1}
-                  max={4096}
-                  value={draft.cpus}
-                  onChange={(value) => change({ cpus: Number(value) || 1 })}
+                <FileButton onChange={(file) => void file?.text().then((code) => change({ code }))} accept=".py,.txt">
+                  {(props) => (
+                    <Button variant="default" {...props} style={{ alignSelf: "flex-start" }}>
+                      Choose a file
+                    </Button>
+                  )}
+                </FileButton>
+                <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+                  <TextInput label="Hours it runs" placeholder="not known" inputMode="decimal" {...field("hours")} />
+                  <NumberInput
+                    label="GPUs"
+                    min={0}
+                    max={64}
+                    value={draft.gpus}
+                    onChange={(value) => change({ gpus: Number(value) || 0 })}
+                  />
+                  <TextInput label="Which GPU" placeholder="any" {...field("gpu")} />
+                  <NumberInput
+                    label="Processors"
+                    min={1}
+                    max={4096}
+                    value={draft.cpus}
+                    onChange={(value) => change({ cpus: Number(value) || 1 })}
+                  />
+                  <TextInput label="Data to bring, GB" placeholder="0" inputMode="decimal" {...field("dataset")} />
+                  <TextInput label="Cost limit, USD" placeholder="none" inputMode="decimal" {...field("limit")} />
+                </SimpleGrid>
+                <div>
+                  <Text size="sm" fw={500} mb={4} id="optimize">
+                    What matters most
+                  </Text>
+                  <SegmentedControl
+                    aria-labelledby="optimize"
+                    value={draft.optimize}
+                    onChange={(value) => change({ optimize: value as RouteDraft["optimize"] })}
+                    data={[
+                      { value: "balanced", label: "Balanced" },
+                      { value: "cost", label: "Cost" },
+                      { value: "speed", label: "Speed" },
+                    ]}
+                  />
+                </div>
+                <Checkbox
+                  label="It can be interrupted"
+                  description="Also spot, which may be taken back; the work goes on elsewhere from its last checkpoint."
+                  checked={draft.interruptible}
+                  onChange={(event) => change({ interruptible: event.currentTarget.checked })}
                 />
-                <TextInput label="Data to bring, GB" placeholder="0" inputMode="decimal" {...field("dataset")} />
-                <TextInput label="Cost limit, USD" placeholder="none" inputMode="decimal" {...field("limit")} />
-              </SimpleGrid>
-              <div>
-                <Text size="sm" fw={500} mb={4} id="optimize">
-                  What matters most
-                </Text>
-                <SegmentedControl
-                  aria-labelledby="optimize"
-                  value={draft.optimize}
-                  onChange={(value) => change({ optimize: value as RouteDraft["optimize"] })}
-                  data={[
-                    { value: "balanced", label: "Balanced" },
-                    { value: "cost", label: "Cost" },
-                    { value: "speed", label: "Speed" },
-                  ]}
-                />
-              </div>
-              <Checkbox
-                label="It can be interrupted"
-                description="Also spot, which may be taken back; the work goes on elsewhere from its last checkpoint."
-                checked={draft.interruptible}
-                onChange={(event) => change({ interruptible: event.currentTarget.checked })}
-              />
-              <Same method="POST" path="/route" body={made.request} command={toCommand(made)} />
-            </Stack>
-          </Panel>
+                <Same method="POST" path="/route" body={made.request} command={toCommand(made)} />
+              </Stack>
+            </Panel>
+          </div>
+          <div className="wr-stack">
+            <Answer draft={draft} isRenter={isRenter} />
+          </div>
         </div>
-        <div className="wr-stack">
-          <Answer draft={draft} isRenter={isRenter} />
-        </div>
+        {isRenter && <KeptEstimates />}
       </div>
-      {isRenter && <KeptEstimates />}
     </div>
   );
 }
