@@ -57,6 +57,7 @@ def axe() -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.proves("console: every link of every page opens, at 320, 390 and 1440 px")
 async def test_every_link_of_every_page_opens(browser: Browser, everybody: tuple[Person, ...]) -> None:
