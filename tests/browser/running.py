@@ -15,7 +15,8 @@ from playwright.async_api import Browser, Error, Page, async_playwright
 from tests.browser.chromium import Chromium
 from tests.waiting import PATIENCE_S
 
-DROPPED: Final = "net::ERR_NETWORK_CHANGED"
+DROPPED: Final = ("net::ERR_NETWORK_CHANGED", 'interrupted by another navigation to "chrome-error:')
+"""The error, and the page that tells of it, which can come after the next try has begun."""
 TRIES: Final = 5
 
 
@@ -26,7 +27,7 @@ def _again(navigate: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[A
             try:
                 return await navigate(*given, **named)
             except Error as error:
-                if DROPPED not in error.message:
+                if not any(words in error.message for words in DROPPED):
                     raise
         return await navigate(*given, **named)
 
