@@ -59,6 +59,7 @@ async def test_this_host_is_rented_by_mouse_and_leaves_a_receipt(page: Page, mar
     assert float(mine["running_seconds"]) > 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.proves("console: a rental by mouse while Agent, Master and Access are killed, nothing left behind")

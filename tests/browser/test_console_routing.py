@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser.pasted import paste_and_run
 from tests.browser.pretend_master import Served
-from tests.support.stack import Stack, wait_for
+from tests.support.stack import Stack
 
 Pretend = Callable[..., Served]
 
@@ -46,30 +47,8 @@ async def test_a_pasted_program_runs_where_it_was_recommended(page: Page, market
         record = {"resource_id": "lab", "resource_type": "on-premise", "capabilities": {"cpu_cores": 8}}
         api.add_resource(record)
         api.bind_resource("lab", next(one["id"] for one in api.items("/hosts") if not one["simulated"]))
-    await page.goto(f"{market.cli['url']}/route#token={market.cli['token']}")
-    await page.get_by_label("Program").fill("import time\nprint(6 * 7, flush=True)\ntime.sleep(8)\n")
-    await page.get_by_label("GPUs").fill("0")
-    await page.get_by_label("Hours it runs").fill("0.1")
-    await page.get_by_label("Cost limit, USD").fill("5")
-    lab = page.get_by_role("region", name="Places").get_by_role("listitem").filter(has_text="resource/lab")
-    await expect(lab).to_contain_text("your own machine")
-
-    await lab.get_by_role("button", name="Run a job here").click()
-    await expect(page.get_by_role("textbox", name="Program")).to_have_value(re.compile("6 \\* 7"))
-    await expect(page.get_by_text("Its cost is compared with the estimate")).to_be_visible()
-    await expect(page.get_by_label("Budget")).to_have_value("5")
-    await page.get_by_role("button", name="Submit job").click()
-
-    await expect(page.get_by_test_id("state")).to_contain_text("Running")
     with market.client() as api:
-        assert api.resource("lab")["status"] == "busy"
-    await expect(page.get_by_role("region", name="Output", exact=True)).to_contain_text("42")
-    await expect(page.get_by_test_id("state")).to_contain_text("Succeeded")
-    await expect(page.get_by_role("region", name="Forecast")).to_contain_text("resource/lab")
-    await page.get_by_role("link", name="Where to run").click()
-    await expect(page.get_by_role("region", name="Kept estimates")).to_contain_text("Succeeded")
-    with market.client() as api:
-        assert wait_for(lambda: api.resource("lab")["status"] == "available")
+        await paste_and_run(page, market.cli, "lab", lambda: str(api.resource("lab")["status"]))
         api.remove_resource("lab")
 
 

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.slow]
 COMMAND_S = 300
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.proves("a relay stopped on purpose, in development: its agents go on, no acknowledged sample is lost")
 def test_an_access_that_is_stopped_as_a_test_is_killed_comes_back_and_costs_no_acknowledged_sample(

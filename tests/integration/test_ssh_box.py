@@ -1,5 +1,6 @@
 """A machine that only ssh reaches becomes the host of a registered resource, runs its work, and is shown busy by it."""
 
+import asyncio
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -8,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.chromium import find_chromium
+from tests.browser.pasted import paste_and_run
+from tests.browser.running import started
 from tests.services import need
 from tests.support.rental import Renter
 from tests.support.second_host import SecondHost, bridge, need_namespaces, second_host
 from tests.support.stack import stack, wait_for
+from tests.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
 
@@ -87,12 +92,23 @@ def box(tmp_path: Path) -> Iterator[Box]:
         )
         renter = Renter(running)
         wait_for(lambda: renter.ask("GET", "/me"))
-        assert renter.windrow("resource", "add", "lab", "--type", "on-premise", "--cpu-cores", "4").returncode == 0
+        record = '{"resource_id": "lab", "resource_type": "on-premise", "capabilities": {"cpu_cores": 4}}'
+        address = f"{running.cli['url']}/api/model-studio/compute-resources"
+        asked = ["curl", "-sf", "-X", "POST", address, "-H", "Content-Type: application/json", "-d", record]
+        subprocess.run(asked, check=True, timeout=60)
         yield Box(machine, renter, config, known)
 
 
 def status(box: Box) -> str:
     return str(box.renter.ask("GET", "/resources/lab")["status"])
+
+
+async def pasted(box: Box) -> None:
+    """The same as a person in the console: a program is pasted, and runs on the machine."""
+    async with started(find_chromium()) as browser:
+        context = await browser.new_context(locale="en-GB", viewport={"width": 1440, "height": 900})
+        context.set_default_timeout(PATIENCE_S * 1000)
+        await paste_and_run(await context.new_page(), box.renter.stack.cli, "lab", lambda: status(box))
 
 
 @pytest.mark.long
@@ -122,6 +138,7 @@ def test_a_machine_that_ssh_reaches_is_bound_runs_work_and_is_busy_with_it(box: 
     wait_for(lambda: "sleep 600" in box.machine.processes())
     box.renter.delete(cluster["id"])
     wait_for(lambda: status(box) == "available")
+    asyncio.run(pasted(box))
     again = box.bind()
     assert again.returncode != 0 and "joined before" in again.stderr
     gone = box.machine.run("sh /opt/windrow-agent/install.sh uninstall --yes", 180)

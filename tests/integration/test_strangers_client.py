@@ -58,6 +58,7 @@ print(made.id)
 """
 
 
+@pytest.mark.long
 @pytest.mark.proves("a client made of the served OpenAPI description rents from the real Master")
 def test_a_generated_client_signs_in_plans_creates_reads_and_deletes(renter: Renter, tmp_path: Path) -> None:
     need("client_generator")

@@ -310,7 +310,7 @@ SENTENCES = (
     Sentence(
         "hybrid-reserve",
         "Reserves the selected resource and updates its status to busy",
-        missing="a resource is busy while as many run as it takes; a job does not reserve one by itself yet",
+        shows="windrow job submit --optimize cost -- CMD; windrow resource show ID",
     ),
     Sentence(
         "hybrid-intent",

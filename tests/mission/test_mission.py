@@ -360,7 +360,7 @@ def test_a_task_is_submitted_with_its_files_and_its_result_comes_back(renter: Re
 
 
 @shows("hybrid-select")
-def test_a_resource_that_is_bound_to_a_host_is_chosen_runs_the_work_and_is_busy_with_it(renter: Renter) -> None:
+def test_a_resource_that_is_bound_to_a_host_is_chosen_for_what_it_can_do(renter: Renter) -> None:
     host = renter.host()
     words = ("lab-edge", "--type", "edge", "--cpu-cores", "4", "--memory-gb", "8", "--framework", "sklearn")
     assert renter.windrow("resource", "add", *words).returncode == 0
@@ -373,13 +373,25 @@ def test_a_resource_that_is_bound_to_a_host_is_chosen_runs_the_work_and_is_busy_
     assert chosen["chosen"] == "resource/lab-edge"
     (place,) = chosen["recommendations"]
     assert (place["host"], place["cost_estimate"]["hourly"]) == (host["id"], "0.00")
-    cluster = renter.create("sleep", "600", host_id=place["host"])
-    assert _status(renter) == "busy"
-    assert renter.ask("POST", "/route", ask)["chosen"] is None
-    renter.delete(cluster["id"])
-    wait_for(lambda: _status(renter) == "available")
     refused = renter.ask("POST", "/route", ask | {"code": "import torch"})["refused"]
     assert "pytorch is not among its frameworks: sklearn." in {one["reason"] for one in refused}
+    assert renter.windrow("resource", "rm", "lab-edge", "--yes").returncode == 0
+
+
+@shows("hybrid-reserve")
+def test_a_job_that_follows_the_choice_reserves_its_resource_which_is_busy_until_it_ends(renter: Renter) -> None:
+    assert renter.windrow("resource", "add", "lab-edge", "--type", "edge", "--cpu-cores", "4").returncode == 0
+    assert renter.windrow("resource", "bind", "lab-edge", "--host", renter.host()["name"]).returncode == 0
+    words = ("job", "submit", "--no-files", "--optimize", "cost", "--hours", "0.1", "--json", "--", "sleep", "600")
+    done = renter.windrow(*words)
+    assert done.returncode == 0, done.stderr
+    (job,) = json.loads(done.stdout)
+    assert "Chosen: resource/lab-edge" in done.stderr
+    wait_for(lambda: _status(renter) == "busy")
+    ask = {"compute_preference": "edge", "requirements": {"gpu_count": 0}}
+    assert renter.ask("POST", "/route", ask)["chosen"] is None
+    assert renter.windrow("job", "cancel", job["id"]).returncode == 0
+    wait_for(lambda: _status(renter) == "available")
     assert renter.windrow("resource", "rm", "lab-edge", "--yes").returncode == 0
 
 

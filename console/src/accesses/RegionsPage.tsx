@@ -7,6 +7,7 @@ import { post } from "../api/client.ts";
 import { accesses as accessesQuery, me as meQuery } from "../api/queries.ts";
 import type { Access } from "../api/types.ts";
 import { quoted } from "../clusters/request.ts";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { compareTexts, count, measured, percent, plain, shortId } from "../parts/format.ts";
 import { Empty, Id, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -265,14 +266,9 @@ function Guard({
             command={`windrow access ${verb} ${access.id} --reason ${quoted(reason)}`}
           />
           {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={act.isPending}>
-              {NAMES[verb]}
-            </Button>
-          </Group>
+          <DialogFoot close={close} loading={act.isPending}>
+            {NAMES[verb]}
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>

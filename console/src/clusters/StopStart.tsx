@@ -1,10 +1,11 @@
 // The dialogs that stop a cluster, keeping its request, and start it again.
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Modal, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, plan as planQuery } from "../api/queries.ts";
 import type { Cluster, ClusterAccepted, ClusterRequest } from "../api/types.ts";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { plain } from "../parts/format.ts";
 import { ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -41,14 +42,9 @@ export function StopAsked(props: Props) {
           nothing until you start it again, wherever it fits then and at the price of then.
         </Text>
         {act.error && <ProblemNote error={act.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button color="red" loading={act.isPending} onClick={() => act.mutate()} data-autofocus>
-            Stop cluster
-          </Button>
-        </Group>
+        <DialogFoot close={close} color="red" loading={act.isPending} onClick={() => act.mutate()} data-autofocus>
+          Stop cluster
+        </DialogFoot>
         <Same method="POST" path={path} command={`windrow cluster stop ${quoted(cluster.id)} --yes`} />
       </Stack>
     </Modal>
@@ -89,14 +85,9 @@ export function StartAsked(props: Props) {
         )}
         <LoginAgain cluster={cluster} draft={draft} setDraft={setDraft} faults={faults} />
         {act.error && <ProblemNote error={act.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
-            Cancel
-          </Button>
-          <Button loading={act.isPending} disabled={!sound} onClick={() => act.mutate()}>
-            Start cluster
-          </Button>
-        </Group>
+        <DialogFoot close={close} loading={act.isPending} disabled={!sound} onClick={() => act.mutate()}>
+          Start cluster
+        </DialogFoot>
         <Same
           method="POST"
           path={path}

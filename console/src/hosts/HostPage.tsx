@@ -1,5 +1,5 @@
 // The page of one host: state with its reason, hardware, price, live charts, and actions.
-import { Button, Group, Menu, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { Button, Menu, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
@@ -11,6 +11,7 @@ import { useMayOpen } from "../app/PageButton.tsx";
 import { quoted } from "../clusters/request.ts";
 import { mayOperate } from "../identity/rights.ts";
 import { Conditions } from "../parts/Conditions.tsx";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { bitrate, bytes, celsius, count, listed, measured, percent, perHour, plain, watts } from "../parts/format.ts";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
@@ -517,14 +518,9 @@ function ActionAsked({ host, action, close }: { host: Host; action: Action; clos
             command={`windrow host ${action.verb} ${host.id} --reason ${quoted(reason)}`}
           />
           {act.error instanceof ApiProblem && <ProblemNote error={act.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" color={action.final ? "red" : undefined} disabled={!ready} loading={act.isPending}>
-              {action.name}
-            </Button>
-          </Group>
+          <DialogFoot close={close} color={action.final ? "red" : undefined} disabled={!ready} loading={act.isPending}>
+            {action.name}
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>

@@ -8,6 +8,7 @@ import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, people as peopleQuery } from "../api/queries.ts";
 import type { Person, PersonMade, Role } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { listed, money, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -163,14 +164,9 @@ function Form({
         <Stack gap="sm">
           {children}
           {act.error !== null && <ProblemNote error={act.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" {...(danger ? { color: "red" } : {})} disabled={!ready} loading={act.isPending}>
-              {submit}
-            </Button>
-          </Group>
+          <DialogFoot close={close} {...(danger ? { color: "red" } : {})} disabled={!ready} loading={act.isPending}>
+            {submit}
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>

@@ -6,6 +6,7 @@ import { post, remove } from "../api/client.ts";
 import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } from "../api/queries.ts";
 import type { JoinTokenRow, TokenMade, TokenRow } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { listed, plain, words } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -194,14 +195,9 @@ function NewToken({ close }: { close: () => void }) {
                 ...(body.name ? [operand(body.name)] : []),
               ].join(" ")}
             />
-            <Group justify="flex-end">
-              <Button variant="default" onClick={close}>
-                Cancel
-              </Button>
-              <Button type="submit" disabled={!ready} loading={make.isPending}>
-                Make token
-              </Button>
-            </Group>
+            <DialogFoot close={close} disabled={!ready} loading={make.isPending}>
+              Make token
+            </DialogFoot>
           </Stack>
         </form>
       )}
@@ -245,14 +241,9 @@ function Revoke({ token, close }: { token: TokenRow; close: () => void }) {
           />
           <Same method="DELETE" path={`/tokens/${token.id}`} command={`windrow token rm ${token.id}`} />
           {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" color="red" disabled={typed !== token.name} loading={act.isPending}>
-              Revoke
-            </Button>
-          </Group>
+          <DialogFoot close={close} color="red" disabled={typed !== token.name} loading={act.isPending}>
+            Revoke
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>

@@ -1,6 +1,7 @@
 // The dialog that acts only after the name of its object was typed.
-import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Modal, Stack, Text, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
+import { DialogFoot } from "./DialogFoot.tsx";
 import { plain } from "./format.ts";
 import { ProblemNote } from "./page.tsx";
 
@@ -41,14 +42,9 @@ export function ConfirmByName({ title, name, button, act, confirmed = false, clo
           />
           {children}
           {act.error && <ProblemNote error={act.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" color="red" disabled={!ready} loading={act.isPending}>
-              {button}
-            </Button>
-          </Group>
+          <DialogFoot close={close} color="red" disabled={!ready} loading={act.isPending}>
+            {button}
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>

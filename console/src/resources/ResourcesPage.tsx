@@ -15,6 +15,7 @@ import {
 import type { Binding, Resource } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { count, DASH, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -224,14 +225,9 @@ function Register({ close }: { close: () => void }) {
           </Group>
           {make.error && <ProblemNote error={make.error} />}
           <Same method="POST" path={REGISTRY} body={request} command={command} />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={make.isPending}>
-              Register
-            </Button>
-          </Group>
+          <DialogFoot close={close} loading={make.isPending}>
+            Register
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>
@@ -296,14 +292,9 @@ function Bind({ resource, bound, close }: { resource: Resource; bound: Binding |
             }
           />
           <Command text={`windrow resource bind ${id} --ssh root@HOST`} label="a machine that is no host yet" />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={act.isPending}>
-              Set host
-            </Button>
-          </Group>
+          <DialogFoot close={close} loading={act.isPending}>
+            Set host
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>
@@ -340,14 +331,9 @@ function SetStatus({ resource, close }: { resource: Resource; close: () => void 
             body={{ status }}
             command={`windrow resource set ${operand(resource.resource_id)} --status ${status}`}
           />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={change.isPending}>
-              Set status
-            </Button>
-          </Group>
+          <DialogFoot close={close} loading={change.isPending}>
+            Set status
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>

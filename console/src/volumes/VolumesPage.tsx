@@ -1,5 +1,5 @@
 // The list of the account's volumes, which are made and deleted here.
-import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -9,6 +9,7 @@ import { volumes as volumesQuery } from "../api/queries.ts";
 import type { Volume } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { bytes, count, DASH, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -192,14 +193,9 @@ function NewVolume({ close }: { close: () => void }) {
               `${operand(request.name)}`
             }
           />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={make.isPending}>
-              Make volume
-            </Button>
-          </Group>
+          <DialogFoot close={close} loading={make.isPending}>
+            Make volume
+          </DialogFoot>
         </Stack>
       </form>
     </Modal>
