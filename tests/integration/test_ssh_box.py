@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from playwright.async_api import expect
 
 from tests.browser.chromium import find_chromium
 from tests.browser.pasted import paste_and_run
@@ -105,6 +106,7 @@ def status(box: Box) -> str:
 
 async def pasted(box: Box) -> None:
     """The same as a person in the console: a program is pasted, and runs on the machine."""
+    expect.set_options(timeout=PATIENCE_S * 1000)
     async with started(find_chromium()) as browser:
         context = await browser.new_context(locale="en-GB", viewport={"width": 1440, "height": 900})
         context.set_default_timeout(PATIENCE_S * 1000)
