@@ -30,7 +30,7 @@ from windrow_proto import enrol
 from windrow_proto.data_directory import CliFile
 
 HOSTS, HOSTS_MIN = 200, 20
-ONES = 400
+ONES = 2_000
 API_ONES = 100
 SUSTAIN_S = 10.0
 WORKERS = 256
