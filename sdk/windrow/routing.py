@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windrow.client import Client
-from windrow.errors import InvalidInput, WindrowClientError
+from windrow.errors import ApiProblem, InvalidInput, WindrowClientError
 from windrow.words import counted
 
 GIB: Final = 1 << 30
@@ -62,14 +62,25 @@ def following(
     limit = {} if max_cost is None else {"budget": str(max_cost)}
     kept = {"route_id": answer["route_id"]} if keeps else {}
     usable = [one for one in answer["recommendations"] if one["usable"]]
-    full = []
+    full, problems = [], list[ApiProblem]()
     for best in usable[:PLANS_MAX]:
         place = {"host_id": best["host"]} if best["host"] else {"tier": best["offer"]}
         asks = {**request, **place, **limit}
-        plan = api.request("POST", "/jobs/plan", body=asks)
+        if request.get("after"):
+            return {**asks, **kept}, best
+        try:
+            plan = api.request("POST", "/jobs/plan", body=asks)
+        except ApiProblem as problem:
+            if problem.status not in (402, 422):
+                raise
+            problems.append(problem)
+            full.append({"backend": best["backend"], "reason": problem.detail})
+            continue
         if plan["fits"] or plan["fits_soon"]:
             return {**asks, **kept}, best
         full.append({"backend": best["backend"], "reason": plan["refusal"]["detail"]})
+    if problems and len(problems) == len(full):
+        raise problems[0]
     raise WindrowClientError(_nowhere([*full, *answer["refused"]], len(answer["recommendations"]) - len(usable)))
 
 

@@ -11,7 +11,7 @@ from textwrap import dedent, indent
 
 import pytest
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Connection, Engine, insert, inspect, text
 from sqlalchemy.exc import IntegrityError
 
 from windrow_master.app.tables import whole_schema
@@ -250,20 +250,50 @@ def test_a_route_that_was_kept_before_its_lists_had_a_forecast_gets_it(writer: E
         if path.stem < "0035":
             shutil.copy(path, older)
     upgrade(writer, older)
-    far, near = ({"backend": name, "not_usable": why} for name, why in (("modal/spot", "not connected"), ("lab", "")))
-    ranked = [{"place": far, "score": 9.0}, {"place": near, "score": 8.0}]
+    places = (("modal", "elsewhere", "not connected"), ("lab", "resource", ""), ("h100/A", "market", ""))
+    ranked = [
+        {"place": {"backend": name, "where": where, "offer": name, "host": "", "not_usable": why}, "score": 9.0}
+        for name, where, why in places
+    ]
+    records = {"route_1": ranked, "route_2": [], "route_3": ranked, "route_4": None}
     with writer.begin() as connection:
-        for route_id, found in (("route_1", ranked), ("route_2", [])):
-            record = zlib.compress(json.dumps({"work": {"hours": 2.5}, "ranked": found, "refused": []}).encode())
+        for route_id, found in records.items():
+            said = json.dumps({"work": {"hours": 2.5}, "ranked": found, "refused": []}).encode()
+            record = b"spoilt" if found is None else zlib.compress(said)
             values = {"route_id": route_id, "record": record}
             connection.execute(text("INSERT INTO routes VALUES (:route_id, 'account_1', 1, :record)"), values)
+        _add_job(connection, "job_2", {"route_id": "route_3", "tier": "h100/A", "host_id": None})
+        _add_job(connection, "job_3", {"route_id": "route_3", "tier": None, "host_id": None})
 
     upgrade(writer)
 
     with writer.begin() as connection:
-        rows = connection.execute(text("SELECT hours, chosen, taken, job_id FROM routes ORDER BY route_id")).mappings()
-        first, second = (dict(row) for row in rows)
-    taken = first["taken"]
-    shown = json.loads(taken) if isinstance(taken, str) else taken
-    assert {**first, "taken": shown} == {"hours": 2.5, "chosen": "lab", "taken": ranked[1], "job_id": None}
-    assert second == {"hours": 2.5, "chosen": None, "taken": None, "job_id": None}
+        rows = connection.execute(text("SELECT hours, chosen, taken, job_id FROM routes ORDER BY route_id")).all()
+    shown = [(*row[:2], json.loads(row[2]) if isinstance(row[2], str) else row[2], row[3]) for row in rows]
+    assert shown == [
+        (2.5, "lab", ranked[1], None),
+        (2.5, None, None, None),
+        (2.5, "lab", ranked[2], "job_2"),
+        (None, None, None, None),
+    ]
+
+
+def _add_job(connection: Connection, job_id: str, request: dict[str, str | None]) -> None:
+    jobs = whole_schema().tables["jobs"]
+    values = {
+        column.name: _SAMPLE[type(column.type).__name__]
+        for column in jobs.columns
+        if not column.nullable and column.server_default is None
+    }
+    connection.execute(insert(jobs).values({**values, "job_id": job_id, "request": request}))
+
+
+_SAMPLE: dict[str, object] = {
+    "String": "x",
+    "Text": "x",
+    "BigInteger": 1,
+    "Integer": 1,
+    "JSON": [],
+    "LargeBinary": b"x",
+    "Boolean": False,
+}

@@ -203,6 +203,16 @@ function Forecast({ routeId, jobId, over }: { routeId: string; jobId: string; ov
       <Facts
         rows={[
           ["Place", plain(told.backend)],
+          ...(told.job_id && !isIts
+            ? [
+                [
+                  "Of the job",
+                  <Link key="j" className="wr-link" to="/jobs/$jobId" params={{ jobId: told.job_id }}>
+                    that followed it first
+                  </Link>,
+                ] as const,
+              ]
+            : []),
           ["Expected cost (USD)", rangeOf(told.cost_estimate)],
           ["Expected run time", told.hours === null ? DASH : duration(told.hours * 3600)],
           ...(isIts && told.hours_taken !== null

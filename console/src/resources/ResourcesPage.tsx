@@ -26,7 +26,8 @@ import type { Column } from "../tables/table.ts";
 import { BLANK, gpusOf, placeOf, type ResourceDraft, STATUSES, TYPES, toResource } from "./resources.ts";
 
 interface Asked {
-  bind: (resource: Resource) => void;
+  /** null: the hosts behind them are not known yet. */
+  bind: ((resource: Resource) => void) | null;
   change: (resource: Resource) => void;
   remove: (resource: Resource) => void;
 }
@@ -85,7 +86,12 @@ const columnsFor = (ask: Asked | null, bindings: Bindings): readonly Column<Reso
     ? [
         actions<Resource>((row) => (
           <Group gap={4} wrap="nowrap" justify="flex-end">
-            <Button variant="subtle" onClick={() => ask.bind(row)} aria-label={`Host of ${plain(row.resource_id)}`}>
+            <Button
+              variant="subtle"
+              disabled={!ask.bind}
+              onClick={() => ask.bind?.(row)}
+              aria-label={`Host of ${plain(row.resource_id)}`}
+            >
               Host
             </Button>
             <Button variant="subtle" onClick={() => ask.change(row)} aria-label={`Status of ${plain(row.resource_id)}`}>
@@ -115,8 +121,12 @@ export function ResourcesPage() {
   const bound = useQuery(bindingsQuery).data;
   const bindings = useMemo(() => new Map(bound?.map((one) => [one.resource_id, one])), [bound]);
   const columns = useMemo(
-    () => columnsFor(mayChange ? { bind: setBinding, change: setChanging, remove: setRemoving } : null, bindings),
-    [mayChange, bindings],
+    () =>
+      columnsFor(
+        mayChange ? { bind: bound ? setBinding : null, change: setChanging, remove: setRemoving } : null,
+        bindings,
+      ),
+    [mayChange, bindings, bound],
   );
   return (
     <div className="wr-page">
@@ -268,6 +278,9 @@ function Bind({ resource, bound, close }: { resource: Resource; bound: Binding |
               ...hosts
                 .filter((one) => one.owner_account === own && one.admin_state !== "retired" && !one.simulated)
                 .map((one) => ({ value: one.id, label: plain(one.name) })),
+              ...(bound?.host && !hosts.some((one) => one.id === bound.host && one.owner_account === own)
+                ? [{ value: bound.host, label: `${plain(bound.host_name ?? bound.host)} (of another account)` }]
+                : []),
             ]}
             value={host}
             onChange={(event) => setHost(event.currentTarget.value)}

@@ -1,7 +1,7 @@
 """A kept route: what was known and what was answered, as bytes, from which it is answered again. Pure.
 
-The record is canonical JSON, compressed, so that equal answers are equal bytes. A score depends on its place alone, so
-that a record without the last places is answered again to the same bytes as well.
+The record is canonical JSON, compressed, so that equal answers are equal bytes. What is said of a place depends on the
+place and on the totals of all, which the record has: one without the last places is answered again to the same bytes.
 """
 
 import json
@@ -10,11 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from windrow_master.hybrid.routing import Cost, Place, Recommendation, Refused, Route, Where, Work, recommend
+from windrow_master.hybrid.routing import (
+    Cost,
+    Place,
+    Recommendation,
+    Refused,
+    Route,
+    Totals,
+    Where,
+    Work,
+    order,
+    recommend,
+)
 from windrow_proto.ids import AccountId
 
 PLACES_MAX: Final = 200
-"""Suitable places, and as many unsuitable ones, of one record: the best ones."""
+"""Places of each kind in one record, the best ones: those that can be used, other suitable ones, unsuitable ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,10 @@ def taken(route: Route, host_id: str | None, tier: str | None) -> Recommendation
 
 def record_bytes(work: Work, route: Route) -> bytes:
     """The record as it is stored."""
-    said = {"work": work, "ranked": route.ranked[:PLACES_MAX], "refused": route.refused[:PLACES_MAX]}
+    usable = [one for one in route.ranked if not one.place.not_usable][:PLACES_MAX]
+    others = [one for one in route.ranked if one.place.not_usable][:PLACES_MAX]
+    ranked = sorted([*usable, *others], key=order)
+    said = {"work": work, "ranked": ranked, "refused": route.refused[:PLACES_MAX], "totals": route.totals}
     return zlib.compress(_text(said).encode(), 1)
 
 
@@ -68,14 +82,14 @@ def parse_record(record: bytes) -> tuple[Work, Route]:
     raw = json.loads(zlib.decompress(record))
     ranked = [_recommendation(one) for one in raw["ranked"]]
     refused = [Refused(_place(one["place"]), one["reason"]) for one in raw["refused"]]
-    return Work(**_with_tuples(raw["work"])), Route(ranked, refused)
+    return Work(**_with_tuples(raw["work"])), Route(ranked, refused, Totals(**raw.get("totals", {})))
 
 
 def replayed(record: bytes) -> bytes:
     """The record of the same question, answered again; the same bytes unless the router has changed."""
     work, route = parse_record(record)
     places = [*(one.place for one in route.ranked), *(one.place for one in route.refused)]
-    return record_bytes(work, recommend(work, places))
+    return record_bytes(work, recommend(work, places, route.totals))
 
 
 def _text(value: Any) -> str:

@@ -41,6 +41,8 @@ INTERRUPTIONS_PER_HOUR: Final = 0.1
 """Of spot. Our judgement between zones that were there 47 % and 91 % of the time in traces of 2023."""
 BANDWIDTH_GBPS: Final = 1.0
 """Gbit/s to a place that does not say it. Our judgement."""
+BANDWIDTH_LEAST_GBPS: Final = 1e-3
+"""A place that declares less is taken to have this."""
 _VENDORS: Final = re.compile(r"\b(nvidia|amd|intel|tesla|geforce|quadro|instinct|radeon)\b")
 
 
@@ -103,7 +105,7 @@ def resource_places(
             cpus=cores if isinstance(cores, int) else None,
             per_hour=per_hour or Microcents(0),
             start_s=(waits.get("") or START_S["resource", ""]) if own else START_S["", ""],
-            bandwidth_gbps=declared.network_bandwidth_gbps or (None if own else BANDWIDTH_GBPS),
+            bandwidth_gbps=_bandwidth(declared.network_bandwidth_gbps, None if own else BANDWIDTH_GBPS),
             latency_ms=declared.latency_ms,
             frameworks=declared.supported_frameworks,
             status=resource.status,
@@ -112,6 +114,10 @@ def resource_places(
             not_priced=_not_priced(resource, per_hour, account_id),
             source=source,
         )
+
+
+def _bandwidth(said: float | None, assumed: float | None) -> float | None:
+    return max(said, BANDWIDTH_LEAST_GBPS) if said else assumed
 
 
 def _not_priced(resource: Resource, per_hour: Microcents | None, account_id: str) -> str:

@@ -110,8 +110,8 @@ class ResourceRegistry:
     ) -> Resource:
         """Let this host run the resource's work; None: no host. dedicated: it takes no work but its owner's.
 
-        Raises NotFound, Conflict where the host is bound to another resource, Forbidden where it, or the one that is
-        bound now, is somebody else's: a bind limits what a host takes, so that it is its owner's to make and to end."""
+        Raises NotFound, Conflict where the host is bound to another resource, Forbidden where it is somebody else's,
+        since a bind limits what it takes, and where the one that is bound now is dedicated to somebody else."""
 
         def change(uow: UnitOfWork) -> Resource:
             known = _load(uow, resource_id)
@@ -148,7 +148,7 @@ class ResourceRegistry:
         return await self._store.write(change, name="resource.bind")
 
     async def remove(self, principal: Principal, resource_id: str) -> None:
-        """Forget one. Raises NotFound, Forbidden where it is bound to somebody else's host."""
+        """Forget one. Raises NotFound, Forbidden where its host is dedicated to somebody else."""
 
         def change(uow: UnitOfWork) -> None:
             known = _load(uow, resource_id)
@@ -170,13 +170,15 @@ def limits(uow: UnitOfWork, question: HostLimits) -> Mapping[HostId, HostLimit]:
 
 
 def _check_frees(uow: UnitOfWork, principal: Principal, resource: Resource) -> None:
-    """Raise Forbidden where somebody else's host is bound to it. A host that was retired is nobody's."""
-    host = find_host(uow, HostId(resource.bound_host)) if resource.bound_host is not None else None
-    if host is None or host.admin_state is AdminState.RETIRED or host.owner_account == principal.account_id:
+    """Raise Forbidden where its host is dedicated to somebody else. A host that was retired is nobody's."""
+    if resource.bound_host is None or resource.dedicated_to in (None, principal.account_id):
+        return
+    host = find_host(uow, HostId(resource.bound_host))
+    if host is None or host.admin_state is AdminState.RETIRED:
         return
     raise Forbidden(
-        f"{resource.resource_id} is bound to the host {host.name} of another account, which alone can free it. "
-        "To end it all the same, retire the host.",
+        f"{resource.resource_id} is bound to the host {host.name}, which is dedicated to another account. That account "
+        "alone can free it. To end it all the same, retire the host.",
         subject=resource.resource_id,
     )
 

@@ -79,15 +79,17 @@ class RouteRepository(Repository):
     """The routes that are kept, as records (kept.py)."""
 
     def add(self, kept_route: KeptRoute, record: bytes, most: int) -> None:
-        """Add one whose id is new; of the account's older ones only so many stay that it has `most`."""
+        """Add one whose id is new; of the account's older ones only so many stay that it has `most`. Those that no job
+        followed go first."""
         account_id = kept_route.account_id
         row = {**flat(kept_route), "taken": forecast_json(kept_route.taken), "record": record}
         self._connection.execute(insert(routes).values(row))
+        stays = routes.c.job_id.is_not(None) | (routes.c.route_id == kept_route.route_id)
         own = select(routes.c.route_id).where(routes.c.account_id == account_id)
-        last = self._connection.scalar(own.order_by(routes.c.route_id.desc()).offset(most).limit(1))
-        if last is not None:
-            gone = (routes.c.account_id == account_id) & (routes.c.route_id <= last)
-            self._connection.execute(delete(routes).where(gone))
+        gone = own.order_by(stays.desc(), routes.c.route_id.desc()).offset(most).limit(most)
+        ids = self._connection.scalars(gone).all()
+        if ids:
+            self._connection.execute(delete(routes).where(routes.c.route_id.in_(ids)))
 
     def follow(self, kept_route: KeptRoute) -> None:
         """Write the job that follows one, and the forecast of the place that it took."""

@@ -37,6 +37,9 @@ HOURS_SPREAD: Final = {"given": (0.85, 1.25), "history": (0.7, 1.5)}
 """How much less and more the run may take in 8 of 10 cases, by where its length is from. Our judgement."""
 
 
+_NOTHING: Final = Microcents(0)
+
+
 class Where(StrEnum):
     """What kind of place it is."""
 
@@ -147,19 +150,34 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What the run costs in all suitable places: their number, and the least."""
+
+    count: int = 0
+    least: Microcents = _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """The answer, the best first. chosen: the best that can be used now."""
 
     ranked: Sequence[Recommendation]
     refused: Sequence[Refused]
+    totals: Totals = Totals()
 
     @property
     def chosen(self) -> Recommendation | None:
         return next((one for one in self.ranked if not one.place.not_usable), None)
 
 
-def recommend(work: Work, places: Iterable[Place]) -> Route:
-    """Put the places in order for this work; ties go by name. The order of `places` does not matter."""
+def order(one: Recommendation) -> tuple[float, str]:
+    """By which recommendations are sorted: the best first; ties go by name."""
+    return -one.score, one.place.backend
+
+
+def recommend(work: Work, places: Iterable[Place], totals: Totals | None = None) -> Route:
+    """Put the places in order for this work. The order of `places` does not matter. totals: those of an answer of which
+    `places` are a part; None: of these."""
     fit, refused = list[Place](), list[Refused]()
     for place in places:
         reason = excluded(work, place)
@@ -167,11 +185,13 @@ def recommend(work: Work, places: Iterable[Place]) -> Route:
             refused.append(Refused(place, reason))
         else:
             fit.append(place)
-    costs = {place.backend: cost_of(work, place) for place in fit}
-    ranked = [_recommendation(work, place, costs) for place in fit]
-    ranked.sort(key=lambda one: (-one.score, one.place.backend))
+    costs = [cost_of(work, place) for place in fit]
+    known = [cost.total for cost in costs if cost is not None]
+    totals = totals or Totals(len(known), min(known, default=_NOTHING))
+    ranked = [_recommendation(work, place, cost, totals) for place, cost in zip(fit, costs, strict=True)]
+    ranked.sort(key=order)
     refused.sort(key=lambda one: one.place.backend)
-    return Route(ranked, refused)
+    return Route(ranked, refused, totals)
 
 
 def excluded(work: Work, place: Place) -> str:
@@ -190,7 +210,7 @@ def _is_lacking(work: Work, place: Place) -> str:
         if place.gpu_memory_gib < work.gpu_memory_gib:
             return f"A GPU with {work.gpu_memory_gib:g} GiB is wanted; its have {place.gpu_memory_gib:g}."
     if place.cpus is not None and work.cpus > place.cpus:
-        return f"{work.cpus} processors are wanted; it has {place.cpus:g}."
+        return f"{work.cpus} {'processor is' if work.cpus == 1 else 'processors are'} wanted; it has {place.cpus:g}."
     if work.framework and place.frameworks and work.framework not in place.frameworks:
         return f"{work.framework} is not among its frameworks: {', '.join(place.frameworks)}."
     return ""
@@ -260,8 +280,8 @@ def cost_of(work: Work, place: Place) -> Cost | None:
     return Cost(bill(work.hours, 0), bill(work.hours * less, -1.28), bill(work.hours * more, 1.28))
 
 
-def _recommendation(work: Work, place: Place, costs: Mapping[str, Cost | None]) -> Recommendation:
-    cost, moving = costs[place.backend], transfer_s(work, place)
+def _recommendation(work: Work, place: Place, cost: Cost | None, totals: Totals) -> Recommendation:
+    moving = transfer_s(work, place)
     unit_hours = (work.gpus or work.cpus) * (work.hours or 1)
     per_unit_hour = (cost.total if cost else place.per_hour * (work.hours or 1)) / unit_hours
     terms = {
@@ -274,7 +294,7 @@ def _recommendation(work: Work, place: Place, costs: Mapping[str, Cost | None]) 
     score = sum(weights[name] * term for name, term in terms.items()) / sum(weights.values())
     if work.preferred_provider and place.provider.casefold() == work.preferred_provider.casefold():
         score += PREFERRED
-    pros, cons = _words(work, place, cost, moving, costs)
+    pros, cons = _words(work, place, cost, moving, totals)
     rounded = {name: round(term, 4) for name, term in terms.items()}
     return Recommendation(
         place, round(100 * min(1.0, score), 1), rounded, cost, _confidence(work, place), moving, pros, cons
@@ -290,15 +310,14 @@ def _confidence(work: Work, place: Place) -> str:
 
 
 def _words(
-    work: Work, place: Place, cost: Cost | None, moving: float, costs: Mapping[str, Cost | None]
+    work: Work, place: Place, cost: Cost | None, moving: float, totals: Totals
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What speaks for the place, and what against it."""
     pros, cons = list[str](), list[str]()
-    totals = [one.total for one in costs.values() if one is not None]
     if not place.per_hour:
         pros.append("costs nothing")
-    elif cost is not None and len(totals) > 1 and cost.total == min(totals):
-        pros.append(f"the cheapest of {len(totals)} places")
+    elif cost is not None and totals.count > 1 and cost.total == totals.least:
+        pros.append(f"the cheapest of {totals.count} places")
     start = place.start_s[0]
     (pros if start <= 60 else cons).append("starts at once" if start <= 5 else f"starts in about {span(start)}")
     if place.where is Where.RESOURCE and place.resource_type != "cloud":

@@ -95,11 +95,13 @@ class Router:
 
 
 def follow(uow: UnitOfWork, fact: RouteFollowed) -> None:
-    """Set the first job that follows a kept route beside it, with the forecast of the place that it takes."""
+    """Set the first job that follows a kept route beside it, with the forecast of the place that it names, where it
+    names one."""
     kept = _own(uow, fact.account_id, fact.route_id)
     if kept.job_id is None:
         _, route = parse_record(uow[RouteRepository].record(fact.route_id))
-        forecast = taken(route, fact.host_id, fact.tier)
+        names_none = fact.host_id is None and fact.tier is None
+        forecast = kept.taken if names_none else taken(route, fact.host_id, fact.tier)
         uow[RouteRepository].follow(replace(kept, job_id=fact.job_id, taken=forecast))
 
 

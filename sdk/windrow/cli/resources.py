@@ -15,6 +15,7 @@ from windrow.cli import resolving, ssh_box
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
+from windrow.client import Client
 from windrow.errors import InvalidInput
 
 resource_app = typer.Typer(
@@ -236,10 +237,18 @@ def resource_bind(
     if ssh is None:
         host_id = resolving.found(api, resolving.HOSTS, str(host))
     else:
-        api.resource(resource)  # before anything is done to the machine
+        _check_bindable(api, resource)  # before anything is done to the machine
         host_id = ssh_box.joined(api, ssh, ssh_config)
     one = api.bind_resource(resource, host_id, dedicated=ssh is not None if dedicated is None else dedicated)
     print_json(one) if as_json else say(f"{resource} is bound to {_bound(one)} and {one['status']}.")
+
+
+def _check_bindable(api: Client, resource: str) -> None:
+    known = api.binding(resource)
+    if known["dedicated"] and known["host"]:
+        owner = api.get(f"/hosts/{known['host']}")["owner_account"]
+        if owner != api.get("/me")["account"]["id"]:
+            raise InvalidInput(f"{resource} is bound to {known['host_name']}, which is dedicated to another account.")
 
 
 @resource_app.command("unbind")

@@ -130,6 +130,8 @@ def forecast_text(one: Item, job: str) -> str:
     words = {True: ", cost in this range", False: ", cost not in this range", None: ""}[
         one["held"] if one["job_id"] == job else None
     ]
+    if one["job_id"] not in (None, job):
+        words = f", of job {one['job_id']}"
     return f"{total + ' USD' if total else 'none: its length was not known'}{words}; {one['route_id']}"
 
 

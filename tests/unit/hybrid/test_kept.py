@@ -3,6 +3,8 @@
 import random
 from datetime import timedelta
 
+import pytest
+
 from windrow_master.hybrid.kept import (
     PLACES_MAX,
     forecast_json,
@@ -87,14 +89,23 @@ def test_the_forecast_of_a_job_is_that_of_the_place_it_took() -> None:
     assert (backend("host_2", None), backend(None, "h100/A")) == (None, None)
 
 
-def test_of_a_long_answer_the_best_places_are_kept_and_answered_again_to_the_same_bytes() -> None:
+@pytest.mark.parametrize("price", [None, 0.5])
+def test_of_a_long_answer_the_best_places_are_kept_and_answered_again_to_the_same_bytes(price: float | None) -> None:
     asked = Work(hours=1.0)
-    said = {"resource_type": "on-premise", "capabilities": {"gpu_count": 1}}
-    few = {**said, "capabilities": {"gpu_count": 0}}
-    many = [Resource(n, f"lab-{n}", declared_of(said if n % 2 else few), 1) for n in range(1, 3 * PLACES_MAX)]
-    route = recommend(asked, all_places((), many, BOOK, TODAY, asked))
+    said = {"resource_type": "cloud" if price else "on-premise", "provider": "AWS", "capabilities": {"gpu_count": 1}}
+
+    def resource(number: int) -> Resource:
+        few = {"capabilities": {"gpu_count": 0}} if number % 2 else {}
+        cost = {"cost_per_hour_usd": price and price + number / 1e3}
+        return Resource(number, f"lab-{number:04}", declared_of({**said, **few, **cost}), 1)
+
+    many = [resource(number) for number in range(3 * PLACES_MAX)]
+    tier = Offer("h100/A", PriceUnit.GPU, False, 4, 4, 1, Microcents(10**9), Microcents(10**9), "", (), None)
+    route = recommend(asked, all_places([tier], many, BOOK, TODAY, asked))
     record = record_bytes(asked, route)
     _, known = parse_record(record)
     assert len(route.ranked) > PLACES_MAX < len(route.refused)
-    assert (known.ranked, known.refused) == (route.ranked[:PLACES_MAX], route.refused[:PLACES_MAX])
+    assert len(known.ranked) == PLACES_MAX + 1 and known.refused == route.refused[:PLACES_MAX]
+    assert known.chosen == route.chosen is not None
+    assert taken(known, None, "h100/A") == route.chosen
     assert replayed(record) == record

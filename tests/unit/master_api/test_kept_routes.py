@@ -76,6 +76,13 @@ async def test_the_oldest_routes_of_an_account_go_first(market: Api, monkeypatch
         ids.append((await kept(market))["route_id"])
     items = (await market.client.get("/api/v1/routes")).json()["items"]
     assert [one["route_id"] for one in items] == ids[:1:-1]
+    followed = await market.client.post("/api/v1/jobs", json={**JOB, "route_id": ids[2]})
+    assert followed.status_code == 201
+    market.clock.advance(MILLISECOND)
+    last = (await kept(market))["route_id"]
+    items = (await market.client.get("/api/v1/routes")).json()["items"]
+    assert [one["route_id"] for one in items] == [last, ids[2]], "one that a job followed stays longer"
+    ids[3] = last
     page = (await market.client.get("/api/v1/routes", params={"limit": 1})).json()
     assert [one["route_id"] for one in page["items"]] == ids[3:]
 

@@ -13,7 +13,7 @@ from windrow import routing
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
-from windrow.errors import InvalidInput, WindrowClientError
+from windrow.errors import ApiProblem, InvalidInput, WindrowClientError
 from windrow.jobs import Platform
 
 Json = dict[str, Any]
@@ -31,6 +31,7 @@ REFUSED = [{"backend": "windrow/cpu", "reason": "1 GPUs are wanted; it has 0."}]
 
 
 FITS: Json = {"fits": True, "fits_soon": False, "refusal": None}
+DEAR: Json = {"code": "invalid_input", "detail": "The budget 0.02 is less than a minute costs here (0.05)."}
 FULL: Json = {"fits": False, "fits_soon": False, "refusal": {"detail": "No host has 4 free GPUs."}}
 
 
@@ -54,6 +55,8 @@ class Master:
         self.sent[path] = json.loads(request.content)
         job = {"jobs": [{"id": "job_1", "refusal": None}]}
         plan = self.plans.pop(0) if self.plans and path == "/jobs/plan" else FITS
+        if "code" in plan:
+            return httpx2.Response(422, json=plan)
         answer = {"/route": self.route, "/jobs/plan": plan}.get(path, job)
         return httpx2.Response(201 if path == "/jobs" else 200, json=answer)
 
@@ -123,3 +126,18 @@ def test_where_every_place_is_full_its_reason_is_told() -> None:
     with pytest.raises(WindrowClientError, match="- resource/lab: No host has 4 free GPUs") as caught:
         routing.following(master.client(), {"gpus": 4}, "cost")
     assert "other place" not in str(caught.value)
+
+
+def test_a_place_that_a_budget_does_not_pay_for_is_passed_over() -> None:
+    master = Master(TIER, LAB, plans=[DEAR, FITS])
+    request, best = routing.following(master.client(), {"name": "a"}, "speed", max_cost="0.02")
+    assert (best, request["host_id"]) == (LAB, "host_1")
+    with pytest.raises(ApiProblem, match="less than a minute costs"):
+        routing.following(Master(TIER, LAB, plans=[DEAR, DEAR]).client(), {}, "speed", max_cost="0.02")
+
+
+def test_a_job_that_waits_for_another_takes_the_best_place_as_it_is() -> None:
+    master = Master(LAB, TIER, plans=[FULL])
+    request, _ = routing.following(master.client(), {"after": ["job_1"]}, "cost")
+    assert request["host_id"] == "host_1"
+    assert "/jobs/plan" not in master.sent
