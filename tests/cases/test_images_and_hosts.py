@@ -122,6 +122,8 @@ def test_an_image_is_meant_by_each_of_its_names(renter: Renter, image: str, form
 @pytest.mark.case("B-E20")
 @pytest.mark.parametrize("wrong", ["no spaces", "UPPER/Case:1", "a//b", "x:", "nosuch.invalid/none:1", ""])
 def test_a_wrong_image_is_refused_in_a_sentence_that_names_it(renter: Renter, wrong: str) -> None:
+    if "nosuch" in wrong:
+        need("docker")
     done = renter.windrow("run", "--no-files", "--image", wrong, "--", "true")
 
     assert done.returncode != 0 and done.stdout == ""

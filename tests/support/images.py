@@ -45,6 +45,7 @@ class Images:
 
     def of_files(self, *change: str, **files: bytes) -> str:
         """Programs alone, each at the root under its name: no shell, no folder."""
+        need("docker")
         archive = self._folder / f"files-{len(self._made)}.tar"
         source = self._folder / f"files-{len(self._made)}"
         source.mkdir()
