@@ -158,7 +158,7 @@ export interface AuditVerdictOut {
 /** The state of a GPU or slot, as everybody reads it. */
 export type Availability = "rented" | "idle" | "paused" | "faulty" | "offline";
 
-/** Whether the place can be used now, and the expected time until the program starts. */
+/** Availability of a place: whether it can be used now, and how long a program waits there before it starts. */
 export interface AvailabilityOut {
   status: "available" | "limited";
   wait_seconds: WaitOut;

@@ -139,7 +139,7 @@ def _status(place: Place) -> str:
 
 
 class AvailabilityOut(Out):
-    """Whether the place can be used now, and the expected time until the program starts."""
+    """Availability of a place: whether it can be used now, and how long a program waits there before it starts."""
 
     status: Annotated[Literal["available", "limited"], Read(lambda place: _status(place))]
     wait_seconds: Annotated[WaitOut, Read(lambda place: place)]

@@ -164,9 +164,12 @@ class ClusterRepository(Repository):
         return page(self._connection, query, _cluster, limit)
 
     def starts(self, limit: int, longest_ns: int) -> Sequence[tuple[str, int]]:
-        """The tier of each of these latest clusters that has run on real hosts, and the time from its request to its
-        start; without longer ones, which were stopped and started again, and without those that waited for files."""
-        latest = select(clusters).order_by(clusters.c.cluster_id.desc()).limit(limit).subquery()
+        """The tier and the waiting time of recent starts on real hosts, from the request to the start.
+
+        limit: the latest clusters that are looked at. Left out: waits above longest_ns, since such a cluster was
+        stopped and started again, and clusters that waited for files."""
+        columns = (clusters.c.tier, clusters.c.request, clusters.c.created_at_ns, clusters.c.started_at_ns)
+        latest = select(*columns).order_by(clusters.c.cluster_id.desc()).limit(limit).subquery()
         waited, request = latest.c.started_at_ns - latest.c.created_at_ns, latest.c.request
         query = select(latest.c.tier, waited.label("waited_ns")).where(
             latest.c.started_at_ns.is_not(None),

@@ -25,7 +25,7 @@ from windrow_master.hybrid.routing import (
 from windrow_proto.ids import AccountId
 
 PLACES_MAX: Final = 200
-"""Places of each kind in one record, the best ones: those that can be used, other suitable ones, unsuitable ones."""
+"""A record has the best places, at most so many of each kind: usable, suitable but not usable, unsuitable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the run costs in all suitable places: their number, and the least."""
+    """count: suitable places where the cost of the run is known. least: the lowest of these costs."""
 
     count: int = 0
     least: Microcents = _NOTHING
