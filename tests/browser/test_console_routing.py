@@ -65,3 +65,18 @@ async def test_a_field_that_is_no_number_says_so_and_a_program_that_is_no_python
     await expect(page.get_by_text("from your requirements only")).to_be_visible()
     await page.get_by_label("Which GPU").fill("quantum")
     await expect(page.get_by_text("There is no GPU 'quantum'")).to_be_visible()
+
+
+async def test_a_new_job_shows_the_best_places_and_compares_them_all(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=1)
+    await page.goto(served.sign_in_url)
+    await page.get_by_role("link", name="New job").click()
+    await page.get_by_label("Program").fill("import torch\n")
+    await page.get_by_label("GPUs", exact=True).fill("1")
+    places = page.get_by_role("region", name="Where to run")
+    await expect(places).to_contain_text("recommended")
+    await places.get_by_role("button", name="Use resource/lab").click()
+    await expect(page.get_by_label("Host", exact=True)).to_have_value(re.compile("host_0"))
+    await places.get_by_role("link", name="Compare all").click()
+    await expect(page.get_by_label("Program", exact=True)).to_have_value("import torch\n")
+    await expect(page.get_by_role("region", name="Places").get_by_role("listitem").first).to_contain_text("lab")

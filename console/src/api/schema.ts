@@ -1781,6 +1781,9 @@ export interface PriceOut {
   minimum_seconds: number;
   /** Where step and minimum were read; null: not known, an hour is assumed */
   billing_source: string | null;
+  /** Of 10**9 bytes that leave the provider for the internet; null: not known */
+  egress_per_gb: string | null;
+  egress_source: string | null;
   source: string;
   /** Null: of an unknown date */
   as_of: string | null;
@@ -2005,6 +2008,8 @@ export interface RequirementsBody {
   max_cost_usd?: number | null;
   /** To be brought there, 10**9 bytes */
   dataset_size_gb?: number;
+  /** To be brought home, 10**9 bytes */
+  results_size_gb?: number;
   /** Default: what the program imports */
   framework?: string | null;
   /** Where the data centre may be, ISO 3166-1; empty: anywhere */

@@ -15,6 +15,7 @@ import { perHour, plain } from "../parts/format.ts";
 import { PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
+import { Compared } from "../routing/Compared.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
 import { asJobCommand, BLANK_JOB, type JobDraft, PROGRAM, toJob } from "./jobs.ts";
 import { tarOf } from "./tar.ts";
@@ -196,6 +197,7 @@ export function NewJobPage() {
           </div>
           <aside className="wr-stack">
             <Preview draft={draft} sound={sound} change={change} />
+            {!draft.simulated && <Compared asked={draft} use={change} />}
             {submit.error && (
               <Panel label="Error">
                 <ProblemNote error={submit.error} />

@@ -15,7 +15,7 @@ import {
 } from "@mantine/core";
 import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
 import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useLocation, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { post } from "../api/client.ts";
 import { me as meQuery, routed } from "../api/queries.ts";
@@ -30,11 +30,19 @@ import { type Bar, BLANK, barsOf, type RouteDraft, share, soon, toCommand, toRou
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
 
 export function RoutePage() {
-  const [draft, setDraft] = useState<RouteDraft>(BLANK);
+  const search = useSearch({ from: "/route" });
+  const { program } = useLocation().state;
+  const [draft, setDraft] = useState<RouteDraft>(() => ({
+    ...BLANK,
+    code: program ?? "",
+    gpu: search.gpu ?? "",
+    cpus: Number(search.cpus) || BLANK.cpus,
+    gpus: search.gpus === undefined ? BLANK.gpus : Number(search.gpus) || 0,
+  }));
   const change = (part: Partial<RouteDraft>) => setDraft((before) => ({ ...before, ...part }));
   const made = useMemo(() => toRoute(draft), [draft]);
   const isRenter = useQuery(meQuery).data?.roles.includes("renter") ?? false;
-  const field = (name: "hours" | "gpu" | "dataset" | "limit") => ({
+  const field = (name: "hours" | "gpu" | "dataset" | "results" | "limit") => ({
     value: draft[name],
     error: made.faults[name],
     onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value }),
@@ -90,6 +98,12 @@ export function RoutePage() {
                     onChange={(value) => change({ cpus: Number(value) || 1 })}
                   />
                   <TextInput label="Data to bring, GB" placeholder="0" inputMode="decimal" {...field("dataset")} />
+                  <TextInput
+                    label="Results to bring home, GB"
+                    placeholder="0"
+                    inputMode="decimal"
+                    {...field("results")}
+                  />
                   <TextInput label="Cost limit, USD" placeholder="none" inputMode="decimal" {...field("limit")} />
                 </SimpleGrid>
                 <div>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Recommendation } from "../api/types.ts";
-import { BLANK, barsOf, share, soon, toCommand, toRoute } from "./routing.ts";
+import { askedRoute, BLANK, barsOf, share, soon, toCommand, toRoute } from "./routing.ts";
 
 const place = (backend: string, hourly: string, total: string | null = null, low = total, high = total) =>
   ({ backend, cost_estimate: { hourly, total, low, high } }) as Recommendation;
@@ -19,6 +19,7 @@ test("every field has its place in the request and its option in the command", (
     cpus: 8,
     gpu: " NVIDIA A100 ",
     dataset: "50",
+    results: "7",
     limit: "20",
     optimize: "cost",
     interruptible: true,
@@ -31,15 +32,26 @@ test("every field has its place in the request and its option in the command", (
       gpu: "NVIDIA A100",
       duration_hours_estimated: 3,
       dataset_size_gb: 50,
+      results_size_gb: 7,
       max_cost_usd: 20,
       interruptible: true,
     },
     preferences: { optimize_for: "cost" },
   });
   expect(toCommand(made)).toBe(
-    "windrow route FILE --gpus 2 --cpus 8 --gpu 'NVIDIA A100' --hours 3 --dataset-gb 50 --max-cost 20 " +
+    "windrow route FILE --gpus 2 --cpus 8 --gpu 'NVIDIA A100' --hours 3 --dataset-gb 50 --results-gb 7 --max-cost 20 " +
       "--interruptible --optimize cost",
   );
+});
+
+test("a form asks for its GPUs by model or by memory", () => {
+  const asked = { program: " ", gpus: 2, cpus: 4, gpu: "24GiB" };
+  expect(askedRoute(asked)).toEqual({ requirements: { gpu_count: 2, cpu_count: 4, gpu_memory_gb: 24 } });
+  expect(askedRoute({ ...asked, gpu: "H100" }).requirements).toEqual({ gpu_count: 2, cpu_count: 4, gpu: "H100" });
+  expect(askedRoute({ program: "import jax", gpus: 0, cpus: 1, gpu: "H100" })).toEqual({
+    code: "import jax",
+    requirements: { gpu_count: 0 },
+  });
 });
 
 test("what is no number is a fault of its field", () => {

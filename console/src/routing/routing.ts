@@ -1,5 +1,6 @@
 // A workload as the form has it, the request that asks where it should run, and the bars of what it would cost. Pure.
 import type { Recommendation, RouteRequest } from "../api/types.ts";
+import { GIB, toBytes } from "../parts/format.ts";
 
 export interface RouteDraft {
   code: string;
@@ -8,6 +9,7 @@ export interface RouteDraft {
   cpus: number;
   gpu: string;
   dataset: string;
+  results: string;
   /** The most that the run may cost, in USD. */
   limit: string;
   optimize: "balanced" | "cost" | "speed";
@@ -21,6 +23,7 @@ export const BLANK: RouteDraft = {
   cpus: 1,
   gpu: "",
   dataset: "",
+  results: "",
   limit: "",
   optimize: "balanced",
   interruptible: false,
@@ -31,12 +34,34 @@ const amount = (text: string): number | undefined => (text.trim() === "" ? undef
 const isFault = (value: number | undefined, least: number): boolean =>
   value !== undefined && !(Number.isFinite(value) && value >= least);
 
+/** What a form asks for. gpu: a model, or a memory that each has at least. */
+export interface Asked {
+  program: string;
+  gpus: number;
+  cpus: number;
+  gpu: string;
+}
+
+/** The question that stands for a form. */
+export const askedRoute = ({ program, gpus, cpus, gpu }: Asked): RouteRequest => {
+  const memory = toBytes(gpu);
+  return {
+    ...(program.trim() ? { code: program } : {}),
+    requirements: {
+      gpu_count: gpus,
+      ...(cpus > 1 ? { cpu_count: cpus } : {}),
+      ...(gpus === 0 || gpu.trim() === "" ? {} : memory ? { gpu_memory_gb: memory / GIB } : { gpu: gpu.trim() }),
+    },
+  };
+};
+
 export function toRoute(draft: RouteDraft): {
   request: RouteRequest;
   faults: Partial<Record<keyof RouteDraft, string>>;
 } {
   const hours = amount(draft.hours);
   const dataset = amount(draft.dataset);
+  const results = amount(draft.results);
   const limit = amount(draft.limit);
   const gpu = draft.gpu.trim();
   return {
@@ -48,6 +73,7 @@ export function toRoute(draft: RouteDraft): {
         ...(gpu && draft.gpus > 0 ? { gpu } : {}),
         ...(hours === undefined ? {} : { duration_hours_estimated: hours }),
         ...(dataset === undefined ? {} : { dataset_size_gb: dataset }),
+        ...(results === undefined ? {} : { results_size_gb: results }),
         ...(limit === undefined ? {} : { max_cost_usd: limit }),
         ...(draft.interruptible ? { interruptible: true } : {}),
       },
@@ -56,6 +82,7 @@ export function toRoute(draft: RouteDraft): {
     faults: {
       ...(isFault(hours, 0) || hours === 0 ? { hours: "Hours, such as 3 or 0.5" } : {}),
       ...(isFault(dataset, 0) ? { dataset: "GB, such as 50" } : {}),
+      ...(isFault(results, 0) ? { results: "GB, such as 50" } : {}),
       ...(isFault(limit, 0) || limit === 0 ? { limit: "USD, such as 20" } : {}),
     },
   };
@@ -71,6 +98,7 @@ export function toCommand({ request }: ReturnType<typeof toRoute>): string {
   if (needs.gpu) words.push(`--gpu '${needs.gpu.replaceAll("'", "")}'`);
   if (needs.duration_hours_estimated) words.push(`--hours ${needs.duration_hours_estimated}`);
   if (needs.dataset_size_gb) words.push(`--dataset-gb ${needs.dataset_size_gb}`);
+  if (needs.results_size_gb) words.push(`--results-gb ${needs.results_size_gb}`);
   if (needs.max_cost_usd) words.push(`--max-cost ${needs.max_cost_usd}`);
   if (needs.interruptible) words.push("--interruptible");
   if (request.preferences?.optimize_for) words.push(`--optimize ${request.preferences.optimize_for}`);

@@ -54,6 +54,7 @@ class RequirementsBody(Body):
     interruptible: Annotated[bool, Field(description="It may be moved while it runs, so that spot is allowed")] = False
     max_cost_usd: Usd | None = None
     dataset_size_gb: Annotated[float, Field(ge=0, le=1e7, description="To be brought there, 10**9 bytes")] = 0.0
+    results_size_gb: Annotated[float, Field(ge=0, le=1e7, description="To be brought home, 10**9 bytes")] = 0.0
     framework: Annotated[Text | None, Field(description="Default: what the program imports")] = None
     countries: Annotated[
         tuple[Annotated[str, Field(pattern="^[A-Z]{2}$")], ...],
@@ -368,6 +369,7 @@ def work_of(body: RouteBody) -> Work:
         interruptible=needs.interruptible,
         checkpoint_minutes=needs.checkpoint_frequency_minutes,
         dataset_gb=needs.dataset_size_gb,
+        results_gb=needs.results_size_gb,
         framework=needs.framework and needs.framework.casefold(),
         max_cost=_money(needs.max_cost_usd),
         max_cost_per_hour=_money(limits.max_cost_per_hour_usd),

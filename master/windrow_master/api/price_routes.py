@@ -57,6 +57,12 @@ class PriceOut(Out):
         Read("offer.provider.billing_source"),
         Field(description="Where step and minimum were read; null: not known, an hour is assumed"),
     ]
+    egress_per_gb: Annotated[
+        Money | None,
+        Read("offer.provider.egress_per_gb"),
+        Field(description="Of 10**9 bytes that leave the provider for the internet; null: not known"),
+    ]
+    egress_source: Annotated[str | None, Read("offer.provider.egress_source")]
     source: Annotated[str, Read("offer.source.title")]
     as_of: Annotated[Day | None, Read("offer.source.read_on"), Field(description="Null: of an unknown date")]
     expires: Annotated[Day | None, Read(_expires), Field(description="The last day on which it is believed")]

@@ -32,6 +32,7 @@ from windrow_master.config import SQLITE_PREFIX, Config, default_data_dir, from_
 from windrow_master.identity.authority import Authority
 from windrow_master.loops import again
 from windrow_master.onboarding.join_line import is_loopback
+from windrow_master.prices.shipped import price_book
 from windrow_master.recovery import command as recovery
 from windrow_master.recovery.last import way_out
 from windrow_master.recovery.restore import check_whole
@@ -342,6 +343,7 @@ def _lead(
         measure_cap_bytes=config.measure_mib * MIB,
         supervisor=None if config.supervisor_fd is None else SupervisorLine(config.supervisor_fd),
         trusts_local_user=config.trusts_local_user,
+        price_book=partial(price_book, config.prices),
     )
     if not config.is_shared:
         return wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database, lock=lock)

@@ -57,6 +57,7 @@ from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
@@ -126,6 +127,7 @@ class Settings:
     supervisor: Supervisor | None = None
     trusts_local_user: bool = False
     """The registry answers this process' own user on this machine without a token."""
+    price_book: Callable[[], PriceBook] = shipped
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     """A fresh one for each welcome of a host."""
 
@@ -482,6 +484,7 @@ class _Parts:
         """All of them, for routes."""
         identity, market, clusters = self.identity, self.market, self.clusters
         registry = ResourceRegistry(self.store)
+        book = self.settings.price_book()
         return Services(
             store=self.store,
             audit=self.audit,
@@ -522,8 +525,8 @@ class _Parts:
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,
             registry=registry,
-            price_book=shipped(),
-            router=Router(self.store, clusters, registry, shipped(), self.clock),
+            price_book=book,
+            router=Router(self.store, clusters, registry, book, self.clock),
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
         )
 

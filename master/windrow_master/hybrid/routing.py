@@ -55,8 +55,8 @@ class Work:
     gpus: of one host; 0: none. cpus: processors, what is paid for without GPUs. gpu: the model class; None: any.
     gpu_memory_gib: of one GPU. hours: how long it runs; None: not known. hours_from: `given` or `history`.
     checkpoint_minutes: between two; None: it makes none. interruptible: it may be moved while it runs. dataset_gb: to
-    be brought to the place, 10**9 bytes. resource_type: one of the registry's; None: any place. allowed_providers:
-    empty: all. countries: where the data centre may stand, ISO 3166-1; empty: anywhere.
+    be brought to the place, 10**9 bytes; results_gb: to be brought home. resource_type: one of the registry's; None:
+    any place. allowed_providers: empty: all. countries: where the data centre may stand, ISO 3166-1; empty: anywhere.
     """
 
     gpus: int = 1
@@ -68,6 +68,7 @@ class Work:
     interruptible: bool = False
     checkpoint_minutes: float | None = None
     dataset_gb: float = 0.0
+    results_gb: float = 0.0
     framework: str | None = None
     max_cost: Microcents | None = None
     max_cost_per_hour: Microcents | None = None
@@ -86,9 +87,9 @@ class Place:
     backend: names it in answers. gpu_memory_gib: of one GPU; None: not known. cpus: None: not known. per_hour: of as
     much of it as the work needs. step_s, minimum_s: a use is billed in whole steps of so many seconds, and at least so
     many. start_s: seconds until the program starts, in the middle and in 9 of 10 cases. interruptions_per_hour: how
-    often it is taken back. bandwidth_gbps: Gbit/s for the data. note: what else speaks against it. host: the id of the
-    host that it is, where it is one. not_usable: why it cannot be chosen yet. not_priced: why its price does not count.
-    as_of: the day of its price.
+    often it is taken back. bandwidth_gbps: Gbit/s for the data. egress_per_gb: what 10**9 bytes that leave it cost;
+    None: not known. note: what else speaks against it. host: the id of the host that it is, where it is one.
+    not_usable: why it cannot be chosen yet. not_priced: why its price does not count. as_of: the day of its price.
     """
 
     backend: str
@@ -106,6 +107,7 @@ class Place:
     start_s: tuple[float, float]
     interruptions_per_hour: float = 0.0
     bandwidth_gbps: float | None = None
+    egress_per_gb: Microcents | None = _NOTHING
     latency_ms: float | None = None
     frameworks: tuple[str, ...] = ()
     country: str = ""
@@ -259,8 +261,16 @@ def transfer_s(work: Work, place: Place) -> float:
     return work.dataset_gb * 8 / place.bandwidth_gbps
 
 
+def egress_of(work: Work, place: Place) -> Microcents | None:
+    """What it costs to bring the results home; None: not known."""
+    if not work.results_gb:
+        return _NOTHING
+    return None if place.egress_per_gb is None else Microcents(int(work.results_gb * place.egress_per_gb))
+
+
 def cost_of(work: Work, place: Place) -> Cost | None:
-    """What the run costs there, with start, transfer and expected restarts; None where its length is not known.
+    """What the run costs there, with start, transfer, expected restarts, and the results' way home where its price is
+    known; None where its length is not known.
 
     Restarts are counted as a Poisson process: of its mean, and of the mean with 1.28 standard deviations less and more,
     which is 8 of 10 cases of a normal distribution.
@@ -275,8 +285,9 @@ def cost_of(work: Work, place: Place) -> Cost | None:
         expected = hours * place.interruptions_per_hour
         restarts = max(0.0, expected + deviations * math.sqrt(expected))
         seconds = hours * 3600 + around + restarts * lost_s
-        return billed(place.per_hour, seconds, place.step_s, place.minimum_s)
+        return Microcents(billed(place.per_hour, seconds, place.step_s, place.minimum_s) + egress)
 
+    egress = egress_of(work, place) or 0
     return Cost(bill(work.hours, 0), bill(work.hours * less, -1.28), bill(work.hours * more, 1.28))
 
 
@@ -328,12 +339,18 @@ def _words(
             cons.append("no checkpoint was seen: work that is taken back begins again")
     if moving >= 60:
         cons.append(f"the data takes about {span(moving)} to get there")
+    egress = egress_of(work, place)
+    if egress is None:
+        cons.append("what it charges for results that leave it is not known")
+    elif egress:
+        cons.append(f"{money_text(egress)} of the cost is for results that leave it")
     if place.gpu_count > work.gpus and place.where is Where.ELSEWHERE:
         cons.append(f"is rented whole: {place.gpu_count} GPUs, of which {place.gpu_count - work.gpus} would be idle")
     if cost is not None and work.hours and place.per_hour:
         used = place.per_hour * work.hours
-        if cost.total > 1.5 * used:
-            cons.append(f"{money_text(Microcents(int(cost.total - used) // 1_000_000 * 1_000_000))} is for unused time")
+        unused = cost.total - (egress or 0) - used
+        if unused > 0.5 * used:
+            cons.append(f"{money_text(Microcents(int(unused) // 1_000_000 * 1_000_000))} is for unused time")
     if place.note:
         cons.append(place.note)
     if place.not_usable:

@@ -84,7 +84,8 @@ class Listing:
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One tier as it can be had now. Simulated hosts make offers of their own and never mix with real ones. notes: what
-    there is to know of processes on some of its hosts; container_users: as of the host that says least."""
+    there is to know of processes on some of its hosts; container_users: as of the host that says least. on_one_host,
+    free_on_one_host: the most slots that one host has, and has free."""
 
     tier: str
     unit: PriceUnit
@@ -100,6 +101,8 @@ class Offer:
     isolation: Isolation = Isolation.UNSPECIFIED
     notes: tuple[str, ...] = ()
     container_users: str = ""
+    on_one_host: int = 0
+    free_on_one_host: int = 0
 
 
 class RentalState(StrEnum):

@@ -4,6 +4,7 @@ The owner's own ask comes first, then the operator's price for that tier, then t
 Simulated slots are never part of the real market: they make offers of their own, marked so, at the same rules of price.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -94,4 +95,10 @@ def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook
         isolation=found[0].isolation,
         notes=tuple(sorted({listing.note for listing in found if listing.note})),
         container_users=_least_users(listing.container_users for listing in found),
+        on_one_host=_on_one_host(found),
+        free_on_one_host=_on_one_host(free),
     )
+
+
+def _on_one_host(listings: Iterable[Listing]) -> int:
+    return max(Counter(listing.host_id for listing in listings).values(), default=0)

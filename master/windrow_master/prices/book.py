@@ -43,6 +43,11 @@ class PriceBook:
         """A sentence about each row that is no offer."""
         self._quarantined: Final[Mapping[str, str]] = _quarantined(self.offers)
         self._words: Final = [_searchable(one) for one in self.offers]
+        self._egress: Final = {one.provider.name: one.provider.egress_per_gb for one in self.offers}
+
+    def egress_of(self, provider: str) -> Microcents | None:
+        """What 10**9 bytes cost that leave this provider, in any case of its name; None: not known."""
+        return self._egress.get(provider.casefold())
 
     def find(self, today: date, query: str = "", *, kind: Kind | None = None, gpu: str | None = None) -> list[Listed]:
         """The offers whose class, provider, name, place or kind have every word of the query, cheapest per GPU first.

@@ -26,6 +26,8 @@ COLUMNS: Final = {
         "granularity_seconds",
         "minimum_seconds",
         "billing_source",
+        "egress_usd_per_gb",
+        "egress_source",
         "note",
     ),
     "sources": ("source", "title", "date", "days_to_live"),
@@ -52,6 +54,7 @@ GPUS_MAX: Final = 1_024
 SIZE_MAX: Final = 1_000_000
 """The most vCPUs, GiB of memory and GB of disk."""
 USD_MAX: Final = 100_000
+EGRESS_USD_MAX: Final = 10
 HOUR_S: Final = 3_600
 """The step and the minimum of a bill where a provider's own are not known: the dearest that is usual."""
 
@@ -80,8 +83,9 @@ class Provider:
 
     tax: `included` in its prices, `excluded`, or empty: not known.
     granularity_s: a use is billed in whole steps of this many seconds; minimum_s: the shortest one.
-    billing_source: where these two were read; empty: not known, an hour each is assumed. note: what else there is to
-    know of its prices.
+    billing_source: where these two were read; empty: not known, an hour each is assumed. egress_per_gb: what 10**9
+    bytes cost that leave it for the internet; None: not known. egress_source: where that was read. note: what else
+    there is to know of its prices.
     """
 
     name: str
@@ -93,6 +97,8 @@ class Provider:
     minimum_s: int = HOUR_S
     billing_source: str = ""
     note: str = ""
+    egress_per_gb: Microcents | None = None
+    egress_source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,7 @@ def _rows(table: str, text: str) -> Iterator[Mapping[str, str]]:
 
 def _provider(row: Mapping[str, str]) -> Provider:
     step = _whole(row, "granularity_seconds", 1, 30 * 86_400)
+    egress = _number(row, "egress_usd_per_gb", EGRESS_USD_MAX)
     if row["tax"] not in ("included", "excluded", ""):
         raise BadRow(f"tax is included, excluded or empty: {row['tax'][:40]!r}")
     return Provider(
@@ -206,6 +213,8 @@ def _provider(row: Mapping[str, str]) -> Provider:
         minimum_s=_whole(row, "minimum_seconds", 1, 30 * 86_400) or step or HOUR_S,
         billing_source=row["billing_source"],
         note=row["note"],
+        egress_per_gb=None if egress is None else Microcents(int(egress * MICROCENTS_PER_UNIT)),
+        egress_source=row["egress_source"],
     )
 
 

@@ -80,6 +80,7 @@ def route(
     interruptible: Annotated[bool, typer.Option("--interruptible", help="Also spot, which may be taken back.")] = False,
     checkpoint_minutes: Annotated[float | None, typer.Option(help="Minutes between two checkpoints.")] = None,
     dataset_gb: Annotated[float | None, typer.Option(help="Data to be brought there, in GB.")] = None,
+    results_gb: Annotated[float | None, typer.Option(help="Results to be brought home, in GB.")] = None,
     max_cost: Annotated[float | None, typer.Option(help="The most that the run may cost, in USD.")] = None,
     optimize: Annotated[
         Literal["balanced", "cost", "speed"] | None, typer.Option("--optimize", help="What matters most.")
@@ -106,6 +107,7 @@ def route(
         "interruptible": interruptible or None,
         "checkpoint_frequency_minutes": checkpoint_minutes,
         "dataset_size_gb": dataset_gb,
+        "results_size_gb": results_gb,
         "max_cost_usd": max_cost,
         "countries": country or None,
     }

@@ -63,7 +63,10 @@ def test_a_thousand_kept_routes_are_answered_again_to_the_same_bytes() -> None:
     for number in range(ROUTES):
         wanted = work(rng)
         price = Microcents(rng.randrange(10**9))
-        tier = Offer("h100/A", PriceUnit.GPU, False, rng.choice((0, 4)), 4, 1, price, price, "", (), None)
+        free = rng.choice((0, 4))
+        tier = Offer(
+            "h100/A", PriceUnit.GPU, False, free, 4, 1, price, price, "", (), None, on_one_host=4, free_on_one_host=free
+        )
         places = all_places([tier], [resource(rng, number)], BOOK, TODAY, wanted)
         route = recommend(wanted, places)
         record = record_bytes(wanted, route)
@@ -100,7 +103,21 @@ def test_of_a_long_answer_the_best_places_are_kept_and_answered_again_to_the_sam
         return Resource(number, f"lab-{number:04}", declared_of({**said, **few, **cost}), 1)
 
     many = [resource(number) for number in range(3 * PLACES_MAX)]
-    tier = Offer("h100/A", PriceUnit.GPU, False, 4, 4, 1, Microcents(10**9), Microcents(10**9), "", (), None)
+    tier = Offer(
+        "h100/A",
+        PriceUnit.GPU,
+        False,
+        4,
+        4,
+        1,
+        Microcents(10**9),
+        Microcents(10**9),
+        "",
+        (),
+        None,
+        on_one_host=4,
+        free_on_one_host=4,
+    )
     route = recommend(asked, all_places([tier], many, BOOK, TODAY, asked))
     record = record_bytes(asked, route)
     _, known = parse_record(record)

@@ -25,7 +25,8 @@ def tier(name: str, free: int = 2, **changes: Any) -> Offer:
     price = Microcents(MICROCENTS_PER_UNIT)
     known: dict[str, Any] = {"tier": name, "unit": PriceUnit.GPU, "simulated": False, "free": free, "total": 4}
     known |= {"hosts": 1, "price_per_hour": price, "suggestion": price, "suggestion_reason": "", "runtimes": ()}
-    return Offer(**known | {"min_memory_bytes": None} | changes)
+    known |= {"min_memory_bytes": None, "on_one_host": 4, "free_on_one_host": free}
+    return Offer(**known | changes)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,14 @@ def test_a_tier_is_a_place_for_as_many_gpus_as_are_wanted() -> None:
     ]
     (full,) = market_places([tier("h100/A", free=1)], Work(gpus=2))
     assert full.status == "busy"
+
+
+def test_gpus_of_several_hosts_are_not_a_place_for_work_on_one() -> None:
+    (spread,) = market_places([tier("h100/A", free=4, on_one_host=2, free_on_one_host=1)], Work(gpus=2))
+    assert (spread.gpu_count, spread.status) == (2, "busy")
+    cores = tier("cpu/A", free=8, total=8, on_one_host=4, free_on_one_host=4, unit=PriceUnit.PROCESSOR)
+    route = recommend(Work(gpus=0, cpus=5), market_places([cores], Work(gpus=0, cpus=5)))
+    assert [one.reason for one in route.refused] == ["5 processors are wanted; it has 4."]
 
 
 def test_processors_are_for_who_wants_no_gpu_and_what_is_simulated_for_nobody() -> None:

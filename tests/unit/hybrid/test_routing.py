@@ -101,6 +101,17 @@ def test_data_that_has_to_move_costs_time_and_money() -> None:
     assert "the data takes about 60 min to get there" in one.cons
 
 
+def test_results_that_leave_a_place_cost_what_its_provider_charges() -> None:
+    dear, unknown = place(egress_per_gb=usd(0.09)), place("b", egress_per_gb=None)
+    work = Work(hours=1, results_gb=100.0)
+    cost = cost_of(work, dear)
+    assert cost is not None and (cost.total, cost.low) == (usd(10), usd(9.85))
+    said = {one.place.backend: one.cons for one in recommend(work, [dear, unknown]).ranked}
+    assert "9.00 of the cost is for results that leave it" in said[dear.backend]
+    assert "what it charges for results that leave it is not known" in said["b"]
+    assert not any("results" in word for one in recommend(Work(hours=1), [dear, unknown]).ranked for word in one.cons)
+
+
 def test_a_run_without_a_length_has_no_total_and_little_confidence() -> None:
     (one,) = recommend(Work(), [place()]).ranked
     assert (one.cost, one.confidence) == (None, "low")

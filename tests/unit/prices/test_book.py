@@ -11,7 +11,7 @@ from windrow_master.prices.shipped import shipped
 
 TODAY = date(2026, 8, 20)
 SELLERS = offers.providers(
-    ",".join(COLUMNS["providers"]) + "\nnorth,North Clouds,FI,EUR,,,,,\nsouth,South,US,USD,,1,60,,\n"
+    ",".join(COLUMNS["providers"]) + "\nnorth,North Clouds,FI,EUR,,,,,,,\nsouth,South,US,USD,,1,60,,,,\n"
 )
 READ_IN = offers.sources(",".join(COLUMNS["sources"]) + "\nnew,A list,2026-08-01,30\nold,A list,2025-08-01,30\n")
 

@@ -12,7 +12,7 @@ from windrow_proto.units import MICROCENTS_PER_UNIT
 
 SELLERS = offers.providers(
     ",".join(COLUMNS["providers"])
-    + "\nby-second,A company,US,USD,excluded,1,60,its page,\nby-hour,Another,FR,EUR,,,,,\n"
+    + "\nby-second,A company,US,USD,excluded,1,60,its page,,,\nby-hour,Another,FR,EUR,,,,,,,\n"
 )
 READ_IN = offers.sources(",".join(COLUMNS["sources"]) + "\nlist,A list,2026-08-01,30\nold,An older list,,\n")
 GOOD = dict(
@@ -97,7 +97,7 @@ def test_a_text_that_is_no_such_table_is_refused(text: str, said: str) -> None:
 @pytest.mark.parametrize("currency", ["EURO", "eur", "<b>"])
 def test_a_currency_is_a_code_of_three_letters(currency: str) -> None:
     with pytest.raises(BadRow, match="billed_in is missing or has characters"):
-        offers.providers(",".join(COLUMNS["providers"]) + f"\np,A company,US,{currency},,,,,\n")
+        offers.providers(",".join(COLUMNS["providers"]) + f"\np,A company,US,{currency},,,,,,,\n")
 
 
 @pytest.mark.parametrize(
