@@ -127,7 +127,10 @@ def command_line(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         help="answer this user's own programs on this machine without a token, in the registry of resources alone",
     )
     parser.add_argument(
-        "--prices", type=Path, default="", metavar="DIR", help="folder of CSV tables that add to the price book"
+        "--prices",
+        metavar="DIR",
+        default=environment.get("WINDROW_PRICES", ""),
+        help="folder of CSV tables that add to the price book",
     )
     parser.add_argument("--supervisor-fd", type=int, default=None, help=argparse.SUPPRESS)  # of `windrow up` alone
     parser.add_argument("--log-level", default=environment.get("WINDROW_LOG_LEVEL", "info"), choices=LOG_LEVELS)
@@ -163,7 +166,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         artefacts=_artefacts(environment),
         waits=read.wait,
         trusts_local_user=read.trust_local_user,
-        prices=_folder(read.prices or environment.get("WINDROW_PRICES", "")),
+        prices=Path(read.prices).expanduser().resolve() if read.prices else None,
         supervisor_fd=read.supervisor_fd,
     )
 
@@ -202,10 +205,6 @@ def _artefacts(environment: Mapping[str, str]) -> S3Settings | None:
 
 def _redis(url: str | None) -> str:
     return check_url(url) if url else ""
-
-
-def _folder(given: Path | str) -> Path | None:
-    return Path(given).expanduser().resolve() if str(given) else None
 
 
 def _switch(name: str, environment: Mapping[str, str], default: str = "on") -> bool:

@@ -131,3 +131,10 @@ def test_trusted_proxies_come_from_flags_or_the_environment() -> None:
     flags = ["--trusted-proxy", "192.0.2.1", "--trusted-proxy", "10.0.0.0/24"]
     assert [str(one) for one in parse(flags, given).trusted_proxies] == ["192.0.2.1/32", "10.0.0.0/24"]
     assert parse([], {}).trusted_proxies == ()
+
+
+def test_a_folder_of_prices_is_named_by_flag_or_environment_and_by_itself_there_is_none(tmp_path: Path) -> None:
+    assert parse([], {}).prices is None
+    assert parse([], {"WINDROW_PRICES": ""}).prices is None
+    assert parse([], {"WINDROW_PRICES": str(tmp_path)}).prices == tmp_path.resolve()
+    assert parse(["--prices", str(tmp_path)], {"WINDROW_PRICES": "/other"}).prices == tmp_path.resolve()
