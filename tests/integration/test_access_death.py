@@ -47,9 +47,10 @@ SAMPLE_EVERY_S = 30 if AGENTS >= 100 else 1
 """An agent that samples each second takes a hundredth of a processor, and here a thousand share two."""
 RESET_GOAL_S, SILENT_GOAL_S = 2.0, 10.0
 """At the 99th percentile; judged at full length only."""
-SHARE_GOAL = 0.1
-"""How far the count of an Access may be from its share by the free capacity that it told, as a part of an even share:
-what else runs on the machine makes one of two equal ones the fuller."""
+SHARE_GOAL = max(0.1, 3.5 / math.sqrt(HOSTS))
+"""How far the count of an Access may be from its share by the free capacity that it told, as a part of an even share.
+Each host draws between two equal ones: one standard deviation is a part of 1 / sqrt(HOSTS). What else runs on the
+machine makes one of them the fuller, besides."""
 
 
 @pytest.fixture
