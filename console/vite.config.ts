@@ -34,8 +34,10 @@ export default defineConfig({
     rollupOptions: {
       output: {
         // Libraries change more seldom than our own pages: a browser keeps them across upgrades.
-        manualChunks: (id: string) =>
-          id.includes("/node_modules/") ? (id.includes("uplot") ? "charts" : "libraries") : undefined,
+        manualChunks: (id: string) => {
+          if (!id.includes("/node_modules/") || id.includes("/uqr/")) return undefined; // QR codes are for one dialog
+          return id.includes("uplot") ? "charts" : "libraries";
+        },
       },
     },
   },

@@ -6,12 +6,21 @@ suspend: its tokens and links stop, its clusters and jobs end, its hosts take no
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import decide
 from windrow_master.identity.accounts import MadeLink, link_sha256
-from windrow_master.identity.model import Account, AccountState, ApiToken, Principal, Role
+from windrow_master.identity.model import (
+    INSTALLATION_ROLES,
+    MARKET_ROLES,
+    Account,
+    AccountState,
+    ApiToken,
+    Principal,
+    Role,
+)
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs.service import JobService
 from windrow_master.loops import page_alone
@@ -21,6 +30,9 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.units import Microcents
+
+ACCOUNT_ROLES: Final = INSTALLATION_ROLES | MARKET_ROLES
+"""Roles that an operator gives to an account: to its user those of the installation, to its project the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +64,8 @@ class AccountService:
         """A new account with these roles and test credits, and the link that opens it. Raises Conflict where the name
         is taken."""
         decide.check_account_name(name)
-        if not roles:
-            raise InvalidInput("roles: an account has at least one role.")
+        if not roles or roles - ACCOUNT_ROLES:
+            raise InvalidInput(f"roles: An account has one or more of {', '.join(sorted(ACCOUNT_ROLES))}.")
 
         def add(uow: UnitOfWork) -> tuple[AccountView, MadeLink]:
             account = self._identity.accounts.make(uow, name, roles, principal.actor)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+from windrow_master.mail.settings import MailSettings, mail_settings
 from windrow_master.records.rules import AUDIT_DAYS, DAYS_MAX, EVENTS_DAYS, RecordRetention
 from windrow_master.storage.s3_store import S3Settings
 from windrow_master.storage.s3_store import read_settings as artefact_settings
@@ -75,6 +76,8 @@ class Config:
     shared every Master waits for its turn."""
     trusts_local_user: bool = False
     """The registry of resources answers this process' own user on this machine without a token."""
+    mail: MailSettings | None = None
+    """The server that mail is sent by; None: this market sends none."""
     prices: Path | None = None
     """A folder of tables that add to the price book; None: only the shipped offers."""
     supervisor_fd: int | None = None
@@ -94,6 +97,7 @@ class Config:
             "retention": self.retention.shown,
             "trusted_proxies": " ".join(map(str, self.trusted_proxies)),
             "history": self.history.shown,
+            "mail": "" if self.mail is None else self.mail.shown,
             "artefacts": "folder" if self.artefacts is None else self.artefacts.shown,
         }
         return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
@@ -166,6 +170,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         artefacts=_artefacts(environment),
         waits=read.wait,
         trusts_local_user=read.trust_local_user,
+        mail=mail_settings(smtp_url) if (smtp_url := secret_setting("WINDROW_SMTP_URL", environment)) else None,
         prices=Path(read.prices).expanduser().resolve() if read.prices else None,
         supervisor_fd=read.supervisor_fd,
     )

@@ -56,6 +56,12 @@ class Unauthenticated(WindrowError):
     code, grpc, http, fault = "unauthenticated", "UNAUTHENTICATED", 401, Fault.CALLER
 
 
+class FactorRequired(Unauthenticated):
+    """This user signs in with a second factor: the code of an authenticator app, or a recovery code."""
+
+    code, grpc, http, fault = "second_factor_required", "UNAUTHENTICATED", 401, Fault.CALLER
+
+
 class Misdirected(WindrowError):
     """The request names a host that this Master is not. Use the address that the Master gives."""
 

@@ -61,7 +61,7 @@ BREACHES = [
     ),
     (rules.upward_imports, "master/windrow_master/fleet/service.py", "import windrow_master.api.app"),
     (rules.upward_imports, "master/windrow_master/fleet/service.py", "from windrow_master.market import prices"),
-    (rules.upward_imports, "master/windrow_master/identity/service.py", "from windrow_master.audit import model"),
+    (rules.upward_imports, "master/windrow_master/identity/service.py", "from windrow_master.fleet import model"),
     (rules.upward_imports, "master/windrow_master/thoughts/service.py", "NEW = True"),
     (rules.upward_imports, "agent/windrow_agent/link/outbox.py", "from windrow_agent.workloads import manager"),
     (

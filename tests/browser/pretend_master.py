@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
+from tests.browser.pretend_members import OPEN, member_routes
 from tests.browser.pretend_people import people_routes, person
 from tests.browser.pretend_records import overview_routes, record_routes
 from tests.browser.pretend_rental import (
@@ -65,6 +66,7 @@ def make_app(world: World) -> FastAPI:
     cluster_streams(app, world)
     job_routes(app, world)
     people_routes(app, world, OTHER_TOKEN)
+    member_routes(app, world, lambda request: _asking(request) or ACCOUNT, lambda: _session_of(OTHER_TOKEN))
     market_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)
@@ -115,7 +117,7 @@ class Gate:
             said = json.loads(body) if body else None
             self._world.asked.append(Asked(request.method, path, dict(request.query_params), said))
             return problem(409, "conflict", "Written down", "A pretend Master does nothing for programs.")
-        if _asking(request) is None and path not in {"/session", "/sign-in"}:
+        if _asking(request) is None and path not in {"/session", "/sign-in", *OPEN}:
             return problem(
                 401, "unauthenticated", "Not signed in", "Your token is missing or not valid. Sign in again."
             )
@@ -128,6 +130,11 @@ def _asking(request: Request) -> Json | None:
     return next((account for secret, account in SESSIONS.values() if secret == given), None)
 
 
+def _session_of(token: str) -> Json:
+    secret, account = SESSIONS[token]
+    return {"account": account, "session": {"id": "session_1", "expires_at": at(-86_400)}, "secret": secret}
+
+
 def _session_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/session")
     async def sign_in(body: Json = Body()) -> Response:
@@ -135,9 +142,7 @@ def _session_routes(app: FastAPI, world: World) -> None:
             return problem(
                 401, "unauthenticated", "Not signed in", "This token is not known, or it has expired. Make another."
             )
-        session = {"id": "session_1", "expires_at": at(-86_400)}
-        secret, account = SESSIONS[body["token"]]
-        return JSONResponse({"account": account, "session": session, "secret": secret})
+        return JSONResponse(_session_of(body["token"]))
 
     @app.delete("/api/v1/session")
     async def sign_out() -> Response:
@@ -145,9 +150,11 @@ def _session_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/me")
     async def me(request: Request) -> Json:
+        account = _asking(request) or ACCOUNT
         return {
-            "account": _asking(request),
-            "roles": ["operator", "provider", "renter", "auditor"],
+            "account": world.project or account,
+            "user": {"id": account["id"].replace("account", "user"), "name": account["name"]},
+            "roles": ["operator", "auditor", "org_owner", "admin", "renter", "provider"],
             "token": {"id": "token_1", "name": "first", "expires_at": at(-86_400)},
             "session": {"id": "session_1", "expires_at": at(-86_400)},
             "balance": {"amount": "99.912345", "currency": "CRD"},

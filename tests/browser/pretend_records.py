@@ -110,7 +110,7 @@ def record_routes(app: FastAPI, world: World) -> None:
     @app.get("/api/v1/sessions")
     async def sessions() -> Json:
         times = {"created_at": at(4000), "last_used_at": at(3), "expires_at": at(-86_400)}
-        token = {"token_id": "token_1", "token_name": "first"}
+        token = {"token_id": "token_1", "token_name": "first", "address": "192.0.2.7"}
         known = [
             {"id": "session_1", "browser": "Chromium on Linux", "current": True} | token | times,
             {"id": "session_2", "browser": "Firefox on <b>X</b>", "current": False} | token | times,

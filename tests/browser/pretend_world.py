@@ -55,6 +55,21 @@ class World:
     tokens: list[Json] = field(default_factory=list)
     people: list[Json] = field(default_factory=list)
     used_links: list[str] = field(default_factory=list)
+    members: list[Json] = field(default_factory=list)
+    projects: list[Json] = field(default_factory=list)
+    invitations: list[Json] = field(default_factory=list)
+    project: Json | None = None
+    """The one that sessions act in, once another one was chosen."""
+    profile: Json = field(
+        default_factory=lambda: {
+            "address": "ada@example.org",
+            "has_password": True,
+            "has_second_factor": False,
+            "recovery_codes_left": None,
+        }
+    )
+    """What is known of whoever signs in, beside the name."""
+    sends_mail: bool = False
     join_tokens: list[Json] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)
     commands: dict[str, Json] = field(default_factory=dict)

@@ -38,6 +38,7 @@ PAGES = (
     f"/commands/{COMMAND}",
     "/audit",
     "/people",
+    "/members",
     "/tokens",
     "/regions",
     "/health",

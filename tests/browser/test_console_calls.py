@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from tests.browser.pretend_master import TOKEN, Served
+from tests.browser.pretend_members import member, project
 from tests.browser.pretend_world import Asked
 from tests.browser.test_console_states import signed_in
 from tests.services import all_required
@@ -27,6 +28,7 @@ from windrow_master.api.bodies import Reason
 from windrow_master.api.cluster_routes import ClusterBody, ResizeBody
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
 from windrow_master.api.market_routes import PriceBody
+from windrow_master.api.people_routes import InvitationBody, MemberBody, ProjectBody
 from windrow_master.api.volume_routes import VolumeBody
 from windrow_master.api.workload_routes import ExecBody
 
@@ -47,6 +49,9 @@ BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/join-tokens", JoinTokenBody),
     (r"/volumes", VolumeBody),
     (r"/offers/.+", PriceBody),
+    (r"/invitations", InvitationBody),
+    (r"/members/[^/]+", MemberBody),
+    (r"/projects", ProjectBody),
 )
 PAGING = {"limit", "cursor"}
 
@@ -54,6 +59,8 @@ PAGING = {"limit", "cursor"}
 def meant(asked: Asked) -> Asked:
     """The same with what was not said filled in as the Master would; how long its pages are means nothing."""
     model = next((model for pattern, model in BODIES if re.fullmatch(pattern, asked.path)), None)
+    if asked.method == "DELETE":
+        model = None
     body = (asked.body or None) if model is None else model.model_validate(asked.body)
     return replace(asked, body=body, query={k: v for k, v in asked.query.items() if k not in PAGING})
 
@@ -190,6 +197,38 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await forms.same(main, reload, "GET", "/audit")
     await page.goto(f"{forms.served.url}/commands/{COMMAND}")
     await forms.same(main, reload, "GET", "/commands/[^/]+")
+
+
+async def test_the_forms_of_members_show_the_calls_that_they_make(forms: Forms) -> None:
+    page, dialog, world = forms.page, forms.page.get_by_role("dialog"), forms.served.world
+    world.projects.append(project("account_7", "lab", "admin"))
+    world.members.append(member("user_7", "bob", "org_billing", [project("account_7", "lab", "renter")]))
+    await signed_in(page, forms.served, "/members")
+    await page.get_by_role("button", name="Invite").click()
+    await dialog.get_by_label("Mail address").fill("o'neil+a@example.org")
+    await dialog.get_by_label("Role in the organisation").select_option("Auditor")
+    await dialog.get_by_role("group", name="Project lab").get_by_label("Viewer").check()
+    act = dialog.get_by_role("button", name="Invite", exact=True).click
+    await forms.same(dialog, act, "POST", "/invitations")
+    await dialog.get_by_role("button", name="Done").click()
+    await page.get_by_role("button", name="Change roles: bob").click()
+    await dialog.get_by_label("Role in the organisation").select_option("None: projects only")
+    await dialog.get_by_role("group", name="Project lab").get_by_label("Renter").uncheck()
+    await dialog.get_by_role("group", name="Project first account").get_by_label("Viewer").check()
+    act = dialog.get_by_role("button", name="Change roles").click
+    await forms.same(dialog, act, "PUT", "/members/user_7")
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="Password link: bob").click()
+    act = dialog.get_by_role("button", name="Make the link").click
+    await forms.same(dialog, act, "POST", "/members/user_7/password-link")
+    await dialog.get_by_role("button", name="Done").click()
+    await page.get_by_role("button", name="Remove: bob").click()
+    await dialog.get_by_label("Type bob to confirm").fill("bob")
+    await forms.same(dialog, dialog.get_by_role("button", name="Remove").click, "DELETE", "/members/user_7")
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="New project").click()
+    await dialog.get_by_label("Name").fill("lab2")
+    await forms.same(dialog, dialog.get_by_role("button", name="Add the project").click, "POST", "/projects")
 
 
 async def test_what_a_form_says_is_kept_by_a_name_and_fills_it_again(forms: Forms) -> None:

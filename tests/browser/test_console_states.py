@@ -35,6 +35,7 @@ async def test_a_wrong_token_is_refused_in_the_words_of_the_api_with_the_request
     page: Page, pretend: Pretend
 ) -> None:
     await page.goto(pretend().url)
+    await page.get_by_role("button", name="Use a token instead").click()
     await page.get_by_label("Token", exact=True).fill("wrong")
     await page.get_by_role("button", name="Sign in").click()
     problem = page.get_by_role("alert")

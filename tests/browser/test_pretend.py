@@ -4,6 +4,7 @@ import httpx2
 from pydantic import BaseModel
 
 from tests.browser.pretend_master import SECRET, TOKEN, make_app
+from tests.browser.pretend_members import INVITATION, PASSWORD
 from tests.browser.pretend_people import LINK
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_world import make_world
@@ -20,6 +21,7 @@ from windrow_master.api import (
     identity_routes,
     market_routes,
     overview_routes,
+    people_routes,
     proof_routes,
     standing_routes,
     telemetry_routes,
@@ -48,6 +50,11 @@ READS: dict[str, type[BaseModel]] = {
     "/sessions": answers.Page[identity_routes.SessionOut],
     "/accounts": answers.Page[account_routes.PersonOut],
     "/tokens": answers.Page[identity_routes.TokenOut],
+    "/user": people_routes.ProfileOut,
+    "/organisation": people_routes.OrganisationOut,
+    "/members": answers.Page[people_routes.MemberOut],
+    "/projects": answers.Page[people_routes.ProjectOut],
+    "/invitations": answers.Page[people_routes.InvitationOut],
     "/join-tokens": answers.Page[identity_routes.JoinTokenOut],
     "/offers": answers.Page[market_routes.OfferOut],
     "/templates": answers.Page[template_routes.TemplateOut],
@@ -73,6 +80,17 @@ async def test_the_pretend_master_answers_as_described() -> None:
             assert_described(await client.post(f"/accounts/account_2/{verb}", json=body), account_routes.PersonOut)
         redeemed = await client.post("/sign-in", json={"secret": LINK})
         assert_described(redeemed, account_routes.LinkRedeemedOut, 201)
+        given = {"projects": [{"project": "first account", "roles": ["renter"]}]}
+        assert_described(await client.post("/invitations", json=given), people_routes.InvitationMadeOut, 201)
+        assert_described(await client.post("/invitation", json={"secret": INVITATION}), people_routes.LookOut)
+        assert_described(await client.put("/members/user_1", json={"role": "org_admin"}), people_routes.MemberOut)
+        linked = await client.post("/members/user_1/password-link")
+        assert_described(linked, people_routes.PasswordLinkOut, 201)
+        entered = await client.post("/sign-in/password", json={"address": "ada@example.org", "password": PASSWORD})
+        assert_described(entered, identity_routes.SignedInOut, 201)
+        begun = await client.post("/user/second-factor", json={"password": PASSWORD})
+        assert_described(begun, people_routes.FactorOut, 201)
+        assert_described(await client.put("/user/second-factor", json={"code": "123456"}), people_routes.CodesOut)
         assert_described(await client.post("/volumes", json={"name": "data"}), volume_routes.VolumeOut, 201)
         asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "volumes": ["data:/data"]}
         assert_described(await client.post("/clusters/plan", json=asked), cluster_routes.PlanOut)

@@ -297,3 +297,71 @@ _SAMPLE: dict[str, object] = {
     "LargeBinary": b"x",
     "Boolean": False,
 }
+
+
+def _add_accounts(writer: Engine) -> None:
+    """Two accounts with a token each, and the Master's own, as before there were users."""
+    every = ["auditor", "operator", "provider", "renter"]
+    accounts: tuple[tuple[str, str, list[str], int], ...] = (
+        ("account_1", "owner", every, 1),
+        ("account_2", "home", ["renter"], 2),
+        ("account_proof", "p", [], 0),
+    )
+    with writer.begin() as connection:
+        for account_id, name, roles, at_ns in accounts:
+            values = {"id": account_id, "name": name, "roles": json.dumps(roles), "at": at_ns}
+            add = "INSERT INTO accounts (id, name, roles, created_at_ns) VALUES (:id, :name, :roles, :at)"
+            connection.execute(text(add), values)
+        for number, roles in ((1, every), (2, ["renter"])):
+            token = {"id": f"token_{number}", "account": f"account_{number}", "sha256": bytes([number]) * 32}
+            add = (
+                "INSERT INTO api_tokens (id, account_id, name, sha256, roles, created_at_ns, expires_at_ns)"
+                " VALUES (:id, :account, 'n', :sha256, :roles, 0, 9)"
+            )
+            connection.execute(text(add), {**token, "roles": json.dumps(roles)})
+
+
+def test_an_account_from_before_there_were_users_is_a_users_project_and_its_tokens_hold(
+    writer: Engine, tmp_path: Path
+) -> None:
+    older = tmp_path / "older"
+    older.mkdir()
+    for path in MIGRATIONS.glob("[0-9]*.py"):
+        if path.stem < "0036":
+            shutil.copy(path, older)
+    upgrade(writer, older)
+    _add_accounts(writer)
+
+    upgrade(writer)
+
+    def rows(query: str) -> list[tuple[object, ...]]:
+        with writer.begin() as connection:
+            return [
+                tuple(json.loads(one) if isinstance(one, str) and one[:1] == "[" else one for one in row)
+                for row in connection.execute(text(query))
+            ]
+
+    assert rows("SELECT id, name, organisation_id FROM accounts ORDER BY id") == [
+        ("account_1", "default", "organisation_1"),
+        ("account_2", "home", "organisation_2"),
+        ("account_proof", "p", None),
+    ]
+    assert rows("SELECT id, name FROM organisations ORDER BY id") == [
+        ("organisation_1", "home"),
+        ("organisation_2", "home-2"),
+    ]
+    assert rows("SELECT id, name, roles FROM users ORDER BY id") == [
+        ("user_1", "owner", ["auditor", "operator"]),
+        ("user_2", "home", []),
+    ]
+    assert rows("SELECT user_id, role FROM organisation_members ORDER BY user_id") == [
+        ("user_1", "org_owner"),
+        ("user_2", "org_owner"),
+    ]
+    assert rows("SELECT account_id, user_id, roles FROM project_members ORDER BY user_id") == [
+        ("account_1", "user_1", ["admin", "provider", "renter"]),
+        ("account_2", "user_2", ["admin", "renter"]),
+    ]
+    (whole, narrow) = rows("SELECT user_id, roles, is_sign_in FROM api_tokens ORDER BY id")
+    assert (whole[0], len(list(whole[1])), bool(whole[2])) == ("user_1", 10, False)  # type: ignore[call-overload]
+    assert (narrow[0], narrow[1]) == ("user_2", ["renter"])

@@ -6,9 +6,15 @@ import { wholePath } from "./paths.ts";
 import { forgetSecret, proof, secret } from "./secret.ts";
 import type { Page, Problem } from "./types.ts";
 
-/** Paths that begin a session: a wrong token or link there says nothing about the present session. */
 export const SESSION = "/session";
 export const SIGN_IN = "/sign-in";
+export const SIGN_IN_PASSWORD = "/sign-in/password";
+export const PASSWORD_LINK = "/password";
+export const PASSWORD_FORGOTTEN = "/password/forgotten";
+export const INVITATION = "/invitation";
+export const INVITATION_ACCEPT = "/invitation/accept";
+/** A wrong token, link or password there says nothing about the present session. */
+const SIGNS_IN: readonly string[] = [SESSION, SIGN_IN, SIGN_IN_PASSWORD, PASSWORD_LINK, INVITATION, INVITATION_ACCEPT];
 
 /** Long enough for a Master that is busy, short enough that a person is still looking. */
 const DEADLINE_MS = 20_000;
@@ -65,10 +71,10 @@ export async function send(
   const signals = [asked.signal, deadlineMs === null ? undefined : AbortSignal.timeout(deadlineMs)].filter(
     (one) => one !== undefined,
   );
-  const used = secret();
+  const used = asked.secret ?? secret();
   let answer: Response;
   try {
-    const early = method === "GET" ? takeEarly(address(path, asked.query)) : null;
+    const early = method === "GET" && asked.secret === undefined ? takeEarly(address(path, asked.query)) : null;
     answer = await (early ??
       fetch(address(path, asked.query), {
         method,
@@ -83,7 +89,7 @@ export async function send(
     connection.lost();
     throw new ApiProblem(unreachable(method, path, failure, deadlineMs));
   }
-  if (answer.status === 401 && path !== SESSION && path !== SIGN_IN) forgetSecret(used);
+  if (answer.status === 401 && !SIGNS_IN.includes(path)) forgetSecret(used);
   if (!answer.ok) throw new ApiProblem(await problemOf(answer, path));
   return answer;
 }

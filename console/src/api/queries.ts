@@ -2,7 +2,7 @@
 import { keepPreviousData, QueryCache, QueryClient, queryOptions, type UseQueryOptions } from "@tanstack/react-query";
 import { paceOf } from "../hosts/stages.ts";
 import { DAY_S } from "../parts/format.ts";
-import { ApiProblem, everyPage, get, post, type Query } from "./client.ts";
+import { ApiProblem, everyPage, get, INVITATION, post, type Query } from "./client.ts";
 import { connection } from "./connection.ts";
 import { REGISTRY } from "./paths.ts";
 import { handedOver, secret } from "./secret.ts";
@@ -28,6 +28,8 @@ import type {
   Host,
   HostFacts,
   HostProofs,
+  Invitation,
+  InvitationOpened,
   Job,
   JobImpact,
   JobRequest,
@@ -35,10 +37,14 @@ import type {
   KeptEstimate,
   Me,
   Offer,
+  Organisation,
+  OrganisationMember,
   Overview,
   Page,
   Person,
   Price,
+  Profile,
+  Project,
   Receipt,
   Resource,
   RouteAnswer,
@@ -281,6 +287,21 @@ export const receipt = (id: string) =>
   one<Receipt>(["receipt", id], `/receipts/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 
 export const people = all<Person>(["people"], "/accounts", { refetchInterval: CALM_MS });
+/** The user who asks, with organisations and projects. */
+export const user = one<Profile>(["user"], "/user", { staleTime: CALM_MS });
+export const organisation = one<Organisation>(["organisation"], "/organisation", { staleTime: CALM_MS, retry: false });
+export const members = all<OrganisationMember>(["members"], "/members", { refetchInterval: CALM_MS });
+export const invitations = all<Invitation>(["invitations"], "/invitations", { refetchInterval: CALM_MS });
+export const INVITATION_KEY = "invitation";
+/** The invitation that a link is for. Its key holds the secret: it is kept no longer than it is looked at. */
+export const invitationOf = (secret: string) =>
+  queryOptions({
+    queryKey: [INVITATION_KEY, secret],
+    queryFn: () => post<InvitationOpened>(INVITATION, { secret }),
+    staleTime: Infinity,
+    gcTime: 0,
+  });
+export const projects = all<Project>(["projects"], "/projects");
 export const tokens = all<TokenRow>(["tokens"], "/tokens");
 export const joinTokens = all<JoinTokenRow>(["join-tokens"], "/join-tokens");
 export const health = one<Health>(["health"], "/operators/health", { refetchInterval: BRISK_MS });

@@ -1,6 +1,15 @@
 // The shapes of the HTTP API, written from docs/openapi.json by `python -m tests.architecture.api_types`.
 // Do not change them here: change the Master's models, then `make openapi`.
 
+/** A new user, who accepts an invitation. */
+export interface AcceptBody {
+  secret: string;
+  name: string;
+  /** Mail address */
+  address: string;
+  password: string;
+}
+
 /** The health of an Access, all of its workers together. */
 export interface AccessHealthOut {
   access_id: string;
@@ -476,6 +485,17 @@ export interface ClusterOut {
   version: number;
 }
 
+/** A code that the app shows. */
+export interface CodeBody {
+  /** Of the app, or a recovery code */
+  code: string;
+}
+
+/** Recovery codes, shown this once; each works once. */
+export interface CodesOut {
+  recovery_codes: string[];
+}
+
 /** A command to a host and what became of it. */
 export interface CommandOut {
   id: string;
@@ -610,6 +630,20 @@ export interface FactOut {
   confidence: "high" | "medium" | "low";
 }
 
+/** The present password, and a code of the app or a recovery code. */
+export interface FactorOffBody {
+  password: string;
+  /** Of the app, or a recovery code */
+  code: string;
+}
+
+/** The secret of an authenticator app, shown this once. */
+export interface FactorOut {
+  secret: string;
+  /** What a QR code holds for the app */
+  uri: string;
+}
+
 /** Of one metric in one stretch of time; null where nothing was read. */
 export interface FiguresOut {
   mean: number | null;
@@ -662,6 +696,12 @@ export interface ForecastOut {
   hours_taken: number | null;
   /** Whether the job, which succeeded, cost from `low` to `high`; null: not known, or it is free */
   held: boolean | null;
+}
+
+/** The address of a user who forgot the password. */
+export interface ForgottenBody {
+  /** Mail address */
+  address: string;
 }
 
 /** One field of a GPU. */
@@ -819,6 +859,13 @@ export interface GpusOut {
   version: number;
 }
 
+/** The roles in one project; none of them ends the membership there. */
+export interface GrantBody {
+  /** Id or name */
+  project: string;
+  roles: ("admin" | "renter" | "viewer" | "provider")[];
+}
+
 /** The state of the Master, of every Access, and of the fleet. */
 export interface HealthOut {
   master: MasterHealthOut;
@@ -957,6 +1004,47 @@ export interface ImpactOut {
   ended_at: string | null;
   step_s: number;
   gpus: CardImpactOut[];
+}
+
+/** Who is invited to what. address: null: whoever has the link. */
+export interface InvitationBody {
+  address?: string | null;
+  /** In the organisation */
+  role?: "org_owner" | "org_admin" | "org_billing" | "org_auditor" | null;
+  projects?: GrantBody[];
+}
+
+/** The secret of an invitation: what follows `#invitation=`. */
+export interface InvitationLinkBody {
+  secret: string;
+}
+
+/** An invitation and its link. */
+export interface InvitationMadeOut {
+  id: string;
+  organisation: string;
+  /** Null: whoever has the link */
+  address: string | null;
+  role: Role | null;
+  projects: ProjectOut[];
+  made_by: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+  /** A URL that works once, shown this once; null: it was mailed */
+  link: string | null;
+}
+
+/** An invitation that can still be accepted. */
+export interface InvitationOut {
+  id: string;
+  organisation: string;
+  /** Null: whoever has the link */
+  address: string | null;
+  role: Role | null;
+  projects: ProjectOut[];
+  made_by: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
 }
 
 /** A job to submit: its command, its hardware and its limits. `await_files`: it starts once its folder was sent. */
@@ -1283,6 +1371,12 @@ export interface LinkBody {
   secret: string;
 }
 
+/** The secret of a link, which follows `#password=`, and the new password. */
+export interface LinkPasswordBody {
+  secret: string;
+  password: string;
+}
+
 /** The token that a sign-in link was exchanged for. */
 export interface LinkRedeemedOut {
   account: AccountOut;
@@ -1301,6 +1395,16 @@ export interface LogHealthOut {
   unread_segments: number;
   kept_bytes: number;
   damage: number;
+}
+
+/** An invitation as the invited sees it. */
+export interface LookOut {
+  organisation: string;
+  address: string | null;
+  role: Role | null;
+  projects: ProjectOut[];
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
 }
 
 /** A host that was not chosen. */
@@ -1339,9 +1443,10 @@ export interface MasterOut {
   currency_is_test: boolean;
 }
 
-/** The caller, and the Master that answers. */
+/** The caller, and the Master that answers. user: null for a project's own token. account: the project. */
 export interface MeOut {
   account: AccountOut;
+  user: UserOut | null;
   roles: Role[];
   token: MyTokenOut;
   session: MySessionOut | null;
@@ -1361,17 +1466,10 @@ export interface MeasuringOut {
   host_id: string;
 }
 
-/** The certificate and keys that a host or an Access gets when it joins or renews; keys in base64. */
-export interface MemberOut {
-  id: string;
-  generation: number;
-  certificate_pem: string;
-  ca_pem: string;
-  master_public: string;
-  regions: SignedOut;
-  /** RFC 3339 in UTC, with milliseconds */
-  not_after: string;
-  trunk_addresses: string[];
+/** What changes of a member. role: null stays as it is, `none` takes it away. Projects that are not named stay. */
+export interface MemberBody {
+  role?: "org_owner" | "org_admin" | "org_billing" | "org_auditor" | "none" | null;
+  projects?: GrantBody[];
 }
 
 /** The kind of machine that joins with a certificate. */
@@ -1492,6 +1590,14 @@ export interface OperationOut {
   done_at: string | null;
 }
 
+/** The organisation of the caller's project. */
+export interface OrganisationOut {
+  id: string;
+  name: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+}
+
 /** The installation at a glance. `events`: empty for those who may not see all of them. `revenue`: null for an account that neither has hosts nor is a provider. */
 export interface OverviewOut {
   at: string;
@@ -1578,6 +1684,12 @@ export interface PageHostOut {
   next_cursor: string | null;
 }
 
+export interface PageInvitationOut {
+  items: InvitationOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageJobOut {
   items: JobOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1586,6 +1698,12 @@ export interface PageJobOut {
 
 export interface PageJoinTokenOut {
   items: JoinTokenOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageMemberOut {
+  items: windrowmasterapipeopleroutesMemberOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -1616,6 +1734,12 @@ export interface PagePersonOut {
 
 export interface PagePriceOut {
   items: PriceOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageProjectOut {
+  items: ProjectOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -1665,6 +1789,28 @@ export interface PartitionBody {
 export interface PassedOut {
   step: number;
   reason: string;
+}
+
+/** A new password. present: the one until now; null where there is none. */
+export interface PasswordBody {
+  present?: string | null;
+  password: string;
+}
+
+/** A link by which a member sets a new password. */
+export interface PasswordLinkOut {
+  /** A URL that works once, shown this once */
+  link: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  link_expires_at: string;
+}
+
+/** An address and password. code: of the second factor, where there is one. */
+export interface PasswordSignInBody {
+  /** Mail address */
+  address: string;
+  password: string;
+  code?: string | null;
 }
 
 /** The result of one challenge of one card. */
@@ -1824,6 +1970,52 @@ export interface ProblemReason {
   reason: string;
   /** Of the request: its path in the body, or a query parameter */
   field?: string;
+}
+
+/** What changes; null stays as it is. password: the present one, needed for another address. */
+export interface ProfileBody {
+  name?: string | null;
+  address?: string | null;
+  password?: string | null;
+}
+
+/** The caller as a user. */
+export interface ProfileOut {
+  id: string;
+  name: string;
+  address: string | null;
+  has_password: boolean;
+  has_second_factor: boolean;
+  recovery_codes_left: number | null;
+  organisations: windrowmasterapipeopleroutesStandingOut[];
+}
+
+/** A new project. */
+export interface ProjectBody {
+  name: string;
+}
+
+/** A project, and the roles of whom the answer is about. */
+export interface ProjectOut {
+  id: string;
+  name: string;
+  roles: Role[];
+}
+
+/** The name of the new token. */
+export interface ProjectTokenBody {
+  name?: string;
+}
+
+/** A token of the caller in another project. */
+export interface ProjectTokenOut {
+  project: ProjectOut;
+  token: TokenMadeOut;
+}
+
+/** The present password. */
+export interface ProofBody {
+  password: string;
 }
 
 /** The result of the Master's newest test rental of a host. */
@@ -2143,8 +2335,8 @@ export interface Revenue {
   days: DayAmount[];
 }
 
-/** A role of an account; the first account has all of them. */
-export type Role = "operator" | "provider" | "renter" | "auditor";
+/** A role: a named bundle of permissions. Its scope is the installation, an organisation or a project. */
+export type Role = "operator" | "auditor" | "org_owner" | "org_admin" | "org_billing" | "org_auditor" | "admin" | "renter" | "viewer" | "provider";
 
 /** A workload: its program, what it needs, and what matters. The fields from task_name on are those of a task intent of Model Studio, which is taken as it is. */
 export interface RouteBody {
@@ -2202,6 +2394,8 @@ export interface SessionOut {
   token_id: string;
   token_name: string;
   browser: string | null;
+  /** From where it was signed in */
+  address: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   last_used_at: string | null;
@@ -2264,13 +2458,6 @@ export interface StageOut {
   /** Null where it was not reached, or where nobody knows when */
   at: string | null;
   words: string;
-}
-
-/** The standing of a host. */
-export interface StandingOut {
-  host_id: string;
-  reliability: ReliabilityOut;
-  unrented: UnrentedOut[];
 }
 
 /** The price limit of a new start, and the secrets that were kept nowhere. */
@@ -2523,6 +2710,12 @@ export interface UseCounts {
   paused: number;
 }
 
+/** The user who asks. */
+export interface UserOut {
+  id: string;
+  name: string;
+}
+
 /** The state of a host's verification. */
 export interface VerificationOut {
   host_id: string;
@@ -2652,4 +2845,43 @@ export interface WorkloadOut {
   is_member: boolean;
   /** Null until its command has ended by itself and they are brought in */
   results: ResultsOut | null;
+}
+
+/** The certificate and keys that a host or an Access gets when it joins or renews; keys in base64. */
+export interface windrowmasterapiidentityroutesMemberOut {
+  id: string;
+  generation: number;
+  certificate_pem: string;
+  ca_pem: string;
+  master_public: string;
+  regions: SignedOut;
+  /** RFC 3339 in UTC, with milliseconds */
+  not_after: string;
+  trunk_addresses: string[];
+}
+
+/** A member of the organisation. */
+export interface windrowmasterapipeopleroutesMemberOut {
+  id: string;
+  name: string;
+  address: string | null;
+  /** In the organisation */
+  role: Role | null;
+  has_second_factor: boolean;
+  projects: ProjectOut[];
+}
+
+/** A user's place in one organisation. */
+export interface windrowmasterapipeopleroutesStandingOut {
+  id: string;
+  name: string;
+  role: Role | null;
+  projects: ProjectOut[];
+}
+
+/** The standing of a host. */
+export interface windrowmasterapistandingroutesStandingOut {
+  host_id: string;
+  reliability: ReliabilityOut;
+  unrented: UnrentedOut[];
 }

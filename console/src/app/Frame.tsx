@@ -6,7 +6,6 @@ import {
   Button,
   Group,
   type MantineColorScheme,
-  Menu,
   Text,
   Tooltip,
   useMantineColorScheme,
@@ -18,21 +17,24 @@ import { type ComponentType, useCallback, useEffect, useRef, useState, useSyncEx
 import { connection } from "../api/connection.ts";
 import { me as meQuery, queryClient } from "../api/queries.ts";
 import type { Me } from "../api/types.ts";
+import { InvitationPage } from "../identity/InvitationPage.tsx";
+import { PasswordPage } from "../identity/PasswordPage.tsx";
 import { SignInPage } from "../identity/SignInPage.tsx";
-import { signOut, useBrought } from "../identity/session.ts";
+import { type Brought, useBrought } from "../identity/session.ts";
 import { amount, duration, plain } from "../parts/format.ts";
-import { AutoIcon, KeyboardIcon, MoonIcon, SearchIcon, SunIcon, UserIcon } from "../parts/icons.tsx";
+import { AutoIcon, KeyboardIcon, MoonIcon, SearchIcon, SunIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, ProblemNote, Waiting } from "../parts/page.tsx";
 import { TestMoney, useNow } from "../parts/state.tsx";
 import { Help } from "./Help.tsx";
 import { isShortcut } from "./keys.ts";
 import { Palette } from "./Palette.tsx";
 import { GROUPS, menuFor, titleOf } from "./pages.ts";
+import { UserMenu } from "./UserMenu.tsx";
 
 export function Frame() {
   const [brought, used] = useBrought();
   const query = useQuery(meQuery);
-  if (brought !== null && query.data !== undefined) return <SignInPage brought={brought} me={query.data} done={used} />;
+  if (brought !== null && query.data !== undefined) return <Opened brought={brought} me={query.data} done={used} />;
   if (query.data === undefined) {
     return (
       <main style={{ maxWidth: 560, margin: "18vh auto 0" }}>
@@ -41,6 +43,13 @@ export function Frame() {
     );
   }
   return query.data === null ? <SignInPage brought={null} me={null} done={used} /> : <Signed me={query.data} />;
+}
+
+/** The page for a secret that the address brought. */
+function Opened({ brought, me, done }: { brought: Brought; me: Me | null; done: () => void }) {
+  if (brought.kind === "invitation") return <InvitationPage secret={brought.text} me={me} done={done} />;
+  if (brought.kind === "password") return <PasswordPage secret={brought.text} done={done} />;
+  return <SignInPage brought={brought} me={me} done={done} />;
 }
 
 function Signed({ me }: { me: Me }) {
@@ -101,25 +110,25 @@ function Signed({ me }: { me: Me }) {
               </Tooltip>
               <Scheme />
             </Group>
-            <Account me={me} />
+            <UserMenu me={me} />
           </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p={8} style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
         <nav className="wr-nav" aria-label="Screens">
-          {GROUPS.map((group) => (
-            <div key={group}>
-              <div className="wr-nav-title">{group}</div>
-              {menuFor(me.roles)
-                .filter((page) => page.menu.group === group)
-                .map(({ path, name, menu, exact }) => (
+          {GROUPS.map((group) => [group, menuFor(me.roles).filter((page) => page.menu.group === group)] as const)
+            .filter(([, pages]) => pages.length > 0)
+            .map(([group, pages]) => (
+              <div key={group}>
+                <div className="wr-nav-title">{group}</div>
+                {pages.map(({ path, name, menu, exact }) => (
                   <Link key={path} to={path} activeOptions={{ exact, includeSearch: false }}>
                     <menu.icon />
                     {name}
                   </Link>
                 ))}
-            </div>
-          ))}
+              </div>
+            ))}
         </nav>
         <Text size="xs" className="wr-quiet" mt="auto" px={10} pb={4}>
           Windrow {plain(me.master.version)} · term {me.master.epoch}
@@ -127,7 +136,7 @@ function Signed({ me }: { me: Me }) {
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
         <Offline />
-        <Outlet />
+        <Outlet key={me.account.id} />
       </AppShell.Main>
       {shown === "palette" && <Palette roles={me.roles} close={hide} help={help} />}
       {shown === "help" && <Help roles={me.roles} close={hide} />}
@@ -205,26 +214,6 @@ function Scheme() {
         <Icon />
       </ActionIcon>
     </Tooltip>
-  );
-}
-
-function Account({ me }: { me: Me }) {
-  return (
-    <Menu position="bottom-end" width={240}>
-      <Menu.Target>
-        <Button variant="subtle" color="gray" leftSection={<UserIcon />}>
-          {plain(me.account.name)}
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>{me.roles.join(", ") || "no roles"}</Menu.Label>
-        <Menu.Label>Token: {plain(me.token.name)}</Menu.Label>
-        <Menu.Item component={Link} to="/settings">
-          Settings
-        </Menu.Item>
-        <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
   );
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { closeness, mayOpen, menuFor, PAGES, titleOf } from "./pages.ts";
 
-const EVERYBODY = ["operator", "provider", "renter", "auditor"] as const;
+const EVERYBODY = ["operator", "provider", "renter", "auditor", "org_owner"] as const;
 
 test("no two pages share a key or an address", () => {
   const menu = menuFor(EVERYBODY);
@@ -29,6 +29,7 @@ test("a page opens to the roles of its row, and one without a row to everybody",
   expect(mayOpen("/clusters/new", ["provider", "operator", "auditor"])).toBe(false);
   expect([mayOpen("/clusters", ["provider"]), mayOpen("/clusters", ["auditor"])]).toEqual([false, true]);
   expect(mayOpen("/clusters/$clusterId", [])).toBe(true);
+  expect([mayOpen("/members", ["admin"]), mayOpen("/members", ["operator"])]).toEqual([true, false]);
 });
 
 test("a tab is called by the kind of screen and never by what others named", () => {

@@ -2,6 +2,7 @@
 // keys and the palette are made from these rows.
 import type { ComponentType } from "react";
 import type { Role } from "../api/types.ts";
+import { READERS } from "../identity/roles.ts";
 import {
   AuditIcon,
   ClusterIcon,
@@ -21,13 +22,14 @@ import {
   RouteIcon,
   SettingsIcon,
   TokenIcon,
+  UsersIcon,
   VolumeIcon,
 } from "../parts/icons.tsx";
 
-export const GROUPS = ["Fleet", "Rent", "Installation"] as const;
+export const GROUPS = ["Fleet", "Rent", "Organisation", "Installation"] as const;
 
-/** Who may read rentals: their renters, and who oversees the market. */
-const RENTALS: readonly Role[] = ["operator", "auditor", "renter"];
+/** Who may read rentals: their project's renters, viewers and admins, and who oversees the market. */
+const RENTALS: readonly Role[] = ["operator", "auditor", "renter", "viewer", "admin"];
 
 interface Row {
   path: `/${string}`;
@@ -157,6 +159,18 @@ export const PAGES = [
     load: async () => (await import("../resources/ResourcesPage.tsx")).ResourcesPage,
   },
   {
+    path: "/members",
+    name: "Members",
+    menu: {
+      group: "Organisation",
+      icon: UsersIcon,
+      key: "l",
+      roles: READERS,
+      also: "organisation invite invitations projects users roles",
+    },
+    load: async () => (await import("../identity/MembersPage.tsx")).MembersPage,
+  },
+  {
     path: "/events",
     name: "Events",
     menu: { group: "Installation", icon: EventIcon, key: "e", roles: ["operator", "auditor"] },
@@ -230,7 +244,7 @@ export const PAGES = [
   {
     path: "/settings",
     name: "Settings",
-    menu: { group: "Installation", icon: SettingsIcon, key: "s", also: "colours dark light sessions account" },
+    menu: { group: "Installation", icon: SettingsIcon, key: "s", also: "colours dark light sessions account password" },
     load: async () => (await import("../identity/SettingsPage.tsx")).SettingsPage,
   },
 ] as const satisfies readonly Row[];

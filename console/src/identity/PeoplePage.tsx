@@ -1,23 +1,24 @@
 // The list of accounts; operators add, credit, suspend and resume them.
 
-import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type ReactNode, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, people as peopleQuery } from "../api/queries.ts";
 import type { Person, PersonMade, Role } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
-import { DialogFoot } from "../parts/DialogFoot.tsx";
-import { listed, money, plain } from "../parts/format.ts";
+import { FormDialog } from "../parts/FormDialog.tsx";
+import { money, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { LinkShown } from "../parts/LinkShown.tsx";
+import { Empty, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { When } from "../parts/state.tsx";
 import { actions, identity, moment, state } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { type PersonDraft, toCredit, toPerson } from "./people.ts";
+import { roleName, roleNames } from "./roles.ts";
 
 const ROLES: readonly (readonly [Role, string])[] = [
   ["renter", "rents hardware"],
@@ -44,7 +45,7 @@ const columnsFor = (mine: string | undefined, ask: (asked: Asked) => void): read
       </>
     ),
   },
-  { id: "roles", name: "Roles", value: (row) => row.roles.join(" "), cell: (row) => listed(row.roles) },
+  { id: "roles", name: "Roles", value: (row) => row.roles.join(" "), cell: (row) => roleNames(row.roles) },
   state("State", (row) => row.state),
   {
     id: "balance",
@@ -137,60 +138,19 @@ function useChange<T>(change: () => Promise<T>, done: (made: T) => void) {
   });
 }
 
-function Form({
-  title,
-  close,
-  act,
-  ready,
-  submit,
-  danger = false,
-  children,
-}: {
-  title: string;
-  close: () => void;
-  act: { mutate: () => void; isPending: boolean; error: unknown };
-  ready: boolean;
-  submit: string;
-  danger?: boolean;
-  children: ReactNode;
-}) {
-  const go = (event: FormEvent) => {
-    event.preventDefault();
-    if (ready) act.mutate();
-  };
-  return (
-    <Modal opened onClose={close} title={title}>
-      <form onSubmit={go} noValidate>
-        <Stack gap="sm">
-          {children}
-          {act.error !== null && <ProblemNote error={act.error} />}
-          <DialogFoot close={close} {...(danger ? { color: "red" } : {})} disabled={!ready} loading={act.isPending}>
-            {submit}
-          </DialogFoot>
-        </Stack>
-      </form>
-    </Modal>
-  );
-}
-
 /** The link, this once. */
 function Made({ made, close }: { made: PersonMade; close: () => void }) {
+  const name = plain(made.account.name);
   return (
-    <Modal opened onClose={close} title={`Sign-in link of ${plain(made.account.name)}`} closeOnClickOutside={false}>
-      <Stack gap="sm">
-        <Text size="sm">
-          Send this link to {plain(made.account.name)} over a channel that you trust. Whoever opens it first gets the
-          account.
-        </Text>
-        <Command text={made.link} label="sign-in link" />
-        <Text size="sm" className="wr-quiet">
-          It is shown only now, works once and expires <When at={made.link_expires_at} />.
-        </Text>
-        <Group justify="flex-end">
-          <Button onClick={close}>Done</Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <LinkShown
+      title={`Sign-in link of ${name}`}
+      label="sign-in link"
+      link={made.link}
+      until={made.link_expires_at}
+      close={close}
+    >
+      Send this link to {name} over a channel that you trust. Whoever opens it first gets the account.
+    </LinkShown>
   );
 }
 
@@ -210,7 +170,7 @@ function AddPerson({ close }: { close: () => void }) {
     ...(body.name ? [operand(body.name)] : []),
   ].join(" ");
   return (
-    <Form title="Add a person" close={close} act={act} ready={ready} submit="Add and show the link">
+    <FormDialog title="Add a person" close={close} act={act} ready={ready} submit="Add and show the link">
       <TextInput
         label="Name"
         description="Lower-case letters, digits and . @ _ -"
@@ -228,7 +188,7 @@ function AddPerson({ close }: { close: () => void }) {
       >
         <Stack gap={6} mt={4}>
           {ROLES.map(([role, words]) => (
-            <Checkbox key={role} value={role} label={`${role}: ${words}`} />
+            <Checkbox key={role} value={role} label={`${roleName(role)}: ${words}`} />
           ))}
         </Stack>
       </Checkbox.Group>
@@ -243,7 +203,7 @@ function AddPerson({ close }: { close: () => void }) {
         onChange={(event) => setDraft({ ...draft, credit: event.currentTarget.value })}
       />
       <Same method="POST" path="/accounts" body={body} command={command} />
-    </Form>
+    </FormDialog>
   );
 }
 
@@ -262,7 +222,13 @@ function Credit({ person, close }: { person: Person; close: () => void }) {
     },
   );
   return (
-    <Form title={`Add credit: ${plain(person.name)}`} close={close} act={act} ready={credit !== ""} submit="Add credit">
+    <FormDialog
+      title={`Add credit: ${plain(person.name)}`}
+      close={close}
+      act={act}
+      ready={credit !== ""}
+      submit="Add credit"
+    >
       <Text size="sm">Balance: {money(person.balance.amount, person.balance.currency)}</Text>
       <TextInput
         label="Amount"
@@ -280,7 +246,7 @@ function Credit({ person, close }: { person: Person; close: () => void }) {
         body={{ amount: credit }}
         command={`windrow credit add ${person.id} ${credit || "AMOUNT"}`}
       />
-    </Form>
+    </FormDialog>
   );
 }
 
@@ -292,12 +258,12 @@ function NewLink({ person, close }: { person: Person; close: () => void }) {
   );
   if (act.data) return <Made made={act.data} close={close} />;
   return (
-    <Form title={`New sign-in link: ${plain(person.name)}`} close={close} act={act} ready submit="Make the link">
+    <FormDialog title={`New sign-in link: ${plain(person.name)}`} close={close} act={act} ready submit="Make the link">
       <Text size="sm">
         For a person who lost the first link or signs in on another machine. Links made before stop working.
       </Text>
       <Same method="POST" path={path} body={{}} command={`windrow account link ${person.id}`} />
-    </Form>
+    </FormDialog>
   );
 }
 
@@ -313,7 +279,7 @@ function Suspend({ person, close }: { person: Person; close: () => void }) {
     },
   );
   return (
-    <Form
+    <FormDialog
       title={`Suspend ${plain(person.name)}`}
       close={close}
       act={act}
@@ -341,7 +307,7 @@ function Suspend({ person, close }: { person: Person; close: () => void }) {
         data-autofocus
       />
       <Same method="POST" path={path} body={{ reason }} command={`windrow account suspend ${person.id} --yes`} />
-    </Form>
+    </FormDialog>
   );
 }
 
@@ -355,12 +321,12 @@ function Resume({ person, close }: { person: Person; close: () => void }) {
     },
   );
   return (
-    <Form title={`Resume ${plain(person.name)}`} close={close} act={act} ready submit="Resume">
+    <FormDialog title={`Resume ${plain(person.name)}`} close={close} act={act} ready submit="Resume">
       <Text size="sm">
         The person may sign in again, and tokens made before work again. Clusters and jobs that ended stay ended; hosts
         stay drained until they are activated.
       </Text>
       <Same method="POST" path={path} body={{}} command={`windrow account resume ${person.id}`} />
-    </Form>
+    </FormDialog>
   );
 }

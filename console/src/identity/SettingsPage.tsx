@@ -1,17 +1,19 @@
-// The settings page: colours, the account, its browser sessions.
+// The settings page: colours, the own user, the project, its browser sessions.
 import { Button, type MantineColorScheme, SegmentedControl, Stack, Text, useMantineColorScheme } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { remove } from "../api/client.ts";
 import { me as meQuery, sessions as sessionsQuery } from "../api/queries.ts";
 import type { SessionRow } from "../api/types.ts";
-import { listed, money, plain } from "../parts/format.ts";
+import { money, plain } from "../parts/format.ts";
 import { Empty, Facts, Id, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { TestMoney, When } from "../parts/state.tsx";
 import { actions, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { roleNames } from "./roles.ts";
 import { signOut } from "./session.ts";
+import { YourAccount } from "./YourAccount.tsx";
 
 const browserOf = (session: SessionRow): string => plain((session.browser ?? "A browser").replaceAll("_", " "));
 
@@ -39,8 +41,9 @@ export function SettingsPage() {
             </Text>
           </Stack>
         </Panel>
+        {me.data?.user && <YourAccount />}
         <Panel
-          title="Account"
+          title={me.data?.user ? "Project" : "Account"}
           actions={
             <Button variant="default" onClick={() => void signOut()}>
               Sign out
@@ -65,7 +68,7 @@ export function SettingsPage() {
                     </Link>
                   </span>,
                 ],
-                ["Roles here", listed(me.data.roles)],
+                ["Roles here", roleNames(me.data.roles)],
                 [
                   "Balance",
                   <span key="b">
@@ -118,6 +121,7 @@ const SESSION_COLUMNS: readonly Column<SessionRow>[] = [
       </span>
     ),
   },
+  { id: "address", name: "From", value: (row) => row.address },
   { id: "token_name", name: "Token", value: (row) => row.token_name },
   moment("created_at", "Signed in", (row) => row.created_at),
   moment("last_used_at", "Last used", (row) => row.last_used_at),

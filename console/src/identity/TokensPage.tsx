@@ -7,13 +7,14 @@ import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } f
 import type { JoinTokenRow, TokenMade, TokenRow } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
-import { listed, plain, words } from "../parts/format.ts";
+import { plain, words } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { actions, events, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { roleName, roleNames } from "./roles.ts";
 
 const LIVES: readonly (readonly [string, string])[] = [
   ["86400", "1 day"],
@@ -24,7 +25,7 @@ const LIVES: readonly (readonly [string, string])[] = [
 
 const columnsFor = (revoke: (token: TokenRow) => void): readonly Column<TokenRow>[] => [
   { id: "name", name: "Name", value: (row) => row.name },
-  { id: "roles", name: "Roles", value: (row) => row.roles.join(" "), cell: (row) => listed(row.roles) },
+  { id: "roles", name: "Roles", value: (row) => row.roles.join(" "), cell: (row) => roleNames(row.roles) },
   moment("created_at", "Created", (row) => row.created_at),
   moment("last_used_at", "Last used", (row) => row.last_used_at, "never"),
   moment("expires_at", "Expires", (row) => row.expires_at),
@@ -173,7 +174,7 @@ function NewToken({ close }: { close: () => void }) {
             <Checkbox.Group label="Roles" value={roles} onChange={setRoles}>
               <Group mt={4}>
                 {mine.map((role) => (
-                  <Checkbox key={role} value={role} label={role} />
+                  <Checkbox key={role} value={role} label={roleName(role)} />
                 ))}
               </Group>
             </Checkbox.Group>

@@ -1,27 +1,31 @@
-// Signs in and out. A token or link in the address's fragment is taken once and removed at once; a fragment reaches
-// no server.
+// Signs in and out. A secret in the address's fragment is taken once and removed at once; a fragment reaches no
+// server.
 import { useCallback, useEffect, useState } from "react";
-import { ApiProblem, post, SESSION, SIGN_IN, send } from "../api/client.ts";
-import { me, queryClient, signedOut } from "../api/queries.ts";
+import { ApiProblem, post, SESSION, SIGN_IN, SIGN_IN_PASSWORD, send } from "../api/client.ts";
+import { INVITATION_KEY, me, queryClient, signedOut } from "../api/queries.ts";
 import { keepSecret, signOutHere } from "../api/secret.ts";
-import type { LinkRedeemed, SignedIn } from "../api/types.ts";
+import type { LinkRedeemed, Me, SignedIn } from "../api/types.ts";
+import { FRAGMENTS } from "../app/early.ts";
 
-/** A secret in an address: a token, as `windrow up` prints it, or a sign-in link of an account, which works once. */
-export interface Brought {
+/** A secret that signs in: a token, as `windrow up` prints it, or a sign-in link of an account, which works once. */
+export interface Entry {
   kind: "token" | "link";
   text: string;
 }
 
+/** A secret in an address: one that signs in, of an invitation, or of a link by which a password is set. */
+export type Brought = Entry | { kind: "invitation"; text: string } | { kind: "password"; text: string };
+
 /**
- * Read and remove `#token=…` or `#sign-in=…`. Runs before the first page is drawn, so that no script or history
- * sees it later.
+ * Read and remove `#token=…`, `#sign-in=…`, `#invitation=…` or `#password=…`. Runs before the first page is drawn, so
+ * that no script or history sees it later.
  */
 export function takeBrought(): Brought | null {
   const words = new URLSearchParams(window.location.hash.slice(1));
-  const [token, link] = [words.get("token"), words.get("sign-in")];
-  if (token !== null || link !== null)
+  const found = Object.entries(FRAGMENTS).filter(([word]) => words.has(word));
+  if (found.length > 0)
     window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
-  return link ? { kind: "link", text: link } : token ? { kind: "token", text: token } : null;
+  return found.map(([word, kind]) => ({ kind, text: words.get(word) ?? "" })).find((one) => one.text !== "") ?? null;
 }
 
 // Taken when the script starts, before anything is drawn.
@@ -44,7 +48,7 @@ const TRIES = 3;
 const AGAIN_MS = 300;
 
 /** Begin a session; nobody uses it yet. A sign-in link is used up by it. */
-export async function begin({ kind, text }: Brought): Promise<SignedIn> {
+export async function begin({ kind, text }: Entry): Promise<SignedIn> {
   const token = kind === "token" ? text : (await post<LinkRedeemed>(SIGN_IN, { secret: text.trim() })).token.token;
   for (let left = TRIES; ; left -= 1) {
     try {
@@ -56,12 +60,47 @@ export async function begin({ kind, text }: Brought): Promise<SignedIn> {
   }
 }
 
+/** The same by address and password. code: of the second factor; empty: none was asked for. */
+export const beginByPassword = (address: string, password: string, code: string): Promise<SignedIn> =>
+  post<SignedIn>(SIGN_IN_PASSWORD, { address: address.trim(), password, ...(code && { code: code.trim() }) });
+
+/** True where this user has to show a second factor as well. */
+export const needsCode = (failure: unknown): boolean =>
+  failure instanceof ApiProblem && failure.problem.code === "second_factor_required";
+
+/** The person, and the project where it is nobody's. */
+export const nameOf = (me: Me): string => me.user?.name ?? me.account.name;
+
+/** Who this session is; it need not be the one in use. */
+export async function whoIs(session: SignedIn): Promise<Me> {
+  return (await (await send("GET", "/me", { secret: session.secret })).json()) as Me;
+}
+
+/** True if both are the same person or, of tokens that are nobody's, the same project. */
+export const isSame = (one: Me, other: Me): boolean =>
+  one.user || other.user ? one.user?.id === other.user?.id : one.account.id === other.account.id;
+
 /** Go on with this session. What was read in another one is forgotten. */
 export async function use(session: SignedIn): Promise<void> {
   keepSecret(session.secret);
+  await readAgain();
+}
+
+/** Let this session act in another project of the user. */
+export const switchProject = (projectId: string): Promise<unknown> =>
+  post(`/projects/${encodeURIComponent(projectId)}/use`);
+
+/** Forget all that was read, and ask who is signed in. */
+export async function readAgain(): Promise<void> {
   await queryClient.cancelQueries(); // one that is under way would still say what the session before was told
-  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== me.queryKey[0] });
+  forget();
   await queryClient.fetchQuery({ ...me, staleTime: 0 });
+}
+
+/** All but who is signed in, and the invitation on whose page somebody signs in just now. */
+function forget(): void {
+  const kept: unknown[] = [me.queryKey[0], INVITATION_KEY];
+  queryClient.removeQueries({ predicate: ({ queryKey }) => !kept.includes(queryKey[0]) });
 }
 
 /** End a session that was begun and not used. */
@@ -71,5 +110,5 @@ export async function signOut(): Promise<void> {
   await send("DELETE", SESSION);
   signOutHere();
   signedOut();
-  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== me.queryKey[0] });
+  forget();
 }

@@ -75,6 +75,9 @@ export const PeopleIcon = icon(
     <path d="M10.6 3.3a2.2 2.2 0 0 1 0 4.1M12 9.9c1.3.5 2 1.6 2.2 3.1" />
   </>,
 );
+export const UsersIcon = icon(
+  <path d="M8 3.2a1.8 1.8 0 1 1 0 3.6 1.8 1.8 0 0 1 0-3.6zM2.5 14h11M3.5 14V9.8h9V14M8 9.8V14M8 6.8v3" />,
+);
 export const OverviewIcon = icon(<path d="M2.5 13.5v-5M6.2 13.5v-9M9.8 13.5v-6.5M13.5 13.5V2.5" />);
 export const CommandIcon = icon(<path d="m3 4.5 3.5 3.5L3 11.5M8 12h5.5" />);
 export const AuditIcon = icon(

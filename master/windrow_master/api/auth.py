@@ -26,6 +26,7 @@ class Reach(StrEnum):
     OWN_OR_OVERSEEN = "own; operators and auditors: everybody's"
     OWN_OR_OPERATED = "own; operators: everybody's"
     OPERATED = "operators: everybody's"
+    ORGANISATION = "of the own organisation; admins of a project: of the project"
 
 
 class Repeat(StrEnum):
@@ -53,6 +54,8 @@ class Declaration:
     """Bytes of a request's body where it may be longer than others', or shorter."""
     signs_in: bool = False
     """Its body holds a secret, so a refusal counts as a wrong guess."""
+    hashes: bool = False
+    """It computes the hash of a password: each request of an address counts as a guess, before it costs."""
     is_unlimited: bool = False
     """It is answered however often anybody asks."""
     hears_token: bool = False

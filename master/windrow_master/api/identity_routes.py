@@ -2,6 +2,7 @@
 
 import base64
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Request, Response
@@ -38,7 +39,7 @@ class SessionBody(Body):
 
 class TokenBody(Body):
     name: Annotated[str, Field(min_length=1, max_length=128)]
-    roles: Annotated[list[Role] | None, Field(max_length=4)] = None
+    roles: Annotated[list[Role] | None, Field(max_length=10)] = None
     expires_in_s: Annotated[int, Field(gt=0, le=90 * 86_400)] = 30 * 86_400
 
 
@@ -103,10 +104,18 @@ class MasterOut(Out):
     currency_is_test: bool
 
 
+class UserOut(Out):
+    """The user who asks."""
+
+    id: str
+    name: str
+
+
 class MeOut(Out):
-    """The caller, and the Master that answers."""
+    """The caller, and the Master that answers. user: null for a project's own token. account: the project."""
 
     account: AccountOut
+    user: UserOut | None
     roles: list[Role]
     token: MyTokenOut
     session: MySessionOut | None
@@ -129,6 +138,7 @@ class SessionOut(Out):
     token_id: str
     token_name: str
     browser: str | None
+    address: Annotated[str | None, Field(description="From where it was signed in")]
     created_at: Time
     last_used_at: Time | None
     expires_at: Time
@@ -199,6 +209,7 @@ async def me(services: Serving, principal: Asking) -> Any:
     ends = time_text(principal.expires_at_ns)
     return {
         "account": {"id": principal.account_id, "name": principal.account_name},
+        "user": None if principal.user_id is None else {"id": principal.user_id, "name": principal.user_name},
         "roles": sorted(principal.roles),
         "token": {"id": principal.token_id, "name": principal.token_name, "expires_at": ends},
         "session": None if principal.session_id is None else {"id": principal.session_id, "expires_at": ends},
@@ -213,7 +224,8 @@ async def sign_in(request: Request, services: Serving, body: SessionBody) -> Any
 
     Further requests carry the secret as `Authorization: Bearer ws_...`. No cookie is set."""
     browser = request.headers.get("user-agent", "")
-    session, secret, principal = await services.identity.asking.sign_in(body.token, browser)
+    address = request.client.host if request.client is not None else ""
+    session, secret, principal = await services.identity.asking.sign_in(body.token, browser, address)
     return {
         "account": {"id": principal.account_id, "name": principal.account_name},
         "session": {"id": session.id, "expires_at": time_text(session.expires_at_ns)},
@@ -255,9 +267,10 @@ async def tokens(services: Serving, principal: Asking, limit: Limit = 100, curso
 @route.post("/tokens", may=Permission.TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=TokenMadeOut)
 async def make_token(services: Serving, principal: Asking, body: TokenBody) -> Any:
     """A new token; its text is shown this once."""
-    roles = principal.roles if body.roles is None else frozenset(body.roles)
+    roles = None if body.roles is None else frozenset(body.roles)
     token, text = await services.identity.make_token(principal, body.name, roles, body.expires_in_s * SECOND)
-    return {**TokenOut.of(token), "token": text}
+    shown = replace(token, roles=token.roles & principal.roles)
+    return {**TokenOut.of(shown), "token": text}
 
 
 @route.delete("/tokens/{token_id}", may=Permission.TOKENS, reach=Reach.OWN, status_code=204)

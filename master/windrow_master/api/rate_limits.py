@@ -73,6 +73,7 @@ class Limited:
         self._proven: OrderedDict[str, None] = OrderedDict()
         self._unlimited = frozenset(path for (_, path), one in declared.items() if one.is_unlimited)
         self._sign_ins = frozenset(route for route, one in declared.items() if one.signs_in)
+        self._hashing = frozenset(route for route, one in declared.items() if one.hashes)
         self.refused: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,6 +82,9 @@ class Limited:
             await self._app(scope, receive, send)
             return
         asked = await self._count(Request(scope), self._limits)
+        if asked.taken.is_allowed and (scope["method"], scope["path"]) in self._hashing:
+            taken = await self._bus.take(f"password {asked.address}", self._limits.sign_in)
+            asked = asked if taken.is_allowed else replace(asked, limit=self._limits.sign_in, taken=taken)
         if not asked.taken.is_allowed:
             await self._refused(scope, asked)(scope, receive, send)
             return

@@ -90,13 +90,14 @@ class Routes:
         repeat: Repeat = Repeat.REMEMBERED,
         share: ShareKind = ShareKind.REQUESTS,
         signs_in: bool = False,
+        hashes: bool = False,
         body_max: int | None = None,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that does something. repeat: how it is answered when it comes again with its Idempotency-Key."""
-        rules = Declaration(may, reach, repeat, share, body_max, signs_in, is_local=is_local)
+        rules = Declaration(may, reach, repeat, share, body_max, signs_in, hashes, is_local=is_local)
         return self._add("POST", path, rules, answer, fastapi)
 
     def put(

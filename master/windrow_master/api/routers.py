@@ -24,6 +24,7 @@ from windrow_master.api import (
     onboarding_routes,
     openapi_routes,
     overview_routes,
+    people_routes,
     price_routes,
     proof_routes,
     record_routes,
@@ -40,6 +41,7 @@ from windrow_master.api.route import Routes
 
 ROUTES: Final[tuple[Routes, ...]] = (
     identity_routes.route,
+    people_routes.route,
     account_routes.route,
     record_routes.route,
     audit_routes.route,

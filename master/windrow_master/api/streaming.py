@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from windrow_master.api import sse
 from windrow_master.api.auth import authorise
 from windrow_master.api.deps import services_of
+from windrow_master.identity.model import Principal
 from windrow_proto.errors import Forbidden, Unauthenticated, WindrowError
 from windrow_proto.units import SECOND
 
@@ -95,10 +96,15 @@ async def _look(request: Request, right: asyncio.Timeout) -> None:
 
 
 async def is_allowed(request: Request) -> bool:
-    """Return whether who asked might ask so again now; yes also where the store does not answer."""
-    request.state.principal = None  # asked anew
+    """Return whether who asked might ask so again now, in the same project; yes also where the store does not
+    answer."""
+    first: Principal | None = getattr(request.state, "first", None) or getattr(request.state, "principal", None)
+    request.state.first, request.state.principal = first, None  # asked anew
     try:
         await authorise(request)
+        now: Principal | None = request.state.principal
+        if first is not None and now is not None and now.account_id != first.account_id:
+            return False
     except (Unauthenticated, Forbidden):
         return False
     except WindrowError:

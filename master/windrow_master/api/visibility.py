@@ -28,6 +28,7 @@ PRIVATE: Final = frozenset(
     {
         *("account", "cluster", "command", "job", "jointoken", "operation"),
         *("rental", "receipt", "session", "token", "workload"),
+        *("invitation", "organisation", "mail", "passwordlink", "user"),
     }
 )
 """Kinds of ids, as they are minted, that not everybody may look at."""

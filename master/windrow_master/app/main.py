@@ -55,6 +55,7 @@ from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import MIB, SECOND
 
 LOOPBACK: Final = "127.0.0.1"
+MAIL_EVERY_NS: Final = 2 * SECOND
 KEEPING_EVERY_NS: Final = 10 * SECOND
 """How much of the audit log's end a thief of the database could rewrite unseen; a checkpoint reads only what is new."""
 DRAIN_S: Final = 10.0
@@ -199,6 +200,7 @@ async def serve(config: Config, opened: Master, listeners: Listeners) -> None:
             again(opened.clusters.tick, CLUSTERS_EVERY_NS, opened.services.clock, "clusters"),
             again(opened.audit.checkpoint, KEEPING_EVERY_NS, opened.services.clock, "audit"),
             again(opened.identity.asking.note_use, KEEPING_EVERY_NS, opened.services.clock, "tokens"),
+            again(opened.identity.mail.turn, MAIL_EVERY_NS, opened.services.clock, "mail"),
         )
         keeping = [group.create_task(work) for work in loops]
         serving_tasks = [group.create_task(server.run_until(closing)) for server in servers.values()]
@@ -344,6 +346,7 @@ def _lead(
         supervisor=None if config.supervisor_fd is None else SupervisorLine(config.supervisor_fd),
         trusts_local_user=config.trusts_local_user,
         price_book=partial(price_book, config.prices),
+        mail=config.mail,
     )
     if not config.is_shared:
         return wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database, lock=lock)

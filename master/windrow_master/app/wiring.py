@@ -50,6 +50,8 @@ from windrow_master.link.certificates import MarketIdentities
 from windrow_master.link.hub import LinkHub
 from windrow_master.link.routes import Routes
 from windrow_master.loops import GivenUp
+from windrow_master.mail.service import MailService
+from windrow_master.mail.settings import MailSettings
 from windrow_master.market.service import MarketService
 from windrow_master.network.overlay import OverlayService, PeerLinkStates
 from windrow_master.network.reachability import ReachabilityService
@@ -90,6 +92,7 @@ from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.keys import ExchangeKey, TlsIdentity
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
+from windrow_proto.sealed import SealKey
 from windrow_proto.version import VERSION
 
 
@@ -128,6 +131,8 @@ class Settings:
     trusts_local_user: bool = False
     """The registry answers this process' own user on this machine without a token."""
     price_book: Callable[[], PriceBook] = shipped
+    mail: MailSettings | None = None
+    """None: this market sends no mail."""
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     """A fresh one for each welcome of a host."""
 
@@ -281,7 +286,11 @@ class _Parts:
     @cached_property
     def identity(self) -> IdentityService:
         points, addresses = self.trunk_accesses.points, self.reached.trunk_addresses
-        return IdentityService(self.store, self.authority, self.clock, self.rng, points, addresses)
+        return IdentityService(self.store, self.authority, self.clock, self.rng, points, addresses, self.mail)
+
+    @cached_property
+    def mail(self) -> MailService:
+        return MailService(self.store, self.clock, SealKey.of(self.authority.signing), self.settings.mail)
 
     @cached_property
     def accesses(self) -> AccessService:

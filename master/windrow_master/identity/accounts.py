@@ -5,19 +5,32 @@ suspend: its tokens and links stop; resume lifts that
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.identity import decide
-from windrow_master.identity.model import Account, AccountState, ApiToken, Principal, Role, SignInLink
+from windrow_master.identity.membership import first_roles
+from windrow_master.identity.model import (
+    ALL_ROLES,
+    INSTALLATION_ROLES,
+    Account,
+    AccountState,
+    ApiToken,
+    Principal,
+    Role,
+    SignInLink,
+)
+from windrow_master.identity.people import Organisation, OrganisationId, User, UserId
+from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import (
     AccountRepository,
     JoinTokenRepository,
     SignInLinkRepository,
     TokenRepository,
 )
-from windrow_master.identity.sessions import SECRET_CHARS_MAX, TOKEN_LIFE_NS_MAX, Asking, new_secret
+from windrow_master.identity.sessions import SECRET_CHARS_MAX, TOKEN_LIFE_NS_MAX, Asking, effective, new_secret
+from windrow_master.identity.tokens import issue_token
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Forbidden, Unauthenticated
 from windrow_proto.ids import AccountId, TokenId
@@ -41,24 +54,26 @@ class MadeLink:
 class AccountRegistry:
     """The accounts' rows and their sign-in links.
 
-    secret_end: the part of a link by which its reader knows the market. issue: makes a token of an account for so long.
+    secret_end: the part of a link by which its reader knows the market.
     """
 
     def __init__(
         self,
         asking: Asking,
         secret_end: str,
-        issue: Callable[[UnitOfWork, AccountId, str, frozenset[Role], int, str], tuple[ApiToken, str]],
     ) -> None:
-        self._asking, self._secret_end, self._issue = asking, secret_end, issue
+        self._asking, self._secret_end = asking, secret_end
 
     def make(self, uow: UnitOfWork, name: str, roles: frozenset[Role], actor: str) -> Account:
-        """A new account. Raises Conflict where the name is taken."""
+        """A new account, the project of a new user and a new organisation of that name. Raises Conflict where the name
+        is taken."""
         if uow[AccountRepository].by_name(name) is not None:
             said = f"There already is an account {name}. Take another name, or make a new link for this one."
             raise Conflict(said, subject=name)
-        account = Account(AccountId(uow.mint("account")), name, roles, uow.now_wall_ns)
-        uow[AccountRepository].add(account)
+        if uow[OrganisationRepository].by_name(name) is not None:
+            raise Conflict(f"There already is an organisation {name}. Take another name.", subject=name)
+        made = Account(AccountId(uow.mint("account")), name, roles, uow.now_wall_ns)
+        account = add_project_of_own(uow, made, name, name)
         fields = {"name": name, "roles": ",".join(sorted(roles))}
         uow.audit(actor, "account.make", account.id, fields=fields)
         uow.event("account.made", (account.id,), f"The account {name} was added", fields, actor)
@@ -80,6 +95,7 @@ class AccountRegistry:
         if account.state is AccountState.SUSPENDED:
             return account
         uow[AccountRepository].suspend(account.id, uow.now_wall_ns)
+        _disable(uow, account.id, uow.now_wall_ns)
         uow[SignInLinkRepository].forget(account.id)
         uow[SignInLinkRepository].forget_made_by(account.id)
         uow.audit(principal.actor, "account.suspend", account.id, reason)
@@ -93,6 +109,7 @@ class AccountRegistry:
         if account.state is not AccountState.SUSPENDED:
             return account
         uow[AccountRepository].suspend(account.id, None)
+        _disable(uow, account.id, None)
         uow.audit(principal.actor, "account.resume", account.id)
         said = f"The account {account.name} may sign in again"
         uow.event("account.resumed", (account.id,), said, actor=principal.actor)
@@ -116,6 +133,13 @@ class AccountRegistry:
         """Another link for an account. Raises Conflict while it is suspended, Forbidden where it would open more than
         the asker has."""
         decide.check_opens(principal, account, is_first=self._is_first(uow, account))
+        user = uow[UserRepository].get(own_user(uow, account.id) or "")
+        if user is None:
+            raise Conflict("This project has members of its own. Its admins invite to it.", subject=account.id)
+        if user.password is not None or len(uow[OrganisationRepository].organisations_of(user.id)) > 1:
+            raise Forbidden(
+                "The user of this account signs in by password, or is a member elsewhere.", subject=account.id
+            )
         if account.state is AccountState.SUSPENDED:
             raise Conflict(f"The account {account.name} is suspended. Resume it first.", subject=account.id)
         return self.link(uow, principal, account)
@@ -132,8 +156,10 @@ class AccountRegistry:
         uow[SignInLinkRepository].use(link.id, uow.now_wall_ns)
         actor = f"account/{account.id}"
         uow.audit(actor, "account.sign_in", account.id, fields={"link": link.id})
-        token, text = self._issue(uow, account.id, TOKEN_NAME, account.roles, TOKEN_LIFE_NS_MAX, actor)
-        return account, token, text
+        user_id = own_user(uow, account.id)
+        roles = account.roles if user_id is None else ALL_ROLES
+        token, text = issue_token(uow, account.id, TOKEN_NAME, roles, TOKEN_LIFE_NS_MAX, actor, user_id=user_id)
+        return account, effective(uow, token), text
 
     def _is_first(self, uow: UnitOfWork, account: Account) -> bool:
         first = uow[AccountRepository].first()
@@ -145,6 +171,34 @@ def link_sha256(secret: str) -> bytes:
     if not secret.startswith(LINK_PREFIX) or len(secret) > SECRET_CHARS_MAX:
         raise Unauthenticated(_REFUSED)
     return hashlib.sha256(secret.encode()).digest()
+
+
+def add_project_of_own(uow: UnitOfWork, account: Account, user_name: str, organisation_name: str) -> Account:
+    """Add an account as the one project of a new organisation, which a new user owns; returns it with its
+    organisation."""
+    mark = account.id.partition("_")[2]
+    organisation = Organisation(OrganisationId(f"organisation_{mark}"), organisation_name, uow.now_wall_ns)
+    user = User(UserId(f"user_{mark}"), user_name, uow.now_wall_ns, roles=account.roles & INSTALLATION_ROLES)
+    owned = replace(account, organisation_id=organisation.id)
+    uow[OrganisationRepository].add(organisation)
+    uow[AccountRepository].add(owned)
+    uow[UserRepository].add(user)
+    uow[OrganisationRepository].set_role(organisation.id, user.id, Role.ORG_OWNER)
+    uow[OrganisationRepository].set_project_roles(user.id, owned.id, first_roles(owned))
+    return owned
+
+
+def _disable(uow: UnitOfWork, account_id: AccountId, at_ns: int | None) -> None:
+    """Let the user for whom an account was made do nothing any more, in any project; None: again."""
+    user = uow[UserRepository].get(own_user(uow, account_id) or "")
+    if user is not None:
+        uow[UserRepository].save(replace(user, disabled_at_ns=at_ns))
+
+
+def own_user(uow: UnitOfWork, account_id: AccountId) -> str | None:
+    """The user for whom an account was made; None where it was made for none."""
+    user = uow[UserRepository].get(f"user_{account_id.partition('_')[2]}")
+    return None if user is None else user.id
 
 
 def is_new(uow: UnitOfWork) -> bool:

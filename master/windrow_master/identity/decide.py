@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from windrow_master.identity.model import (
+    ORGANISATION_ROLES,
     RETURN_NS,
     Account,
     ApiToken,
@@ -191,8 +192,13 @@ def check_account_name(name: str) -> str:
 
 
 def reaches(principal: Principal, token: ApiToken) -> bool:
-    """Return whether this token may see and end that one: of its own account, with at most its roles."""
-    return token.account_id == principal.account_id and token.roles <= principal.roles
+    """Return whether this token may see and end that one: of its own account and user, with at most its roles. Admins
+    of the account reach those of all its users."""
+    if token.account_id != principal.account_id:
+        return False
+    if token.user_id == principal.user_id and principal.has_all:
+        return True
+    return token.roles <= principal.roles and (token.user_id == principal.user_id or Role.ADMIN in principal.roles)
 
 
 def check_opens(principal: Principal, account: Account, *, is_first: bool) -> None:
@@ -233,6 +239,9 @@ class Permission(StrEnum):
     AUDIT_READ = "audit.read"
     AUDIT_ANCHOR = "audit.anchor"
     RESOURCES = "resources"
+    MEMBERS_READ = "members.read"
+    MEMBERS = "members"
+    PROJECTS = "projects"
 
 
 _EVERYONE: Final = frozenset(Role)
@@ -243,7 +252,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.MARKET_READ: _EVERYONE,
     Permission.PRICE_SET: frozenset({Role.OPERATOR, Role.PROVIDER}),
     Permission.RENT: frozenset({Role.RENTER}),
-    Permission.RENT_READ: frozenset({Role.RENTER, Role.OPERATOR, Role.AUDITOR}),
+    Permission.RENT_READ: frozenset({Role.RENTER, Role.VIEWER, Role.ADMIN, Role.OPERATOR, Role.AUDITOR}),
     Permission.LEDGER_READ: _EVERYONE,
     Permission.TOKENS: _EVERYONE,
     Permission.JOIN_TOKENS: frozenset({Role.OPERATOR, Role.PROVIDER}),
@@ -253,6 +262,9 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.AUDIT_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
     Permission.AUDIT_ANCHOR: frozenset({Role.OPERATOR}),
     Permission.RESOURCES: frozenset({Role.OPERATOR}),
+    Permission.MEMBERS_READ: frozenset({*ORGANISATION_ROLES, Role.ADMIN}),
+    Permission.MEMBERS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ADMIN}),
+    Permission.PROJECTS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN}),
 }
 """Which roles have which permission; one of them is enough."""
 

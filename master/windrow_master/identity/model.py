@@ -17,15 +17,27 @@ RETURN_NS: Final = 30 * DAY
 
 
 class Role(StrEnum):
-    """A role of an account; the first account has all of them."""
+    """A role: a named bundle of permissions. Its scope is the installation, an organisation or a project."""
 
     OPERATOR = "operator"
-    PROVIDER = "provider"
-    RENTER = "renter"
     AUDITOR = "auditor"
+    ORG_OWNER = "org_owner"
+    ORG_ADMIN = "org_admin"
+    ORG_BILLING = "org_billing"
+    ORG_AUDITOR = "org_auditor"
+    ADMIN = "admin"
+    RENTER = "renter"
+    VIEWER = "viewer"
+    PROVIDER = "provider"
 
 
 ALL_ROLES = frozenset(Role)
+SESSION_TOKEN_NAME: Final = "sign-in"  # a name
+INSTALLATION_ROLES = frozenset({Role.OPERATOR, Role.AUDITOR})
+ORGANISATION_ROLES = frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ORG_BILLING, Role.ORG_AUDITOR})
+PROJECT_ROLES = ALL_ROLES - INSTALLATION_ROLES - ORGANISATION_ROLES
+MARKET_ROLES = frozenset({Role.RENTER, Role.PROVIDER})
+"""Roles of a project that operators give or keep back: its members have them only where the project has them."""
 
 
 class AccountState(StrEnum):
@@ -37,13 +49,14 @@ class AccountState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody who rents, provides or operates."""
+    """A project, which owns, rents and pays. organisation_id: None for the Master's own, which nobody signs in to."""
 
     id: AccountId
     name: str
     roles: frozenset[Role]
     created_at_ns: int
     suspended_at_ns: int | None = None
+    organisation_id: str | None = None
 
     @property
     def state(self) -> AccountState:
@@ -67,7 +80,9 @@ class SignInLink:
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """A token of an account, known by the SHA-256 of its text only. made_by: the token that asked for it."""
+    """A token of an account, known by the SHA-256 of its text only. made_by: the token that asked for it. user_id: its
+    user, whose roles it never exceeds; None: the account's own. is_sign_in: it was made by a sign-in and lives as long
+    as its session, without being shown."""
 
     id: TokenId
     account_id: AccountId
@@ -79,11 +94,14 @@ class ApiToken:
     revoked_at_ns: int | None
     last_used_at_ns: int | None = None
     made_by: TokenId | None = None
+    user_id: str | None = None
+    is_sign_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A browser that was signed in with a token; it has a secret of its own, known here by hash only."""
+    """A browser that was signed in, with a token or a password; it has a secret of its own, known here by hash only.
+    address: from where."""
 
     id: SessionId
     account_id: AccountId
@@ -94,13 +112,16 @@ class Session:
     last_used_at_ns: int
     expires_at_ns: int
     revoked_at_ns: int | None
+    user_id: str | None = None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller: an account, through one of its tokens, with the roles that both have.
+    """The caller: a user who acts in a project, or a project itself, through a token, with the roles that all have.
 
     session_id: the browser's session, where the token came by way of one; expires_at_ns is then the session's end.
+    user_id: None: the project's own token. has_all: its token has all that its user has.
     """
 
     account_id: AccountId
@@ -110,6 +131,10 @@ class Principal:
     token_name: str
     expires_at_ns: int
     session_id: SessionId | None = None
+    user_id: str | None = None
+    user_name: str = ""
+    organisation_id: str | None = None
+    has_all: bool = False
 
     @property
     def holder(self) -> str:
@@ -124,7 +149,7 @@ class Principal:
     @property
     def actor(self) -> str:
         """How this principal is named in audit and events."""
-        return f"account/{self.account_id}"
+        return f"account/{self.account_id}" if self.user_id is None else f"user/{self.user_id}"
 
 
 class MemberRole(StrEnum):

@@ -128,17 +128,25 @@ class TokenRepository(Repository):
         return None if row is None else _token(row)
 
     def list(self, account_id: AccountId, after: str = "", limit: int = 100) -> Sequence[ApiToken]:
-        """Tokens of an account that are not revoked, oldest first."""
+        """Tokens of an account that are not revoked, oldest first, without those of sign-ins."""
         query = (
             select(api_tokens)
-            .where(api_tokens.c.account_id == account_id, api_tokens.c.revoked_at_ns.is_(None), api_tokens.c.id > after)
+            .where(
+                api_tokens.c.account_id == account_id,
+                api_tokens.c.revoked_at_ns.is_(None),
+                api_tokens.c.is_sign_in.is_(False),
+                api_tokens.c.id > after,
+            )
             .order_by(api_tokens.c.id)
         )
         return page(self._connection, query, _token, limit)
 
-    def count(self, account_id: AccountId, now_ns: int) -> int:
-        """Return how many of an account are worth something."""
+    def count(self, account_id: AccountId, now_ns: int, user_id: str | None = None) -> int:
+        """Return how many of an account are worth something; of this user, where one is given."""
         is_good = api_tokens.c.revoked_at_ns.is_(None) & (api_tokens.c.expires_at_ns > now_ns)
+        is_good &= api_tokens.c.is_sign_in.is_(False)
+        if user_id is not None:
+            is_good &= api_tokens.c.user_id == user_id
         query = select(func.count()).select_from(api_tokens).where(api_tokens.c.account_id == account_id, is_good)
         return int(self._connection.scalar(query) or 0)
 
@@ -146,15 +154,26 @@ class TokenRepository(Repository):
         """Make it worthless from now on."""
         self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
 
+    def revoke_sign_in(self, token_id: TokenId, now_ns: int) -> None:
+        """Make it worthless if it was made by a sign-in."""
+        is_it = (api_tokens.c.id == token_id) & api_tokens.c.is_sign_in.is_(True)
+        self._connection.execute(update(api_tokens).where(is_it).values(revoked_at_ns=now_ns))
+
+    def ids_of_user(self, user_id: str, accounts_of: Sequence[AccountId]) -> Sequence[TokenId]:
+        """Those of a user that act, or have acted, in these accounts."""
+        is_its = (api_tokens.c.user_id == user_id) & api_tokens.c.account_id.in_(accounts_of)
+        return [TokenId(row[0]) for row in self._connection.execute(select(api_tokens.c.id).where(is_its))]
+
     def made_by(self, token_id: TokenId) -> Sequence[TokenId]:
         """The tokens that this one asked for, and those that they did, without those that are revoked."""
-        found: list[TokenId] = []
+        found: dict[TokenId, bool] = {}
         asked = [token_id]
         while asked:
-            query = select(api_tokens.c.id).where(api_tokens.c.made_by.in_(asked), api_tokens.c.revoked_at_ns.is_(None))
-            asked = [TokenId(row[0]) for row in self._connection.execute(query) if row[0] not in found]
-            found += asked
-        return found
+            query = select(api_tokens.c.id, api_tokens.c.revoked_at_ns).where(api_tokens.c.made_by.in_(asked))
+            rows = [row for row in self._connection.execute(query) if row[0] not in found]
+            found |= {TokenId(row[0]): row[1] is None for row in rows}
+            asked = [TokenId(row[0]) for row in rows]
+        return [one for one, is_good in found.items() if is_good]
 
     def used(self, token_id: TokenId, at_ns: int) -> None:
         """Note when it was last used; the note only moves on."""
@@ -189,12 +208,32 @@ class SessionRepository(Repository):
         query = select(func.count()).select_from(sessions).where(sessions.c.account_id == account_id, is_good)
         return int(self._connection.scalar(query) or 0)
 
-    def list(self, account_id: AccountId, now_ns: int, idle_since_ns: int, after: str, limit: int) -> Sequence[Session]:
-        """Sessions of an account that still hold, oldest first."""
+    def count_of(self, user_id: str, now_ns: int, idle_since_ns: int) -> int:
+        """Return how many of a user still hold."""
+        is_good = sessions.c.revoked_at_ns.is_(None) & (sessions.c.expires_at_ns > now_ns)
+        is_good &= sessions.c.last_used_at_ns > idle_since_ns
+        query = select(func.count()).select_from(sessions).where(sessions.c.user_id == user_id, is_good)
+        return int(self._connection.scalar(query) or 0)
+
+    def of_user(self, user_id: str) -> Sequence[Session]:
+        """Those of a user that have not been ended."""
+        query = select(sessions).where(sessions.c.user_id == user_id, sessions.c.revoked_at_ns.is_(None))
+        return [_session(row) for row in self._connection.execute(query).mappings()]
+
+    def move(self, session_id: SessionId, account_id: AccountId, token_id: TokenId) -> None:
+        """Let it act in another account, with a token of that one."""
+        values = {"account_id": account_id, "token_id": token_id}
+        self._connection.execute(update(sessions).where(sessions.c.id == session_id).values(**values))
+
+    def list(
+        self, account_id: AccountId, user_id: str | None, now_ns: int, idle_since_ns: int, after: str, limit: int
+    ) -> Sequence[Session]:
+        """Sessions of an account, and of a user in any account, that still hold, oldest first."""
+        is_its = sessions.c.account_id == account_id
         query = (
             select(sessions)
             .where(
-                sessions.c.account_id == account_id,
+                is_its if user_id is None else is_its | (sessions.c.user_id == user_id),
                 sessions.c.revoked_at_ns.is_(None),
                 sessions.c.expires_at_ns > now_ns,
                 sessions.c.last_used_at_ns > idle_since_ns,

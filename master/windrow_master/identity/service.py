@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from windrow_master.identity import decide
-from windrow_master.identity.accounts import AccountRegistry
+from windrow_master.identity.accounts import AccountRegistry, add_project_of_own, own_user
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.messages import AccountMade, CloneFound, HostJoined, StandingChanged
 from windrow_master.identity.model import (
@@ -26,15 +26,19 @@ from windrow_master.identity.model import (
     SignedRegions,
     Standing,
 )
+from windrow_master.identity.passwords import Passwords
+from windrow_master.identity.people_service import PeopleService
+from windrow_master.identity.profiles import ProfileService
 from windrow_master.identity.repository import (
     AccountRepository,
     JoinTokenRepository,
     MemberRepository,
-    SessionRepository,
-    SignInLinkRepository,
     TokenRepository,
 )
-from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, new_secret
+from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, effective, new_secret
+from windrow_master.identity.sign_in import SignIn
+from windrow_master.identity.tokens import issue_token, revoke_with_all
+from windrow_master.mail.service import MailService
 from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -64,6 +68,8 @@ from windrow_proto.wire_link import encode_region_map
 JOIN_TOKEN_LIFE_NS: Final = 15 * MINUTE
 JOIN_TOKEN_LIFE_NS_MAX: Final = DAY
 _KINDS: Final = {MemberRole.HOST: "a host", MemberRole.ACCESS: "an Access"}
+FIRST_ORGANISATION: Final = "home"  # names
+FIRST_PROJECT: Final = "default"
 CA_HASH_HEX: Final = 32
 """As windrow_proto.enrol reads it."""
 
@@ -79,6 +85,7 @@ class IdentityService:
         rng: Rng,
         access_points: Callable[[], tuple[AccessPoint, ...]],
         trunk_addresses: tuple[str, ...],
+        mail: MailService,
     ) -> None:
         """access_points: how agents find each Access now. trunk_addresses: HOST:PORT of this Master for Accesses."""
         self._store = store
@@ -89,7 +96,13 @@ class IdentityService:
         self._rng = rng
         self._backup_at_ns = store.read_now(lambda uow: uow.terms.backup_at_ns())
         self.asking = Asking(store, clock)
-        self.accounts: Final = AccountRegistry(self.asking, self.ca_sha256[:CA_HASH_HEX], self.issue_token)
+        self.accounts: Final = AccountRegistry(self.asking, self.ca_sha256[:CA_HASH_HEX])
+        passwords = Passwords()
+        self.sign_in: Final = SignIn(store, clock, self.seal_key, passwords)
+        secret_end = self.ca_sha256[:CA_HASH_HEX]
+        self.mail: Final = mail
+        self.people: Final = PeopleService(store, self.asking, passwords, mail, secret_end)
+        self.profiles: Final = ProfileService(store, self.asking, self.sign_in, passwords, mail, secret_end)
         self._access_points, self._trunk_addresses = access_points, trunk_addresses
 
     # --- the authority ---------------------------------------------------------------------------
@@ -312,56 +325,37 @@ class IdentityService:
     # --- tokens ----------------------------------------------------------------------------------
 
     async def make_token(
-        self, principal: Principal, name: str, roles: frozenset[Role], life_ns: int
+        self, principal: Principal, name: str, wanted: frozenset[Role] | None, life_ns: int
     ) -> tuple[ApiToken, str]:
         """A new token of the principal's account, with at most the roles and the life of the principal's own token; the
-        text is shown this once."""
+        text is shown this once. wanted: None: all that the principal's token has."""
         decide.check_token_name(name)
+        roles = principal.roles if wanted is None else wanted
         if not roles or roles - principal.roles:
             raise Forbidden(f"A token can have only roles that you have: {', '.join(sorted(principal.roles))}.")
         if not 0 < life_ns <= TOKEN_LIFE_NS_MAX:
             raise InvalidInput("expires_in_s must be above 0 and at most 90 days.")
 
         def make(uow: UnitOfWork) -> tuple[ApiToken, str]:
-            have = uow[TokenRepository].count(principal.account_id, uow.now_wall_ns)
+            have = uow[TokenRepository].count(principal.account_id, uow.now_wall_ns, principal.user_id)
             decide.check_number(principal, have, decide.TOKENS_MAX, "API tokens", "Revoke some: windrow token rm")
             own = uow[TokenRepository].get(principal.token_id) if principal.token_id else None
             left_ns = life_ns if own is None else min(life_ns, own.expires_at_ns - uow.now_wall_ns)
-            token, text = self.issue_token(
-                uow, principal.account_id, name, roles, left_ns, principal.actor, principal.token_id
+            token, text = issue_token(
+                uow,
+                principal.account_id,
+                name,
+                ALL_ROLES if wanted is None and principal.has_all else roles,
+                left_ns,
+                principal.actor,
+                made_by=principal.token_id,
+                user_id=principal.user_id,
             )
             said = f"A token was made: {token.name} ({', '.join(sorted(roles))})"
             uow.event("token.made", (token.id, token.account_id), said, actor=principal.actor)
             return token, text
 
         return await self._store.write(make, name="token.make")
-
-    def issue_token(
-        self,
-        uow: UnitOfWork,
-        account_id: AccountId,
-        name: str,
-        roles: frozenset[Role],
-        life_ns: int,
-        actor: str,
-        made_by: TokenId | None = None,
-    ) -> tuple[ApiToken, str]:
-        """A new token of an account, and its text. made_by: the token that asked for it."""
-        text = "wt_" + new_secret(uow)
-        token = ApiToken(
-            id=TokenId(uow.mint("token")),
-            account_id=account_id,
-            name=decide.clean_name(name, fallback="token"),
-            sha256=hashlib.sha256(text.encode()).digest(),
-            roles=roles,
-            created_at_ns=uow.now_wall_ns,
-            expires_at_ns=uow.now_wall_ns + life_ns,
-            revoked_at_ns=None,
-            made_by=made_by,
-        )
-        uow[TokenRepository].add(token)
-        uow.audit(actor, "token.make", token.id, fields={"name": token.name, "roles": ",".join(sorted(roles))})
-        return token, text
 
     async def list_tokens(self, principal: Principal, after: str = "", limit: int = 100) -> Sequence[ApiToken]:
         """The account's tokens with at most the roles of this one, without their texts."""
@@ -370,10 +364,11 @@ class IdentityService:
             def page(last: ApiToken | None, size: int) -> Sequence[ApiToken]:
                 return uow[TokenRepository].list(principal.account_id, after if last is None else last.id, size)
 
-            return sift(page, lambda token: decide.reaches(principal, token), limit, None)[0]
+            return sift(page, lambda token: decide.reaches(principal, effective(uow, token)), limit, None)[0]
 
         found = await self._store.read(read)
-        return [replace(token, last_used_at_ns=self.asking.used_at(token.id, token.last_used_at_ns)) for token in found]
+        shown = [replace(one, roles=one.roles & principal.roles) if one.roles == ALL_ROLES else one for one in found]
+        return [replace(token, last_used_at_ns=self.asking.used_at(token.id, token.last_used_at_ns)) for token in shown]
 
     async def revoke_token(self, principal: Principal, token_id: TokenId) -> None:
         """Make a token of the account worthless at once, the sessions that were begun with it, and what it made:
@@ -382,14 +377,11 @@ class IdentityService:
 
         def revoke(uow: UnitOfWork) -> None:
             token = uow[TokenRepository].get(token_id)
-            if token is None or not decide.reaches(principal, token):
+            if token is None or not decide.reaches(principal, effective(uow, token)):
                 raise NotFound(subject=token_id)
             if token.revoked_at_ns is None:
                 for one in (token_id, *uow[TokenRepository].made_by(token_id)):
-                    uow[TokenRepository].revoke(one, uow.now_wall_ns)
-                    uow[SessionRepository].revoke_of(one, uow.now_wall_ns)
-                    uow[JoinTokenRepository].revoke_of(one, uow.now_wall_ns)
-                    uow[SignInLinkRepository].forget_of(one)
+                    revoke_with_all(uow, one)
                     uow.audit(principal.actor, "token.revoke", one, fields={"with": token_id, "by": principal.token_id})
                 said = f"A token was revoked: {token.name}; browsers that signed in with it are signed out"
                 uow.event("token.revoked", (token_id, token.account_id), said, actor=principal.actor)
@@ -459,14 +451,15 @@ class IdentityService:
     # --- the first account -----------------------------------------------------------------------
 
     def first_account(self, name: str = "owner") -> Account:
-        """The account of whoever started this Master, made at the first start with every role. Before the loop runs."""
+        """The project of whoever started this Master, a user of that name with every role, made at the first start.
+        Before the loop runs."""
 
         def ensure(uow: UnitOfWork) -> Account:
             account = uow[AccountRepository].first()
             if account is None:
-                account = Account(AccountId(uow.mint("account")), name, ALL_ROLES, uow.now_wall_ns)
-                uow[AccountRepository].add(account)
-                uow.audit("master", "account.make", account.id, fields={"name": name})
+                made = Account(AccountId(uow.mint("account")), FIRST_PROJECT, ALL_ROLES, uow.now_wall_ns)
+                account = add_project_of_own(uow, made, name, FIRST_ORGANISATION)
+                uow.audit("master", "account.make", account.id, fields={"name": account.name})
                 uow.publish(AccountMade(account.id))
             return account
 
@@ -481,7 +474,9 @@ class IdentityService:
                 if kept.expires_at_ns - uow.now_wall_ns > renew_below_ns:
                     return present
                 uow[TokenRepository].revoke(kept.id, uow.now_wall_ns)
-            _, text = self.issue_token(uow, account.id, "cli.json", ALL_ROLES, TOKEN_LIFE_NS_MAX, "master")
+            _, text = issue_token(
+                uow, account.id, "cli.json", ALL_ROLES, TOKEN_LIFE_NS_MAX, "master", user_id=own_user(uow, account.id)
+            )
             return text
 
         return self._store.write_now(ensure, name="token.local")

@@ -12,7 +12,19 @@ from dataclasses import replace
 from typing import Final
 
 from windrow_master.identity import decide
-from windrow_master.identity.model import AccountState, ApiToken, Principal, Session, SessionId
+from windrow_master.identity.membership import roles_in
+from windrow_master.identity.model import (
+    ALL_ROLES,
+    Account,
+    AccountState,
+    ApiToken,
+    Principal,
+    Role,
+    Session,
+    SessionId,
+)
+from windrow_master.identity.people import User
+from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import AccountRepository, SessionRepository, TokenRepository
 from windrow_master.sift import sift
 from windrow_master.store.store import Store
@@ -101,9 +113,25 @@ class Asking:
             raise Unauthenticated
         if account.state is AccountState.SUSPENDED:
             raise Forbidden(f"The account {account.name} is suspended. Ask an operator of this market.")
-        return Principal(
-            account.id, account.name, account.roles & token.roles, token.id, token.name, token.expires_at_ns
+        found = Principal(
+            account.id,
+            account.name,
+            account.roles & token.roles,
+            token.id,
+            token.name,
+            token.expires_at_ns,
+            organisation_id=account.organisation_id,
         )
+        if token.user_id is None:
+            return found
+        user = uow[UserRepository].get(token.user_id)
+        if user is None or user.disabled_at_ns is not None:
+            raise Unauthenticated("This user is disabled. Ask an operator of this market.")
+        roles = standing(uow, user, account)
+        if not roles:
+            raise Unauthenticated(f"You are no longer a member of the project {account.name}.")
+        has_all = token.roles == ALL_ROLES
+        return replace(found, roles=roles & token.roles, user_id=user.id, user_name=user.name, has_all=has_all)
 
     def _principal_of_session(self, uow: UnitOfWork, digest: bytes) -> Principal:
         session = uow[SessionRepository].by_hash(digest)
@@ -131,28 +159,19 @@ class Asking:
 
         await self._store.write(note, name="token.used")
 
-    async def sign_in(self, token: str, browser: str) -> tuple[Session, str, Principal]:
+    async def sign_in(self, token: str, browser: str, address: str = "") -> tuple[Session, str, Principal]:
         """A session for a browser that has this token, and its secret, which is told this once."""
         principal = await self.authenticate(token)
 
         def make(uow: UnitOfWork) -> tuple[Session, str]:
-            have = uow[SessionRepository].count(principal.account_id, uow.now_wall_ns)
-            decide.check_number(principal, have, decide.SESSIONS_MAX, "sessions", "End some of them first.")
-            secret = SESSION_PREFIX + new_secret(uow)
-            session = Session(
-                id=SessionId(uow.mint("session")),
-                account_id=principal.account_id,
-                token_id=principal.token_id,
-                sha256=hashlib.sha256(secret.encode()).digest(),
-                browser=decide.clean_name(browser, fallback="unknown"),
-                created_at_ns=uow.now_wall_ns,
-                last_used_at_ns=uow.now_wall_ns,
-                expires_at_ns=min(principal.expires_at_ns, uow.now_wall_ns + SESSION_LIFE_NS),
-                revoked_at_ns=None,
+            now_ns, sessions = uow.now_wall_ns, uow[SessionRepository]
+            have = (
+                sessions.count(principal.account_id, now_ns)
+                if principal.user_id is None
+                else sessions.count_of(principal.user_id, now_ns, now_ns - SESSION_IDLE_NS)
             )
-            uow[SessionRepository].add(session)
-            uow.audit(principal.actor, "session.begin", session.id, fields={"token": principal.token_id})
-            return session, secret
+            decide.check_number(principal, have, decide.SESSIONS_MAX, "sessions", "End some of them first.")
+            return begin_session(uow, principal, browser, address)
 
         session, secret = await self._store.write(make, name="session.begin")
         return session, secret, principal
@@ -160,19 +179,21 @@ class Asking:
     async def list_sessions(
         self, principal: Principal, after: str = "", limit: int = 100
     ) -> Sequence[tuple[Session, str]]:
-        """The account's sessions that still hold, each with its token's name."""
+        """The sessions that still hold, each with its token's name: the user's in every project, and of a project's own
+        token the project's."""
 
         def read(uow: UnitOfWork) -> list[tuple[Session, str]]:
             names: dict[TokenId, str] = {}
 
             def page(last: Session | None, size: int) -> Sequence[Session]:
                 idle_ns, position = uow.now_wall_ns - SESSION_IDLE_NS, after if last is None else last.id
-                return uow[SessionRepository].list(principal.account_id, uow.now_wall_ns, idle_ns, position, size)
+                whose = principal.account_id, principal.user_id
+                return uow[SessionRepository].list(*whose, uow.now_wall_ns, idle_ns, position, size)
 
             def is_reached(session: Session) -> bool:
                 token = uow[TokenRepository].get(session.token_id)
                 names[session.token_id] = token.name if token is not None else ""
-                return token is not None and decide.reaches(principal, token)
+                return token is not None and _reaches(principal, session, effective(uow, token))
 
             found, _ = sift(page, is_reached, limit, None)
             return [(session, names[session.token_id]) for session in found]
@@ -189,14 +210,62 @@ class Asking:
         def end(uow: UnitOfWork) -> None:
             session = uow[SessionRepository].get(session_id)
             token = uow[TokenRepository].get(session.token_id) if session is not None else None
-            if session is None or token is None or not decide.reaches(principal, token):
+            if session is None or token is None or not _reaches(principal, session, effective(uow, token)):
                 raise NotFound(subject=session_id)
             if session.revoked_at_ns is None:
                 uow[SessionRepository].revoke(session_id, uow.now_wall_ns)
+                uow[TokenRepository].revoke_sign_in(token.id, uow.now_wall_ns)
                 uow.audit(principal.actor, "session.end", session_id)
             uow.after_commit(self._cache.clear)
 
         await self._store.write(end, name="session.end")
+
+
+def _reaches(principal: Principal, session: Session, token: ApiToken) -> bool:
+    """Return whether this caller may see and end a session: the user's own, or one of a token that it reaches."""
+    is_own = principal.user_id is not None and session.user_id == principal.user_id
+    return (is_own and principal.has_all) or decide.reaches(principal, token)
+
+
+def effective(uow: UnitOfWork, token: ApiToken) -> ApiToken:
+    """The token with the roles that its user has now, of those that it may have."""
+    user = uow[UserRepository].get(token.user_id) if token.user_id is not None else None
+    account = uow[AccountRepository].get(token.account_id)
+    if user is None or account is None:
+        return token
+    return replace(token, roles=token.roles & standing(uow, user, account))
+
+
+def begin_session(uow: UnitOfWork, principal: Principal, browser: str, address: str) -> tuple[Session, str]:
+    """A session of this token, and its secret. address: from where."""
+    secret = SESSION_PREFIX + new_secret(uow)
+    session = Session(
+        id=SessionId(uow.mint("session")),
+        account_id=principal.account_id,
+        token_id=principal.token_id,
+        sha256=hashlib.sha256(secret.encode()).digest(),
+        browser=decide.clean_name(browser, fallback="unknown"),
+        created_at_ns=uow.now_wall_ns,
+        last_used_at_ns=uow.now_wall_ns,
+        expires_at_ns=min(principal.expires_at_ns, uow.now_wall_ns + SESSION_LIFE_NS),
+        revoked_at_ns=None,
+        user_id=principal.user_id,
+        address=address[:64] or None,
+    )
+    uow[SessionRepository].add(session)
+    uow.audit(principal.actor, "session.begin", session.id, fields={"token": principal.token_id})
+    return session, secret
+
+
+def standing(uow: UnitOfWork, user: User, account: Account) -> frozenset[Role]:
+    """The roles of a user in a project; none: the user has nothing to do with it."""
+    of_project = uow[OrganisationRepository].project_roles(user.id, account.id)
+    is_member, of_organisation = False, None
+    if account.organisation_id is not None:
+        is_member, of_organisation = uow[OrganisationRepository].role(account.organisation_id, user.id)
+    if not of_project and not is_member:
+        return frozenset()
+    return roles_in(user, account, of_organisation, of_project)
 
 
 def new_secret(uow: UnitOfWork) -> str:

@@ -1,6 +1,6 @@
-"""Tables of identity: accounts and members; tokens, sign-in links, browsers' sessions and join tokens by hash."""
+"""Tables of identity: users, organisations and their projects (accounts), members; what lets them in, by hash."""
 
-from sqlalchemy import JSON, Boolean, Column, ForeignKey, LargeBinary, String, Table, Text
+from sqlalchemy import JSON, Boolean, Column, ForeignKey, LargeBinary, String, Table, Text, false
 
 from windrow_master.store.schema import Whole, metadata
 
@@ -12,6 +12,82 @@ accounts = Table(
     Column("roles", JSON, nullable=False),
     Column("created_at_ns", Whole, nullable=False),
     Column("suspended_at_ns", Whole),
+    Column("organisation_id", String(64), index=True),
+)
+
+organisations = Table(
+    "organisations",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("name", String(128), nullable=False, unique=True),
+    Column("created_at_ns", Whole, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("name", String(128), nullable=False),
+    Column("address", String(320)),
+    Column("address_key", String(320), unique=True),
+    Column("password", String(256)),
+    Column("roles", JSON, nullable=False),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("disabled_at_ns", Whole),
+    Column("erased_at_ns", Whole),
+)
+
+organisation_members = Table(
+    "organisation_members",
+    metadata,
+    Column("organisation_id", String(64), ForeignKey("organisations.id"), primary_key=True),
+    Column("user_id", String(64), ForeignKey("users.id"), primary_key=True, index=True),
+    Column("role", String(20)),
+)
+
+project_members = Table(
+    "project_members",
+    metadata,
+    Column("account_id", String(64), ForeignKey("accounts.id"), primary_key=True),
+    Column("user_id", String(64), ForeignKey("users.id"), primary_key=True, index=True),
+    Column("roles", JSON, nullable=False),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("organisation_id", String(64), ForeignKey("organisations.id"), nullable=False, index=True),
+    Column("sha256", LargeBinary(32), nullable=False, unique=True),
+    Column("address", String(320)),
+    Column("role", String(20)),
+    Column("projects", JSON, nullable=False),
+    Column("made_by", String(128), nullable=False),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("expires_at_ns", Whole, nullable=False),
+    Column("used_at_ns", Whole),
+    Column("used_by", String(64)),
+    Column("token_id", String(64), index=True),
+)
+
+factors = Table(
+    "factors",
+    metadata,
+    Column("user_id", String(64), ForeignKey("users.id"), primary_key=True),
+    Column("sealed", LargeBinary(256), nullable=False),
+    Column("confirmed_at_ns", Whole),
+    Column("last_step", Whole, nullable=False),
+    Column("recovery", JSON, nullable=False),
+)
+
+password_links = Table(
+    "password_links",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("user_id", String(64), ForeignKey("users.id"), nullable=False, index=True),
+    Column("sha256", LargeBinary(32), nullable=False, unique=True),
+    Column("expires_at_ns", Whole, nullable=False),
+    Column("token_id", String(64), index=True),
 )
 
 sign_in_links = Table(
@@ -39,6 +115,8 @@ api_tokens = Table(
     Column("revoked_at_ns", Whole),
     Column("last_used_at_ns", Whole),
     Column("made_by", String(64)),
+    Column("user_id", String(64), index=True),
+    Column("is_sign_in", Boolean, nullable=False, server_default=false()),
 )
 
 sessions = Table(
@@ -53,6 +131,8 @@ sessions = Table(
     Column("last_used_at_ns", Whole, nullable=False),
     Column("expires_at_ns", Whole, nullable=False),
     Column("revoked_at_ns", Whole),
+    Column("user_id", String(64), index=True),
+    Column("address", String(64)),
 )
 
 join_tokens = Table(

@@ -133,7 +133,7 @@ class UnitOfWork:
         self, actor: str, action: str, subject: str, reason: str = "", fields: Mapping[str, str] | None = None
     ) -> None:
         """Write who did what and why, chained to all before it, in this transaction."""
-        said = {**(self.origin if actor.startswith("account/") else {}), **(fields or {})}
+        said = {**(self.origin if actor.startswith(("account/", "user/")) else {}), **(fields or {})}
         entry = AuditEntry(0, self.now_wall_ns, self.epoch, actor, action, subject, reason, said, b"")
         self.audit_log.append(entry)
 

@@ -1,7 +1,8 @@
-"""`windrow login`, `logout`, `token`, `receipt`, `ledger`: who you are and what you paid."""
+"""`windrow login`, `logout`, `whoami`, `token`, `receipt`, `ledger`: who you are and what you paid."""
 
+import platform
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from windrow.config import Config, forget, kept, refuse_plain_http, save, save_a
 from windrow.errors import ApiProblem, InvalidInput, NotSignedIn, WindrowClientError
 from windrow.transport import fetch_authority
 
+FACTOR_REQUIRED = "second_factor_required"
 MARKETS_OWN = "cli.json"
 """The name of the token that a Master keeps in its data directory, for whoever runs it."""
 TOKEN_FILE_MAX = 4096
@@ -31,13 +33,22 @@ def login(
     url: Annotated[str, typer.Argument(help="The Master, as https://market.example:8443, or a sign-in link.")],
     token_file: Annotated[Path | None, typer.Option(help="File with the token; without it you are asked.")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="PEM file of the Master's own certificate authority.")] = None,
+    address: Annotated[str | None, typer.Option(help="Sign in with this mail address and a password.")] = None,
+    name: Annotated[str | None, typer.Option(help="Your name, to accept an invitation.")] = None,
+    password_file: Annotated[Path | None, typer.Option(help="File with the password; else you are asked.")] = None,
     insecure_http: Annotated[
         bool, typer.Option("--insecure-http", help="Allow plain HTTP to another machine; the token is sent in clear.")
     ] = False,
 ) -> None:
-    """Remember a Master and a token for this user; the token is tried first. A sign-in link brings its own token."""
+    """Sign in: remember a Master and a token for this user. By a token, a mail address and password, a sign-in link, or
+    an invitation, which makes a new user."""
     if link.is_link(url):
-        _login_by(link.parse(url), ca_file, insecure_http)
+        given = link.parse(url)
+        _login_by(given, ca_file, insecure_http, Person(name, address, password_file))
+        return
+    if address is not None:
+        place = refuse_plain_http(Config(url, "", _whole(ca_file), "the command line", insecure_http))
+        _sign_in(place, address, _password(password_file))
         return
     # Refused before a token is asked for or read.
     refuse_plain_http(Config(url, "", source="the command line", allows_plain_http=insecure_http))
@@ -90,15 +101,93 @@ def _with_token(config: Config, me: dict[str, Any]) -> Config:
     return replace(config, token_id=str(me["token"]["id"]), expires_at=str(me["token"]["expires_at"]))
 
 
-def _login_by(given: link.SignInLink, ca_file: Path | None, insecure_http: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What was said of who accepts an invitation; the rest is asked for."""
+
+    name: str | None
+    address: str | None
+    password_file: Path | None
+
+
+def _login_by(given: link.SignInLink, ca_file: Path | None, insecure_http: bool, person: Person) -> None:
     # Its secret goes the same way as a token.
     place = refuse_plain_http(Config(given.url, "", _whole(ca_file), "the link", insecure_http))
     if ca_file is None and given.url.startswith("https://"):
         authority = save_authority(given.ca_hash, link.check_authority(given, fetch_authority(given.url)))
         place = replace(place, ca_file=authority)
+    if given.is_invitation:
+        _accept(place, given.secret, person)
+        return
     with Client(place) as api:
         opened = api.redeem_link(given.secret)
     _keep(replace(place, token=opened["token"]["token"]))
+
+
+def _accept(place: Config, secret: str, person: Person) -> None:
+    with Client(place) as api:
+        found = api.request("POST", "/invitation", body={"secret": secret})
+        say(f"You are invited into {found['organisation']}.")
+        address = person.address or found["address"] or _asked("Mail address")
+        body = {"secret": secret, "name": person.name or _asked("Your name"), "address": address}
+        body["password"] = _password(person.password_file, is_new=True)
+        session = api.request("POST", "/invitation/accept", body=body)["secret"]
+    _keep_token_of(replace(place, token=session))
+
+
+def _sign_in(place: Config, address: str, password: str) -> None:
+    body = {"address": address, "password": password}
+    with Client(place) as api:
+        try:
+            session = api.request("POST", "/sign-in/password", body=body)["secret"]
+        except ApiProblem as problem:
+            if problem.code != FACTOR_REQUIRED:
+                raise
+            code = _asked("Code of your app, or a recovery code")
+            session = api.request("POST", "/sign-in/password", body={**body, "code": code})["secret"]
+    _keep_token_of(replace(place, token=session))
+
+
+def _keep_token_of(signed_in: Config) -> None:
+    """Keep a token that this session makes; the session itself ends."""
+    with Client(signed_in) as api:
+        made = api.request("POST", "/tokens", body={"name": f"windrow login on {platform.node()[:60] or 'a host'}"})
+        api.request("DELETE", "/session")
+    _keep(replace(signed_in, token=made["token"]))
+
+
+def _asked(question: str) -> str:
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"{question}: nobody can be asked here. Give it as an option: windrow login --help")
+    return str(typer.prompt(question, err=True)).strip()
+
+
+def _password(file: Path | None, *, is_new: bool = False) -> str:
+    if file is not None:
+        return _token_in(file).rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise InvalidInput("Nobody can be asked for the password here. Name its file: --password-file FILE")
+    said = "New password, 12 characters or more" if is_new else "Password"
+    return str(typer.prompt(said, hide_input=True, confirmation_prompt=is_new, err=True))
+
+
+def whoami(context: typer.Context, as_json: AsJson = False) -> None:
+    """Show who is signed in, to which Master, in which project, with which roles."""
+    api = client(context)
+    me = api.get("/me")
+    if as_json:
+        print_json(me)
+        return
+    facts(
+        [
+            ("User", me["user"] and f"{me['user']['name']} ({me['user']['id']})"),
+            ("Project", f"{me['account']['name']} ({me['account']['id']})"),
+            ("Roles", ", ".join(me["roles"])),
+            ("Token", f"{me['token']['name']}, until {me['token']['expires_at']}"),
+            ("Balance", f"{me['balance']['amount']} {me['balance']['currency']}"),
+            ("Master", api.config.url),
+        ]
+    )
 
 
 def _whole(path: Path | None) -> str | None:
@@ -110,7 +199,8 @@ def _keep(config: Config) -> None:
     with Client(config) as api:
         me = api.get("/me")
     path = save(_with_token(config, me))
-    say(f"Signed in as {me['account']['name']} ({', '.join(me['roles'])}); kept in {path}.")
+    who = me["user"]["name"] if me.get("user") else me["account"]["name"]
+    say(f"Signed in as {who}, project {me['account']['name']} ({', '.join(me['roles'])}); kept in {path}.")
 
 
 def _token_in(path: Path) -> str:

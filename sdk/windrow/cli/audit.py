@@ -47,9 +47,7 @@ def audit_ls(
     subject: Annotated[
         str | None, typer.Option(help="Only about this host, cluster or job, by name or id, or about this id.")
     ] = None,
-    actor: Annotated[
-        str | None, typer.Option(help="Only entries by this actor, for example account/account_1.")
-    ] = None,
+    actor: Annotated[str | None, typer.Option(help="Only entries by this actor, for example user/user_1.")] = None,
     action: Annotated[
         str | None, typer.Option(help="Only this action, or all of a kind, as host or host.drain.")
     ] = None,

@@ -23,6 +23,7 @@ from windrow.cli import (
     host_facts,
     hosts,
     jobs,
+    members,
     people,
     prices,
     resources,
@@ -51,7 +52,6 @@ WORDS_OF_OTHERS: Final = {
     "ls": ("cluster ls",),
     "ps": ("ls", "cluster ls"),
     "status": ("show", "doctor"),
-    "whoami": ("doctor",),
     "describe": ("show",),
     "inspect": ("show",),
     "get": ("show",),
@@ -87,6 +87,9 @@ for name, group in (
     ("receipt", account.receipt_app),
     ("ledger", account.ledger_app),
     ("token", account.token_app),
+    ("project", members.project_app),
+    ("member", members.member_app),
+    ("invitation", members.invitation_app),
     ("account", people.people_app),
     ("credit", people.credit_app),
     ("audit", audit.audit_app),
@@ -103,6 +106,8 @@ clusters.cluster_app.command("ssh", context_settings={"allow_interspersed_args":
 app.command("run", cls=run.RunCommand, context_settings={"allow_interspersed_args": False})(run.run)
 app.command("login")(account.login)
 app.command("logout")(account.logout)
+app.command("whoami")(account.whoami)
+app.command("invite")(members.invite)
 app.command("price")(prices.price)
 app.command("route")(routes.route)
 app.command("doctor")(doctor.doctor)

@@ -60,6 +60,15 @@ def _relay_names(item: Item) -> tuple[Any, ...]:
     return item.get("stop_name"), host, item.get("address")
 
 
+MEMBERS: Final = Kind(
+    "member",
+    "user_",
+    lambda api, name: api.items("/members"),
+    names=lambda item: (item.get("name"), item.get("address")),
+)
+INVITATIONS: Final = Kind(
+    "invitation", "invitation_", lambda api, name: api.items("/invitations"), names=lambda item: (item.get("address"),)
+)
 CLUSTERS: Final = Kind(
     "cluster",
     "cluster_",

@@ -15,6 +15,7 @@ from windrow_master.identity.authority import Authority
 from windrow_master.identity.messages import CloneFound, StandingChanged
 from windrow_master.identity.model import JoinAnswer, JoinRequest, MemberRole, Principal, RenewRequest, Role, Standing
 from windrow_master.identity.service import IdentityService
+from windrow_master.mail.service import MailService
 from windrow_master.store.store import Store
 from windrow_proto.errors import BadProof, Banned, CertificateRefused, Forbidden, JoinTokenRefused, Unauthenticated
 from windrow_proto.ids import HostId
@@ -27,6 +28,7 @@ from windrow_proto.keys import (
     certificate_facts,
     verify_signature,
 )
+from windrow_proto.sealed import SealKey
 from windrow_proto.units import DAY, HOUR, MINUTE
 
 
@@ -45,7 +47,8 @@ def world(tmp_path: Path) -> Iterator[World]:
     with opened_store(tmp_path, clock) as store:
         authority = Authority.make(tmp_path / "identity", clock.wall_ns())
         forget_messages(store)
-        identity = IdentityService(store, authority, clock, SeededRng(7), tuple, ())
+        mail = MailService(store, clock, SealKey.of(authority.signing), None)
+        identity = IdentityService(store, authority, clock, SeededRng(7), tuple, (), mail)
         account = identity.first_account()
         text = identity.local_token(account, None)
         digest = hashlib.sha256(text.encode()).digest()

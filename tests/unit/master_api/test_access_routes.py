@@ -94,7 +94,7 @@ async def test_draining_is_written_down_told_once_and_holds_over_a_restart(api: 
     row = await answer(api, "POST", "/a/drain", reason="new disk")
     again = await answer(api, "POST", "/a/drain", reason="twice")
 
-    assert (row["state"], row["drain_reason"], row["drained_by"][:8]) == ("draining", "new disk", "account/")
+    assert (row["state"], row["drain_reason"], row["drained_by"][:5]) == ("draining", "new disk", "user/")
     assert again == row
     assert told == ["a"]
     actions = [(one["action"], one["reason"]) for one in await _items(api, "/audit?subject=a")]

@@ -56,8 +56,8 @@ async def test_a_stranger_is_refused_with_a_problem_that_names_the_request(api: 
 async def test_me_says_who_i_am(api: Api) -> None:
     body = (await api.client.get("/api/v1/me")).json()
 
-    assert body["account"]["name"] == "owner"
-    assert body["roles"] == ["auditor", "operator", "provider", "renter"]
+    assert (body["account"]["name"], body["user"]["name"]) == ("default", "owner")
+    assert body["roles"] == ["admin", "auditor", "operator", "org_owner", "provider", "renter"]
     assert body["master"] == {"version": "test", "epoch": 1, "currency_is_test": True}
 
 

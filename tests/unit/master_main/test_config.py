@@ -138,3 +138,13 @@ def test_a_folder_of_prices_is_named_by_flag_or_environment_and_by_itself_there_
     assert parse([], {"WINDROW_PRICES": ""}).prices is None
     assert parse([], {"WINDROW_PRICES": str(tmp_path)}).prices == tmp_path.resolve()
     assert parse(["--prices", str(tmp_path)], {"WINDROW_PRICES": "/other"}).prices == tmp_path.resolve()
+
+
+def test_mail_is_sent_by_the_server_of_one_url_which_may_stand_in_a_file(tmp_path: Path) -> None:
+    url = "smtp://ada:secret-word@mail.example.org?from=market@example.org"
+    (tmp_path / "url").write_text(url + "\n")
+    assert parse([], {}).mail is None
+    found = parse([], {"WINDROW_SMTP_URL_FILE": str(tmp_path / "url")})
+    assert found.mail == parse([], {"WINDROW_SMTP_URL": url}).mail
+    assert found.printable()["mail"] == "mail.example.org:587 from market@example.org"
+    assert "secret-word" not in str(found.printable())

@@ -115,7 +115,6 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         ("cluster rm", "No such command 'rm'. Did you mean: windrow cluster delete? See: windrow cluster --help"),
         ("volume delete", "No such command 'delete'. Did you mean: windrow volume rm? See: windrow volume --help"),
         ("job rm", "No such command 'rm'. Did you mean: windrow job cancel? See: windrow job --help"),
-        ("whoami", "No such command 'whoami'. Did you mean: windrow doctor? See: windrow --help"),
         ("status", "No such command 'status'. Did you mean: windrow doctor? See: windrow --help"),
         ("ps", "No such command 'ps'. Did you mean: windrow cluster ls? See: windrow --help"),
         ("cluster ps", "No such command 'ps'. Did you mean: windrow cluster ls? See: windrow cluster --help"),

@@ -23,7 +23,17 @@ from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.hybrid.model import Declared, ResourceType
 from windrow_master.hybrid.routing import Work as RouteWork
-from windrow_master.identity.model import Account, MemberRole, Principal, Role
+from windrow_master.identity.model import (
+    INSTALLATION_ROLES,
+    ORGANISATION_ROLES,
+    PROJECT_ROLES,
+    Account,
+    MemberRole,
+    Principal,
+    Role,
+)
+from windrow_master.identity.people import Invitation, Organisation, OrganisationId, User, UserId
+from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import AccountRepository
 from windrow_master.jobs.model import JobRequest
 from windrow_master.store.executors import InlineExecutor
@@ -165,15 +175,35 @@ async def _accounts(opened: Master, clock: ManualClock) -> dict[str, str]:
     made = {}
     for name, roles in {"owner": CUSTOMER, **OTHERS}.items():
         account = OWNER if name == "owner" else AccountId(f"account_{name}")
-
-        def add(uow: UnitOfWork, account: AccountId = account, roles: frozenset[Role] = roles) -> None:
-            uow[AccountRepository].add(Account(account, str(account), roles, uow.now_wall_ns))
-            opened.market.open_account(uow, account)
-
-        await opened.store.write(add, name="test")
-        someone = Principal(account, str(account), roles, TokenId("token_x"), "x", clock.wall_ns() + DAY)
+        user = await opened.store.write(lambda uow: _user(uow, opened, account, roles), name="test")  # noqa: B023
+        someone = Principal(
+            account, str(account), roles, TokenId("token_x"), "x", clock.wall_ns() + DAY, user_id=user.id
+        )
         _, made[name] = await identity.make_token(someone, name, roles, DAY)
     return made
+
+
+def _user(uow: UnitOfWork, opened: Master, account: AccountId, roles: frozenset[Role]) -> User:
+    """A user with these roles alone, in a project and an organisation of its own."""
+    organisation = Organisation(OrganisationId(f"organisation_of_{account}"), str(account), uow.now_wall_ns)
+    user = User(UserId(f"user_of_{account}"), str(account), uow.now_wall_ns, roles=roles & INSTALLATION_ROLES)
+    uow[OrganisationRepository].add(organisation)
+    uow[AccountRepository].add(Account(account, str(account), roles, uow.now_wall_ns, organisation_id=organisation.id))
+    uow[UserRepository].add(user)
+    uow[OrganisationRepository].set_role(organisation.id, user.id, next(iter(roles & ORGANISATION_ROLES), None))
+    uow[OrganisationRepository].set_project_roles(user.id, account, roles & PROJECT_ROLES)
+    opened.market.open_account(uow, account)
+    return user
+
+
+def _invited(uow: UnitOfWork) -> None:
+    """A member of the owner's organisation who is in none of its projects, and an invitation into it."""
+    organisation = OrganisationId(f"organisation_of_{OWNER}")
+    uow[UserRepository].add(User(UserId("user_billing"), "billing", uow.now_wall_ns))
+    uow[OrganisationRepository].set_role(organisation, "user_billing", Role.ORG_BILLING)
+    uow[OrganisationRepository].invite(
+        Invitation("invitation_1", organisation, b"x" * 32, None, Role.ORG_AUDITOR, {}, "test", 0, 2**62)
+    )
 
 
 async def _objects(opened: Master, token: str) -> dict[str, str]:
@@ -207,6 +237,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
     route = await router.keep(owner, await router.route(owner, None, lambda _: RouteWork()))
     operator = replace(owner, roles=frozenset({Role.OPERATOR}))
     assert opened.services.accounts is not None
+    await opened.store.write(_invited, name="test")
     guest, _ = await opened.services.accounts.add(operator, "guest", frozenset({Role.RENTER}), Microcents(0))
     opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
@@ -221,6 +252,9 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{operation_id}": operation.id,
         "{command_id}": command.command_id,
         "{session_id}": session.id,
+        "{user_id}": "user_billing",
+        "{invitation_id}": "invitation_1",
+        "{project}": OWNER,
         "{tier:path}": "cpu/C",
         "{owner_kind}": "account",
         "{owner_id}": OWNER,
@@ -273,7 +307,7 @@ async def _asked_by_everybody(world: World, route: tuple[str, str]) -> dict[str,
 
 def _wanted_of_everybody(route: Route) -> dict[str, int | str]:
     row = PAGE[route]
-    reach = row.reach if row.reach is Reach.OPERATED else Reach.ALL
+    reach = row.reach if row.reach in {Reach.OPERATED, Reach.ORGANISATION} else Reach.ALL
     return {
         "nobody": "in" if row.is_open else 401,
         **{name: _wanted(row, name, roles) for name, roles in OTHERS.items()},
@@ -301,6 +335,7 @@ def _wanted(row: Row, name: str, roles: frozenset[Role]) -> int | str:
         Reach.OWN_OR_OVERSEEN: name in OVERSEERS,
         Reach.OWN_OR_OPERATED: name == "operator",
         Reach.OPERATED: name == "operator",
+        Reach.ORGANISATION: False,
     }
     return "in" if sees[row.reach] else 404
 

@@ -1,0 +1,105 @@
+// The projects of an organisation, and the dialog that adds one.
+import { Button, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { post } from "../api/client.ts";
+import { projects as projectsQuery, user as userQuery } from "../api/queries.ts";
+import type { Me, Project } from "../api/types.ts";
+import { operand } from "../clusters/request.ts";
+import { FormDialog } from "../parts/FormDialog.tsx";
+import { plain } from "../parts/format.ts";
+import { Empty, Panel } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { identity } from "../tables/columns.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import type { Column } from "../tables/table.ts";
+import { managesAll } from "./members.ts";
+import { roleNames } from "./roles.ts";
+
+const columnsFor = (me: Me): readonly Column<Project>[] => [
+  {
+    id: "name",
+    name: "Name",
+    value: (row) => row.name,
+    cell: (row) => (
+      <span className="wr-break">
+        {plain(row.name)}
+        {row.id === me.account.id && (
+          <>
+            {" "}
+            <span className="wr-mark">this one</span>
+          </>
+        )}
+      </span>
+    ),
+  },
+  { id: "roles", name: "Your roles", value: (row) => roleNames(row.roles) },
+  identity((row) => row.id),
+];
+
+export function Projects({ me }: { me: Me }) {
+  const query = useQuery(projectsQuery);
+  const [isAdding, setAdding] = useState(false);
+  const columns = useMemo(() => columnsFor(me), [me]);
+  const mayAdd = managesAll(me) && me.user !== null;
+  return (
+    <Panel
+      title="Projects"
+      bare
+      actions={
+        mayAdd && (
+          <Button variant="default" onClick={() => setAdding(true)}>
+            New project
+          </Button>
+        )
+      }
+    >
+      <DataTable
+        of={["project", "projects"]}
+        columns={columns}
+        id={(row) => row.id}
+        rows={query.data}
+        query={query}
+        bare
+        empty={
+          <Empty title="No projects" command="windrow project add NAME">
+            A project owns, rents and pays: hosts, clusters, volumes and money belong to one.
+          </Empty>
+        }
+      />
+      {isAdding && <NewProject close={() => setAdding(false)} />}
+    </Panel>
+  );
+}
+
+function NewProject({ close }: { close: () => void }) {
+  const client = useQueryClient();
+  const [typed, setTyped] = useState("");
+  const name = typed.trim();
+  const act = useMutation({
+    mutationFn: () => post<Project>("/projects", { name }),
+    onSuccess: () => {
+      void client.invalidateQueries({ queryKey: projectsQuery.queryKey });
+      void client.invalidateQueries({ queryKey: userQuery.queryKey });
+      notifications.show({ message: `Project ${plain(name)} is added. Work in it: choose it in the menu at the top.` });
+      close();
+    },
+  });
+  return (
+    <FormDialog title="New project" close={close} act={act} ready={name !== ""} submit="Add the project">
+      <Text size="sm">It begins without money, with you as its admin.</Text>
+      <TextInput
+        label="Name"
+        description="Lower-case letters, digits and . @ _ -"
+        placeholder="lab"
+        autoComplete="off"
+        maxLength={64}
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+        data-autofocus
+      />
+      <Same method="POST" path="/projects" body={{ name }} command={`windrow project add ${operand(name || "NAME")}`} />
+    </FormDialog>
+  );
+}

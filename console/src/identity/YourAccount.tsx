@@ -1,0 +1,158 @@
+// The own user in the settings: name, mail address, password, second factor.
+import { Button, Group, PasswordInput, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { put } from "../api/client.ts";
+import { me as meQuery, sessions as sessionsQuery, user as userQuery } from "../api/queries.ts";
+import type { Profile } from "../api/types.ts";
+import { FormDialog } from "../parts/FormDialog.tsx";
+import { plain } from "../parts/format.ts";
+import { Facts, Loaded, Panel } from "../parts/page.tsx";
+import { needsPassword, PASSWORD_MIN, passwordFault, toProfileChange } from "./account.ts";
+import { RemoveFactor, SetUpFactor } from "./SecondFactor.tsx";
+
+type Asked = "profile" | "password" | "factor" | "no factor";
+
+export function YourAccount() {
+  const query = useQuery(userQuery);
+  const [asked, ask] = useState<Asked | null>(null);
+  const close = () => ask(null);
+  return (
+    <Panel title="Your account">
+      <Loaded query={query}>
+        {(user) => (
+          <>
+            <Said user={user} ask={ask} />
+            {asked === "profile" && <ChangeProfile user={user} close={close} />}
+            {asked === "password" && <ChangePassword user={user} close={close} />}
+            {asked === "factor" && <SetUpFactor close={close} />}
+            {asked === "no factor" && <RemoveFactor close={close} />}
+          </>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Said({ user, ask }: { user: Profile; ask: (asked: Asked) => void }) {
+  const row = (text: ReactNode, asks: Asked, label: string, about: string, disabled = false) => (
+    <Group key={about} gap="sm" justify="space-between">
+      <span>{text}</span>
+      <Button variant="default" onClick={() => ask(asks)} disabled={disabled} aria-label={`${label} ${about}`}>
+        {label}
+      </Button>
+    </Group>
+  );
+  const factor = user.has_second_factor ? `On, ${user.recovery_codes_left ?? 0} recovery codes left` : "Off";
+  return (
+    <Facts
+      rows={[
+        ["Name", row(plain(user.name), "profile", "Change", "name and address")],
+        ["Mail address", user.address === null ? "None: set one to sign in with a password" : plain(user.address)],
+        [
+          "Password",
+          row(
+            user.has_password ? "Set" : "None",
+            "password",
+            user.has_password ? "Change" : "Set",
+            "password",
+            user.address === null,
+          ),
+        ],
+        [
+          "Second factor",
+          user.has_second_factor
+            ? row(factor, "no factor", "Remove", "second factor")
+            : row(factor, "factor", "Set up", "second factor", !user.has_password),
+        ],
+      ]}
+    />
+  );
+}
+
+function ChangeProfile({ user, close }: { user: Profile; close: () => void }) {
+  const client = useQueryClient();
+  const [draft, setDraft] = useState({ name: user.name, address: user.address ?? "", password: "" });
+  const body = toProfileChange(draft, user);
+  const act = useMutation({
+    mutationFn: () => put<Profile>("/user", body),
+    gcTime: 0,
+    onSuccess: (now) => {
+      client.setQueryData(userQuery.queryKey, now);
+      void client.invalidateQueries({ queryKey: meQuery.queryKey });
+      notifications.show({ message: "Your account is changed" });
+      close();
+    },
+  });
+  return (
+    <FormDialog title="Name and mail address" close={close} act={act} ready={body !== null} submit="Change">
+      <TextInput
+        label="Name"
+        autoComplete="name"
+        maxLength={100}
+        value={draft.name}
+        onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
+        data-autofocus
+      />
+      <TextInput
+        label="Mail address"
+        description="You sign in with it."
+        type="email"
+        autoComplete="email"
+        value={draft.address}
+        onChange={(event) => setDraft({ ...draft, address: event.currentTarget.value })}
+      />
+      {needsPassword(draft, user) && (
+        <PasswordInput
+          label="Present password"
+          description="Needed for another mail address."
+          autoComplete="current-password"
+          value={draft.password}
+          onChange={(event) => setDraft({ ...draft, password: event.currentTarget.value })}
+        />
+      )}
+    </FormDialog>
+  );
+}
+
+function ChangePassword({ user, close }: { user: Profile; close: () => void }) {
+  const client = useQueryClient();
+  const [present, setPresent] = useState("");
+  const [password, setPassword] = useState("");
+  const fault = passwordFault(password);
+  const act = useMutation({
+    mutationFn: () => put("/user/password", { ...(user.has_password && { present }), password }),
+    onSuccess: () => {
+      void client.invalidateQueries({ queryKey: userQuery.queryKey });
+      void client.invalidateQueries({ queryKey: sessionsQuery.queryKey });
+      notifications.show({ message: "Your password is changed; other browsers are signed out" });
+      close();
+    },
+  });
+  const isReady = !fault && (present !== "" || !user.has_password);
+  const title = user.has_password ? "Change the password" : "Set a password";
+  return (
+    <FormDialog title={title} close={close} act={act} ready={isReady} submit={title}>
+      <Text size="sm">All other browsers that you are signed in with are signed out. Tokens stay.</Text>
+      {user.has_password && (
+        <PasswordInput
+          label="Present password"
+          autoComplete="current-password"
+          value={present}
+          onChange={(event) => setPresent(event.currentTarget.value)}
+          data-autofocus
+        />
+      )}
+      <PasswordInput
+        label="New password"
+        description={`At least ${PASSWORD_MIN} characters.`}
+        autoComplete="new-password"
+        value={password}
+        error={password && fault}
+        onChange={(event) => setPassword(event.currentTarget.value)}
+        {...(user.has_password ? {} : { "data-autofocus": true })}
+      />
+    </FormDialog>
+  );
+}

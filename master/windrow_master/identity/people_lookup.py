@@ -1,0 +1,106 @@
+"""Finds users, members and projects inside a unit of work, as far as the caller may see them."""
+
+import hashlib
+from dataclasses import dataclass
+
+from windrow_master.identity.model import Principal, Role
+from windrow_master.identity.people import Organisation, Projects, User
+from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
+from windrow_master.identity.repository import AccountRepository
+from windrow_master.identity.sessions import SECRET_CHARS_MAX
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict, Forbidden, NotFound, Unauthenticated
+from windrow_proto.ids import AccountId
+
+_NO_USER = "This token belongs to a project, not to a user. Sign in as a user."
+_NO_MEMBER = "There is no such member. List them: windrow member ls"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project, and the roles that somebody has in it."""
+
+    id: AccountId
+    name: str
+    roles: frozenset[Role] = frozenset()
+
+
+def own_user_of(uow: UnitOfWork, principal: Principal) -> User:
+    """The user who asks. Raises Forbidden where a project's own token asks."""
+    user = uow[UserRepository].get(principal.user_id) if principal.user_id is not None else None
+    if user is None:
+        raise Forbidden(_NO_USER)
+    return user
+
+
+def whole_user_of(uow: UnitOfWork, principal: Principal) -> User:
+    """The user who asks with all that the user may. Raises Forbidden where the token has a part of it: such a token
+    would become the user otherwise."""
+    if not principal.has_all:
+        raise Forbidden("This token has only a part of your roles. Sign in to change your account.")
+    return own_user_of(uow, principal)
+
+
+def manages_all(principal: Principal) -> bool:
+    """Return whether the caller decides about the whole organisation."""
+    return bool(principal.roles & {Role.ORG_OWNER, Role.ORG_ADMIN})
+
+
+def check_rights(principal: Principal, user: User) -> None:
+    """Raises Forbidden where this user has rights over the installation that the caller lacks."""
+    if user.roles - principal.roles:
+        raise Forbidden("This user runs the market: only an operator changes or removes the user.")
+
+
+def organisation_of(uow: UnitOfWork, principal: Principal) -> Organisation:
+    """The caller's organisation. Raises NotFound for a caller without one."""
+    found = uow[OrganisationRepository].get(principal.organisation_id or "")
+    if found is None:
+        raise NotFound("This project belongs to no organisation.")
+    return found
+
+
+def member_of(uow: UnitOfWork, principal: Principal, user_id: str) -> tuple[User, Role | None]:
+    """A member of the caller's organisation and the role there, if the caller may see the member. Raises NotFound."""
+    organisation = organisation_of(uow, principal)
+    is_member, role = uow[OrganisationRepository].role(organisation.id, user_id)
+    user = uow[UserRepository].get(user_id) if is_member else None
+    if user is not None and not sees_all(principal) and user.id != principal.user_id:
+        is_there = uow[OrganisationRepository].project_roles(user.id, principal.account_id)
+        user = user if is_there else None
+    if user is None:
+        raise NotFound(_NO_MEMBER, subject=user_id[:64])
+    return user, role
+
+
+def sees_all(principal: Principal) -> bool:
+    """Return whether the caller sees all members and projects of the organisation."""
+    return bool(principal.roles & {Role.ORG_OWNER, Role.ORG_ADMIN, Role.ORG_BILLING, Role.ORG_AUDITOR})
+
+
+def check_free(uow: UnitOfWork, address: str, own_id: str | None) -> None:
+    """Raises Conflict where another user has this mail address."""
+    other = uow[UserRepository].by_address(address)
+    if other is not None and other.id != own_id:
+        raise Conflict("There is a user with this address already. Sign in, then open the link again.")
+
+
+def named(uow: UnitOfWork, projects: Projects) -> list[Project]:
+    """The projects with their names."""
+    found = []
+    for account_id, roles in projects.items():
+        account = uow[AccountRepository].get(account_id)
+        found.append(Project(account_id, account.name if account is not None else "", roles))
+    return found
+
+
+def secret_sha256(secret: str) -> bytes:
+    """The hash by which a secret is known."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def digest_of(secret: str, prefix: str, refused: str) -> bytes:
+    """The hash of a secret of this kind. Raises Unauthenticated with these words for what is none."""
+    if not secret.startswith(prefix) or len(secret) > SECRET_CHARS_MAX:
+        raise Unauthenticated(refused)
+    return secret_sha256(secret)

@@ -1,0 +1,526 @@
+"""The people service: invitations, members and their roles, projects, and what a user changes about the own account.
+
+invite ─▶ link (shown once) ─▶ accept: a new user with a password, or one who is signed in ─▶ member
+remove: the member's tokens and sessions of these projects stop at once
+"""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windrow_master.identity import decide, membership
+from windrow_master.identity.model import (
+    MARKET_ROLES,
+    Account,
+    ApiToken,
+    Principal,
+    Role,
+    Session,
+)
+from windrow_master.identity.passwords import Passwords, hashed
+from windrow_master.identity.people import (
+    Invitation,
+    Member,
+    Organisation,
+    Projects,
+    User,
+    UserId,
+)
+from windrow_master.identity.people_lookup import (
+    Project,
+    check_free,
+    check_rights,
+    digest_of,
+    manages_all,
+    member_of,
+    named,
+    organisation_of,
+    own_user_of,
+    secret_sha256,
+    sees_all,
+    whole_user_of,
+)
+from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
+from windrow_master.identity.repository import AccountRepository, SessionRepository, TokenRepository
+from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, new_secret
+from windrow_master.identity.sign_in import begin_for, project_for
+from windrow_master.identity.tokens import issue_token, revoke_with_all
+from windrow_master.mail.message import Letter
+from windrow_master.mail.service import MailService
+from windrow_master.sift import sift
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict, Forbidden, InvalidInput, NotFound
+from windrow_proto.ids import NO_ID, AccountId, resembles_id
+from windrow_proto.units import DAY, MINUTE
+
+INVITATION_LIFE_NS: Final = 7 * DAY
+INVITATION_PREFIX: Final = "wi_"
+MAIL_PAUSE_NS: Final = 5 * MINUTE
+"""Between two mails of one invitation."""
+LinkOf = Callable[[str], str]
+"""Makes the URL of a secret."""
+PASSWORD_LINK_LIFE_NS: Final = 30 * MINUTE
+PASSWORD_LINK_PREFIX: Final = "wp_"
+_NO_USER: Final = "This token belongs to a project, not to a user. Sign in as a user."
+_NO_MEMBER: Final = "There is no such member. List them: windrow member ls"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member of an organisation, with the names of the projects."""
+
+    member: Member
+    has_factor: bool
+    projects: Sequence[Project]
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """An invitation with the names of what it opens."""
+
+    invitation: Invitation
+    organisation: Organisation
+    projects: Sequence[Project]
+
+
+class PeopleService:
+    """Users, organisations, projects and invitations."""
+
+    def __init__(self, store: Store, asking: Asking, passwords: Passwords, mail: MailService, secret_end: str) -> None:
+        """secret_end: the part of a link by which its reader knows the market."""
+        self._store, self._asking = store, asking
+        self._passwords, self._mail, self._secret_end = passwords, mail, secret_end
+
+    # --- members -------------------------------------------------------------------------------------------------
+
+    async def organisation(self, principal: Principal) -> Organisation:
+        """The caller's organisation. Raises NotFound for a caller without one."""
+        return await self._store.read(lambda uow: organisation_of(uow, principal))
+
+    async def members(self, principal: Principal, after: str, limit: int) -> Sequence[MemberView]:
+        """The members of the caller's organisation; an admin of a project sees those of the project."""
+
+        def read(uow: UnitOfWork) -> list[MemberView]:
+            organisation = organisation_of(uow, principal)
+
+            def rows(last: MemberView | None, size: int) -> list[MemberView]:
+                position = after if last is None else last.member.user.id
+                found = uow[OrganisationRepository].members(organisation.id, position, size)
+                return [_member_view(uow, organisation.id, user, role) for user, role in found]
+
+            def is_seen(view: MemberView) -> bool:
+                return sees_all(principal) or principal.account_id in view.member.projects
+
+            return sift(rows, is_seen, limit, None)[0]
+
+        return await self._store.read(read)
+
+    async def set_member(
+        self,
+        principal: Principal,
+        user_id: str,
+        role: Role | None,
+        keeps_role: bool,
+        wanted: Mapping[str, frozenset[Role]],
+    ) -> MemberView:
+        """Change a member's role in the organisation, unless it keeps it, and the roles in these projects, by id or
+        name; no roles in a project end the membership there. Raises NotFound, Forbidden, Conflict where the last owner
+        would go."""
+
+        def change(uow: UnitOfWork) -> MemberView:
+            organisation = organisation_of(uow, principal)
+            user, before = member_of(uow, principal, user_id)
+            check_rights(principal, user)
+            after = before if keeps_role else role
+            known = dict(uow[OrganisationRepository].projects(organisation.id))
+            projects = _by_id(wanted, known)
+            kept = dict(uow[OrganisationRepository].projects_of(user.id, organisation.id))
+            both = {**kept, **projects}
+            if not keeps_role:
+                membership.check_changes(principal, before)
+                if role is not None:
+                    membership.check_role(principal, role)
+                owners = uow[OrganisationRepository].count(organisation.id, Role.ORG_OWNER)
+                membership.check_keeps_owner(before, after, owners)
+            membership.check_projects(principal, projects, known, kept)
+            if after is None and not any(both.values()):
+                raise Conflict("A member has a role in the organisation or in a project. Remove the member instead.")
+            uow[OrganisationRepository].set_role(organisation.id, user.id, after)
+            for account_id, roles in projects.items():
+                uow[OrganisationRepository].set_project_roles(user.id, account_id, roles)
+            fields = {"role": after.value if after else "", "projects": _said(projects, known)}
+            uow.audit(principal.actor, "member.change", user.id, fields=fields)
+            uow.after_commit(self._asking.forget)
+            return _member_view(uow, organisation.id, user, after)
+
+        return await self._store.write(change, name="member.change")
+
+    async def remove_member(self, principal: Principal, user_id: str) -> None:
+        """End a membership; the tokens and sessions of that user in the organisation's projects stop at once. A user
+        may leave by itself. Raises NotFound, Forbidden, Conflict for the last owner."""
+
+        def remove(uow: UnitOfWork) -> None:
+            organisation = organisation_of(uow, principal)
+            user, role = member_of(uow, principal, user_id)
+            if user.id == principal.user_id:
+                whole_user_of(uow, principal)
+            else:
+                membership.check_changes(principal, role)
+                check_rights(principal, user)
+                if not manages_all(principal):
+                    raise Forbidden("Members are removed by owners and admins of the organisation.")
+            owners = uow[OrganisationRepository].count(organisation.id, Role.ORG_OWNER)
+            membership.check_keeps_owner(role, None, owners)
+            its = [account_id for account_id, _ in uow[OrganisationRepository].projects(organisation.id)]
+            uow[OrganisationRepository].remove_member(organisation.id, user.id)
+            for token_id in uow[TokenRepository].ids_of_user(user.id, its):
+                revoke_with_all(uow, token_id)
+            uow.audit(principal.actor, "member.remove", user.id, fields={"organisation": organisation.id})
+            uow.after_commit(self._asking.forget)
+
+        await self._store.write(remove, name="member.remove")
+
+    # --- projects ------------------------------------------------------------------------------------------------
+
+    async def projects(self, principal: Principal, after: str, limit: int) -> Sequence[Project]:
+        """The projects of the caller's organisation that the caller may see, with the caller's roles."""
+
+        def read(uow: UnitOfWork) -> list[Project]:
+            organisation = organisation_of(uow, principal)
+            found = uow[OrganisationRepository].projects(organisation.id, after, membership.PROJECTS_MAX)
+            own = uow[OrganisationRepository].projects_of(principal.user_id or "", organisation.id)
+            projects = [Project(one, name, own.get(one, frozenset())) for one, name in found]
+            is_all = sees_all(principal)
+            return [one for one in projects if is_all or one.roles or one.id == principal.account_id][:limit]
+
+        return await self._store.read(read)
+
+    async def add_project(self, principal: Principal, name: str) -> Project:
+        """A new project of the caller's organisation, with the caller as admin and without money. It may rent and
+        provide where the caller's project may. Raises InvalidInput, Conflict where the name is taken."""
+        decide.check_account_name(name)
+        if resembles_id(name):
+            raise InvalidInput(f"name: A project's name is {NO_ID}.", subject="name")
+
+        def add(uow: UnitOfWork) -> Project:
+            organisation = organisation_of(uow, principal)
+            user = own_user_of(uow, principal)
+            if len(uow[OrganisationRepository].projects(organisation.id)) >= membership.PROJECTS_MAX:
+                raise Conflict(f"An organisation has at most {membership.PROJECTS_MAX:,} projects.")
+            if uow[AccountRepository].by_name(name) is not None:
+                raise Conflict(f"The name {name} is taken. Take another one.", subject=name)
+            mine = uow[AccountRepository].get(principal.account_id)
+            roles = MARKET_ROLES & mine.roles if mine is not None else frozenset[Role]()
+            account = Account(
+                AccountId(uow.mint("account")), name, roles, uow.now_wall_ns, organisation_id=organisation.id
+            )
+            uow[AccountRepository].add(account)
+            given = membership.first_roles(account)
+            uow[OrganisationRepository].set_project_roles(user.id, account.id, given)
+            uow.audit(principal.actor, "project.make", account.id, fields={"name": name})
+            uow.event("project.made", (account.id,), f"The project {name} was added", {"name": name}, principal.actor)
+            return Project(account.id, name, given)
+
+        return await self._store.write(add, name="project.make")
+
+    async def use_project(self, principal: Principal, wanted: str) -> Project:
+        """Let the caller's session act in another project of the user, by its id or name. Raises NotFound."""
+
+        def use(uow: UnitOfWork) -> Project:
+            project, token, _ = self._token_in(uow, principal, wanted, principal.token_name, is_sign_in=True)
+            if principal.session_id is None:
+                raise Conflict("Only a session changes its project. For a token: windrow project use")
+            uow[SessionRepository].move(principal.session_id, project.id, token.id)
+            uow[TokenRepository].revoke_sign_in(principal.token_id, uow.now_wall_ns)
+            uow.after_commit(self._asking.forget)
+            return project
+
+        return await self._store.write(use, name="session.project")
+
+    async def token_in(self, principal: Principal, wanted: str, name: str) -> tuple[Project, ApiToken, str]:
+        """A token of the caller's user in another project, with the roles and the end of the caller's. Raises
+        NotFound, Forbidden where the caller's token has none of the roles there."""
+        return await self._store.write(
+            lambda uow: self._token_in(uow, principal, wanted, name, is_sign_in=False), name="token.make"
+        )
+
+    # --- invitations ---------------------------------------------------------------------------------------------
+
+    async def invite(
+        self,
+        principal: Principal,
+        address: str | None,
+        role: Role | None,
+        wanted: Mapping[str, frozenset[Role]],
+        link_of: LinkOf,
+    ) -> tuple[Invited, str | None]:
+        """An invitation and its link, told this once; None: it was mailed to the address. address None: for whoever
+        has the link. Raises InvalidInput, Forbidden where it would give more than the caller may."""
+        checked = None if address is None else membership.check_address(address)
+
+        def make(uow: UnitOfWork) -> tuple[Invited, str | None]:
+            organisation = organisation_of(uow, principal)
+            known = dict(uow[OrganisationRepository].projects(organisation.id))
+            projects = _by_id(wanted, known)
+            _check_gives(principal, role, projects, known)
+            have = uow[OrganisationRepository].count_invitations(organisation.id, uow.now_wall_ns)
+            way = "Withdraw some: windrow invitation rm"
+            decide.check_number(principal, have, membership.INVITATIONS_MAX, "open invitations", way)
+            user = uow[UserRepository].by_address(checked) if checked is not None else None
+            if user is not None and uow[OrganisationRepository].role(organisation.id, user.id)[0]:
+                raise Conflict(f"{checked} is a member already. Change the roles: windrow member set", subject=user.id)
+            return self._renewed(
+                uow,
+                principal,
+                organisation,
+                Invitation(
+                    id=uow.mint("invitation"),
+                    organisation_id=organisation.id,
+                    sha256=b"",
+                    address=checked,
+                    role=role,
+                    projects=projects,
+                    made_by=principal.actor,
+                    created_at_ns=uow.now_wall_ns,
+                    expires_at_ns=0,
+                ),
+                link_of,
+            )
+
+        return await self._store.write(make, name="invitation.make")
+
+    async def invitations(self, principal: Principal, after: str, limit: int) -> Sequence[Invited]:
+        """Those of the caller's organisation that can still be accepted."""
+
+        def read(uow: UnitOfWork) -> list[Invited]:
+            organisation = organisation_of(uow, principal)
+
+            def rows(last: Invitation | None, size: int) -> Sequence[Invitation]:
+                position = after if last is None else last.id
+                return uow[OrganisationRepository].invitations(organisation.id, uow.now_wall_ns, position, size)
+
+            seen = sift(rows, lambda one: _sees(principal, one), limit, None)[0]
+            return [Invited(one, organisation, named(uow, one.projects)) for one in seen]
+
+        return await self._store.read(read)
+
+    async def renew_invitation(
+        self, principal: Principal, invitation_id: str, link_of: LinkOf
+    ) -> tuple[Invited, str | None]:
+        """Another link for an invitation, good for another week; the one before opens nothing any more."""
+
+        def renew(uow: UnitOfWork) -> tuple[Invited, str | None]:
+            organisation, invitation = self._invitation(uow, principal, invitation_id)
+            known = dict(uow[OrganisationRepository].projects(organisation.id))
+            _check_gives(principal, invitation.role, invitation.projects, known)
+            return self._renewed(uow, principal, organisation, replace(invitation, made_by=principal.actor), link_of)
+
+        return await self._store.write(renew, name="invitation.renew")
+
+    async def withdraw(self, principal: Principal, invitation_id: str) -> None:
+        """Let an invitation open nothing any more."""
+
+        def withdraw(uow: UnitOfWork) -> None:
+            _, invitation = self._invitation(uow, principal, invitation_id)
+            uow[OrganisationRepository].withdraw(invitation.id)
+            uow.audit(principal.actor, "invitation.withdraw", invitation.id)
+
+        await self._store.write(withdraw, name="invitation.withdraw")
+
+    async def look_at(self, secret: str) -> Invited:
+        """The invitation of a link, before it is accepted. Raises Unauthenticated for what is no link's secret,
+        Conflict for one that can no longer be accepted."""
+        digest = digest_of(secret, INVITATION_PREFIX, "This is no invitation.")
+
+        def read(uow: UnitOfWork) -> Invited:
+            found = uow[OrganisationRepository].invitation(digest)
+            own = found.address if found is not None else None
+            invitation = membership.check_accepts(found, own, uow.now_wall_ns)
+            organisation = uow[OrganisationRepository].get(invitation.organisation_id)
+            assert organisation is not None
+            return Invited(invitation, organisation, named(uow, invitation.projects))
+
+        return await self._store.read(read)
+
+    async def accept_as_new(
+        self, secret: str, name: str, address: str, password: str, browser: str, place: str
+    ) -> tuple[Session, str, Principal]:
+        """Make a user of who holds this link, and a session. Raises Conflict where there is a user with this address,
+        who accepts while signed in."""
+        digest = digest_of(secret, INVITATION_PREFIX, "This is no invitation.")
+        checked_name, checked = membership.check_person(name), membership.check_address(address)
+        await self.look_at(secret)
+        encoded = await hashed(self._store, self._passwords, password, checked_name, checked)
+
+        def accept(uow: UnitOfWork) -> tuple[Session, str, Principal]:
+            found = uow[OrganisationRepository].invitation(digest)
+            invitation = membership.check_accepts(found, checked, uow.now_wall_ns)
+            check_free(uow, checked, None)
+            user = User(UserId(uow.mint("user")), checked_name, uow.now_wall_ns, checked, encoded)
+            uow[UserRepository].add(user)
+            self._join(uow, user, invitation)
+            first = next(iter(invitation.projects), None)
+            return begin_for(uow, user, first, browser, place)
+
+        return await self._store.write(accept, name="invitation.accept")
+
+    async def accept(self, principal: Principal, secret: str) -> Organisation:
+        """Make the caller's user a member. Raises Forbidden where the invitation is for another address."""
+        digest = digest_of(secret, INVITATION_PREFIX, "This is no invitation.")
+
+        def accept(uow: UnitOfWork) -> Organisation:
+            user = own_user_of(uow, principal)
+            found = uow[OrganisationRepository].invitation(digest)
+            invitation = membership.check_accepts(found, user.address, uow.now_wall_ns)
+            if uow[OrganisationRepository].role(invitation.organisation_id, user.id)[0]:
+                raise Conflict("You are a member of this organisation already.")
+            self._join(uow, user, invitation)
+            uow.after_commit(self._asking.forget)
+            organisation = uow[OrganisationRepository].get(invitation.organisation_id)
+            assert organisation is not None
+            return organisation
+
+        return await self._store.write(accept, name="invitation.accept")
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _invitation(self, uow: UnitOfWork, principal: Principal, invitation_id: str) -> tuple[Organisation, Invitation]:
+        organisation = organisation_of(uow, principal)
+        found = uow[OrganisationRepository].invitation_of(invitation_id)
+        is_own = found is not None and found.organisation_id == organisation.id and found.used_at_ns is None
+        if found is None or not is_own or not _sees(principal, found):
+            raise NotFound("There is no such invitation. List them: windrow invitation ls", subject=invitation_id[:64])
+        return organisation, found
+
+    def _renewed(
+        self,
+        uow: UnitOfWork,
+        principal: Principal,
+        organisation: Organisation,
+        invitation: Invitation,
+        link_of: LinkOf,
+    ) -> tuple[Invited, str | None]:
+        is_mailed = invitation.address is not None and self._mail.is_on
+        age_ns = uow.now_wall_ns - (invitation.expires_at_ns - INVITATION_LIFE_NS)
+        if is_mailed and invitation.sha256 and age_ns < MAIL_PAUSE_NS:
+            raise Conflict(f"A mail went to {invitation.address} less than five minutes ago.")
+        secret = f"{INVITATION_PREFIX}{new_secret(uow)}.{self._secret_end}"
+        until = uow.now_wall_ns + INVITATION_LIFE_NS
+        renewed = replace(
+            invitation, sha256=secret_sha256(secret), expires_at_ns=until, token_id=principal.token_id or None
+        )
+        uow[OrganisationRepository].invite(renewed)
+        uow.audit(principal.actor, "invitation.make", renewed.id, fields={"role": renewed.role or "member"})
+        invited, link = Invited(renewed, organisation, named(uow, renewed.projects)), link_of(secret)
+        if renewed.address is None or not self._mail.is_on:
+            return invited, link
+        self._mail.write(uow, renewed.address, _invitation_letter(invited, principal.user_name, link))
+        return invited, None
+
+    def _join(self, uow: UnitOfWork, user: User, invitation: Invitation) -> None:
+        repository = uow[OrganisationRepository]
+        if not _still_gives(uow, invitation):
+            raise Conflict("Who invited you can no longer do so. Ask for a new invitation.")
+        uow[UserRepository].forget_password_links(user.id)
+        if repository.count(invitation.organisation_id) >= membership.MEMBERS_MAX:
+            raise Conflict(f"An organisation has at most {membership.MEMBERS_MAX:,} members.")
+        repository.set_role(invitation.organisation_id, user.id, invitation.role)
+        for account_id, roles in invitation.projects.items():
+            repository.set_project_roles(user.id, account_id, roles)
+        repository.invite(replace(invitation, used_at_ns=uow.now_wall_ns, used_by=user.id))
+        uow.audit(f"user/{user.id}", "invitation.accept", invitation.id, fields={"made_by": invitation.made_by})
+
+    def _token_in(
+        self, uow: UnitOfWork, principal: Principal, wanted: str, name: str, *, is_sign_in: bool
+    ) -> tuple[Project, ApiToken, str]:
+        user, asking = own_user_of(uow, principal), uow[TokenRepository].get(principal.token_id)
+        account = uow[AccountRepository].get(AccountId(wanted)) or uow[AccountRepository].by_name(wanted)
+        try:
+            found, standing = project_for(uow, user, account.id if account is not None else AccountId(""))
+        except Forbidden:
+            raise NotFound("There is no such project. List them: windrow project ls", subject=wanted[:64]) from None
+        most = asking.roles if asking is not None else frozenset[Role]()
+        if not most & standing:
+            raise Forbidden(
+                f"Your token has no role in the project {found.name}, where you are {', '.join(sorted(standing))}. "
+                "Sign in again: windrow login URL --address ADDRESS"
+            )
+        if not is_sign_in:
+            have = uow[TokenRepository].count(found.id, uow.now_wall_ns, user.id)
+            decide.check_number(principal, have, decide.TOKENS_MAX, "API tokens", "Revoke some: windrow token rm")
+        token, text = issue_token(
+            uow,
+            found.id,
+            name,
+            most,
+            min(TOKEN_LIFE_NS_MAX, max(1, principal.expires_at_ns - uow.now_wall_ns)),
+            principal.actor,
+            made_by=principal.token_id,
+            user_id=user.id,
+            is_sign_in=is_sign_in,
+        )
+        if not is_sign_in:
+            said = f"A token was made: {token.name} ({', '.join(sorted(most & standing))})"
+            uow.event("token.made", (token.id, found.id), said, actor=principal.actor)
+        return Project(found.id, found.name, most & standing), replace(token, roles=most & standing), text
+
+
+def _check_gives(principal: Principal, role: Role | None, projects: Projects, known: Container[str]) -> None:
+    """Raises InvalidInput or Forbidden where this principal cannot invite somebody to that."""
+    if role is None and not any(projects.values()):
+        said = "An invitation gives a role in the organisation or in one of its projects."
+        raise InvalidInput(said, subject="projects")
+    if role is not None:
+        membership.check_role(principal, role)
+    membership.check_projects(principal, projects, known)
+
+
+def _member_view(uow: UnitOfWork, organisation_id: str, user: User, role: Role | None) -> MemberView:
+    projects = uow[OrganisationRepository].projects_of(user.id, organisation_id)
+    factor = uow[UserRepository].factor(user.id)
+    has_factor = factor is not None and factor.confirmed_at_ns is not None
+    return MemberView(Member(user, role, projects), has_factor, named(uow, projects))
+
+
+def _invitation_letter(invited: Invited, by: str, link: str) -> Letter:
+    name = invited.organisation.name
+    return Letter(
+        subject=f"{by or 'Somebody'} invites you to {name} on Windrow",
+        paragraphs=(
+            f"{by or 'An admin'} invites you to the organisation {name}.",
+            "The link works once, for seven days. With it you choose a name and a password.",
+        ),
+        link=link,
+        link_text="Accept the invitation",
+    )
+
+
+def _sees(principal: Principal, invitation: Invitation) -> bool:
+    return sees_all(principal) or (invitation.role is None and set(invitation.projects) == {principal.account_id})
+
+
+def _still_gives(uow: UnitOfWork, invitation: Invitation) -> bool:
+    """Return whether the user who made it may still give what it gives."""
+    kind, _, maker = invitation.made_by.partition("/")
+    if kind != "user":
+        return True
+    repository = uow[OrganisationRepository]
+    _, role = repository.role(invitation.organisation_id, maker)
+    if invitation.role is Role.ORG_OWNER:
+        return role is Role.ORG_OWNER
+    if role in (Role.ORG_OWNER, Role.ORG_ADMIN):
+        return True
+    return invitation.role is None and all(
+        Role.ADMIN in repository.project_roles(maker, one) for one in invitation.projects
+    )
+
+
+def _by_id(wanted: Mapping[str, frozenset[Role]], known: Mapping[AccountId, str]) -> Projects:
+    """The same by ids, where a project was named; unknown ones stay as they are."""
+    ids = {name: account_id for account_id, name in known.items()}
+    return {ids.get(one, AccountId(one)): roles for one, roles in wanted.items()}
+
+
+def _said(projects: Projects, known: Mapping[AccountId, str]) -> str:
+    return "; ".join(f"{known.get(one, one)}: {','.join(sorted(roles)) or 'none'}" for one, roles in projects.items())

@@ -1,0 +1,222 @@
+"""`windrow invite`, `member`, `invitation`, `project`: the people of an organisation, and where they work."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.output import print_json, say
+from windrow.cli.resolving import INVITATIONS, MEMBERS, found
+from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
+from windrow.config import kept, save
+from windrow.errors import InvalidInput
+
+member_app = typer.Typer(help="Members of your organisation and their roles.", no_args_is_help=True)
+invitation_app = typer.Typer(help="Invitations that nobody has accepted yet.", no_args_is_help=True)
+project_app = typer.Typer(help="Projects: what owns, rents and pays.", no_args_is_help=True)
+
+Item = dict[str, Any]
+Grants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--project", metavar="NAME:ROLE,ROLE", help="Roles in a project: admin, renter, viewer, provider; repeatable."
+    ),
+]
+OrganisationRole = Annotated[
+    str | None,
+    typer.Option("--role", help="Role in the organisation: org_owner, org_admin, org_billing or org_auditor."),
+]
+Member = Annotated[str, typer.Argument(metavar="MEMBER", help="Name, mail address or id of a member.")]
+
+
+def invite(
+    context: typer.Context,
+    address: Annotated[str | None, typer.Option(help="Who may accept it; default: whoever has the link.")] = None,
+    role: OrganisationRole = None,
+    project: Grants = None,
+    as_json: AsJson = False,
+) -> None:
+    """Invite somebody into your organisation and print the link, shown only now, valid once and for a week."""
+    body = {"address": address, "role": role, "projects": _grants(project)}
+    made = client(context).request("POST", "/invitations", body=body)
+    _print_link(made, "They open the link in a browser, or run: windrow login 'LINK'", as_json)
+
+
+def _grants(given: Sequence[str] | None) -> list[Item]:
+    read = []
+    for text in given or ():
+        name, colon, roles = text.rpartition(":")
+        if not colon or not name:
+            raise InvalidInput(f"--project {text!r} names no roles. It looks like lab:renter,viewer")
+        read.append({"project": name, "roles": [one for one in roles.split(",") if one]})
+    return read
+
+
+def _roles(item: Item) -> str:
+    return "; ".join(f"{one['name']}: {', '.join(one['roles'])}" for one in item["projects"])
+
+
+MEMBERS_TABLE = Table(
+    (
+        id_column(rank=2),
+        Column("NAME", lambda m: m["name"], most=28),
+        Column("ADDRESS", lambda m: m["address"], 1, 40),
+        Column("ORGANISATION", lambda m: m["role"] or "member"),
+        Column("PROJECTS", _roles, most=60),
+        Column("SECOND FACTOR", lambda m: "yes" if m["has_second_factor"] else "no", 3),
+    ),
+    "No members. Invite somebody: windrow invite --project default:renter",
+    name=lambda m: m["name"],
+)
+
+
+@member_app.command("ls")
+@lists(MEMBERS_TABLE)
+def member_ls(context: typer.Context, view: View) -> None:
+    """List the members of your organisation."""
+    api = client(context)
+    view.print(api, api.items("/members"))
+
+
+@member_app.command("set")
+def member_set(
+    context: typer.Context,
+    member: Member,
+    role: Annotated[
+        str | None, typer.Option("--role", help="org_owner, org_admin, org_billing, org_auditor, or none.")
+    ] = None,
+    project: Grants = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a member's roles; they hold at once. `--project NAME:` without roles takes the member out of it."""
+    api = client(context)
+    body = {"role": role, "projects": _grants(project)}
+    changed = api.request("PUT", f"/members/{found(api, MEMBERS, member)}", body=body)
+    if as_json:
+        print_json(changed)
+        return
+    say(f"{changed['name']} is {changed['role'] or 'member'}. {_roles(changed)}".rstrip())
+
+
+@member_app.command("password-link")
+def member_password_link(context: typer.Context, member: Member, as_json: AsJson = False) -> None:
+    """Print a link by which a member who cannot sign in sets a new password: valid once, for half an hour."""
+    api = client(context)
+    made = api.request("POST", f"/members/{found(api, MEMBERS, member)}/password-link")
+    _print_link(made, f"It is valid until {made['link_expires_at']} and not shown again.", as_json)
+
+
+@member_app.command("rm")
+def member_rm(context: typer.Context, member: Member, yes: Yes = False) -> None:
+    """Remove a member: tokens and sessions in the organisation's projects stop at once. What runs goes on."""
+    if not yes:
+        confirm(f"Remove {member} from the organisation?")
+    api = client(context)
+    api.request("DELETE", f"/members/{found(api, MEMBERS, member)}")
+    say(f"{member} is removed.")
+
+
+INVITATIONS_TABLE = Table(
+    (
+        id_column(),
+        Column("FOR", lambda i: i["address"] or "whoever has the link", most=40),
+        Column("ORGANISATION", lambda i: i["role"] or "member", 1),
+        Column("PROJECTS", _roles, most=60),
+        time_column("EXPIRES", lambda i: i["expires_at"]),
+    ),
+    "No open invitations. Invite somebody: windrow invite --project default:renter",
+    name=lambda i: i["address"],
+)
+
+
+@invitation_app.command("ls")
+@lists(INVITATIONS_TABLE)
+def invitation_ls(context: typer.Context, view: View) -> None:
+    """List invitations that can still be accepted."""
+    api = client(context)
+    view.print(api, api.items("/invitations"))
+
+
+@invitation_app.command("link")
+def invitation_link(
+    context: typer.Context,
+    invitation: Annotated[str, typer.Argument(metavar="INVITATION", help="Its mail address or id.")],
+    as_json: AsJson = False,
+) -> None:
+    """Print a new link for an invitation, valid for another week; the one before stops working."""
+    api = client(context)
+    made = api.request("POST", f"/invitations/{found(api, INVITATIONS, invitation)}/link")
+    _print_link(made, f"It is valid until {made['expires_at']} and not shown again.", as_json)
+
+
+@invitation_app.command("rm")
+def invitation_rm(
+    context: typer.Context,
+    invitation: Annotated[str, typer.Argument(metavar="INVITATION", help="Its mail address or id.")],
+) -> None:
+    """Withdraw an invitation."""
+    api = client(context)
+    api.request("DELETE", f"/invitations/{found(api, INVITATIONS, invitation)}")
+    say(f"The invitation {invitation} is withdrawn.")
+
+
+PROJECTS_TABLE = Table(
+    (
+        id_column(rank=1),
+        Column("NAME", lambda p: p["name"]),
+        Column("YOUR ROLES", lambda p: ", ".join(p["roles"]) or "-"),
+    ),
+    "No projects.",
+    name=lambda p: p["name"],
+)
+
+
+@project_app.command("ls")
+@lists(PROJECTS_TABLE)
+def project_ls(context: typer.Context, view: View) -> None:
+    """List the projects of your organisation."""
+    api = client(context)
+    view.print(api, api.items("/projects"))
+
+
+@project_app.command("add")
+def project_add(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and .@_-")],
+    as_json: AsJson = False,
+) -> None:
+    """Add a project to your organisation; it begins without money."""
+    made = client(context).request("POST", "/projects", body={"name": name})
+    if as_json:
+        print_json(made)
+        return
+    say(f"The project {name} is added. Work in it: windrow project use {name}")
+
+
+@project_app.command("use")
+def project_use(
+    context: typer.Context, name: Annotated[str, typer.Argument(metavar="PROJECT", help="Name or id.")]
+) -> None:
+    """Let this user's commands act in another project from now on."""
+    api, config = client(context), kept()
+    if config is None or config.token != api.config.token:
+        raise InvalidInput(
+            f"This command is signed in by {api.config.source}; only a login that is kept can change its project. "
+            "Sign in, in a folder without a market of its own: windrow login URL --address ADDRESS"
+        )
+    made = api.request("POST", f"/projects/{name}/token", body={"name": f"windrow project use {name}"[:128]})
+    token = made["token"]
+    save(replace(config, token=token["token"], token_id=token["id"], expires_at=token["expires_at"]))
+    say(f"Commands act in the project {made['project']['name']} ({', '.join(made['project']['roles'])}) now.")
+
+
+def _print_link(made: Item, hint: str, as_json: bool) -> None:
+    if as_json:
+        print_json(made)
+        return
+    sys.stdout.write(made["link"] + "\n")
+    say("Give this link to whom it is for: it works once and is not shown again.")
+    say(hint)

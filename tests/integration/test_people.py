@@ -1,0 +1,89 @@
+"""People with the command line: invited by link, signed in by password, at work in a project, removed."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.rental import Renter
+from tests.support.stack import WINDROW, Stack, stack
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+PASSWORD = "violet kettle upon seven hills"
+
+
+@dataclass
+class Person:
+    """Somebody with a home folder, and what the environment says beside it."""
+
+    home: Path
+    own: dict[str, str]
+
+    def windrow(self, *words: str, fails: bool = False) -> str:
+        """What `windrow ...` prints; of one that fails, what it says."""
+        bare = {name: value for name, value in os.environ.items() if not name.startswith("WINDROW_")}
+        bare |= {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / "config")}
+        done = subprocess.run(
+            [WINDROW, *words],
+            cwd=self.home,
+            env=bare | self.own,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode != 0) == fails, done.stderr
+        return done.stderr if fails else done.stdout
+
+    def json(self, *words: str) -> Any:
+        """The same as JSON."""
+        return json.loads(self.windrow(*words, "--json"))
+
+
+@pytest.mark.proves("people: invited, signed in by password, at work in a project and removed, by the command line")
+def test_an_invited_person_signs_in_works_in_a_project_and_is_removed(tmp_path: Path) -> None:
+    with stack() as market:
+        Renter(market).online()
+        owner = _person(tmp_path / "owner", {"WINDROW_URL": market.cli["url"], "WINDROW_TOKEN": market.cli["token"]})
+        ada = _person(tmp_path / "ada", {})
+        secret = tmp_path / "password"
+        secret.write_text(PASSWORD + "\n")
+
+        owner.windrow("project", "add", "lab")
+        link = owner.windrow("invite", "--address", "ada@example.org", "--project", "lab:renter,admin").strip()
+        assert "ada@example.org" in owner.windrow("invitation", "ls")
+        ada.windrow("login", link, "--name", "Ada Lovelace", "--password-file", str(secret))
+        assert "accepted already" in ada.windrow(
+            "login", link, "--name", "A", "--password-file", str(secret), fails=True
+        )
+
+        me = ada.json("whoami")
+        assert (me["user"]["name"], me["account"]["name"], me["roles"]) == ("Ada Lovelace", "lab", ["admin", "renter"])
+        ada.windrow("logout")
+        ada.windrow("whoami", fails=True)
+        ada.windrow("login", market.cli["url"], "--address", "ADA@example.org", "--password-file", str(secret))
+        assert ada.json("project", "ls") == [{**ada.json("project", "ls")[0], "name": "lab"}]
+
+        owner.windrow("member", "set", "ada@example.org", "--project", "default:viewer")
+        assert "default" in ada.windrow("project", "use", "default") + ada.windrow("whoami")
+        assert ada.json("whoami")["roles"] == ["viewer"]
+        assert "windrow project ls" in ada.windrow("project", "use", "nothing", fails=True)
+        owner.windrow("member", "rm", "Ada Lovelace", "--yes")
+        assert "not valid" in ada.windrow("whoami", fails=True)
+        _check_nothing_is_told(market)
+
+
+def _person(home: Path, own: dict[str, str]) -> Person:
+    home.mkdir()
+    return Person(home, own)
+
+
+def _check_nothing_is_told(market: Stack) -> None:
+    """The password stands in no file of the market, logs and database among them."""
+    for path in market.data_dir.rglob("*"):
+        if path.is_file():
+            assert PASSWORD.encode() not in path.read_bytes(), path
