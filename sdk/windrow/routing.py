@@ -120,6 +120,9 @@ def _nowhere(refused: Iterable[Mapping[str, Any]], others: int) -> str:
     if len(own) > REASONS_MAX:
         lines.append(f"- and {counted(len(own) - REASONS_MAX, 'more place')}")
     if others:
-        lines.append(f"- {counted(others, 'other place')} could do it, and is not connected. List: windrow route FILE")
-    first = "No place can start this job now; it was not submitted. To let it wait for one, leave out optimize."
+        are = "is" if others == 1 else "are"
+        lines.append(
+            f"- {counted(others, 'other place')} could do it and {are} not connected. List: windrow route FILE"
+        )
+    first = "No place can start this job now; it was not submitted. To let it wait for one, leave out --optimize."
     return "\n".join([first, *lines])

@@ -4,6 +4,7 @@ The one adapter of the HTTP library.
 """
 
 import json
+import math
 import ssl
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import IO, Any, Final, Self
 import httpx2
 
 from windrow.config import DEADLINE_S, Config, find, proxies
-from windrow.errors import ApiProblem, MasterUnreachable, WindrowClientError
+from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, WindrowClientError
 
 Json = dict[str, Any]
 
@@ -63,7 +64,7 @@ class Transport:
         headers = {"Idempotency-Key": key or uuid.uuid4().hex} if method == "POST" else {}
         for attempt in (1, 2):
             try:
-                answer = self._http.request(method, path, json=body, params=params, headers=headers)
+                answer = self._http.request(method, path, json=_sendable(body), params=params, headers=headers)
                 break
             except httpx2.TransportError as error:
                 if attempt == 2 or method not in ("GET", "POST", "DELETE"):
@@ -195,6 +196,20 @@ class Archive:
 
     def _began(self, is_cut: bool, version: str) -> None:
         self.is_cut, self.version = is_cut, version
+
+
+def _sendable(body: Any) -> Any:
+    """The body of a request as it is. Raises InvalidInput that names the field of a number that is none."""
+    todo: list[tuple[str, Any]] = [("", body)]
+    while todo:
+        name, value = todo.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput(f"{name or 'A number'}: {value} is no number that can be sent.")
+        if isinstance(value, Mapping):
+            todo += [(str(key), one) for key, one in value.items()]
+        elif isinstance(value, list | tuple):
+            todo += [(name, one) for one in value]
+    return body
 
 
 def _bearer(token: str) -> dict[str, str]:

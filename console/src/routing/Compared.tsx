@@ -16,7 +16,8 @@ export function Compared({ asked, use }: { asked: Asked; use: (place: { tier: st
   const [settled] = useDebouncedValue(asked, TYPING_MS);
   const request = askedRoute(settled);
   const query = useQuery({ ...routed(request), placeholderData: keepPreviousData });
-  const found = query.data?.recommendations ?? [];
+  const ranked = query.data?.recommendations ?? [];
+  const found = [...ranked.filter((one) => one.usable), ...ranked.filter((one) => !one.usable)];
   if (found.length === 0) return null; // what is asked for does not exist: the quote says so
   return (
     <Panel title="Where to run">

@@ -90,7 +90,10 @@ def print_whole(text: str, to: Console = out) -> None:
 
 def print_error(error: WindrowClientError) -> None:
     """Prints the error, the reasons where there are any, and the id to quote when asking somebody."""
-    print_problem(as_flags(error.detail) if isinstance(error, ApiProblem) else str(error))
+    said, *more = (as_flags(error.detail) if isinstance(error, ApiProblem) else str(error)).splitlines() or [""]
+    print_problem(said)
+    for line in more[:LINES_MAX]:
+        print_whole(f"  {line}", err)
     if isinstance(error, ApiProblem):
         for line in error.lines[:LINES_MAX]:
             print_whole(f"  - {as_flags(line)}", err)

@@ -40,7 +40,7 @@ PRICES = Table(
         Column("MEMORY GIB", lambda p: p["memory_gib"], 6),
         Column("SOURCE", lambda p: p["source"], 7, 40),
     ),
-    "The price book is empty.",
+    "No price has all of these words. With fewer, such as h100: windrow price h100",
     name=lambda p: p["offer"],
     states=lambda p: (p["state"],),
     state_words=("current", "expired", "quarantined"),
