@@ -72,6 +72,10 @@ class ApiProblem(WindrowClientError):
         super().__init__("\n  ".join([self.detail, *self.lines]))
 
 
+class NoPlace(WindrowClientError):
+    """No place can start a job now; the text has the reasons."""
+
+
 class TunnelRefused(WindrowClientError):
     """A tunnel could not be opened."""
 

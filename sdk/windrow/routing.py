@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from windrow.client import Client
-from windrow.errors import ApiProblem, InvalidInput, WindrowClientError
+from windrow.errors import ApiProblem, InvalidInput, NoPlace
 from windrow.words import counted
 
 GIB: Final = 1 << 30
 DECIDED: Final = {"tier": "tier", "host_id": "host", "slice": "slice", "runtime": "runtime"}
 """Fields of a request that name a place, which is what the Master is asked for."""
 REASONS_MAX: Final = 5
+BUSY: Final = "It is busy."
+"""The reason of a place that will do when its present work has ended."""
 PLANS_MAX: Final = 10
 """Recommended places that are tried, the best first."""
 CODE_MAX: Final = 1 << 20
@@ -36,7 +38,7 @@ def following(
     as long as this account's jobs of its name took. code: its program, which is read and never run. keeps: the route is
     kept, so that its forecast can be compared with what the job costs.
 
-    Raises InvalidInput where the request names a place already, WindrowClientError with the reasons where none is fit.
+    Raises InvalidInput where the request names a place already, NoPlace with the reasons where none is fit.
     """
     named = next((word for field, word in DECIDED.items() if request.get(field)), None)
     if named is not None:
@@ -68,7 +70,7 @@ def _placed(
     api: Client, request: Mapping[str, Any], answer: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The request with the best recommended place that could start it now. A job that waits for another takes the best
-    one as it is."""
+    one as it is, and where all are busy a tier of this market that is."""
     usable = [one for one in answer["recommendations"] if one["usable"]]
     full, problems = [], list[ApiProblem]()
     for best in usable[:PLANS_MAX]:
@@ -86,13 +88,18 @@ def _placed(
         if plan["fits"] or plan["fits_soon"]:
             return asks, best
         full.append({"backend": best["backend"], "reason": plan["refusal"]["detail"]})
+    waiting = [one for one in answer["refused"] if one["reason"] == BUSY and one["backend"].startswith("windrow/")]
+    if request.get("after") and waiting:
+        return {**request, "tier": waiting[0]["offer"]}, {**waiting[0], "waits": True}
     if problems and len(problems) == len(full):
         raise problems[0]
-    raise WindrowClientError(_nowhere([*full, *answer["refused"]], len(answer["recommendations"]) - len(usable)))
+    raise NoPlace(_nowhere([*full, *answer["refused"]], len(answer["recommendations"]) - len(usable)))
 
 
 def said(best: Mapping[str, Any]) -> str:
     """A recommendation in one line."""
+    if best.get("waits"):
+        return f"Chosen: {best['backend']}, which is busy now, at {Decimal(best['price_per_hour']):.2f} USD an hour."
     cost = best["cost_estimate"]
     words = ", ".join(best["pros"])
     if cost["total"] is None:

@@ -249,6 +249,7 @@ async def test_a_user_changes_the_address_and_sets_up_a_second_factor(page: Page
     assert RECOVERY_CODE not in await page.content()
     await panel.get_by_role("button", name="Remove second factor").click()
     await dialog.get_by_label("Present password").fill(PASSWORD)
+    await dialog.get_by_label("Code").fill(RECOVERY_CODE)
     await dialog.get_by_role("button", name="Remove").click()
     await expect(panel.get_by_role("button", name="Set up second factor")).to_be_visible()
 

@@ -154,7 +154,7 @@ export function RemoveFactor({ close }: { close: () => void }) {
       title="Remove the second factor"
       close={close}
       act={act}
-      ready={password !== "" && code.trim().length >= 6}
+      ready={password !== "" && code.trim().length >= CODE_MIN}
       submit="Remove"
       danger
     >

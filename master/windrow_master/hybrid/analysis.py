@@ -92,7 +92,7 @@ def analyse(code: str) -> Analysis:
     if len(code) > CODE_MAX or len(code.encode("utf-8", "replace")) > CODE_MAX:
         return Analysis(reason=f"The program has more than {CODE_MAX >> 20} MiB: from your requirements only.")
     try:
-        tree = ast.parse(code)
+        tree = ast.parse(code.removeprefix("\ufeff"))
     except SyntaxError as wrong:
         place = f" (line {wrong.lineno})" if wrong.lineno else ""
         return Analysis(reason=f"The program is no Python that can be read{place}: from your requirements only.")

@@ -52,7 +52,9 @@ def _text(path: Path) -> str:
     try:
         if path.exists() and path.stat().st_size > TABLE_MAX:
             raise InvalidInput(f"{path} is larger than {TABLE_MAX >> 20} MiB.")
-        return path.read_text(encoding="utf-8") if path.exists() else ""
+        if path.exists() and not path.is_file():
+            raise InvalidInput(f"{path} is no file.")
+        return path.read_text(encoding="utf-8-sig") if path.exists() else ""  # as Excel writes it, too
     except (OSError, UnicodeDecodeError) as fault:
         raise InvalidInput(f"{path} cannot be read: {fault}") from None
 

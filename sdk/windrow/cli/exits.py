@@ -8,6 +8,7 @@ from windrow.errors import (
     MasterUnreachable,
     NameTaken,
     NoMaster,
+    NoPlace,
     NotFound,
     NotSignedIn,
     WaitTimedOut,
@@ -46,6 +47,7 @@ _BY_ERROR: Final = (
     (InvalidInput, EXIT_USAGE),
     (NotSignedIn, EXIT_AUTH),
     (NameTaken, EXIT_CONFLICT),
+    (NoPlace, EXIT_CONFLICT),
     (NoMaster, EXIT_USAGE),
 )
 

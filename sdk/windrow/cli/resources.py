@@ -271,10 +271,10 @@ def _records(file: Path) -> list[dict[str, Any]]:
     """The records of a file. Raises InvalidInput."""
     try:
         if str(file) == "-":
-            found = json.loads(sys.stdin.read(FILE_MAX))
+            found = json.loads(sys.stdin.read(FILE_MAX).removeprefix("\ufeff"))
         else:
             with file.open() as source:
-                found = json.loads(source.read(FILE_MAX))
+                found = json.loads(source.read(FILE_MAX).removeprefix("\ufeff"))
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:

@@ -118,7 +118,11 @@ def route(
     if optimize is not None:
         body["preferences"] = {**body.get("preferences", {}), "optimize_for": optimize}
     if program is not None:
-        body["code"] = _read(program)
+        code = _read(program, FILE_MAX + 1)
+        if len(code.encode()) > FILE_MAX:
+            say(f"{program} has more than {FILE_MAX >> 20} MiB: from your requirements only.")
+        else:
+            body["code"] = code
     answer = client(context).request("POST", "/route", body=body)
     if as_json:
         print_json(answer)
@@ -182,23 +186,22 @@ def _print(answer: Item, why_not: bool) -> None:
         say(f"Not shown, {counted(len(refused), 'place')} that cannot do it: --why-not says why.")
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, most: int) -> str:
+    """The first so many bytes of a file, without the mark that editors put at the beginning."""
     try:
         if str(path) == "-":
-            content = sys.stdin.buffer.read(FILE_MAX + 1)
+            content = sys.stdin.buffer.read(most)
         else:
             with path.open("rb") as file:
-                content = file.read(FILE_MAX + 1)
+                content = file.read(most)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from None
-    if len(content) > FILE_MAX:
-        raise InvalidInput(f"{path} has more than {FILE_MAX >> 20} MiB.")
-    return content.decode("utf-8", "replace")
+    return content.decode("utf-8-sig", "replace")
 
 
 def _intent(path: Path) -> Item:
     try:
-        found = json.loads(_read(path))
+        found = json.loads(_read(path, FILE_MAX))
     except (ValueError, RecursionError):
         raise InvalidInput(f"{path} is no JSON.") from None
     if not isinstance(found, dict):

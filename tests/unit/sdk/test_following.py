@@ -13,7 +13,7 @@ from windrow import routing
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
-from windrow.errors import ApiProblem, InvalidInput, WindrowClientError
+from windrow.errors import ApiProblem, InvalidInput, NoPlace, WindrowClientError
 from windrow.jobs import Platform
 
 Json = dict[str, Any]
@@ -141,3 +141,14 @@ def test_a_job_that_waits_for_another_takes_the_best_place_as_it_is() -> None:
     request, _ = routing.following(master.client(), {"after": ["job_1"]}, "cost")
     assert request["host_id"] == "host_1"
     assert "/jobs/plan" not in master.sent
+
+
+def test_a_job_that_waits_for_another_takes_a_busy_tier_where_all_places_are_busy() -> None:
+    busy = {"backend": "windrow/cpu/C", "offer": "cpu/C", "reason": routing.BUSY, "price_per_hour": "0.0175"}
+    master = Master(None)
+    master.route["refused"] = [busy]
+    request, best = routing.following(master.client(), {"after": ["job_1"]}, "cost")
+    assert request["tier"] == "cpu/C"
+    assert routing.said(best) == "Chosen: windrow/cpu/C, which is busy now, at 0.02 USD an hour."
+    with pytest.raises(NoPlace, match="It is busy"):
+        routing.following(master.client(), {}, "cost")

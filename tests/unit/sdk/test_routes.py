@@ -101,8 +101,18 @@ def test_a_file_that_is_no_intent_is_refused(monkeypatch: pytest.MonkeyPatch, tm
     assert done.exit_code != 0 and sent == [] and "task.json is no" in str(done.exception)
 
 
-def test_a_file_that_is_not_there_or_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_program_that_is_too_large_is_not_sent_and_the_mark_of_an_editor_neither(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "large.py").write_text("#" * ((1 << 20) + 1))
-    for name, said in (("large.py", "more than 1 MiB"), ("none.py", "No such file"), (".", "directory")):
+    (tmp_path / "marked.py").write_text("import torch\n", encoding="utf-8-sig")
+    done, sent = run(monkeypatch, str(tmp_path / "large.py"))
+    assert "more than 1 MiB" in done.output and "code" not in sent[0]
+    _, sent = run(monkeypatch, str(tmp_path / "marked.py"))
+    assert sent[0]["code"] == "import torch\n"
+
+
+def test_a_file_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, said in (("none.py", "No such file"), (".", "directory")):
         done, sent = run(monkeypatch, str(tmp_path / name))
         assert sent == [] and said in str(done.exception)
