@@ -117,12 +117,8 @@ def route(
         body["requirements"] = {**body.get("requirements", {}), **given}
     if optimize is not None:
         body["preferences"] = {**body.get("preferences", {}), "optimize_for": optimize}
-    if program is not None:
-        code = _read(program, FILE_MAX + 1)
-        if len(code.encode()) > FILE_MAX:
-            say(f"{program} has more than {FILE_MAX >> 20} MiB: from your requirements only.")
-        else:
-            body["code"] = code
+    if program is not None and (code := _code(program)) is not None:
+        body["code"] = code
     answer = client(context).request("POST", "/route", body=body)
     if as_json:
         print_json(answer)
@@ -184,6 +180,15 @@ def _print(answer: Item, why_not: bool) -> None:
             out.print(line, no_wrap=True, overflow="ignore", crop=False, markup=False, highlight=False)
     elif refused:
         say(f"Not shown, {counted(len(refused), 'place')} that cannot do it: --why-not says why.")
+
+
+def _code(program: Path) -> str | None:
+    """The text of a program; None, with a word about it, where it is too long to be read."""
+    code = _read(program, FILE_MAX + 1)
+    if len(code.encode()) <= FILE_MAX:
+        return code
+    say(f"{program} has more than {FILE_MAX >> 20} MiB: from your requirements only.")
+    return None
 
 
 def _read(path: Path, most: int) -> str:

@@ -177,9 +177,9 @@ async def _accounts(opened: Master, clock: ManualClock) -> dict[str, str]:
         account = OWNER if name == "owner" else AccountId(f"account_{name}")
         user = await opened.store.write(lambda uow: _user(uow, opened, account, roles), name="test")  # noqa: B023
         someone = Principal(
-            account, str(account), roles, TokenId("token_x"), "x", clock.wall_ns() + DAY, user_id=user.id
+            account, str(account), roles, TokenId("token_x"), "x", clock.wall_ns() + DAY, user_id=user.id, has_all=True
         )
-        _, made[name] = await identity.make_token(someone, name, roles, DAY)
+        _, made[name] = await identity.make_token(someone, name, None, DAY)
     return made
 
 
