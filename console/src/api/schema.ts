@@ -1006,7 +1006,7 @@ export interface ImpactOut {
   gpus: CardImpactOut[];
 }
 
-/** Who is invited to what. address: null: whoever has the link. */
+/** An invitation. address: the only one that may accept it; null: anybody with the link may. */
 export interface InvitationBody {
   address?: string | null;
   /** In the organisation */
@@ -1023,7 +1023,7 @@ export interface InvitationLinkBody {
 export interface InvitationMadeOut {
   id: string;
   organisation: string;
-  /** Null: whoever has the link */
+  /** Null: anybody with the link */
   address: string | null;
   role: Role | null;
   projects: ProjectOut[];
@@ -1038,7 +1038,7 @@ export interface InvitationMadeOut {
 export interface InvitationOut {
   id: string;
   organisation: string;
-  /** Null: whoever has the link */
+  /** Null: anybody with the link */
   address: string | null;
   role: Role | null;
   projects: ProjectOut[];
@@ -1466,7 +1466,7 @@ export interface MeasuringOut {
   host_id: string;
 }
 
-/** What changes of a member. role: null stays as it is, `none` takes it away. Projects that are not named stay. */
+/** Changes of a member. role: null keeps the role, `none` removes it. Projects that are not named stay. */
 export interface MemberBody {
   role?: "org_owner" | "org_admin" | "org_billing" | "org_auditor" | "none" | null;
   projects?: GrantBody[];
@@ -1972,7 +1972,7 @@ export interface ProblemReason {
   field?: string;
 }
 
-/** What changes; null stays as it is. password: the present one, needed for another address. */
+/** Changes of the own user; a field that is null stays as it is. A new address needs the present password. */
 export interface ProfileBody {
   name?: string | null;
   address?: string | null;

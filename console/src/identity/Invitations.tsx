@@ -138,7 +138,7 @@ export function Invite({ me, close }: { me: Me; close: () => void }) {
     <FormDialog title="Invite somebody" close={close} act={act} ready={body !== null} submit="Invite">
       <TextInput
         label="Mail address"
-        description="Who may accept it. Empty: whoever has the link."
+        description="Only this address can accept. Empty: anybody with the link."
         placeholder="anybody with the link"
         type="email"
         autoComplete="off"

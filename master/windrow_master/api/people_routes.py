@@ -45,7 +45,7 @@ class PasswordSignInBody(Body):
 
 
 class ProfileBody(Body):
-    """What changes; null stays as it is. password: the present one, needed for another address."""
+    """Changes of the own user; a field that is null stays as it is. A new address needs the present password."""
 
     name: Name | None = None
     address: Address | None = None
@@ -112,7 +112,7 @@ class GrantBody(Body):
 
 
 class InvitationBody(Body):
-    """Who is invited to what. address: null: whoever has the link."""
+    """An invitation. address: the only one that may accept it; null: anybody with the link may."""
 
     address: Address | None = None
     role: Annotated[OrganisationRole | None, Field(description="In the organisation")] = None
@@ -120,7 +120,7 @@ class InvitationBody(Body):
 
 
 class MemberBody(Body):
-    """What changes of a member. role: null stays as it is, `none` takes it away. Projects that are not named stay."""
+    """Changes of a member. role: null keeps the role, `none` removes it. Projects that are not named stay."""
 
     role: OrganisationRole | Literal["none"] | None = None
     projects: Annotated[tuple[GrantBody, ...], Field(max_length=100)] = ()
@@ -204,7 +204,7 @@ class InvitationOut(Out):
 
     id: Annotated[str, Read("invitation.id")]
     organisation: Annotated[str, Read("organisation.name")]
-    address: Annotated[str | None, Read("invitation.address"), Field(description="Null: whoever has the link")]
+    address: Annotated[str | None, Read("invitation.address"), Field(description="Null: anybody with the link")]
     role: Annotated[Role | None, Read("invitation.role")]
     projects: list[ProjectOut]
     made_by: Annotated[str, Read("invitation.made_by")]
