@@ -109,7 +109,7 @@ async def _serve(config: Config, opened: Master, listeners: Any) -> None:
 
     async with asyncio.TaskGroup() as tasks:
         obeying = tasks.create_task(obey())
-        await serve(config, opened, listeners)
+        await serve(config, opened, listeners, None)
         obeying.cancel()
 
 
@@ -120,7 +120,7 @@ def main() -> None:
     config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     cli, clock = CliFile(config.data_dir / "cli.json"), SystemClock()
     listeners = open_listeners(config, cli)
-    settings = wiring.Settings(reached_at=partial(reached_at, config, listeners, clock))
+    settings = wiring.Settings(reached_at=partial(reached_at, config, listeners, clock, None))
     opened = wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database)
     try:
         write_cli(config, opened, cli, listeners)

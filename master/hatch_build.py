@@ -25,6 +25,7 @@ REASON_LINES = 30
 MARKER = "NOT_BUILT.txt"
 CARRIED = {
     "install.sh": "deploy/install.sh",
+    "install-cli.sh": "deploy/install-cli.sh",
     "windrow-agent.service": "deploy/systemd/windrow-agent.service",
     "windrow-agent-keep": "deploy/windrow-agent-keep",
     "windrow-agent-onefile": "deploy/windrow-agent-onefile",
@@ -37,6 +38,7 @@ CARRIED = {
     "agent.toml": "agent/pyproject.toml",
     "proto.toml": "proto/pyproject.toml",
     "tunnel.toml": "tunnel/pyproject.toml",
+    "sdk.toml": "sdk/pyproject.toml",
 }
 """The files that an installed Master needs from the rest of the repository to bring other machines in, by their
 names there."""

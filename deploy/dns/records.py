@@ -174,9 +174,11 @@ def geoip(regions: RegionMap, plan: Plan) -> str:
 
 
 def fetch(cli: Path) -> RegionMap:
-    """The map from the Master of a cli.json, over HTTPS with the authority of that file; no token is sent."""
+    """The map from the Master of a cli.json, over HTTPS with the authority of that file or, where an operator gave the
+    Master a certificate from elsewhere, one of this machine; no token is sent."""
     record = json.loads(cli.read_text())
-    context = ssl.create_default_context(cafile=record["ca_pem"])
+    context = ssl.create_default_context()
+    context.load_verify_locations(record["ca_pem"])
     # Past any proxy that the environment names, as for every call to a Master.
     handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
     asked = f"{record['https_url']}/api/v1/regions"

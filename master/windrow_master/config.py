@@ -78,6 +78,8 @@ class Config:
     """The registry of resources answers this process' own user on this machine without a token."""
     mail: MailSettings | None = None
     """The server that mail is sent by; None: this market sends none."""
+    tls_files: tuple[Path, Path] | None = None
+    """Certificate chain and key that the operator has from elsewhere, for browsers; None: HTTPS has its own alone."""
     prices: Path | None = None
     """A folder of tables that add to the price book; None: only the shipped offers."""
     supervisor_fd: int | None = None
@@ -98,6 +100,7 @@ class Config:
             "trusted_proxies": " ".join(map(str, self.trusted_proxies)),
             "history": self.history.shown,
             "mail": "" if self.mail is None else self.mail.shown,
+            "tls_files": "" if self.tls_files is None else str(self.tls_files[0]),
             "artefacts": "folder" if self.artefacts is None else self.artefacts.shown,
         }
         return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
@@ -124,6 +127,9 @@ def command_line(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--https-port", type=int, default=None, help=f"default {HTTPS_PORT}, or the next free one")
     parser.add_argument("--trunk-port", type=int, default=None, help=f"default {TRUNK_PORT}, or the next free one")
     parser.add_argument("--health-port", type=int, default=None, help=f"default {HEALTH_PORT}, or the next free one")
+    for flag, what in (("cert", "certificate chain in PEM, for browsers"), ("key", "key of that certificate")):
+        default = environment.get(f"WINDROW_TLS_{flag.upper()}_FILE", "")
+        parser.add_argument(f"--tls-{flag}-file", metavar="FILE", default=default, help=what)
     parser.add_argument("--wait", action="store_true", help="stand by while another Master uses the data directory")
     parser.add_argument(
         "--trust-local-user",
@@ -171,6 +177,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         waits=read.wait,
         trusts_local_user=read.trust_local_user,
         mail=mail_settings(smtp_url) if (smtp_url := secret_setting("WINDROW_SMTP_URL", environment)) else None,
+        tls_files=_tls_files(read.tls_cert_file, read.tls_key_file),
         prices=Path(read.prices).expanduser().resolve() if read.prices else None,
         supervisor_fd=read.supervisor_fd,
     )
@@ -255,6 +262,12 @@ def _address(flag: str, text: str) -> str:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(_address("WINDROW_NAMES", name) for name in text.replace(",", " ").split())
+
+
+def _tls_files(certificate: str, key: str) -> tuple[Path, Path] | None:
+    if bool(certificate) != bool(key):
+        raise InvalidInput("WINDROW_TLS_CERT_FILE and WINDROW_TLS_KEY_FILE belong together: give both, or neither.")
+    return (Path(certificate).expanduser().absolute(), Path(key).expanduser().absolute()) if key else None
 
 
 def _proxies(flags: Sequence[str] | None, environment: Mapping[str, str]) -> tuple[Network, ...]:

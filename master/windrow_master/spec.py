@@ -28,6 +28,10 @@ TEXT_MAX: Final = 8_192
 """Characters of one argument or one value of the environment."""
 NAME_GIVEN_MAX: Final = 1_024
 """Characters of a name as it is given; it is cleaned and cut afterwards."""
+SECRETS_MAX: Final = 32
+"""Of one request."""
+SECRET_NAME: Final = r"[A-Z][A-Z0-9_]{0,63}"
+SECRET_FORM: Final = rf"^{SECRET_NAME}(?:=[A-Za-z_][A-Za-z0-9_]{{0,127}})?$"
 DURATION_MAX_NS: Final = 365 * DAY
 PROFILE_FORM: Final = r"(?:[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}|mps\.(?:100|[1-9][0-9]?))"
 """How the profile of a slice is written: by MIG `2g.20gb`, by MPS `mps.50`."""
@@ -139,6 +143,23 @@ class Work:
     env: Annotated[Mapping[str, str], Spec(items=ENV_MAX, chars=TEXT_MAX, text="The environment of the command")] = (
         field(default_factory=dict)
     )
+    secrets: Annotated[
+        tuple[str, ...],
+        Spec(
+            items=SECRETS_MAX,
+            form=SECRET_FORM,
+            flag="--secret",
+            text="Secret of the project and the variable that holds it, as NAME or NAME=VARIABLE",
+        ),
+    ] = ()
+    registry_secret: Annotated[
+        str | None,
+        Spec(
+            form=f"^{SECRET_NAME}$",
+            flag="--registry-secret",
+            text="Secret of the project that holds the login of the image's registry",
+        ),
+    ] = None
     await_files: Annotated[bool, Spec(text="Wait for a folder of files before the start")] = False
     simulated: Annotated[bool, Spec(text="Use simulated hosts; default: real ones only")] = False
     volumes: Annotated[

@@ -460,6 +460,14 @@ class ConditionCode(StrEnum):
         "If another Master was started on a copy of this one's data, stop this Master. If there is no other, "
         "quarantine the hosts that the message names: they lie, or they have the state of another market.",
     )
+    MASTER_CERTIFICATE = _master(
+        "master.certificate",
+        Effect.NONE,
+        Severity.TICKET,
+        "The TLS certificate that an operator gave for browsers is about to expire, or a renewed one is not taken.",
+        "Put a valid certificate and its key into the files that WINDROW_TLS_CERT_FILE and WINDROW_TLS_KEY_FILE name. "
+        "They are read again every ten seconds.",
+    )
     MASTER_BUG_MET = _master(
         "master.bug_met",
         Effect.NONE,
@@ -481,6 +489,13 @@ class ConditionCode(StrEnum):
         Severity.TICKET,
         "Rows of the database cannot be read and are passed over. Everything else goes on.",
         "Run `windrow-master check`: it looks through the database. A backup may have the rows.",
+    )
+    MASTER_PROVIDER_AWAY = _master(
+        "master.provider_away",
+        Effect.NONE,
+        Severity.TICKET,
+        "An identity provider does not answer as it should. Nobody new signs in by it; who is signed in stays so.",
+        "Run `windrow identity-provider test NAME`: it says what is wrong. People can sign in another way meanwhile.",
     )
     AUDIT_BROKEN = _master(
         "audit.broken",

@@ -71,6 +71,27 @@ class Identity:
     trunk_addresses: tuple[str, ...]
 
 
+class MasterConnection(http.client.HTTPSConnection):
+    """HTTPS to a Master whose own authority the context trusts. Under its public name the Master may show a certificate
+    that an operator has from elsewhere: it is asked for its own by another name then."""
+
+    def __init__(self, host: str, port: int | None, *, timeout: float, context: ssl.SSLContext) -> None:
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._trust, self._name = context, host
+
+    def connect(self) -> None:
+        """Open the connection. Raises ssl.SSLCertVerificationError where it shows neither name."""
+        http.client.HTTPConnection.connect(self)
+        try:
+            self.sock = self._trust.wrap_socket(self.sock, server_hostname=self._name)
+        except ssl.SSLCertVerificationError:
+            self.close()
+            if self._name == keys.SERVER_NAMES["master"]:
+                raise
+            self._name = keys.SERVER_NAMES["master"]
+            self.connect()
+
+
 class IdentityFolder:
     """The folder (0700) that holds one identity: two private keys (0600), certificates, and what the Master said."""
 
@@ -280,7 +301,7 @@ def _call(
     parts = urlsplit(master_url)
     if parts.scheme != "https" or not parts.hostname:
         raise InvalidInput(f"A Master is asked over HTTPS: {master_url!r} is not an https:// address.")
-    connection = http.client.HTTPSConnection(parts.hostname, parts.port or 443, timeout=timeout_s, context=context)
+    connection = MasterConnection(parts.hostname, parts.port or 443, timeout=timeout_s, context=context)
     try:
         headers = {"Content-Type": "application/json"} if body is not None else {}
         _connect(connection, timeout_s)

@@ -74,6 +74,36 @@ class Forbidden(WindrowError):
     code, grpc, http, fault = "forbidden", "PERMISSION_DENIED", 403, Fault.CALLER
 
 
+class SignInAgain(Forbidden):
+    """Your last sign-in is more than ten minutes ago. Give your password, a code of your app or a token again."""
+
+    code, grpc, http, fault = "sign_in_again", "PERMISSION_DENIED", 403, Fault.CALLER
+
+
+class AuthorisationPending(WindrowError):
+    """Nobody has approved this device yet. Ask again after the interval."""
+
+    code, grpc, http, fault, retryable = "authorization_pending", "FAILED_PRECONDITION", 400, Fault.CALLER, True
+
+
+class SlowDown(AuthorisationPending):
+    """This device asks too often. Wait five seconds longer between two requests from now on."""
+
+    code = "slow_down"
+
+
+class AccessDenied(WindrowError):
+    """The sign-in of this device was refused. Begin again with `windrow login URL`."""
+
+    code, grpc, http, fault = "access_denied", "PERMISSION_DENIED", 400, Fault.CALLER
+
+
+class ExpiredToken(WindrowError):
+    """The code of this device has expired or was used. Begin again with `windrow login URL`."""
+
+    code, grpc, http, fault = "expired_token", "FAILED_PRECONDITION", 400, Fault.CALLER
+
+
 class Conflict(WindrowError):
     """Somebody changed this in the meantime, or its state does not allow it. Read it again, then decide."""
 

@@ -1,11 +1,14 @@
 """IP networks and addresses as people write them in settings. Pure."""
 
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
 
 from windrow_proto.errors import InvalidInput
 
 Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 def host_and_port(host: str, port: int | str) -> str:
@@ -26,3 +29,21 @@ def parse_networks(texts: Iterable[str], what: str) -> tuple[Network, ...]:
             raise InvalidInput(f"{what} {text} would let everybody claim any address. Name the proxies' own addresses.")
         found.append(network)
     return tuple(dict.fromkeys(found))
+
+
+def is_public(text: str) -> bool:
+    """True if an address lies on the open internet, whatever address of the older kind it hides."""
+    try:
+        address: Address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return all(one.is_global and not one.is_multicast for one in (address, *_hidden(address)))
+
+
+def _hidden(address: Address) -> list[IPv4Address]:
+    if not isinstance(address, IPv6Address):
+        return []
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in NAT64:
+        found.append(IPv4Address(address.packed[-4:]))
+    return [one for one in found if one is not None]

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import x25519
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from windrow_proto.data_keys import DataKey
 from windrow_proto.errors import BadProof, InvalidInput
 from windrow_proto.keys import SigningKey
 
@@ -76,6 +77,10 @@ class SealKey:
         """The values by name that were sealed for this purpose; raises BadProof."""
         found = json.loads(self.open(sealed, purpose))
         return {str(name): str(value) for name, value in found.items()}
+
+    def data_key(self, purpose: str) -> DataKey:
+        """Returns the key above the data keys of a purpose; whoever has this one makes it again."""
+        return DataKey(self._key.private_bytes_raw()).below(purpose)
 
     def digest(self, said: bytes) -> bytes:
         """Returns a digest that tells one text from another, and lets nobody without this key try what a text might

@@ -248,6 +248,23 @@ class Client(Transport):
         answer: Json = self._long("POST", f"/clusters/{cluster_id}/volumes/save", {})
         return answer
 
+    def set_secret(self, name: str, value: str | bytes, kind: str | None = None) -> Json:
+        """Keep a value under a name in the project, in place of an older one. Text goes into its variable as it is,
+        bytes in base64. kind: text, file or registry_login (NAME:PASSWORD); by itself text, or file for bytes."""
+        text = value if isinstance(value, str) else base64.b64encode(value).decode()
+        chosen = kind or ("text" if isinstance(value, str) else "file")
+        answer: Json = self.request("PUT", f"/secrets/{quote(name, safe='')}", body={"value": text, "kind": chosen})
+        return answer
+
+    def secrets(self) -> Iterator[Json]:
+        """The project's secrets, by name, without their values."""
+        return self.items("/secrets")
+
+    def delete_secret(self, name: str) -> Json:
+        """Delete a secret; the answer's `warning` names work that waits for its value."""
+        answer: Json = self.request("DELETE", f"/secrets/{quote(name, safe='')}")
+        return answer
+
     # --- the registry of compute resources ------------------------------------------------------
 
     def resources(self, **filters: str | None) -> list[Json]:

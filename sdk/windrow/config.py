@@ -9,6 +9,7 @@ import json
 import os
 import re
 import socket
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -67,6 +68,11 @@ class Config:
 def wants_traceback() -> bool:
     """True if a fault of ours is to be shown with all that Python says of it."""
     return os.environ.get("WINDROW_TRACEBACK", "") not in ("", "0")
+
+
+def has_display() -> bool:
+    """True if a browser that is opened here is seen by whoever runs the command."""
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def _home() -> Path:

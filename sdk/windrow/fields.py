@@ -26,6 +26,8 @@ COMMON: Final = (
     Field("name", "text", flag="--name", help="Name; default: generated.", is_filter=True),
     Field("entrypoint", "text", flag="--entrypoint", help="Program in place of the image's ENTRYPOINT; '' for none, so that the command runs by itself.", may_be_empty=True),
     Field("env", "map"),
+    Field("secrets", "texts", flag="--secret", help="Secret of the project and the variable that holds it, as NAME or NAME=VARIABLE."),
+    Field("registry_secret", "text", flag="--registry-secret", help="Secret of the project that holds the login of the image's registry."),
     Field("await_files", "yes"),
     Field("simulated", "yes"),
     Field("volumes", "texts", flag="--volume", help="Volume and its path, as NAME:/path (:ro = read-only)."),
@@ -75,6 +77,8 @@ class ClusterFields(TypedDict, total=False):
     """The fields of a cluster's request that a call may give by name; None: not given."""
 
     entrypoint: str | None
+    secrets: Sequence[str] | None
+    registry_secret: str | None
     simulated: bool | None
     volumes: Sequence[str] | None
     gpus: int | None
@@ -103,6 +107,8 @@ class JobFields(TypedDict, total=False):
     """The fields of a job's request that a call may give by name; None: not given."""
 
     entrypoint: str | None
+    secrets: Sequence[str] | None
+    registry_secret: str | None
     simulated: bool | None
     volumes: Sequence[str] | None
     gpus: int | None

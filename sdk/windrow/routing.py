@@ -61,20 +61,23 @@ def following(
         "preferences": {"optimize_for": optimize, "allowed_backends": None},
     }
     answer = api.request("POST", "/route", body={name: value for name, value in asked.items() if value is not None})
-    limit = {} if max_cost is None else {"budget": str(max_cost)}
-    asks, best = _placed(api, {**request, **limit}, answer)
+    asks, best = _placed(api, request, answer, max_cost)
     return {**asks, **({"route_id": answer["route_id"]} if keeps else {})}, best
 
 
 def _placed(
-    api: Client, request: Mapping[str, Any], answer: Mapping[str, Any]
+    api: Client, request: Mapping[str, Any], answer: Mapping[str, Any], max_cost: str | float | Decimal | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The request with the best recommended place that could start it now. A job that waits for another takes the best
-    one as it is, and where all are busy a tier of this market that is."""
+    one as it is, and where all are busy a tier of this market that is. max_cost becomes its budget, but on a machine of
+    one's own that costs nothing: the rent that is charged there goes back to the same project."""
+    limit = {} if max_cost is None else {"budget": str(max_cost)}
     usable = [one for one in answer["recommendations"] if one["usable"]]
     full, problems = [], list[ApiProblem]()
     for best in usable[:PLANS_MAX]:
-        asks = {**request, **({"host_id": best["host"]} if best["host"] else {"tier": best["offer"]})}
+        is_free = best["host"] and not Decimal(best["cost_estimate"]["hourly"])
+        place = {"host_id": best["host"]} if best["host"] else {"tier": best["offer"]}
+        asks = {**request, **({} if is_free else limit), **place}
         if request.get("after"):
             return asks, best
         try:
@@ -90,7 +93,7 @@ def _placed(
         full.append({"backend": best["backend"], "reason": plan["refusal"]["detail"]})
     waiting = [one for one in answer["refused"] if one["reason"] == BUSY and one["backend"].startswith("windrow/")]
     if request.get("after") and waiting:
-        return {**request, "tier": waiting[0]["offer"]}, {**waiting[0], "waits": True}
+        return {**request, **limit, "tier": waiting[0]["offer"]}, {**waiting[0], "waits": True}
     if problems and len(problems) == len(full):
         raise problems[0]
     raise NoPlace(_nowhere([*full, *answer["refused"]], len(answer["recommendations"]) - len(usable)))

@@ -20,6 +20,9 @@ from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, WindrowC
 Json = dict[str, Any]
 
 TAR: Final = "application/x-tar"
+OWN_AUTHORITY: Final = "Windrow root"
+OWN_NAME: Final = "master.windrow"
+"""What each Master's own certificate is for, beside its addresses."""
 PAGE: Final = 200
 CHUNK: Final = 64 * 1024
 FILES_S: Final = 600.0
@@ -34,7 +37,11 @@ class Transport:
 
     def __init__(self, config: Config | None = None, transport: httpx2.BaseTransport | None = None) -> None:
         self.config = config or find()
-        options: dict[str, Any] = {"transport": transport} if transport is not None else {"verify": _trust(self.config)}
+        options: dict[str, Any] = {"transport": transport}
+        if transport is None:
+            trust = _trust(self.config)
+            is_own = self.config.ca_file is not None and _is_own(trust)
+            options = {"verify": trust, "event_hooks": {"request": [_ask_by_own_name] if is_own else []}}
         self._http = httpx2.Client(
             base_url=self.config.url + "/api/v1",
             headers={"User-Agent": "windrow-sdk/0.1"} | _bearer(self.config.token),
@@ -230,6 +237,17 @@ def _nobody() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
+
+
+def _is_own(trust: ssl.SSLContext) -> bool:
+    """True if nobody but a Master's own authority is trusted."""
+    subjects = [found["subject"] for found in trust.get_ca_certs()]
+    return bool(subjects) and all(subject == ((("commonName", OWN_AUTHORITY),),) for subject in subjects)
+
+
+def _ask_by_own_name(request: httpx2.Request) -> None:
+    """Ask for the certificate of the Master's own authority: under its public name it may show one from elsewhere."""
+    request.extensions = {**request.extensions, "sni_hostname": OWN_NAME}
 
 
 def _trust(config: Config) -> ssl.SSLContext:

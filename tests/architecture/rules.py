@@ -39,6 +39,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
         "master/windrow_master/identity/authority.py",
         "master/windrow_master/identity/passwords.py",
         "master/windrow_master/identity/second_factor.py",
+        "master/windrow_master/app/operator_certificate.py",
         "agent/windrow_agent/app/doctor.py",
         "sdk/windrow/link.py",
     ),
@@ -46,7 +47,9 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
     "botocore": ("master/windrow_master/storage/s3_store.py",),
     "obstore": ("master/windrow_master/storage/s3_store.py",),
     "smtplib": ("master/windrow_master/mail/smtp.py",),
-    "httpx2": ("sdk/windrow/transport.py",),
+    "httpx2": ("sdk/windrow/transport.py", "master/windrow_master/identity/outgoing.py"),
+    "authlib": ("master/windrow_master/identity/oidc.py",),
+    "joserfc": ("master/windrow_master/identity/oidc.py",),
     "pathspec": ("sdk/windrow/folder/ignoring.py",),
 }
 """Foreign library -> the only files that may import it."""
@@ -93,6 +96,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("store",),
     ("audit", "mail"),
     ("identity",),
+    ("secrets",),
     ("telemetry",),
     ("fleet",),
     ("accesses", "placement", "prices"),

@@ -33,6 +33,8 @@ from tests.browser.pretend_rental import (
     template_routes,
 )
 from tests.browser.pretend_resources import resource_routes
+from tests.browser.pretend_secrets import secret_routes
+from tests.browser.pretend_sign_in import WEIGHTY, service_routes, sign_in_routes
 from tests.browser.pretend_volumes import volume_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.support.ports import own_port
@@ -66,10 +68,13 @@ def make_app(world: World) -> FastAPI:
     cluster_streams(app, world)
     job_routes(app, world)
     people_routes(app, world, OTHER_TOKEN)
+    sign_in_routes(app, world)
+    service_routes(app, world)
     member_routes(app, world, lambda request: _asking(request) or ACCOUNT, lambda: _session_of(OTHER_TOKEN))
     market_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)
+    secret_routes(app, world)
     resource_routes(app, world)
     access_routes(app, world)
     health_routes(app, world)
@@ -117,6 +122,9 @@ class Gate:
             said = json.loads(body) if body else None
             self._world.asked.append(Asked(request.method, path, dict(request.query_params), said))
             return problem(409, "conflict", "Written down", "A pretend Master does nothing for programs.")
+        if self._world.is_stale and (request.method, path) in WEIGHTY:
+            said = "Your last sign-in is more than ten minutes ago."
+            return problem(403, "sign_in_again", "Not allowed", said)
         if _asking(request) is None and path not in {"/session", "/sign-in", *OPEN}:
             return problem(
                 401, "unauthenticated", "Not signed in", "Your token is missing or not valid. Sign in again."
@@ -154,6 +162,7 @@ def _session_routes(app: FastAPI, world: World) -> None:
         return {
             "account": world.project or account,
             "user": {"id": account["id"].replace("account", "user"), "name": account["name"]},
+            "service": None,
             "roles": ["operator", "auditor", "org_owner", "admin", "renter", "provider"],
             "token": {"id": "token_1", "name": "first", "expires_at": at(-86_400)},
             "session": {"id": "session_1", "expires_at": at(-86_400)},

@@ -14,7 +14,10 @@ INVITATION = "wi_pretend-invitation-secret"
 PASSWORD_LINK = "wp_pretend-password-link-secret"
 PASSWORD = "violet kettle upon seven hills"
 RECOVERY_CODE = "ABCD-EFGH-IJKL-MNOP"
-OPEN = {"/sign-in/password", "/password", "/password/forgotten", "/invitation", "/invitation/accept"}
+OPEN = {
+    *("/sign-in/password", "/sign-in/providers", "/password", "/password/forgotten", "/invitation"),
+    "/invitation/accept",
+}
 """Paths that need no session."""
 BASE = "https://market.example:8443"
 MADE_BY = "user/user_1"
@@ -56,7 +59,58 @@ def member_routes(app: FastAPI, world: World, asking: Asking, session: Session) 
     _own_routes(app, world, asking)
     _member_routes(app, world)
     _invitation_routes(app, world)
+    _share_routes(app, world)
     _open_routes(app, world, session)
+    _provider_routes(app, world)
+
+
+def provider(name: str) -> Json:
+    """One identity provider."""
+    lab = project("account_1", "first account", "renter")
+    return {
+        "name": name,
+        "issuer": f"https://{name}.example",
+        "client_id": "windrow",
+        "has_client_secret": True,
+        "organisation": "home",
+        "domains": ["example.org"],
+        "creates_users": True,
+        "private": False,
+        "scopes": ["openid"],
+        "group_claim": "groups",
+        "groups": [{"group": "ml", "role": None, "projects": [lab]}],
+        "redirect_uri": f"{BASE}/oidc/{name}",
+        "created_at": at(86_400),
+    }
+
+
+def _provider_routes(app: FastAPI, world: World) -> None:
+    @app.get("/api/v1/sign-in/providers")
+    async def buttons() -> Json:
+        return listed([{"name": one["name"]} for one in world.providers])
+
+    @app.get("/api/v1/identity-providers")
+    async def providers() -> Json:
+        return listed(world.providers)
+
+    @app.get("/api/v1/user/identities")
+    async def identities() -> Json:
+        return listed([])
+
+    @app.put("/api/v1/identity-providers/{name}")
+    async def set_provider(name: str, body: Json = Body()) -> Json:
+        world.providers.append(provider(name) | {"issuer": body["issuer"]})
+        return world.providers[-1]
+
+    @app.post("/api/v1/identity-providers/{name}/test")
+    async def test() -> JSONResponse:
+        said = "The identity provider acme cannot be used now. acme.example did not answer within 5 s."
+        return problem(503, "unavailable", "Not possible now", said)
+
+    @app.delete("/api/v1/identity-providers/{name}")
+    async def remove(name: str) -> Response:
+        world.providers = [one for one in world.providers if one["name"] != name]
+        return Response(status_code=204)
 
 
 def _own_routes(app: FastAPI, world: World, asking: Asking) -> None:
@@ -176,6 +230,43 @@ def _invitation_routes(app: FastAPI, world: World) -> None:
     @app.delete("/api/v1/invitations/{invitation_id}")
     async def withdraw(invitation_id: str) -> Response:
         world.invitations = [one for one in world.invitations if one["id"] != invitation_id]
+        return Response(status_code=204)
+
+
+def share(share_id: str, object_id: str, receiver: str, level: str, **more: Any) -> Json:
+    """One share of a cluster or job with a user."""
+    kind = object_id.partition("_")[0]
+    row = {"id": share_id, "object_kind": kind, "object_id": object_id, "object_name": "trainer", "level": level}
+    row |= {"project_id": "account_1", "project": "first account", "receiver_kind": "user", "receiver": receiver}
+    return (
+        row | {"receiver_id": "user_9", "made_by": MADE_BY, "made_at": at(60), "until": None, "is_active": True} | more
+    )
+
+
+def _share_routes(app: FastAPI, world: World) -> None:
+    def of(rows: list[Json], object_id: str | None) -> Json:
+        return listed([one for one in rows if object_id in (None, one["object_id"])])
+
+    @app.get("/api/v1/shares")
+    async def shares(object_id: str | None = None) -> Json:
+        return of(world.shares, object_id)
+
+    @app.get("/api/v1/shares/received")
+    async def received(object_id: str | None = None) -> Json:
+        return of(world.received, object_id)
+
+    @app.post("/api/v1/shares")
+    async def make(body: Json = Body()) -> Any:
+        if body["receiver"] == "nobody":
+            return problem(404, "not_found", "Not found", "There is no such member of your organisation.")
+        made = share(f"share_{len(world.shares)}", body["object_id"], body["receiver"], body["level"])
+        made |= {"receiver_kind": body["receiver_kind"], "until": at(-86_400) if "lasts_s" in body else None}
+        world.shares.append(made)
+        return JSONResponse(made, 201)
+
+    @app.delete("/api/v1/shares/{share_id}")
+    async def withdraw(share_id: str) -> Response:
+        world.shares = [one for one in world.shares if one["id"] != share_id]
         return Response(status_code=204)
 
 

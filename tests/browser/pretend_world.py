@@ -50,14 +50,18 @@ class World:
     receipts: dict[str, Json] = field(default_factory=dict)
     templates: dict[str, Json] = field(default_factory=dict)
     volumes: dict[str, Json] = field(default_factory=dict)
+    secrets: dict[str, Json] = field(default_factory=dict)
     resources: dict[str, Json] = field(default_factory=dict)
     bindings: dict[str, Json] = field(default_factory=dict)
     tokens: list[Json] = field(default_factory=list)
     people: list[Json] = field(default_factory=list)
     used_links: list[str] = field(default_factory=list)
     members: list[Json] = field(default_factory=list)
+    providers: list[Json] = field(default_factory=list)
     projects: list[Json] = field(default_factory=list)
     invitations: list[Json] = field(default_factory=list)
+    shares: list[Json] = field(default_factory=list)
+    received: list[Json] = field(default_factory=list)
     project: Json | None = None
     """The one that sessions act in, once another one was chosen."""
     profile: Json = field(
@@ -70,6 +74,12 @@ class World:
     )
     """What is known of whoever signs in, beside the name."""
     sends_mail: bool = False
+    services: list[Json] = field(default_factory=list)
+    """Service accounts."""
+    devices: dict[str, str] = field(default_factory=dict)
+    """By the user code of each device: waiting, approve or refuse."""
+    is_stale: bool = False
+    """Whoever is signed in is asked to sign in again before an act of weight."""
     join_tokens: list[Json] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)
     commands: dict[str, Json] = field(default_factory=dict)
@@ -130,6 +140,7 @@ def token(token_id: str, name: str, roles: list[str]) -> Json:
         "roles": roles,
         "created_at": at(4000),
         "last_used_at": at(3),
+        "last_used_address": "192.0.2.7",
         "expires_at": at(-86400 * 30),
     }
 

@@ -5,6 +5,7 @@ it loads such a page again (`--enable-auto-reload`); a test that asked for the p
 """
 
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -17,6 +18,8 @@ from tests.waiting import PATIENCE_S
 
 DROPPED: Final = ("net::ERR_NETWORK_CHANGED", 'interrupted by another navigation to "chrome-error:')
 """The error, and the page that tells of it, which can come after the next try has begun."""
+ITSELF: Final = re.compile(r'Navigation to "(.*)" is interrupted by another navigation to "\1"')
+"""Chromium loads a page that was dropped again by itself, beside the next try."""
 TRIES: Final = 5
 
 
@@ -27,7 +30,7 @@ def _again(navigate: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[A
             try:
                 return await navigate(*given, **named)
             except Error as error:
-                if not any(words in error.message for words in DROPPED):
+                if not (any(words in error.message for words in DROPPED) or ITSELF.search(error.message)):
                     raise
         return await navigate(*given, **named)
 

@@ -29,6 +29,7 @@ from windrow_master.api.cluster_routes import ClusterBody, ResizeBody
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
 from windrow_master.api.market_routes import PriceBody
 from windrow_master.api.people_routes import InvitationBody, MemberBody, ProjectBody
+from windrow_master.api.service_account_routes import RotateBody, ServiceBody
 from windrow_master.api.volume_routes import VolumeBody
 from windrow_master.api.workload_routes import ExecBody
 
@@ -52,6 +53,8 @@ BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/invitations", InvitationBody),
     (r"/members/[^/]+", MemberBody),
     (r"/projects", ProjectBody),
+    (r"/service-accounts", ServiceBody),
+    (r"/service-accounts/[^/]+/rotate", RotateBody),
 )
 PAGING = {"limit", "cursor"}
 
@@ -229,6 +232,20 @@ async def test_the_forms_of_members_show_the_calls_that_they_make(forms: Forms) 
     await page.get_by_role("button", name="New project").click()
     await dialog.get_by_label("Name").fill("lab2")
     await forms.same(dialog, dialog.get_by_role("button", name="Add the project").click, "POST", "/projects")
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="New service account").click()
+    await dialog.get_by_label("Name").fill("ci")
+    await dialog.get_by_label("Renter").check()
+    await forms.same(dialog, dialog.get_by_role("button", name="Add it").click, "POST", "/service-accounts")
+    await dialog.get_by_role("button", name="Done").click()
+    await page.get_by_role("button", name="New token: ci").click()
+    act = dialog.get_by_role("button", name="Make the token").click
+    await forms.same(dialog, act, "POST", "/service-accounts/service_1/rotate")
+    await dialog.get_by_role("button", name="Done").click()
+    await page.get_by_role("button", name="Remove: ci").click()
+    await dialog.get_by_label("Type ci to confirm").fill("ci")
+    act = dialog.get_by_role("button", name="Remove").click
+    await forms.same(dialog, act, "DELETE", "/service-accounts/service_1")
 
 
 async def test_what_a_form_says_is_kept_by_a_name_and_fills_it_again(forms: Forms) -> None:

@@ -59,6 +59,7 @@ async def used(page: Page, served: Served, hosts: int) -> Frames:
     return frames
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_1600_rows_of_which_half_change_each_second_cost_the_page_little_more_than_a_hundred(
     page: Page, pretend: Callable[..., Served]

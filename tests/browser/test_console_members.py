@@ -291,7 +291,7 @@ async def _closed(page: Page) -> None:
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.long)])
 async def test_the_pages_and_dialogs_break_no_rule_and_do_not_scroll_sideways(
     page: Page, pretend: Pretend, width: int
 ) -> None:

@@ -7,6 +7,7 @@ from tests.browser.pretend_master import SECRET, TOKEN, make_app
 from tests.browser.pretend_members import INVITATION, PASSWORD
 from tests.browser.pretend_people import LINK
 from tests.browser.pretend_rental import add_receipt
+from tests.browser.pretend_sign_in import DEVICE_CODE
 from tests.browser.pretend_world import make_world
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import (
@@ -23,6 +24,9 @@ from windrow_master.api import (
     overview_routes,
     people_routes,
     proof_routes,
+    secret_routes,
+    service_account_routes,
+    sign_in_routes,
     standing_routes,
     telemetry_routes,
     template_routes,
@@ -54,10 +58,12 @@ READS: dict[str, type[BaseModel]] = {
     "/organisation": people_routes.OrganisationOut,
     "/members": answers.Page[people_routes.MemberOut],
     "/projects": answers.Page[people_routes.ProjectOut],
+    "/service-accounts": answers.Page[service_account_routes.ServiceOut],
     "/invitations": answers.Page[people_routes.InvitationOut],
     "/join-tokens": answers.Page[identity_routes.JoinTokenOut],
     "/offers": answers.Page[market_routes.OfferOut],
     "/templates": answers.Page[template_routes.TemplateOut],
+    "/secrets": answers.Page[secret_routes.SecretOut],
     "/volumes": answers.Page[volume_routes.VolumeOut],
     f"/clusters/{CLUSTER}": cluster_routes.ClusterOut,
     f"/clusters/{CLUSTER}/explain": cluster_routes.ExplanationOut,
@@ -88,9 +94,15 @@ async def test_the_pretend_master_answers_as_described() -> None:
         assert_described(linked, people_routes.PasswordLinkOut, 201)
         entered = await client.post("/sign-in/password", json={"address": "ada@example.org", "password": PASSWORD})
         assert_described(entered, identity_routes.SignedInOut, 201)
+        world.devices[DEVICE_CODE] = "waiting"
+        look = await client.post("/device/look", json={"user_code": DEVICE_CODE})
+        assert_described(look, sign_in_routes.DeviceOut)
+        service = await client.post("/service-accounts", json={"name": "ci", "roles": ["renter"]})
+        assert_described(service, service_account_routes.ServiceMadeOut, 201)
         begun = await client.post("/user/second-factor", json={"password": PASSWORD})
         assert_described(begun, people_routes.FactorOut, 201)
         assert_described(await client.put("/user/second-factor", json={"code": "123456"}), people_routes.CodesOut)
+        assert_described(await client.put("/secrets/A", json={"value": "b"}), secret_routes.SecretOut)
         assert_described(await client.post("/volumes", json={"name": "data"}), volume_routes.VolumeOut, 201)
         asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "volumes": ["data:/data"]}
         assert_described(await client.post("/clusters/plan", json=asked), cluster_routes.PlanOut)

@@ -34,11 +34,17 @@ from windrow_master.fleet.verification_repository import KEPT_PER_CARD, Verifica
 from windrow_master.hybrid.model import Capability, Declared, ResourceStatus, ResourceType
 from windrow_master.hybrid.repository import ResourceRepository
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
+from windrow_master.identity.people import Organisation, OrganisationId, User, UserId
+from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
+from windrow_master.identity.provider_repository import ProviderRepository
+from windrow_master.identity.providers import Grants, Identity, Provider
 from windrow_master.identity.repository import AccountRepository, JoinTokenRepository, MemberRepository, TokenRepository
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import Ask
 from windrow_master.market.repository import AskRepository, RentalRepository
+from windrow_master.secrets.model import Secret, SecretKind
+from windrow_master.secrets.repository import SecretRepository
 from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.messages import Messages
 from windrow_master.store.store import Store
@@ -99,6 +105,42 @@ def test_identity_comes_back_as_it_went_in(store: Store) -> None:
         assert (used.used_by, used.used_at_ns) == ("host_1", 5)
         assert uow[MemberRepository].by_key(BYTES[:32]) == replace(member, generation=2, standing=Standing.QUARANTINED)
         assert uow[MemberRepository].banned() == ["host_1"]
+
+
+def test_identity_providers_and_identities_come_back_as_they_went_in(store: Store) -> None:
+    grants = Grants(Role.ORG_ADMIN, {ACCOUNT: frozenset({Role.RENTER, Role.VIEWER})})
+    provider = Provider(
+        name="acme",
+        issuer=TEXT,
+        client_id=TEXT,
+        sealed=BYTES,
+        organisation_id="organisation_1",
+        domains=("a.org", "b.org"),
+        creates_users=True,
+        is_private=False,
+        scopes=("openid",),
+        group_claim=TEXT,
+        groups={TEXT: grants},
+        created_at_ns=LARGE,
+    )
+    identity = Identity("acme", "subject", "user_1", TEXT, grants, LARGE)
+    with unit(store) as uow:
+        uow[OrganisationRepository].add(Organisation(OrganisationId("organisation_1"), "home", LARGE))
+        uow[UserRepository].add(User(UserId("user_1"), "ada", LARGE))
+        uow[ProviderRepository].save(provider)
+        uow[ProviderRepository].save_identity(identity)
+    with unit(store) as uow:
+        repository = uow[ProviderRepository]
+        assert repository.get("acme") == provider and repository.all() == [provider]
+        assert repository.identity("acme", "subject") == identity and repository.identities_of("user_1") == [identity]
+        repository.save(replace(provider, sealed=None, groups={}))
+        repository.save_identity(replace(identity, last_used_at_ns=LARGE))
+    with unit(store) as uow:
+        repository = uow[ProviderRepository]
+        assert repository.get("acme") == replace(provider, sealed=None, groups={})
+        assert repository.identity("acme", "subject") == replace(identity, last_used_at_ns=LARGE)
+        repository.remove("acme")
+        assert (repository.all(), repository.identities_of("user_1")) == ([], [])
 
 
 def test_hosts_are_saved_only_over_what_was_read(store: Store) -> None:
@@ -403,6 +445,51 @@ def test_jobs_come_back_as_they_went_in_and_are_found_while_they_live(store: Sto
         assert uow[JobRepository].all_of([JobId("job_2"), JobId("job_none")]) == {over.job_id: over}
     with pytest.raises(IntegrityError), unit(store) as uow:
         uow[JobRepository].add(replace(one, job_id=JobId("job_3")), "key", BYTES[:32])
+
+
+def test_secrets_come_back_as_they_went_in_and_are_their_accounts_alone(store: Store) -> None:
+    one = Secret(
+        account_id=ACCOUNT,
+        name="HF_TOKEN",
+        kind=SecretKind.FILE,
+        wrapped_key=BYTES,
+        sealed=BYTES,
+        created_at_ns=LARGE,
+        created_by=TEXT,
+        updated_at_ns=LARGE,
+        updated_by=TEXT,
+    )
+    other = replace(one, name="A", kind=SecretKind.TEXT, last_used_at_ns=1, last_used_by="cluster_1")
+    theirs = replace(one, account_id=AccountId("account_2"), sealed=b"theirs")
+    with unit(store) as uow:
+        for secret in (one, theirs, other):
+            uow[SecretRepository].save(secret)
+    with unit(store) as uow:
+        assert uow[SecretRepository].of_account(ACCOUNT) == [other, one]
+        uow[SecretRepository].used(ACCOUNT, "HF_TOKEN", LARGE, "cluster_2")
+        used = replace(one, last_used_at_ns=LARGE, last_used_by="cluster_2")
+        assert uow[SecretRepository].get(ACCOUNT, "HF_TOKEN") == used
+        uow[SecretRepository].save(replace(used, sealed=b"new"))
+        assert uow[SecretRepository].get(ACCOUNT, "HF_TOKEN") == replace(used, sealed=b"new")
+        assert uow[SecretRepository].delete(ACCOUNT, "HF_TOKEN") and not uow[SecretRepository].delete(ACCOUNT, "B")
+        assert uow[SecretRepository].get(ACCOUNT, "HF_TOKEN") is None
+        assert uow[SecretRepository].of_account(AccountId("account_2")) == [theirs]
+
+
+def test_what_is_not_over_is_found_by_its_account(store: Store) -> None:
+    phases = (ClusterPhase.RUNNING, ClusterPhase.STOPPED, ClusterPhase.DELETED)
+    rows = [replace(made.cluster(phase), cluster_id=ClusterId(f"cluster_{phase}")) for phase in phases]
+    waits = Job(JobId("job_1"), rows[0].account_id, "job_1", JobRequest(argv=("true",)), JobState.QUEUED, 1)
+    over = replace(waits, job_id=JobId("job_2"), group="job_2", state=JobState.FAILED, ended_at_ns=2)
+    with unit(store) as uow:
+        for row in rows:
+            uow[ClusterRepository].add(row, None, BYTES[:32])
+        for job in (waits, over):
+            uow[JobRepository].add(job, None, BYTES[:32])
+    with unit(store) as uow:
+        assert uow[ClusterRepository].open_of(rows[0].account_id) == rows[:2]
+        assert uow[JobRepository].living_of(rows[0].account_id) == [waits]
+        assert not uow[ClusterRepository].open_of(AccountId("x")) and not uow[JobRepository].living_of(AccountId("x"))
 
 
 def test_a_cluster_is_a_jobs_by_its_key_as_long_as_the_job_lives(store: Store) -> None:

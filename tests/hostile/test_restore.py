@@ -270,6 +270,7 @@ async def test_an_audit_log_that_is_not_intact_is_a_condition_until_a_person_has
         assert entry.reason == "the disk was replaced" and entry.fields["problem"]
 
 
+@pytest.mark.long
 @pytest.mark.row("F21")
 def test_a_wrong_anchor_is_told_by_health_and_doctor_and_taken_away_by_one_command(data_dir: Path) -> None:
     (data_dir / "audit.anchor").write_text("xx\n")

@@ -411,6 +411,7 @@ FEW = 8
 ID = re.compile(r"(cluster|workload|rental|operation)_[0-9a-f]{32}")
 
 
+@pytest.mark.long
 async def test_nothing_in_memory_is_kept_of_rentals_that_have_ended(tmp_path: Path) -> None:
     with market_world(tmp_path) as market:
         ended: set[Any] = set()

@@ -85,6 +85,7 @@ async def test_a_creation_survives_the_death_of_its_agent_at_each_step(
     assert step > STEPS_MIN
 
 
+@pytest.mark.long
 @pytest.mark.proves("an agent killed between any two steps of a deletion: the next one ends it, with one final receipt")
 async def test_a_deletion_survives_the_death_of_its_agent_at_each_step(
     nest: Nursery, asked: Callable[[], Command], lives: list[Life], tmp_path: Path

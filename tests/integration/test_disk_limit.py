@@ -116,10 +116,15 @@ NEST = (
     ("script", "words"),
     [
         (TOUCH.replace("{folder}", "workspace"), f"the workload made too many files: more than 2000 in {WHERE}"),
-        (TOUCH.replace("{folder}", "etc"), f"the workload made too many files: more than 2000 in {WHERE}"),
-        (
+        pytest.param(
+            TOUCH.replace("{folder}", "etc"),
+            f"the workload made too many files: more than 2000 in {WHERE}",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
             NEST.format(name="$(printf %0200d 0)", depth=30),
             f"the workload filled its disk: 32 MiB in {WHERE} where 8 MiB may be",
+            marks=pytest.mark.long,
         ),
         (
             NEST.format(name="d", depth=4000),
@@ -140,6 +145,7 @@ async def test_who_takes_what_is_not_counted_in_bytes_is_ended(
         await runtime.remove(spec.workload_id)
 
 
+@pytest.mark.long
 async def test_volumes_that_an_image_declares_count_and_go_with_the_container(
     daemon: str, runtime: DockerRuntime, image: str, tmp_path: Path
 ) -> None:

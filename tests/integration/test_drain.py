@@ -15,6 +15,7 @@ from windrow.errors import ApiProblem
 pytestmark = [pytest.mark.slow]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.proves("an Access that is drained: its agents move with no gap in history; after a resume it serves again")
 def test_a_drained_access_loses_its_agents_and_no_history_and_serves_again_when_resumed(fleet: Renter) -> None:

@@ -136,6 +136,7 @@ def left(daemon: OwnDocker) -> tuple[list[str], list[str]]:
     return daemon.ask("ps", "-aq").split(), daemon.ask("volume", "ls", "-q").split()
 
 
+@pytest.mark.long
 @pytest.mark.proves(
     "a container daemon that hangs: what waits for it says so, nothing runs on, the bill ends with the work"
 )

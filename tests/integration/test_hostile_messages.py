@@ -208,6 +208,7 @@ def inside() -> dict[str, tuple[Kind, Lane, bytes]]:
     return found
 
 
+@pytest.mark.long
 async def test_bombs_under_a_good_proof_cost_no_more_than_honest_batches_and_are_not_kept_waiting(
     renter: Renter, agent: RawAgent
 ) -> None:

@@ -85,6 +85,7 @@ def test_what_comes_after_a_job_that_fails_never_runs(renter: Renter, here: Path
     assert renter.windrow("job", "logs", first).stdout == "bad\n"
 
 
+@pytest.mark.long
 @pytest.mark.proves("a job goes on when the Master is killed, with one cluster and one effect")
 def test_a_job_goes_on_when_its_master_is_killed(renter: Renter, here: Path) -> None:
     command = "import time; print('begun', flush=True); time.sleep(8); open('end.txt','w').write('whole')"

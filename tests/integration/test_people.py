@@ -2,11 +2,14 @@
 
 import json
 import os
+import platform
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.support.rental import Renter
@@ -23,14 +26,27 @@ class Person:
     home: Path
     own: dict[str, str]
 
+    def _environment(self) -> dict[str, str]:
+        bare = {name: value for name, value in os.environ.items() if not name.startswith("WINDROW_")}
+        return bare | {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / "config")} | self.own
+
+    def begun(self, *words: str) -> "subprocess.Popen[str]":
+        """A process of `windrow ...`, without standard input, whose standard error can be read."""
+        return subprocess.Popen(
+            [WINDROW, *words],
+            cwd=self.home,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
     def windrow(self, *words: str, fails: bool = False) -> str:
         """What `windrow ...` prints; of one that fails, what it says."""
-        bare = {name: value for name, value in os.environ.items() if not name.startswith("WINDROW_")}
-        bare |= {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / "config")}
         done = subprocess.run(
             [WINDROW, *words],
             cwd=self.home,
-            env=bare | self.own,
+            env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
@@ -75,6 +91,38 @@ def test_an_invited_person_signs_in_works_in_a_project_and_is_removed(tmp_path: 
         owner.windrow("member", "rm", "Ada Lovelace", "--yes")
         assert "not valid" in ada.windrow("whoami", fails=True)
         _check_nothing_is_told(market)
+
+
+@pytest.mark.proves("people: a command line without a token is signed in by a code that its user approves")
+def test_a_command_line_is_signed_in_by_a_code_that_its_user_approves(tmp_path: Path) -> None:
+    with stack() as market:
+        Renter(market).online()
+        url, own = market.cli["url"], {"WINDROW_URL": market.cli["url"], "WINDROW_TOKEN": market.cli["token"]}
+        owner, laptop = _person(tmp_path / "owner", own), _person(tmp_path / "laptop", {})
+        with laptop.begun("login", url) as login:
+            assert login.stderr is not None
+            code = next(found[0] for line in login.stderr if (found := re.search(r"code=([A-Z-]{9})", line)))[5:]
+            with httpx2.Client(base_url=f"{url}/api/v1", timeout=30) as browser:
+                secret = browser.post("/session", json={"token": market.cli["token"]}).json()["secret"]
+                browser.headers["Authorization"] = f"Bearer {secret}"
+                look = browser.post("/device/look", json={"user_code": code}).json()
+                assert (look["name"], look["project"]) == (platform.node()[:60], "default")
+                assert browser.post("/device/approve", json={"user_code": code}).status_code == 204
+                assert browser.post("/device/approve", json={"user_code": code}).status_code == 409
+            assert login.wait(60) == 0, login.stderr.read()
+
+        me = laptop.json("whoami")
+        assert (me["user"]["name"], me["account"]["name"]) == ("owner", "default")
+        assert "renter" in me["roles"] and me["token"]["name"].startswith("windrow login on ")
+        laptop.windrow("can-i", "rent")
+        token = laptop.json("service-account", "add", "ci", "--role", "viewer")["token"]["token"]
+        ci = _person(tmp_path / "ci", {"WINDROW_URL": url, "WINDROW_TOKEN": token})
+        assert ci.json("whoami")["service"]["name"] == "ci"
+        assert "This needs the role renter" in ci.windrow("can-i", "POST", "/clusters", fails=True)
+        owner.windrow("service-account", "rm", "ci", "--yes")
+        assert "not valid" in ci.windrow("whoami", fails=True)
+        laptop.windrow("logout")
+        laptop.windrow("whoami", fails=True)
 
 
 def _person(home: Path, own: dict[str, str]) -> Person:

@@ -84,6 +84,7 @@ def test_a_second_writer_is_refused_and_who_takes_it_read_only_cannot_write(rent
     assert _volume(renter, "shared")["version"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.proves("what a stopped cluster has in a volume is there when it is started again")
 def test_a_volume_is_free_while_its_cluster_is_stopped_and_there_again_when_it_is_started(renter: Renter) -> None:
     renter.ask("POST", "/volumes", {"name": "lab"})
@@ -131,6 +132,7 @@ def test_what_is_too_large_is_said_and_the_version_before_stays(renter: Renter) 
     assert (_volume(renter, "small")["version"], _volume(renter, "small")["size_bytes"]) == (1, 3)
 
 
+@pytest.mark.long
 @pytest.mark.proves("what a volume cannot hold is named at the cluster's end, and all else of it is saved")
 @pytest.mark.case("B-G1")
 def test_a_socket_in_a_volume_is_named_when_its_cluster_is_deleted_and_all_else_is_saved(renter: Renter) -> None:

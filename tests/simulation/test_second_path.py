@@ -130,6 +130,7 @@ def test_messages_kept_back_are_found_out_within_a_minute(kind: Kind, tmp_path: 
     history(tmp_path, keeper, look)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", [Kind.COMMAND, Kind.ACK, Kind.RECEIPT, Kind.LEASES] if ALL else [Kind.COMMAND])
 def test_so_are_those_that_are_kept_back_of_the_work(kind: Kind, tmp_path: Path) -> None:
@@ -141,6 +142,7 @@ def test_so_are_those_that_are_kept_back_of_the_work(kind: Kind, tmp_path: Path)
     history(tmp_path, keeper, look, RENTED)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("plan", [PLAN, RENTED], ids=["quiet", "rented"])
 def test_nothing_is_found_where_nothing_is_kept(plan: Plan, tmp_path: Path) -> None:

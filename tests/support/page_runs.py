@@ -89,6 +89,7 @@ PAGES: Final[Mapping[str, Page]] = {
     "docs/prices.md": Page(is_quick=True),
     "docs/resources.md": Page({"lab-a100-01.json": json.dumps(RECORD)}, is_quick=True),
     "docs/routing.md": Page({"train.py": TRAIN, "task.json": json.dumps(INTENT)}, is_quick=True),
+    "docs/secrets.md": Page({"token.txt": "hf_of-the-page", "key.bin": "key"}, is_quick=True),
     "docs/volumes.md": Page({"train.py": TRAIN, "evaluate.py": EVALUATE}),
 }
 ELSEWHERE: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
@@ -198,6 +199,8 @@ class Reader:
             if cluster["phase"] not in ("Deleted", "Finished", "Failed"):
                 self.renter.delete(cluster["id"])
         with self.renter.stack.client() as api:
+            for secret in list(api.secrets()):
+                api.delete_secret(secret["name"])
             for volume in list(api.items("/volumes")):
                 api.delete_volume(volume["name"])
             for artefact in list(api.items("/artefacts")):

@@ -13,6 +13,8 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
 from windrow_master.jobs import answers as job_answers
 from windrow_master.market.service import MarketService
+from windrow_master.secrets.messages import SecretUsers
+from windrow_master.secrets.service import SecretService
 from windrow_master.storage import messages as storage_says
 from windrow_master.storage import volume_attachments
 from windrow_master.store.messages import Fact, Messages, Question
@@ -44,6 +46,7 @@ NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     cluster_says.IsOfJob: False,
     cluster_says.HostLimits: {},
     storage_says.KeptByJobs: 0,
+    SecretUsers: {},
 }
 
 EVERY_HOST: Final = Network(NetworkMode.DIRECT, "their hosts are in one network")
@@ -138,6 +141,7 @@ def hear(store: Store, clusters: ClusterService) -> None:
     on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     answers(store, cluster_says.IsOfJob, job_answers.is_of_job)
+    answers(store, SecretUsers, job_answers.secret_users)
     answers(store, storage_says.KeptByJobs, job_answers.kept_bytes)
 
 
@@ -153,6 +157,7 @@ class Rented:
             fleet,
             market,
             key,
+            secrets=SecretService(store, key),
             proofs=self.tests,
             reachability=self.reachability,
             peer_links=lambda cluster_id: self.peer_links(cluster_id),

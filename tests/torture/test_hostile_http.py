@@ -31,6 +31,8 @@ from windrow_proto.disk_memory import MemoryDisk
 CASES = int(os.environ.get("CASES") or ("20000" if os.environ.get("TORTURE") else "45"))
 PATHS = os.environ.get("PATHS", "")
 """Only the operations whose path begins so; empty: all."""
+ROLES = ("renter", "provider", "auditor")
+"""Besides the first user, who has every role."""
 STREAMS = ("/stream", "/logs", "/exec")
 """Paths that go on for ever, or wait for a host: their own tests ask them garbage."""
 
@@ -85,6 +87,12 @@ BODIES = (
     b"NaN",
     b'{"reason": NaN, "at": Infinity}',
 )
+
+
+def signed_in_as(client: TestClient, owner: dict[str, str], role: str) -> dict[str, str]:
+    """The header of a token that has one role."""
+    made = client.post("/api/v1/tokens", headers=owner, json={"name": role, "roles": [role]})
+    return {"Authorization": f"Bearer {made.raise_for_status().json()['token']}"}
 
 
 def fills(template: str, value: str) -> str:
@@ -144,11 +152,15 @@ def given_cases(strategy: Any, examples: int, ask: Callable[[Any], None]) -> Cal
 
 
 @pytest.mark.timeout(7200)
-def test_no_request_that_the_description_allows_or_forbids_is_a_failure_of_ours(tmp_path: Path) -> None:
+@pytest.mark.parametrize("role", [None, *(pytest.param(one, marks=pytest.mark.long) for one in ROLES)])
+def test_no_request_that_the_description_allows_or_forbids_is_a_failure_of_ours(
+    tmp_path: Path, role: str | None
+) -> None:
     statuses: Counter[int] = Counter()
     failures: list[str] = []
     paths = description()["paths"]
-    with served(tmp_path) as (client, signed_in):
+    with served(tmp_path) as (client, owner):
+        signed_in = owner if role is None else signed_in_as(client, owner, role)
 
         def ask(label: str, case: Any) -> None:
             asked, _, path = label.partition(" ")

@@ -102,6 +102,7 @@ def test_deletes_are_done_and_nothing_is_lost_wherever_the_disk_fills(
     assert fills >= 3 * len(SEEDS) and refused and deletes >= 2 and pieces
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_without_ballast_deletes_fail_and_still_nothing_is_falsely_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

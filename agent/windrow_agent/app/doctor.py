@@ -22,7 +22,7 @@ from windrow_agent.link.membership import load_seeds
 from windrow_agent.link.resolver import Resolver
 from windrow_proto.clock import SystemRng
 from windrow_proto.dns_names import SERVICE
-from windrow_proto.enrol import Identity, IdentityFolder, fetch_regions
+from windrow_proto.enrol import Identity, IdentityFolder, MasterConnection, fetch_regions
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import HostId
 from windrow_proto.units import DAY, SECOND
@@ -94,7 +94,7 @@ def _identity(folder: IdentityFolder, identity: Identity) -> Iterator[Finding]:
 def _master(identity: Identity) -> Iterator[Finding]:
     parts = urlsplit(identity.master_url)
     context = ssl.create_default_context(cadata=identity.tls.ca_pem.decode())
-    connection = http.client.HTTPSConnection(parts.hostname or "", parts.port or 443, timeout=DIAL_S, context=context)
+    connection = MasterConnection(parts.hostname or "", parts.port or 443, timeout=DIAL_S, context=context)
     try:
         connection.request("GET", "/healthz")
         answer = connection.getresponse()

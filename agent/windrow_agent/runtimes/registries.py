@@ -5,18 +5,15 @@ The container daemon looks the name up once more by itself, so a name that answe
 so does a registry that sends its client elsewhere. Who must be sure names the registries: then no other is asked.
 """
 
-import ipaddress
 import socket
 from collections.abc import Iterable
 from typing import Final
 
 from windrow_proto.errors import ImageUnavailable
+from windrow_proto.networks import is_public
 
 DEFAULT: Final = "default"
 """In the owner's list: the registry that the daemon asks for images which name none."""
-NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def check(image: str, allowed: Iterable[str] = ()) -> None:
@@ -46,24 +43,6 @@ def registry_of(image: str) -> str:
     first, slash, _ = image.partition("/")
     is_host = "." in first or ":" in first or first == "localhost" or first != first.lower()
     return first if slash and is_host else DEFAULT
-
-
-def is_public(text: str) -> bool:
-    """True if an address lies on the open internet, whatever address of the older kind it hides."""
-    try:
-        address: Address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return False
-    return all(one.is_global and not one.is_multicast for one in (address, *_hidden(address)))
-
-
-def _hidden(address: Address) -> list[ipaddress.IPv4Address]:
-    if not isinstance(address, ipaddress.IPv6Address):
-        return []
-    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    if address in NAT64:
-        found.append(ipaddress.IPv4Address(address.packed[-4:]))
-    return [one for one in found if one is not None]
 
 
 def _host(registry: str) -> str:

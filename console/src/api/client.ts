@@ -1,6 +1,7 @@
 // The one place that calls the Master: the session's secret in a header, idempotency keys, problems as errors.
 import { takeEarly } from "../app/early.ts";
 import { readProblem } from "../parts/problems.ts";
+import { SIGN_IN_AGAIN, signedInAgain } from "./again.ts";
 import { connection } from "./connection.ts";
 import { wholePath } from "./paths.ts";
 import { forgetSecret, proof, secret } from "./secret.ts";
@@ -9,12 +10,19 @@ import type { Page, Problem } from "./types.ts";
 export const SESSION = "/session";
 export const SIGN_IN = "/sign-in";
 export const SIGN_IN_PASSWORD = "/sign-in/password";
+export const SIGN_IN_PROVIDER = "/sign-in/provider";
+export const SIGN_IN_FINISH = "/sign-in/provider/finish";
+export const IDENTITIES = "/user/identities";
 export const PASSWORD_LINK = "/password";
 export const PASSWORD_FORGOTTEN = "/password/forgotten";
 export const INVITATION = "/invitation";
+export const SESSION_PROOF = "/session/proof";
 export const INVITATION_ACCEPT = "/invitation/accept";
 /** A wrong token, link or password there says nothing about the present session. */
-const SIGNS_IN: readonly string[] = [SESSION, SIGN_IN, SIGN_IN_PASSWORD, PASSWORD_LINK, INVITATION, INVITATION_ACCEPT];
+const SIGNS_IN: readonly string[] = [
+  ...[SESSION, SIGN_IN, SIGN_IN_PASSWORD, SIGN_IN_PROVIDER, SIGN_IN_FINISH],
+  ...[PASSWORD_LINK, INVITATION, INVITATION_ACCEPT],
+];
 
 /** Long enough for a Master that is busy, short enough that a person is still looking. */
 const DEADLINE_MS = 20_000;
@@ -90,8 +98,10 @@ export async function send(
     throw new ApiProblem(unreachable(method, path, failure, deadlineMs));
   }
   if (answer.status === 401 && !SIGNS_IN.includes(path)) forgetSecret(used);
-  if (!answer.ok) throw new ApiProblem(await problemOf(answer, path));
-  return answer;
+  if (answer.ok) return answer;
+  const problem = await problemOf(answer, path);
+  if (problem.code === SIGN_IN_AGAIN && (await signedInAgain())) return send(method, path, asked, deadlineMs);
+  throw new ApiProblem(problem);
 }
 
 async function json<T>(method: string, path: string, asked: Asked = {}, deadlineMs = DEADLINE_MS): Promise<T> {

@@ -2,7 +2,7 @@
 import { keepPreviousData, QueryCache, QueryClient, queryOptions, type UseQueryOptions } from "@tanstack/react-query";
 import { paceOf } from "../hosts/stages.ts";
 import { DAY_S } from "../parts/format.ts";
-import { ApiProblem, everyPage, get, INVITATION, post, type Query } from "./client.ts";
+import { ApiProblem, everyPage, get, IDENTITIES, INVITATION, post, type Query } from "./client.ts";
 import { connection } from "./connection.ts";
 import { REGISTRY } from "./paths.ts";
 import { handedOver, secret } from "./secret.ts";
@@ -17,6 +17,7 @@ import type {
   Cluster,
   ClusterPlan,
   ClusterRequest,
+  CommandLineOffer,
   CommandRow,
   EventRow,
   Explanation,
@@ -35,7 +36,9 @@ import type {
   JobRequest,
   JoinTokenRow,
   KeptEstimate,
+  LinkedIdentity,
   Me,
+  ObjectShare,
   Offer,
   Organisation,
   OrganisationMember,
@@ -45,10 +48,14 @@ import type {
   Price,
   Profile,
   Project,
+  Provider,
+  ProviderButton,
   Receipt,
   Resource,
   RouteAnswer,
   RouteRequest,
+  Secret,
+  ServiceAccount,
   SessionRow,
   Standing,
   StopTest,
@@ -222,6 +229,7 @@ export const templates = all<Template>(["templates"], "/templates", { refetchInt
 export const resources = one<Resource[]>(["resources"], REGISTRY, { refetchInterval: CALM_MS });
 export const bindings = all<Binding>(["bindings"], "/resources", { refetchInterval: CALM_MS });
 export const volumes = all<Volume>(["volumes"], "/volumes", { refetchInterval: CALM_MS });
+export const secrets = all<Secret>(["secrets"], "/secrets", { refetchInterval: CALM_MS });
 export const clusters = paged<Cluster>(["clusters"], "/clusters", BRISK_MS);
 export const cluster = (id: string) =>
   one<Cluster>(["cluster", id], `/clusters/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
@@ -289,6 +297,10 @@ export const receipt = (id: string) =>
 export const people = all<Person>(["people"], "/accounts", { refetchInterval: CALM_MS });
 /** The user who asks, with organisations and projects. */
 export const user = one<Profile>(["user"], "/user", { staleTime: CALM_MS });
+export const identities = all<LinkedIdentity>(["identities"], IDENTITIES, { staleTime: CALM_MS });
+/** By which one can sign in; asked without a session. */
+export const signInProviders = all<ProviderButton>(["sign-in providers"], "/sign-in/providers", { staleTime: CALM_MS });
+export const providers = all<Provider>(["providers"], "/identity-providers", { refetchInterval: CALM_MS });
 export const organisation = one<Organisation>(["organisation"], "/organisation", { staleTime: CALM_MS, retry: false });
 export const members = all<OrganisationMember>(["members"], "/members", { refetchInterval: CALM_MS });
 export const invitations = all<Invitation>(["invitations"], "/invitations", { refetchInterval: CALM_MS });
@@ -301,7 +313,21 @@ export const invitationOf = (secret: string) =>
     staleTime: Infinity,
     gcTime: 0,
   });
+export const SHARES_KEY = "shares";
+const sharesAt = (path: string, objectId?: string) =>
+  queryOptions<ObjectShare[]>({
+    queryKey: [SHARES_KEY, path, objectId ?? ""],
+    queryFn: ({ signal }) => everyPage<ObjectShare>(path, { object_id: objectId }, signal),
+    refetchInterval: CALM_MS,
+  });
+/** The shares of one object of the project. */
+export const shares = (objectId: string) => sharesAt("/shares", objectId);
+/** What others share with the user; of one object where it is named. */
+export const receivedShares = (objectId?: string) => sharesAt("/shares/received", objectId);
+/** The line that installs `windrow`. */
+export const cli = one<CommandLineOffer>(["cli"], "/cli", { staleTime: CALM_MS, retry: false });
 export const projects = all<Project>(["projects"], "/projects");
+export const serviceAccounts = all<ServiceAccount>(["service-accounts"], "/service-accounts");
 export const tokens = all<TokenRow>(["tokens"], "/tokens");
 export const joinTokens = all<JoinTokenRow>(["join-tokens"], "/join-tokens");
 export const health = one<Health>(["health"], "/operators/health", { refetchInterval: BRISK_MS });

@@ -273,6 +273,11 @@ export interface BusHealthOut {
   peers: (Record<string, string>)[];
 }
 
+/** A provider that one can sign in by. */
+export interface ButtonOut {
+  name: string;
+}
+
 /** One GPU that an attempt had: a minute before, during and a minute after it. */
 export interface CardImpactOut {
   host_id: string;
@@ -344,6 +349,19 @@ export interface CardVerificationOut {
   roots: string[];
 }
 
+/** The certificate and keys that a host or an Access gets when it joins or renews; keys in base64. */
+export interface CertificateOut {
+  id: string;
+  generation: number;
+  certificate_pem: string;
+  ca_pem: string;
+  master_public: string;
+  regions: SignedOut;
+  /** RFC 3339 in UTC, with milliseconds */
+  not_after: string;
+  trunk_addresses: string[];
+}
+
 /** A checkpoint that exists. */
 export interface CheckpointOut {
   step: number;
@@ -369,6 +387,16 @@ export interface ChosenOut {
   terms: Record<string, number>;
 }
 
+/** How to have the command `windrow` on another machine. */
+export interface CliOut {
+  /** A line for a shell of Linux or macOS; null: this Master serves no HTTPS */
+  command: string | null;
+  /** The Master's address in it */
+  url: string;
+  /** No other machine reaches that address */
+  this_machine_only: boolean;
+}
+
 /** A cluster, and the operation that makes or ends it. */
 export interface ClusterAcceptedOut {
   operation: OperationOut;
@@ -387,6 +415,10 @@ export interface ClusterBody {
   entrypoint?: string | null;
   /** The environment of the command */
   env?: Record<string, string>;
+  /** Secret of the project and the variable that holds it, as NAME or NAME=VARIABLE */
+  secrets?: string[];
+  /** Secret of the project that holds the login of the image's registry */
+  registry_secret?: string | null;
   /** Wait for a folder of files before the start */
   await_files?: boolean;
   /** Use simulated hosts; default: real ones only */
@@ -496,6 +528,16 @@ export interface CodesOut {
   recovery_codes: string[];
 }
 
+/** What the browser brings back from the provider, and the secret that it was given at the start. iss, error: as the provider wrote them into the address. */
+export interface ComeBackBody {
+  provider: string;
+  state: string;
+  secret: string;
+  code?: string | null;
+  iss?: string | null;
+  error?: string | null;
+}
+
 /** A command to a host and what became of it. */
 export interface CommandOut {
   id: string;
@@ -585,6 +627,46 @@ export interface DayAmount {
 /** The image that runs on a host where a request names none; null: none. */
 export interface DefaultImageBody {
   image: string | null;
+}
+
+/** The codes of a device that wants to be signed in, as RFC 8628 names them. */
+export interface DeviceBegunOut {
+  /** The secret of the device, which it asks for its token with */
+  device_code: string;
+  /** The code that a person compares and approves */
+  user_code: string;
+  verification_uri: string;
+  verification_uri_complete: string;
+  /** Seconds */
+  expires_in: number;
+  /** Seconds between two questions for the token */
+  interval: number;
+}
+
+/** What a device calls itself, for the person who approves it. */
+export interface DeviceBody {
+  name?: string;
+}
+
+/** A device that waits to be approved. */
+export interface DeviceOut {
+  /** What it calls itself */
+  name: string;
+  /** From where it asks */
+  address: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+  /** The project that it would act in: the caller's */
+  project: string;
+  /** What it would be able to do: the caller's roles there */
+  roles: Role[];
+}
+
+/** The secret of a device. */
+export interface DeviceTokenBody {
+  device_code: string;
 }
 
 /** Something that happened. */
@@ -866,6 +948,32 @@ export interface GrantBody {
   roles: ("admin" | "renter" | "viewer" | "provider")[];
 }
 
+/** Roles in the organisation and its projects. */
+export interface GrantsOut {
+  role: Role | null;
+  projects: ProjectOut[];
+}
+
+/** What one group of a provider gives. */
+export interface GroupBody {
+  group: string;
+  /** In the organisation */
+  role?: "org_owner" | "org_admin" | "org_billing" | "org_auditor" | null;
+  projects?: GrantBody[];
+}
+
+/** What one group gives. */
+export interface GroupOut {
+  role: Role | null;
+  projects: ProjectOut[];
+  group: string;
+}
+
+/** Groups to try. */
+export interface GroupsBody {
+  groups: string[];
+}
+
 /** The state of the Master, of every Access, and of the fleet. */
 export interface HealthOut {
   master: MasterHealthOut;
@@ -995,6 +1103,16 @@ export interface HostProofOut {
   steps: ProofStepOut[];
 }
 
+/** An identity of the caller's user at a provider. */
+export interface IdentityOut {
+  provider: string;
+  /** As the provider named it */
+  label: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  last_used_at: string | null;
+}
+
 /** The effect of an attempt on its GPUs; null where it had none. */
 export interface ImpactOut {
   /** Its number; null where there is none yet */
@@ -1059,6 +1177,10 @@ export interface JobBody {
   entrypoint?: string | null;
   /** The environment of the command */
   env?: Record<string, string>;
+  /** Secret of the project and the variable that holds it, as NAME or NAME=VARIABLE */
+  secrets?: string[];
+  /** Secret of the project that holds the login of the image's registry */
+  registry_secret?: string | null;
   /** Wait for a folder of files before the start */
   await_files?: boolean;
   /** Use simulated hosts; default: real ones only */
@@ -1147,6 +1269,10 @@ export interface JobRequestOut {
   entrypoint: string | null;
   /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
   env: Record<string, string | null>;
+  /** Secret of the project and the variable that holds it, as NAME or NAME=VARIABLE */
+  secrets: string[];
+  /** Secret of the project that holds the login of the image's registry */
+  registry_secret: string | null;
   /** Wait for a folder of files before the start */
   await_files: boolean;
   /** Use simulated hosts; default: real ones only */
@@ -1258,6 +1384,10 @@ export interface KeptRequestOut {
   entrypoint: string | null;
   /** By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end */
   env: Record<string, string | null>;
+  /** Secret of the project and the variable that holds it, as NAME or NAME=VARIABLE */
+  secrets: string[];
+  /** Secret of the project that holds the login of the image's registry */
+  registry_secret: string | null;
   /** Wait for a folder of files before the start */
   await_files: boolean;
   /** Use simulated hosts; default: real ones only */
@@ -1348,6 +1478,9 @@ export interface KeptVolumeOut {
   problem: string | null;
 }
 
+/** How far a share reaches. see: the object's page. use: the inside: commands, tunnels, log and files. manage: stop, start, resize, delete, too. */
+export type Level = "see" | "use" | "manage";
+
 /** The part of a rental that ran on one host, by its signed receipts. */
 export interface LineOut {
   workload_id: string;
@@ -1382,6 +1515,12 @@ export interface LinkRedeemedOut {
   account: AccountOut;
   roles: Role[];
   token: TokenMadeOut;
+}
+
+/** The provider to link with. password: the present one, where the user has one. */
+export interface LinkStartBody {
+  provider: string;
+  password?: string | null;
 }
 
 /** Counters of the log of samples since the start; sizes in bytes. */
@@ -1443,10 +1582,12 @@ export interface MasterOut {
   currency_is_test: boolean;
 }
 
-/** The caller, and the Master that answers. user: null for a project's own token. account: the project. */
+/** The caller, and the Master that answers. user: null for a service account and a project's own token. account: the project. */
 export interface MeOut {
   account: AccountOut;
   user: UserOut | null;
+  /** The service account that asks */
+  service: UserOut | null;
   roles: Role[];
   token: MyTokenOut;
   session: MySessionOut | null;
@@ -1470,6 +1611,17 @@ export interface MeasuringOut {
 export interface MemberBody {
   role?: "org_owner" | "org_admin" | "org_billing" | "org_auditor" | "none" | null;
   projects?: GrantBody[];
+}
+
+/** A member of the organisation. */
+export interface MemberOut {
+  id: string;
+  name: string;
+  address: string | null;
+  /** In the organisation */
+  role: Role | null;
+  has_second_factor: boolean;
+  projects: ProjectOut[];
 }
 
 /** The kind of machine that joins with a certificate. */
@@ -1503,6 +1655,14 @@ export interface MemberUsageOut {
   gpu_ratio: number | null;
   /** The sum of its GPUs */
   gpu_memory_used_bytes: number | null;
+}
+
+/** A user's place in one organisation. */
+export interface MembershipOut {
+  id: string;
+  name: string;
+  role: Role | null;
+  projects: ProjectOut[];
 }
 
 /** The meaning of a metric. */
@@ -1542,6 +1702,45 @@ export interface NetworkOut {
   cords_up: number;
   /** Why one of them is not */
   problem: string | null;
+}
+
+/** A kind of object that can be shared. */
+export type ObjectKind = "cluster" | "job" | "template";
+
+/** A share to make, in place of an earlier one of the same object with the same receiver. */
+export interface ObjectShareBody {
+  object_kind: ObjectKind;
+  /** Of a template its name */
+  object_id: string;
+  receiver_kind: ReceiverKind;
+  /** Id or name; a user of another organisation by id alone */
+  receiver: string;
+  /** see: its page. use: its inside, too. manage: stop, start, resize and delete, too */
+  level: Level;
+  /** Seconds; null: until it is withdrawn */
+  lasts_s?: number | null;
+}
+
+/** A share of an object. */
+export interface ObjectShareOut {
+  id: string;
+  object_kind: string;
+  object_id: string;
+  /** When it was shared */
+  object_name: string;
+  /** Which owns the object and pays for it */
+  project_id: string;
+  project: string;
+  receiver_kind: string;
+  receiver_id: string;
+  receiver: string;
+  level: string;
+  made_by: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  made_at: string;
+  until: string | null;
+  /** False: its project is suspended, or whoever made it could not make it any more */
+  is_active: boolean;
 }
 
 /** The kind of a reason against a host. Refusals name them in this order: first what passes or a little more money solves, then what another request solves, then what nothing solves. */
@@ -1648,6 +1847,12 @@ export interface PageBindingOut {
   next_cursor: string | null;
 }
 
+export interface PageButtonOut {
+  items: ButtonOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageCheckpointOut {
   items: CheckpointOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1684,6 +1889,12 @@ export interface PageHostOut {
   next_cursor: string | null;
 }
 
+export interface PageIdentityOut {
+  items: IdentityOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageInvitationOut {
   items: InvitationOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1703,13 +1914,19 @@ export interface PageJoinTokenOut {
 }
 
 export interface PageMemberOut {
-  items: windrowmasterapipeopleroutesMemberOut[];
+  items: MemberOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
 
 export interface PageMetricOut {
   items: MetricOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageObjectShareOut {
+  items: ObjectShareOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -1744,8 +1961,26 @@ export interface PageProjectOut {
   next_cursor: string | null;
 }
 
+export interface PageProviderOut {
+  items: ProviderOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageReceiptOut {
   items: ReceiptOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageSecretOut {
+  items: SecretOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageServiceOut {
+  items: ServiceOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -1823,6 +2058,26 @@ export interface PastVerificationOut {
   detail: string;
   span_ms: number | null;
   pace: string | null;
+}
+
+/** The permission that a route asks for; `NOBODY` is for a route that needs no sign-in. */
+export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares";
+
+/** A permission, and whether the caller has it. */
+export interface PermissionOut {
+  permission: Permission;
+  allowed: boolean;
+  /** Those that have it; one is enough */
+  roles: Role[];
+  /** Why not, and who can give it; null where it is allowed */
+  reason: string | null;
+  /** Of a route whose path names an object: whose it reaches */
+  objects: Reach | null;
+}
+
+/** Permissions, and whether the caller has them. */
+export interface PermissionsOut {
+  items: PermissionOut[];
 }
 
 /** An account and the link by which its person signs in. */
@@ -1987,7 +2242,7 @@ export interface ProfileOut {
   has_password: boolean;
   has_second_factor: boolean;
   recovery_codes_left: number | null;
-  organisations: windrowmasterapipeopleroutesStandingOut[];
+  organisations: MembershipOut[];
 }
 
 /** A new project. */
@@ -2048,6 +2303,72 @@ export interface ProofStepOut {
   fields: Record<string, number | string>;
 }
 
+/** One of these: the password; a code of the second factor; an API token of the same user. */
+export interface ProveBody {
+  password?: string | null;
+  code?: string | null;
+  token?: string | null;
+}
+
+/** An identity provider. client_secret: null keeps the present one. domains: of verified mail addresses that may become users; empty: any. private: its own host may lie in a private network. */
+export interface ProviderBody {
+  issuer: string;
+  client_id: string;
+  client_secret?: string | null;
+  /** Id or name */
+  organisation?: string | null;
+  domains?: string[];
+  creates_users?: boolean;
+  private?: boolean;
+  scopes?: string[];
+  group_claim?: string;
+  groups?: GroupBody[];
+}
+
+/** An identity provider. Its client's secret is never shown. */
+export interface ProviderOut {
+  name: string;
+  issuer: string;
+  client_id: string;
+  has_client_secret: boolean;
+  organisation: string | null;
+  domains: string[];
+  creates_users: boolean;
+  private: boolean;
+  scopes: string[];
+  group_claim: string;
+  groups: GroupOut[];
+  /** To be registered at the provider */
+  redirect_uri: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+}
+
+/** The provider to sign in by. */
+export interface ProviderStartBody {
+  provider: string;
+}
+
+/** A sign-in under way. Its browser keeps state and secret, opens the URL, and gives both back with the code. */
+export interface ProviderStartedOut {
+  url: string;
+  state: string;
+  secret: string;
+}
+
+/** What a provider says of itself. */
+export interface ProviderTestedOut {
+  issuer: string;
+  authorization_endpoint: string;
+  token_endpoint: string;
+  userinfo_endpoint: string | null;
+  jwks_uri: string;
+  /** With each code (RFC 9207) */
+  sends_issuer: boolean;
+  /** Keys by which it signs */
+  keys: number;
+}
+
 /** A test rental that has begun. */
 export interface ProvingOut {
   operation: OperationOut;
@@ -2059,6 +2380,9 @@ export interface Rates {
   rented: string;
   idle: string;
 }
+
+/** The owners whose objects a route reaches by their ids; other objects do not exist for the caller (404). */
+export type Reach = "everybody's" | "own" | "own; operators and auditors: everybody's" | "own; operators: everybody's" | "operators: everybody's" | "of the own organisation; admins of a project: of the project";
 
 /** The reason to take the log as it is. */
 export interface ReanchorBody {
@@ -2112,6 +2436,9 @@ export interface ReceiptOut {
   /** A decimal amount of money */
   balance_after: string;
 }
+
+/** With whom an object is shared. */
+export type ReceiverKind = "user" | "project" | "organisation";
 
 /** A place that could do the work. */
 export interface RecommendationOut {
@@ -2338,6 +2665,13 @@ export interface Revenue {
 /** A role: a named bundle of permissions. Its scope is the installation, an organisation or a project. */
 export type Role = "operator" | "auditor" | "org_owner" | "org_admin" | "org_billing" | "org_auditor" | "admin" | "renter" | "viewer" | "provider";
 
+/** A new token of a service account. overlap_s: for which the one before stays valid. */
+export interface RotateBody {
+  /** Of the token */
+  expires_in_s?: number;
+  overlap_s?: number;
+}
+
 /** A workload: its program, what it needs, and what matters. The fields from task_name on are those of a task intent of Model Studio, which is taken as it is. */
 export interface RouteBody {
   /** A Python program; 1 MiB are read, none is run */
@@ -2375,6 +2709,53 @@ export interface SavedVolumesOut {
   volumes: KeptVolumeOut[];
 }
 
+/** The value of a secret. It goes to the hosts of work that names the secret, and is never shown again. */
+export interface SecretBody {
+  /** 1 to 65,536 bytes: a text without NUL; of a file its base64; of a registry NAME:PASSWORD */
+  value: string;
+  /** A file's bytes are in their variable as base64; a registry login is for images */
+  kind?: SecretKind;
+}
+
+/** The end of a secret. */
+export interface SecretDeletedOut {
+  name: string;
+  /** Who still names it */
+  used_by: SecretUserOut[];
+  /** What will fail without it; null: nothing */
+  warning: string | null;
+}
+
+/** The kind of a secret. TEXT: the variable holds it as it is. FILE: any bytes; the variable holds them in base64. REGISTRY_LOGIN: NAME:PASSWORD of a registry of images; no variable holds it. */
+export type SecretKind = "text" | "file" | "registry_login";
+
+/** A secret, without its value. */
+export interface SecretOut {
+  name: string;
+  kind: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  created_by: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  updated_at: string;
+  updated_by: string;
+  last_used_at: string | null;
+  /** The cluster that was last given the value */
+  last_used_by: string | null;
+  /** Who names it: what is not over, and templates */
+  used_by: SecretUserOut[];
+}
+
+/** Work or a template that names a secret. */
+export interface SecretUserOut {
+  /** job, cluster or template */
+  kind: string;
+  id: string;
+  name: string;
+  /** It will need the value: it waits for a place, or is stopped */
+  is_waiting: boolean;
+}
+
 /** One metric of a host or of one of its GPUs over time. */
 export interface SeriesOut {
   metric: string;
@@ -2382,6 +2763,32 @@ export interface SeriesOut {
   gpu: string | null;
   unit: string;
   points: ([number, number | null])[];
+}
+
+/** A new service account. */
+export interface ServiceBody {
+  name: string;
+  roles: ("renter" | "viewer" | "provider")[];
+  /** Of the token */
+  expires_in_s?: number;
+}
+
+/** A service account, and a new token of it. */
+export interface ServiceMadeOut {
+  service_account: ServiceOut;
+  token: TokenMadeOut;
+}
+
+/** A service account. roles: those that it has now. */
+export interface ServiceOut {
+  id: string;
+  name: string;
+  roles: Role[];
+  made_by: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** Those that are valid, the oldest first */
+  tokens: TokenOut[];
 }
 
 export interface SessionBody {
@@ -2458,6 +2865,13 @@ export interface StageOut {
   /** Null where it was not reached, or where nobody knows when */
   at: string | null;
   words: string;
+}
+
+/** The standing of a host. */
+export interface StandingOut {
+  host_id: string;
+  reliability: ReliabilityOut;
+  unrented: UnrentedOut[];
 }
 
 /** The price limit of a new start, and the secrets that were kept nowhere. */
@@ -2587,6 +3001,8 @@ export interface TokenMadeOut {
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
   last_used_at: string | null;
+  /** From where it was last used */
+  last_used_address: string | null;
   /** Its text, shown this once */
   token: string;
 }
@@ -2601,6 +3017,8 @@ export interface TokenOut {
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
   last_used_at: string | null;
+  /** From where it was last used */
+  last_used_address: string | null;
 }
 
 /** The traffic of a service over HTTPS, without connections under way; or the traffic between the members of a private network, as one of each two counts it, and how often such two were joined. Written every ten seconds. */
@@ -2710,7 +3128,13 @@ export interface UseCounts {
   paused: number;
 }
 
-/** The user who asks. */
+/** The code that a device shows. */
+export interface UserCodeBody {
+  /** As the device shows it: ABCD-EFGH */
+  user_code: string;
+}
+
+/** The user or service account that asks. */
 export interface UserOut {
   id: string;
   name: string;
@@ -2845,43 +3269,4 @@ export interface WorkloadOut {
   is_member: boolean;
   /** Null until its command has ended by itself and they are brought in */
   results: ResultsOut | null;
-}
-
-/** The certificate and keys that a host or an Access gets when it joins or renews; keys in base64. */
-export interface windrowmasterapiidentityroutesMemberOut {
-  id: string;
-  generation: number;
-  certificate_pem: string;
-  ca_pem: string;
-  master_public: string;
-  regions: SignedOut;
-  /** RFC 3339 in UTC, with milliseconds */
-  not_after: string;
-  trunk_addresses: string[];
-}
-
-/** A member of the organisation. */
-export interface windrowmasterapipeopleroutesMemberOut {
-  id: string;
-  name: string;
-  address: string | null;
-  /** In the organisation */
-  role: Role | null;
-  has_second_factor: boolean;
-  projects: ProjectOut[];
-}
-
-/** A user's place in one organisation. */
-export interface windrowmasterapipeopleroutesStandingOut {
-  id: string;
-  name: string;
-  role: Role | null;
-  projects: ProjectOut[];
-}
-
-/** The standing of a host. */
-export interface windrowmasterapistandingroutesStandingOut {
-  host_id: string;
-  reliability: ReliabilityOut;
-  unrented: UnrentedOut[];
 }

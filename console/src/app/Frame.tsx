@@ -19,6 +19,8 @@ import { me as meQuery, queryClient } from "../api/queries.ts";
 import type { Me } from "../api/types.ts";
 import { InvitationPage } from "../identity/InvitationPage.tsx";
 import { PasswordPage } from "../identity/PasswordPage.tsx";
+import { ReturnPage } from "../identity/ReturnPage.tsx";
+import { SignInAgain } from "../identity/SignInAgain.tsx";
 import { SignInPage } from "../identity/SignInPage.tsx";
 import { type Brought, useBrought } from "../identity/session.ts";
 import { amount, duration, plain } from "../parts/format.ts";
@@ -49,6 +51,7 @@ export function Frame() {
 function Opened({ brought, me, done }: { brought: Brought; me: Me | null; done: () => void }) {
   if (brought.kind === "invitation") return <InvitationPage secret={brought.text} me={me} done={done} />;
   if (brought.kind === "password") return <PasswordPage secret={brought.text} done={done} />;
+  if (brought.kind === "provider") return <ReturnPage back={brought} done={done} />;
   return <SignInPage brought={brought} me={me} done={done} />;
 }
 
@@ -138,6 +141,7 @@ function Signed({ me }: { me: Me }) {
         <Offline />
         <Outlet key={me.account.id} />
       </AppShell.Main>
+      <SignInAgain me={me} />
       {shown === "palette" && <Palette roles={me.roles} close={hide} help={help} />}
       {shown === "help" && <Help roles={me.roles} close={hide} />}
     </AppShell>

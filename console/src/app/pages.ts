@@ -20,8 +20,10 @@ import {
   RegionIcon,
   ResourceIcon,
   RouteIcon,
+  SecretIcon,
   SettingsIcon,
   TokenIcon,
+  UserIcon,
   UsersIcon,
   VolumeIcon,
 } from "../parts/icons.tsx";
@@ -124,6 +126,24 @@ export const PAGES = [
     load: async () => (await import("../volumes/VolumesPage.tsx")).VolumesPage,
   },
   {
+    path: "/secrets",
+    name: "Secrets",
+    menu: {
+      group: "Rent",
+      icon: SecretIcon,
+      key: "k",
+      roles: ["renter", "viewer", "admin"],
+      also: "variables environment keys passwords login",
+    },
+    load: async () => (await import("../secrets/SecretsPage.tsx")).SecretsPage,
+  },
+  {
+    path: "/shared",
+    name: "Shared with me",
+    menu: { group: "Rent", icon: UserIcon, key: "z", also: "shares received clusters jobs of others" },
+    load: async () => (await import("../identity/SharedPage.tsx")).SharedPage,
+  },
+  {
     path: "/receipts",
     name: "Receipts",
     menu: { group: "Rent", icon: ReceiptIcon, key: "r", roles: RENTALS, also: "costs paid" },
@@ -212,10 +232,27 @@ export const PAGES = [
     load: async () => (await import("../identity/PeoplePage.tsx")).PeoplePage,
   },
   {
+    path: "/identity-providers",
+    name: "Identity providers",
+    menu: {
+      group: "Installation",
+      icon: UserIcon,
+      key: "q",
+      roles: ["operator", "auditor"],
+      also: "openid connect oidc sso single sign-on company login",
+    },
+    load: async () => (await import("../identity/ProvidersPage.tsx")).ProvidersPage,
+  },
+  {
     path: "/tokens",
     name: "Tokens",
     menu: { group: "Installation", icon: TokenIcon, key: "t", also: "access keys" },
     load: async () => (await import("../identity/TokensPage.tsx")).TokensPage,
+  },
+  {
+    path: "/device",
+    name: "Sign in a device",
+    load: async () => (await import("../identity/DevicePage.tsx")).DevicePage,
   },
   {
     path: "/regions",

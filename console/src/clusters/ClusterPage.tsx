@@ -16,6 +16,7 @@ import {
 import { openStream } from "../api/streams.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
 import { isRenter, mayEnd } from "../identity/rights.ts";
+import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { amount, bytes, count, DASH, duration, percent, perHour, plain, words } from "../parts/format.ts";
 import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -78,6 +79,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
   const me = useQuery(meQuery);
   const currency = me.data?.balance.currency ?? "";
   const mine = isRenter(me.data, cluster.account_id);
+  const { uses, manages } = useReach(cluster.id, cluster.account_id);
   const over = isOver(cluster);
   const up = is(cluster, "running", "degraded");
   return (
@@ -105,18 +107,18 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
             <ReceiptLink cluster={cluster} />
           ) : (
             <>
-              {mine && is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && (
+              {manages && is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && (
                 <Button variant="default" onClick={() => setResizing(true)}>
                   Resize
                 </Button>
               )}
-              {mine && is(cluster, "creating", "running", "degraded", "stopping") && (
+              {manages && is(cluster, "creating", "running", "degraded", "stopping") && (
                 <Button variant="default" onClick={() => setTurning("stop")} disabled={is(cluster, "stopping")}>
                   {is(cluster, "stopping") ? "Stopping…" : "Stop"}
                 </Button>
               )}
-              {mine && is(cluster, "stopped") && <Button onClick={() => setTurning("start")}>Start</Button>}
-              {mayEnd(me.data, cluster.account_id) && (
+              {manages && is(cluster, "stopped") && <Button onClick={() => setTurning("start")}>Start</Button>}
+              {(manages || mayEnd(me.data, cluster.account_id)) && (
                 <Button
                   color="red"
                   variant="light"
@@ -158,8 +160,10 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       <div className="wr-columns">
         <div className="wr-stack">
           <Panel title="Output" bare>
-            {!mine ? (
-              <Empty title="The log is private">Only the renter of a cluster reads its log.</Empty>
+            {!uses ? (
+              <Empty title="The log is private">
+                The renter of a cluster reads its log, and with whom it is shared to use.
+              </Empty>
             ) : hasLog(cluster) ? (
               <Log
                 key={cluster.rental_id}
@@ -181,7 +185,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
               gpus={cluster.request.gpus}
             />
           )}
-          <Inside key={String(mine)} cluster={cluster} mine={mine} up={up} over={over} />
+          <Inside key={String(uses)} cluster={cluster} mine={uses} up={up} over={over} />
         </div>
         <aside className="wr-stack">
           <Panel title="Progress">
@@ -189,7 +193,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           </Panel>
           {up && (cluster.request.ssh_keys.length > 0 || cluster.request.notebook) && (
             <Panel title="Connect">
-              <BoxLogins cluster={cluster} mine={mine} />
+              <BoxLogins cluster={cluster} mine={uses} />
             </Panel>
           )}
           {Object.keys(cluster.urls).length > 0 && (
@@ -213,6 +217,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           <Panel title="Configuration">
             <Asked cluster={cluster} />
           </Panel>
+          <SharePanel object={{ kind: "cluster", id: cluster.id, accountId: cluster.account_id }} />
         </aside>
       </div>
       {resizing && <ResizeAsked cluster={cluster} close={() => setResizing(false)} />}
@@ -328,7 +333,7 @@ function BoxLogins({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
   if (!mine)
     return (
       <Text size="sm" className="wr-quiet">
-        Only the renter of a cluster connects to it.
+        The renter of a cluster connects to it, and with whom it is shared to use.
       </Text>
     );
   const name = quoted(cluster.name);

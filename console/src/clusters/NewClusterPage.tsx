@@ -30,6 +30,7 @@ import { perHour, plain, words } from "../parts/format.ts";
 import { PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { TestMoney } from "../parts/state.tsx";
+import { SecretUses } from "../secrets/SecretUses.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
 import { Fit } from "./Fit.tsx";
 import { RegistryLogin } from "./RegistryLogin.tsx";
@@ -408,6 +409,7 @@ function Form({ draft, change, faults }: FormProps) {
             hosts={overHosts(draft.kind) ? draft.hosts : 1}
             error={faults.volumes}
           />
+          <SecretUses value={draft.secrets} change={(secrets) => change({ secrets })} error={faults.secrets} />
           <Collapse expanded={more}>
             <Stack gap="sm">
               <TextInput

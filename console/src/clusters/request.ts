@@ -3,6 +3,7 @@
 import { wholePath } from "../api/paths.ts";
 import type { ClusterRequest, KeptRequest, RegistryLogin } from "../api/types.ts";
 import { GIB } from "../parts/format.ts";
+import { readSecrets } from "../secrets/secrets.ts";
 import { readMounts } from "../volumes/volumes.ts";
 
 export type Kind = "box" | "service" | "gang" | "ray" | "dask";
@@ -29,6 +30,8 @@ export interface Draft {
   entrypoint: string;
   env: string;
   volumes: string;
+  /** A line each: NAME or NAME=VARIABLE. */
+  secrets: string;
   ports: string;
   sshKeys: string;
   notebook: boolean;
@@ -39,7 +42,7 @@ export interface Draft {
   idleMinutes: string;
   simulated: boolean;
   /** Fields of a template that this form does not show. */
-  more: Pick<ClusterRequest, "slice" | "restart_members">;
+  more: Pick<ClusterRequest, "slice" | "restart_members" | "registry_secret">;
 }
 
 export const NO_LOGIN = { registryUser: "", registryPassword: "" };
@@ -62,6 +65,7 @@ export const BLANK: Draft = {
   entrypoint: "",
   env: "",
   volumes: "",
+  secrets: "",
   ports: "",
   sshKeys: "",
   notebook: true,
@@ -110,6 +114,9 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   const mounts = readMounts(draft, request.hosts ?? 1);
   if (mounts.fault) faults.volumes = mounts.fault;
   else if (mounts.volumes.length) request.volumes = mounts.volumes;
+  const named = readSecrets(draft.secrets);
+  if (named.fault) faults.secrets = named.fault;
+  else if (named.secrets.length) request.secrets = named.secrets;
   if (draft.kind === "gang" && !request.argv?.length && !faults.command)
     faults.command = "A gang needs a command: every member runs it";
   if (draft.kind === "service" && !request.ports?.length && !faults.ports)
@@ -139,6 +146,7 @@ export function toDraft(request: KeptRequest): Draft {
       .map(([name, value]) => `${name}=${value ?? ""}`)
       .join("\n"),
     volumes: (request.volumes ?? []).join("\n"),
+    secrets: (request.secrets ?? []).join("\n"),
     ports: (request.ports ?? []).join(", "),
     sshKeys: (request.ssh_keys ?? []).join("\n"),
     notebook: request.notebook ?? BLANK.notebook,
@@ -151,6 +159,7 @@ export function toDraft(request: KeptRequest): Draft {
     more: {
       ...(request.slice ? { slice: request.slice } : {}),
       ...(request.restart_members ? { restart_members: true } : {}),
+      ...(request.registry_secret ? { registry_secret: request.registry_secret } : {}),
     },
   };
 }
@@ -380,6 +389,8 @@ export function asCommand(request: KeptRequest, hasLogin = false): string {
   for (const [name, value] of Object.entries(request.env ?? {})) flag("--env", `${name}=${value}`);
   for (const port of request.ports ?? []) flag("--port", port);
   for (const one of request.volumes ?? []) flag("--volume", one);
+  for (const one of request.secrets ?? []) flag("--secret", one);
+  flag("--registry-secret", request.registry_secret);
   // Keys come from files there: those of ~/.ssh by themselves, into a box without a command.
   const plain = request.kind === "box" && !request.argv?.length;
   if (plain && !request.ssh_keys?.length) words.push("--no-ssh");

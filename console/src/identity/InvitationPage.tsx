@@ -10,6 +10,7 @@ import { plain } from "../parts/format.ts";
 import { Facts, Loaded, ProblemNote } from "../parts/page.tsx";
 import { When } from "../parts/state.tsx";
 import { PASSWORD_MIN, toNewUser } from "./account.ts";
+import { CommandLine } from "./CommandLine.tsx";
 import { Outside } from "./Outside.tsx";
 import { projectsText, roleName } from "./roles.ts";
 import { SignInPage } from "./SignInPage.tsx";
@@ -36,6 +37,9 @@ export function InvitationPage({ secret, me, done }: { secret: string; me: Me | 
             <Given invitation={invitation} />
             {me !== null && <Join secret={secret} me={me} invitation={invitation} done={done} />}
             <NewUser secret={secret} invitation={invitation} done={done} isOther={me !== null} />
+            <CommandLine invitation={secret}>
+              Or accept on the command line: this installs <code>windrow</code> and asks for the same.
+            </CommandLine>
           </>
         )}
       </Loaded>

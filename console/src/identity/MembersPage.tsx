@@ -12,9 +12,10 @@ import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { Invitations, Invite } from "./Invitations.tsx";
 import { ChangeRoles, PasswordLink, RemoveMember } from "./MemberDialogs.tsx";
-import { firstInvite, manages, managesAll, mayChange } from "./members.ts";
+import { firstInvite, manages, mayChange, mayRemove } from "./members.ts";
 import { Projects } from "./Projects.tsx";
 import { projectsText, roleName } from "./roles.ts";
+import { ServiceAccounts } from "./ServiceAccounts.tsx";
 
 type Deed = "change" | "link" | "remove";
 type Asked = { deed: "invite" } | { deed: Deed; member: OrganisationMember };
@@ -63,7 +64,7 @@ function Deeds({ me, member, ask }: { me: Me; member: OrganisationMember; ask: (
     <Group gap={4} justify="flex-end">
       {may && button("change", "Change roles")}
       {may && !isMine && button("link", "Password link")}
-      {isMine ? button("remove", "Leave", "red") : may && managesAll(me) && button("remove", "Remove", "red")}
+      {isMine ? button("remove", "Leave", "red") : mayRemove(me, member) && button("remove", "Remove", "red")}
     </Group>
   );
 }
@@ -107,6 +108,7 @@ export function MembersPage() {
           )}
         </Panel>
         {me && <Invitations me={me} />}
+        {me && <ServiceAccounts me={me} />}
         {me && <Projects me={me} />}
       </div>
       {me && asked?.deed === "invite" && <Invite me={me} close={close} />}

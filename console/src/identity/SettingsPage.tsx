@@ -11,6 +11,8 @@ import { TestMoney, When } from "../parts/state.tsx";
 import { actions, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { CommandLine } from "./CommandLine.tsx";
+import { Identities } from "./Identities.tsx";
 import { roleNames } from "./roles.ts";
 import { signOut } from "./session.ts";
 import { YourAccount } from "./YourAccount.tsx";
@@ -42,6 +44,7 @@ export function SettingsPage() {
           </Stack>
         </Panel>
         {me.data?.user && <YourAccount />}
+        {me.data?.user && <Identities />}
         <Panel
           title={me.data?.user ? "Project" : "Account"}
           actions={
@@ -95,6 +98,12 @@ export function SettingsPage() {
               ]}
             />
           )}
+        </Panel>
+        <Panel title="Command line">
+          <CommandLine>
+            This installs <code>windrow</code> on your machine, or the release of this Master in its place, and says how
+            to sign in.
+          </CommandLine>
         </Panel>
         <Panel title="Signed in" bare>
           <Sessions />

@@ -1,12 +1,14 @@
-// The sign-in page: by mail address and password, by a token, or by a sign-in link of an operator.
+// The sign-in page: by an identity provider, by mail address and password, by a token, or by a link of an operator.
 import { Button, Group, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import { PASSWORD_FORGOTTEN, post } from "../api/client.ts";
+import { signInProviders } from "../api/queries.ts";
 import type { Me, SignedIn } from "../api/types.ts";
 import { plain } from "../parts/format.ts";
 import { Command, ProblemNote } from "../parts/page.tsx";
 import { Outside } from "./Outside.tsx";
+import { leaveToSignIn } from "./providerFlow.ts";
 import { begin, beginByPassword, discard, type Entry, isSame, nameOf, needsCode, use, whoIs } from "./session.ts";
 
 interface SignInProps {
@@ -72,8 +74,26 @@ export function SignInPage({ brought, me, done, note }: SignInProps) {
         </Text>
       )}
       {error !== null && <ProblemNote error={error} />}
+      <Providers />
       <Ways first={brought?.kind === "token" ? "token" : "password"} enter={enter} busy={busy} done={done} />
     </Outside>
+  );
+}
+
+/** The identity providers, if there are any. */
+function Providers() {
+  const query = useQuery(signInProviders);
+  const act = useMutation({ mutationFn: (name: string) => leaveToSignIn(name) });
+  if (!query.data?.length) return null;
+  return (
+    <Stack gap="xs">
+      {query.data.map(({ name }) => (
+        <Button key={name} variant="default" size="sm" loading={act.isPending} onClick={() => act.mutate(name)}>
+          Continue with {plain(name)}
+        </Button>
+      ))}
+      {act.error && <ProblemNote error={act.error} />}
+    </Stack>
   );
 }
 

@@ -1,6 +1,17 @@
 import { expect, it } from "vitest";
 import type { Profile } from "../api/types.ts";
-import { codesFile, inFours, needsPassword, passwordFault, toNewUser, toProfileChange } from "./account.ts";
+import {
+  codesFile,
+  codeText,
+  inFours,
+  installLine,
+  isCode,
+  needsPassword,
+  passwordFault,
+  proofWays,
+  toNewUser,
+  toProfileChange,
+} from "./account.ts";
 
 const ADA: Profile = {
   id: "user_1",
@@ -50,4 +61,30 @@ it("sends what changed alone, and the password with another address", () => {
 it("writes secrets and recovery codes for people", () => {
   expect(inFours("ABCDEFGHIJ")).toBe("ABCD EFGH IJ");
   expect(codesFile(["AAAA-BBBB", "CCCC-DDDD"])).toContain("\nAAAA-BBBB\nCCCC-DDDD\n");
+});
+
+it("puts an invitation into the environment of the line that installs windrow", () => {
+  const command = "curl -fsSL -k --pinnedpubkey sha256//a+/b= https://market.example:8443/install-cli.sh | sh";
+  expect(installLine(command, "https://market.example:8443")).toBe(command);
+  expect(installLine(command, "https://market.example:8443", "wi_$&x.00")).toBe(
+    "curl -fsSL -k --pinnedpubkey sha256//a+/b= https://market.example:8443/install-cli.sh | " +
+      "WINDROW_LINK='https://market.example:8443/#invitation=wi_$&x.00' sh",
+  );
+});
+
+it("signs in again by what the user has, a token at last", () => {
+  expect(proofWays(null)).toEqual(["token"]);
+  expect(proofWays(ADA)).toEqual(["password", "token"]);
+  expect(proofWays({ ...ADA, has_second_factor: true })).toEqual(["password", "code", "token"]);
+});
+
+it("reads a device's code however it is typed", () => {
+  expect(["bcdf", "bcdfg", " bcdf ghjk", "BCDF-GHJKLM", "<b>bcdf</b>"].map(codeText)).toEqual([
+    "BCDF",
+    "BCDF-G",
+    "BCDF-GHJK",
+    "BCDF-GHJK",
+    "BBCD-FB",
+  ]);
+  expect([isCode("BCDF-GHJK"), isCode("BCDF-GHJ"), isCode("")]).toEqual([true, false, false]);
 });

@@ -1,5 +1,6 @@
 // What people say about themselves, as requests: a new user, a new password, another name or address. Pure.
-import type { InvitationAccepted, Profile, ProfileChange } from "../api/types.ts";
+import type { InvitationAccepted, Profile, ProfileChange, SessionProof } from "../api/types.ts";
+import { quoted } from "../clusters/request.ts";
 
 /** As the Master counts it (identity/passwords.py). */
 export const PASSWORD_MIN = 12;
@@ -51,9 +52,36 @@ export function toProfileChange(draft: ProfileDraft, now: Profile): ProfileChang
 export const needsPassword = (draft: ProfileDraft, now: Profile): boolean =>
   now.has_password && draft.address.trim() !== (now.address ?? "");
 
+/** The line that installs `windrow` and accepts an invitation. url: of the Master; invitation: its secret, if any. */
+export const installLine = (command: string, url: string, invitation?: string): string =>
+  invitation === undefined
+    ? command
+    : command.replace(/\| sh$/, () => `| WINDROW_LINK=${quoted(`${url}/#invitation=${invitation}`)} sh`);
+
 /** A secret of an authenticator app in groups of four, to type it by hand. */
 export const inFours = (secret: string): string => secret.match(/.{1,4}/g)?.join(" ") ?? "";
 
 /** The recovery codes as a file. */
 export const codesFile = (codes: readonly string[]): string =>
   `Recovery codes for Windrow. Each works once, in place of a code of the app.\n\n${codes.join("\n")}\n`;
+
+/** The ways in which a user can sign in again, the best first; null: a project's own token is signed in. */
+export const proofWays = (user: Profile | null): (keyof SessionProof)[] => [
+  ...(user?.has_password ? (["password"] as const) : []),
+  ...(user?.has_second_factor ? (["code"] as const) : []),
+  "token",
+];
+
+/** Of a device's code: so many letters. */
+const DEVICE_LETTERS = 8;
+
+/** What was typed, as devices show their codes: ABCD-EFGH. */
+export function codeText(typed: string): string {
+  const letters = typed
+    .toUpperCase()
+    .replace(/[^A-Z]/g, "")
+    .slice(0, DEVICE_LETTERS);
+  return letters.length > 4 ? `${letters.slice(0, 4)}-${letters.slice(4)}` : letters;
+}
+
+export const isCode = (text: string): boolean => text.length === DEVICE_LETTERS + 1;

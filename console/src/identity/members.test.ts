@@ -5,9 +5,13 @@ import {
   givableProjects,
   givableRoles,
   inviteCommand,
+  lastUse,
   manages,
   mayChange,
+  mayRemove,
   memberCommand,
+  serviceCommand,
+  serviceRoles,
   toInvitation,
   toMemberChange,
 } from "./members.ts";
@@ -68,4 +72,31 @@ it("changes what is changed alone", () => {
   expect(memberCommand("user_1", body!)).toBe(
     "windrow member set user_1 --role none --project lab: --project default:viewer",
   );
+});
+
+it("lets an admin of a project remove those who are in nothing else", () => {
+  const [lab, other] = [project("account_1", "lab", "renter"), project("account_2", "default", "renter")];
+  expect(mayRemove(who("admin"), member(null, lab))).toBe(true);
+  expect(mayRemove(who("admin"), member(null, lab, other))).toBe(false);
+  expect(mayRemove(who("admin"), member("org_auditor", lab))).toBe(false);
+  expect(mayRemove(who("renter"), member(null, lab))).toBe(false);
+  expect(mayRemove(who("org_admin"), member(null, lab, other))).toBe(true);
+  expect(mayRemove(who("org_admin"), member("org_owner", lab))).toBe(false);
+});
+
+it("offers a service account the roles of who makes it, and says which token was used last", () => {
+  expect(serviceRoles(who("admin", "renter"))).toEqual(["renter", "viewer"]);
+  expect(serviceCommand("ci", ["renter", "viewer"])).toBe("windrow service-account add --role renter --role viewer ci");
+  const token = (id: string, at: string | null) => ({
+    id,
+    name: "ci",
+    roles: [],
+    created_at: "2030-01-01T00:00:00.000Z",
+    expires_at: "2030-02-01T00:00:00.000Z",
+    last_used_at: at,
+    last_used_address: null,
+  });
+  const tokens = [token("a", "2030-01-02T00:00:00.000Z"), token("b", null), token("c", "2030-01-01T00:00:00.000Z")];
+  expect(lastUse({ tokens })?.id).toBe("a");
+  expect(lastUse({ tokens: [token("b", null)] })).toBeNull();
 });

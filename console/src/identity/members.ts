@@ -1,5 +1,14 @@
 // Members, invitations and projects: who may do what, drafts of forms as requests and as commands. Pure.
-import type { InvitationRequest, Me, MemberChange, OrganisationMember, Project, Role } from "../api/types.ts";
+import type {
+  InvitationRequest,
+  Me,
+  MemberChange,
+  OrganisationMember,
+  Project,
+  Role,
+  ServiceAccount,
+  TokenRow,
+} from "../api/types.ts";
 import { operand, quoted } from "../clusters/request.ts";
 import { ORGANISATION_ROLES, type OrganisationRole, type ProjectRole } from "./roles.ts";
 
@@ -76,3 +85,22 @@ export const firstInvite = (project: string): string => inviteCommand({ projects
 
 export const memberCommand = (userId: string, body: MemberChange): string =>
   ["windrow member set", operand(userId), ...grantWords(body)].join(" ");
+
+/** True where these may end the membership: admins of a project that of who is in nothing else. */
+export function mayRemove(who: Who, member: Pick<OrganisationMember, "role" | "projects">): boolean {
+  if (managesAll(who)) return mayChange(who, member);
+  return hasOne(who, "admin") && !member.role && member.projects.every((project) => project.id === who.account.id);
+}
+
+/** The roles that these may give a service account. */
+export const serviceRoles = (who: Who): Role[] =>
+  (["renter", "viewer", "provider"] as const).filter((role) => role === "viewer" || hasOne(who, role));
+
+/** Its token that was used last; null: none ever was. */
+export const lastUse = ({ tokens }: Pick<ServiceAccount, "tokens">): TokenRow | null =>
+  tokens
+    .filter((token) => token.last_used_at !== null)
+    .reduce<TokenRow | null>((a, b) => (a && (a.last_used_at ?? "") > (b.last_used_at ?? "") ? a : b), null);
+
+export const serviceCommand = (name: string, roles: readonly string[]): string =>
+  ["windrow service-account add", ...roles.map((role) => `--role ${role}`), operand(name || "NAME")].join(" ");

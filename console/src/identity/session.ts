@@ -6,6 +6,7 @@ import { INVITATION_KEY, me, queryClient, signedOut } from "../api/queries.ts";
 import { keepSecret, signOutHere } from "../api/secret.ts";
 import type { LinkRedeemed, Me, SignedIn } from "../api/types.ts";
 import { FRAGMENTS } from "../app/early.ts";
+import { type CameBack, takeCameBack } from "./providerFlow.ts";
 
 /** A secret that signs in: a token, as `windrow up` prints it, or a sign-in link of an account, which works once. */
 export interface Entry {
@@ -13,14 +14,19 @@ export interface Entry {
   text: string;
 }
 
-/** A secret in an address: one that signs in, of an invitation, or of a link by which a password is set. */
-export type Brought = Entry | { kind: "invitation"; text: string } | { kind: "password"; text: string };
+/**
+ * What an address brings: a secret that signs in, of an invitation, or of a link by which a password is set; or the
+ * answer of an identity provider.
+ */
+export type Brought = Entry | { kind: "invitation"; text: string } | { kind: "password"; text: string } | CameBack;
 
 /**
- * Read and remove `#token=…`, `#sign-in=…`, `#invitation=…` or `#password=…`. Runs before the first page is drawn, so
- * that no script or history sees it later.
+ * Read and remove a provider's answer, `#token=…`, `#sign-in=…`, `#invitation=…` or `#password=…`. Runs before the
+ * first page is drawn, so that no script or history sees it later.
  */
 export function takeBrought(): Brought | null {
+  const back = takeCameBack();
+  if (back !== null) return back;
   const words = new URLSearchParams(window.location.hash.slice(1));
   const found = Object.entries(FRAGMENTS).filter(([word]) => words.has(word));
   if (found.length > 0)

@@ -11,6 +11,7 @@ import { Refusal } from "../clusters/Refusal.tsx";
 import { quoted } from "../clusters/request.ts";
 import { Usage } from "../clusters/Usage.tsx";
 import { isRenter, mayEnd } from "../identity/rights.ts";
+import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { amount, bytes, DASH, duration, plain, took, words } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -41,6 +42,7 @@ function JobView({ job }: { job: Job }) {
   const known = useQuery(jobsQuery.first).data?.items ?? [];
   const me = useQuery(meQuery).data;
   const mine = isRenter(me, job.account_id);
+  const { uses, manages } = useReach(job.id, job.account_id);
   return (
     <>
       <PageHead
@@ -61,7 +63,7 @@ function JobView({ job }: { job: Job }) {
             </Text>
           </>
         }
-        actions={(over ? mine : mayEnd(me, job.account_id)) && <Actions job={job} />}
+        actions={(over ? mine : manages || mayEnd(me, job.account_id)) && <Actions job={job} />}
       />
       {job.reason && !job.refusal && (
         <div
@@ -89,14 +91,16 @@ function JobView({ job }: { job: Job }) {
         <div className="wr-stack">
           <JobGraph job={job} known={known} />
           <Panel title="Output" bare>
-            {mine ? (
+            {uses ? (
               <Log
                 path={`/jobs/${encodeURIComponent(job.id)}/logs`}
                 over={over}
                 waiting="Waiting for the first line…"
               />
             ) : (
-              <Empty title="The log is private">Only the renter of a job reads its log.</Empty>
+              <Empty title="The log is private">
+                The renter of a job reads its log, and with whom it is shared to use.
+              </Empty>
             )}
           </Panel>
           {last?.started_at && (
@@ -108,7 +112,7 @@ function JobView({ job }: { job: Job }) {
           </Panel>
         </div>
         <aside className="wr-stack">
-          {mine && (
+          {uses && (
             <Panel title="Output files">
               <Artefacts job={job} />
             </Panel>
@@ -120,6 +124,7 @@ function JobView({ job }: { job: Job }) {
           <Panel title="Configuration">
             <Asked job={job} />
           </Panel>
+          <SharePanel object={{ kind: "job", id: job.id, accountId: job.account_id }} />
         </aside>
       </div>
     </>
@@ -299,6 +304,7 @@ function Asked({ job }: { job: Job }) {
                 ] as const,
               ]
             : []),
+          ...(asked.secrets.length ? [["Secrets", plain(asked.secrets.join(", "))] as const] : []),
           [
             "GPUs",
             asked.gpu_model

@@ -16,6 +16,7 @@ import { PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.
 import { Same } from "../parts/Same.tsx";
 import { State, TestMoney } from "../parts/state.tsx";
 import { Compared } from "../routing/Compared.tsx";
+import { SecretUses } from "../secrets/SecretUses.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
 import { asJobCommand, BLANK_JOB, type JobDraft, PROGRAM, toJob } from "./jobs.ts";
 import { tarOf } from "./tar.ts";
@@ -166,6 +167,11 @@ export function NewJobPage() {
                   change={(volumes) => change({ volumes })}
                   hosts={1}
                   error={tried ? faults.volumes : undefined}
+                />
+                <SecretUses
+                  value={draft.secrets}
+                  change={(secrets) => change({ secrets })}
+                  error={tried ? faults.secrets : undefined}
                 />
                 <Checkbox
                   label="Rehearse on simulated hosts"

@@ -13,6 +13,7 @@ import {
   splitCommand,
 } from "../clusters/request.ts";
 import { toBytes } from "../parts/format.ts";
+import { readSecrets } from "../secrets/secrets.ts";
 import { readMounts } from "../volumes/volumes.ts";
 
 /** The name under which a pasted program is sent. */
@@ -42,6 +43,8 @@ export interface JobDraft {
   budget: string;
   after: string;
   volumes: string;
+  /** A line each: NAME or NAME=VARIABLE. */
+  secrets: string;
   simulated: boolean;
 }
 
@@ -64,6 +67,7 @@ export const BLANK_JOB: JobDraft = {
   budget: "",
   after: "",
   volumes: "",
+  secrets: "",
   simulated: false,
 };
 
@@ -119,6 +123,9 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   const mounts = readMounts(draft, 1);
   if (mounts.fault) faults.volumes = mounts.fault;
   else if (mounts.volumes.length) request.volumes = mounts.volumes;
+  const named = readSecrets(draft.secrets);
+  if (named.fault) faults.secrets = named.fault;
+  else if (named.secrets.length) request.secrets = named.secrets;
   return { request, login: readLogin(draft, faults), faults };
 }
 
@@ -145,6 +152,7 @@ export function asJobCommand(request: JobRequest, hasLogin = false): string {
   for (const one of request.packages ?? []) flag("--with", one);
   for (const id of request.after ?? []) flag("--after", id);
   for (const one of request.volumes ?? []) flag("--volume", one);
+  for (const one of request.secrets ?? []) flag("--secret", one);
   return (isScript ? words : [...words, "--", ...request.argv.map(quoted)]).join(" ");
 }
 

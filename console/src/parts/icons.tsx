@@ -31,6 +31,7 @@ export const VolumeIcon = icon(
     <path d="M2.8 4v8c0 1.1 2.2 2 5.2 2s5.2-.9 5.2-2V4M2.8 8c0 1.1 2.2 2 5.2 2s5.2-.9 5.2-2" />
   </>,
 );
+export const SecretIcon = icon(<path d="M3.5 7h9v7h-9zM5.2 7V5a2.8 2.8 0 0 1 5.6 0v2M8 9.8v1.6" />);
 export const ResourceIcon = icon(<path d="M2 6.5 8 2l6 4.5M3.5 6.5V14h9V6.5M6 14v-4h4v4" />);
 export const ReceiptIcon = icon(<path d="M3.5 1.8h9v12.4l-2.2-1.4L8 14.2l-2.3-1.4-2.2 1.4zM6 5.5h4M6 8.5h4" />);
 export const OfferIcon = icon(<path d="M8.5 2H14v5.5L7.5 14 2 8.5zM11.2 4.8h.01" />);

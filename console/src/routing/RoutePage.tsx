@@ -25,7 +25,19 @@ import { Empty, PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../part
 import { Same } from "../parts/Same.tsx";
 import { State } from "../parts/state.tsx";
 import { KeptEstimates } from "./KeptEstimates.tsx";
-import { type Bar, BLANK, barsOf, type RouteDraft, share, soon, toCommand, toRoute } from "./routing.ts";
+import {
+  type Bar,
+  BLANK,
+  barsOf,
+  isTooLong,
+  MEASURED_MAX,
+  type RouteDraft,
+  share,
+  soon,
+  TOO_LONG,
+  toCommand,
+  toRoute,
+} from "./routing.ts";
 
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
 
@@ -41,6 +53,12 @@ export function RoutePage() {
   }));
   const change = (part: Partial<RouteDraft>) => setDraft((before) => ({ ...before, ...part }));
   const made = useMemo(() => toRoute(draft), [draft]);
+  const [tooLong, setTooLong] = useState<string>();
+  const setCode = (code: string) => {
+    setTooLong(isTooLong(code) ? TOO_LONG : undefined);
+    if (!isTooLong(code)) change({ code });
+  };
+  const load = (file: File | null | undefined) => void file?.text().then(setCode);
   const isRenter = useQuery(meQuery).data?.roles.includes("renter") ?? false;
   const field = (name: "hours" | "gpu" | "dataset" | "results" | "limit") => ({
     value: draft[name],
@@ -59,21 +77,23 @@ export function RoutePage() {
                   label="Program"
                   description="Python. It is read and never run."
                   placeholder={"import torch\n…"}
-                  autosize
+                  autosize={draft.code.length < MEASURED_MAX}
                   minRows={8}
                   maxRows={20}
+                  rows={20}
+                  error={tooLong}
                   value={draft.code}
-                  onChange={(event) => change({ code: event.currentTarget.value })}
+                  onChange={(event) => setCode(event.currentTarget.value)}
                   onDrop={(event) => {
                     const file = event.dataTransfer.files[0];
                     if (!file) return;
                     event.preventDefault();
-                    void file.text().then((code) => change({ code }));
+                    load(file);
                   }}
                   styles={MONO}
                   spellCheck={false}
                 />
-                <FileButton onChange={(file) => void file?.text().then((code) => change({ code }))} accept=".py,.txt">
+                <FileButton onChange={load} accept=".py,.txt">
                   {(props) => (
                     <Button variant="default" {...props} style={{ alignSelf: "flex-start" }}>
                       Choose a file
@@ -144,8 +164,14 @@ export function RoutePage() {
 function Answer({ draft, isRenter }: { draft: RouteDraft; isRenter: boolean }) {
   const [settled] = useDebouncedValue(draft, TYPING_MS);
   const { request, faults } = useMemo(() => toRoute(settled), [settled]);
-  const sound = Object.keys(faults).length === 0;
-  const query = useQuery({ ...routed(request), placeholderData: keepPreviousData, enabled: sound });
+  const isSound = Object.keys(faults).length === 0;
+  const query = useQuery({ ...routed(request), placeholderData: keepPreviousData, enabled: isSound });
+  if (!isSound)
+    return (
+      <Panel title="Places" label="Places">
+        <Empty title="Correct the marked fields">The places are compared again as soon as they are right.</Empty>
+      </Panel>
+    );
   if (query.error) return <ProblemNote error={query.error} retry={() => void query.refetch()} />;
   if (!query.data) return <Waiting />;
   return <Places answer={query.data} request={request} isRenter={isRenter} />;
@@ -261,7 +287,7 @@ function Use({ one, request }: { one: Recommendation; request: RouteRequest }) {
   const gpus = one.gpu_count > 0 ? (needs?.gpu_count ?? 1) : 0;
   const more = {
     ...(needs?.cpu_count ? { cpus: String(needs.cpu_count) } : {}),
-    ...(needs?.max_cost_usd ? { budget: String(needs.max_cost_usd) } : {}),
+    ...(needs?.max_cost_usd && Number(one.cost_estimate.hourly) > 0 ? { budget: String(needs.max_cost_usd) } : {}),
   };
   const keep = useMutation({
     mutationFn: () => post<RouteAnswer>("/route", { ...request, keep: true }),
@@ -288,6 +314,11 @@ function Use({ one, request }: { one: Recommendation; request: RouteRequest }) {
 function Read({ analysis }: { analysis: NonNullable<RouteAnswer["analysis"]> }) {
   return (
     <Panel title="What the program says">
+      {analysis.gpu_memory_gb !== null && (
+        <Text size="sm">
+          Guessed from the model's size: <strong>{Math.round(analysis.gpu_memory_gb)} GiB</strong> of GPU memory.
+        </Text>
+      )}
       {analysis.reason ? (
         <Text size="sm">{analysis.reason}</Text>
       ) : analysis.facts.length === 0 ? (

@@ -29,6 +29,13 @@ export const BLANK: RouteDraft = {
   interruptible: false,
 };
 
+/** Characters of a program that is read, as the API bounds it. */
+const PROGRAM_MAX = 1 << 20;
+/** Characters up to which the editor grows with its text; measuring more than this stops the page. */
+export const MEASURED_MAX = 50_000;
+export const TOO_LONG = "More than 1 MiB is not read. Leave the program out, and say below what it needs.";
+export const isTooLong = (code: string): boolean => code.length > PROGRAM_MAX;
+
 const amount = (text: string): number | undefined => (text.trim() === "" ? undefined : Number(text));
 
 const isFault = (value: number | undefined, least: number): boolean =>

@@ -87,7 +87,14 @@ async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None)
     return page(found, limit, PersonOut.of, lambda view: view.account.id)
 
 
-@route.post("/accounts", may=Permission.ACCOUNTS, repeat=Repeat.ALWAYS, status_code=201, answer=PersonMadeOut)
+@route.post(
+    "/accounts",
+    may=Permission.ACCOUNTS,
+    is_weighty=True,
+    repeat=Repeat.ALWAYS,
+    status_code=201,
+    answer=PersonMadeOut,
+)
 async def add_account(request: Request, services: Serving, principal: Asking, body: AccountBody) -> Any:
     """A new account, and the link by which its person signs in: shown this once, good for three days, works once."""
     made = await services.accounts.add(principal, body.name, frozenset(body.roles), money_of("credit", body.credit))
@@ -122,6 +129,7 @@ async def credit_account(
 @route.post(
     "/accounts/{account_id}/link",
     may=Permission.ACCOUNTS,
+    is_weighty=True,
     reach=Reach.OPERATED,
     repeat=Repeat.ALWAYS,
     status_code=201,
@@ -132,7 +140,13 @@ async def new_link(request: Request, services: Serving, principal: Asking, accou
     return _made_json(request, services, *await services.accounts.new_link(principal, account_id))
 
 
-@route.post("/accounts/{account_id}/suspend", may=Permission.ACCOUNTS, reach=Reach.OPERATED, answer=PersonOut)
+@route.post(
+    "/accounts/{account_id}/suspend",
+    may=Permission.ACCOUNTS,
+    is_weighty=True,
+    reach=Reach.OPERATED,
+    answer=PersonOut,
+)
 async def suspend_account(services: Serving, principal: Asking, account_id: str, body: SuspendBody) -> Any:
     """Stop an account: its tokens and links end, its clusters and jobs end, its hosts take nothing new."""
     return PersonOut.of(await services.accounts.suspend(principal, account_id, body.reason))

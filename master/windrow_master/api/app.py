@@ -82,9 +82,10 @@ def build_app(
     app.state.services = services
     app.state.registry = registry
     app.state.static = static
+    app.state.declared = declared()
 
     cluster_routes.attach(services)
-    limited = Limited(app, services.bus, limits, declared())
+    limited = Limited(app, services.bus, limits, app.state.declared)
     services.health.figures.append(lambda: bus_figures(services.bus, limited.refused))
     said = "Items that a list could not show"
     services.health.figures.append(lambda: [("list_items_left_out_total", said, float(LEFT_OUT.count), {})])

@@ -13,6 +13,7 @@ from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.object_shares import Level
 from windrow_master.storage.artefacts import KEEP_NS
 from windrow_master.storage.model import ARTEFACT_BYTES_MAX
 from windrow_proto.errors import InvalidInput
@@ -84,6 +85,7 @@ async def put_artefact(
     "/artefacts/{owner_kind}/{owner_id}/{name:path}",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     share=ShareKind.DOWNLOADS,
     **answers.other("application/octet-stream", "The artefact.", is_binary=True),
 )

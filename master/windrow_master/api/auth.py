@@ -10,10 +10,13 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from windrow_master.api.deps import principal_of, recognises_local_user
+from windrow_master.api.deps import principal_of, recognises_local_user, services_of
 from windrow_master.api.sharing import ShareKind
-from windrow_master.identity.decide import GRANTS, Permission, is_allowed
-from windrow_proto.errors import Forbidden
+from windrow_master.identity import rights
+from windrow_master.identity.decide import Permission, is_allowed
+from windrow_master.identity.model import Principal
+from windrow_master.identity.object_shares import Level, ObjectKind
+from windrow_proto.errors import Forbidden, SignInAgain
 
 V1: Final = "/api/v1"
 
@@ -50,6 +53,8 @@ class Declaration:
     """Of a route whose path names an object."""
     repeat: Repeat = Repeat.REMEMBERED
     share: ShareKind = ShareKind.REQUESTS
+    shared: Level | None = None
+    """The level of a share of its object by which others reach it, too; None: no share lets anybody in."""
     body_max: int | None = None
     """Bytes of a request's body where it may be longer than others', or shorter."""
     signs_in: bool = False
@@ -60,19 +65,60 @@ class Declaration:
     """It is answered however often anybody asks."""
     hears_token: bool = False
     """It needs no sign-in, and answers by the token where the request carries one."""
+    is_weighty: bool = False
+    """It makes or ends rights: a browser's session is asked for a password, a code or a token again where its user has
+    shown none for ten minutes."""
     is_local: bool = False
     """The Master's own user may ask it on the same machine without a token, where the Master allows that
     (local_user.py)."""
 
     async def __call__(self, request: Request) -> None:
-        """Raise Unauthenticated or Forbidden for who may not ask."""
+        """Raise Unauthenticated, Forbidden or SignInAgain for who may not ask."""
         if self.may is Permission.NOBODY or (self.is_local and recognises_local_user(request)):
             return
         principal = await principal_of(request)
+        if principal.own_account_id is not None:
+            return  # judged already: it visits an object that is shared with it
+        if self.shared is not None and (visitor := await self._visitor(request, principal, self.shared)) is not None:
+            request.state.principal = visitor
+            return
         if not is_allowed(principal.roles, self.may):
-            wanted = " or ".join(sorted(GRANTS[self.may]))
-            held = ", ".join(sorted(principal.roles)) or "none"
-            raise Forbidden(f"This needs the role {wanted}; this token has {held}.")
+            raise Forbidden(rights.missing(principal, self.may))
+        if self.is_weighty and not rights.is_fresh(principal, services_of(request).clock.wall_ns()):
+            raise SignInAgain
+
+    async def _visitor(self, request: Request, principal: Principal, needed: Level) -> Principal | None:
+        """The caller as an object's project lets it act there; None: no share of the object says anything."""
+        first: Principal | None = getattr(request.state, "first", None)
+        if first is not None and first.own_account_id is None:
+            return None  # a long request that began without a share
+        found = _object_of(request)
+        if found is None:
+            return None
+        kind, named = found
+        visit = await services_of(request).identity.object_shares.visit(principal, kind, named, self.may, needed)
+        if visit is None:
+            return None
+        if kind is ObjectKind.TEMPLATE:
+            request.path_params["name"] = visit[1].object_id
+        return visit[0]
+
+
+def _object_of(request: Request) -> tuple[ObjectKind, str] | None:
+    """The object that a request is about, which its path names; of events, which name none there, their subject."""
+    path = request.path_params
+    if "cluster_id" in path:
+        return ObjectKind.CLUSTER, path["cluster_id"]
+    if "job_id" in path:
+        return ObjectKind.JOB, path["job_id"]
+    if "owner_kind" in path:
+        kind, named = path["owner_kind"], path["owner_id"]
+    elif "name" in path:
+        return ObjectKind.TEMPLATE, path["name"]
+    else:
+        named = request.query_params.get("subject", "")
+        kind = named.partition("_")[0]
+    return (ObjectKind(kind), named) if kind in (ObjectKind.CLUSTER, ObjectKind.JOB) else None
 
 
 Declarations = Mapping[tuple[str, str], Declaration]

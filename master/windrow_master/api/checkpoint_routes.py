@@ -11,6 +11,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.object_shares import Level
 from windrow_proto.ids import ClusterId
 
 route = Routes("checkpoints")
@@ -55,6 +56,7 @@ class RestoreBody(Body):
     "/clusters/{cluster_id}/checkpoints",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     answer=Page[CheckpointOut],
 )
 async def checkpoints(
@@ -69,7 +71,9 @@ async def checkpoints(
     return page_of(found, limit, cursor, CheckpointOut.of, lambda one: str(one.step))
 
 
-@route.post("/clusters/{cluster_id}/checkpoints", may=Permission.RENT, reach=Reach.OWN, answer=SavedOut)
+@route.post(
+    "/clusters/{cluster_id}/checkpoints", may=Permission.RENT, reach=Reach.OWN, shared=Level.MANAGE, answer=SavedOut
+)
 async def save_checkpoint(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """Save the newest whole checkpoint of running work; the answer comes when it exists."""
     saved = await services.checkpoints.save_cluster(principal, ClusterId(cluster_id))

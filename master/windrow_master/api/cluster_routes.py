@@ -41,6 +41,7 @@ from windrow_master.clusters.request import check_new_name
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
+from windrow_master.identity.object_shares import Level
 from windrow_master.market.metering import SILENCE_GRACE_NS
 from windrow_master.placement.model import Decision
 from windrow_proto.ids import ClusterId
@@ -342,7 +343,9 @@ async def clusters(
     return page(found, limit, cluster_json, lambda view: view.cluster.cluster_id)
 
 
-@route.get("/clusters/{cluster_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=ClusterOut)
+@route.get(
+    "/clusters/{cluster_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, shared=Level.SEE, answer=ClusterOut
+)
 async def cluster(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
     """One cluster; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await services.clusters.get(principal, ClusterId(cluster_id))
@@ -356,6 +359,7 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     "/clusters/{cluster_id}",
     may=Permission.RENT,
     reach=Reach.OWN_OR_OPERATED,
+    shared=Level.MANAGE,
     status_code=202,
     answer=ClusterAcceptedOut,
 )
@@ -372,7 +376,14 @@ async def delete_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@route.post("/clusters/{cluster_id}/renew", may=Permission.RENT, reach=Reach.OWN, repeat=Repeat.ALWAYS, status_code=204)
+@route.post(
+    "/clusters/{cluster_id}/renew",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    shared=Level.MANAGE,
+    repeat=Repeat.ALWAYS,
+    status_code=204,
+)
 async def renew_client_lease(services: Serving, principal: Asking, cluster_id: str) -> None:
     """Say that the client of a cluster still lives: asked for with `client_lease_s`, it ends when nobody says so for
     that long. Safe to repeat, and nothing for a cluster without such a lease or one that has ended."""
@@ -383,6 +394,7 @@ async def renew_client_lease(services: Serving, principal: Asking, cluster_id: s
     "/clusters/{cluster_id}/stop",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.MANAGE,
     repeat=Repeat.REPEATABLE,
     status_code=202,
     answer=ClusterAcceptedOut,
@@ -397,6 +409,7 @@ async def stop_cluster(services: Serving, principal: Asking, cluster_id: str) ->
     "/clusters/{cluster_id}/start",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.MANAGE,
     repeat=Repeat.REPEATABLE,
     status_code=202,
     answer=ClusterAcceptedOut,
@@ -413,7 +426,9 @@ async def start_cluster(
     return accepted(operation, {"cluster": cluster_json(view)})
 
 
-@route.post("/clusters/{cluster_id}/resize", may=Permission.RENT, reach=Reach.OWN, answer=ClusterOut)
+@route.post(
+    "/clusters/{cluster_id}/resize", may=Permission.RENT, reach=Reach.OWN, shared=Level.MANAGE, answer=ClusterOut
+)
 async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, body: ResizeBody) -> Any:
     """More or fewer hosts of a Ray or Dask cluster that runs, all or none; safe to repeat. New ones join in a while."""
     most = money_if("max_price_per_hour", body.max_price_per_hour)
@@ -427,6 +442,7 @@ async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, 
     "/clusters/{cluster_id}/explain",
     may=Permission.RENT_READ,
     reach=Reach.OWN_OR_OVERSEEN,
+    shared=Level.SEE,
     answer=ExplanationOut,
 )
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
@@ -434,7 +450,7 @@ async def explain_cluster(services: Serving, principal: Asking, cluster_id: str)
     return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
 
 
-@route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, answer=BoxOut)
+@route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, shared=Level.USE, answer=BoxOut)
 async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> Response:
     """The addresses of a box, through tunnels to these ports, and the secrets to enter it with; null where there is
     none."""
@@ -446,6 +462,7 @@ async def cluster_box(services: Serving, principal: Asking, cluster_id: str) -> 
     "/clusters/{cluster_id}/stream",
     may=Permission.RENT_READ,
     reach=Reach.OWN_OR_OVERSEEN,
+    shared=Level.SEE,
     share=ShareKind.STREAMS,
     **answers.STREAM,
 )
@@ -511,11 +528,11 @@ def cluster_json(view: ClusterView, env: Mapping[str, str] | None = None) -> dic
     )
 
 
-def template_json(template: Template) -> dict[str, Any]:
+def template_json(template: Template, *, shows_env: bool = True) -> dict[str, Any]:
     """A template, whose request is what `POST /clusters` takes."""
     return {
         "name": template.name,
-        "request": _request_json(template.request, {} if template.sealed else template.request.env),
+        "request": _request_json(template.request, template.request.env if shows_env and not template.sealed else {}),
         "saved_at": time_text(template.saved_at_ns),
     }
 

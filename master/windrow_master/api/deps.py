@@ -34,10 +34,10 @@ async def principal_of(request: Request) -> Principal:
     secret = bearer_of(request)
     if not secret:
         raise Unauthenticated
-    principal = await services_of(request).identity.authenticate(secret)
+    address = request.client.host if request.client is not None else ""
+    principal = await services_of(request).identity.authenticate(secret, address)
     request.state.principal = principal
     session = {} if principal.session_id is None else {"session": principal.session_id}
-    address = request.client.host if request.client is not None else ""
     ORIGIN.set({"token": principal.token_id, "address": address, **session})
     return principal
 

@@ -141,8 +141,8 @@ def _refusals(operation: Json, path: str, method: str, rules: Declaration) -> It
         yield NO_FUNDS
     if proves:
         yield NO_PROOF
-    elif not is_open:
-        yield _forbidden(rules.may)
+    elif not is_open or rules.hears_token:
+        yield _forbidden(Permission.SIGNED_IN if is_open else rules.may)
     if rules.reach is not None:
         yield _not_found(rules.reach)
     elif operation["parameters"] or has_body:

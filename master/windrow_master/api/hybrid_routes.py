@@ -18,7 +18,7 @@ from windrow_master.api.services import Services
 from windrow_master.hybrid.analysis import CODE_MAX, Analysis
 from windrow_master.hybrid.kept import KeptRoute
 from windrow_master.hybrid.model import Resource
-from windrow_master.hybrid.places import NOT_BOUND, class_of, price_of
+from windrow_master.hybrid.places import NOT_BOUND, price_of, wanted_of
 from windrow_master.hybrid.routing import Place, Work
 from windrow_master.hybrid.service import Routed, completed
 from windrow_master.identity.decide import Permission, is_allowed
@@ -357,7 +357,10 @@ def work_of(body: RouteBody) -> Work:
     gpus = needs.gpu_count if needs.gpu_count is not None else limits.required_gpu_count
     gpu = None
     if needs.gpu is not None:
-        gpu = class_of(needs.gpu)
+        gpu = wanted_of(needs.gpu)
+        if gpus == 0:
+            said = f"requirements.gpu: {needs.gpu!r} is wanted, and 0 GPUs. Leave out one of them."
+            raise InvalidInput(said, subject="requirements.gpu")
         if not gpu:
             raise InvalidInput(f"requirements.gpu: There is no GPU {needs.gpu!r}.", subject="requirements.gpu")
     return Work(

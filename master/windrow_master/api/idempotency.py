@@ -63,12 +63,12 @@ async def _once(request: Request, handler: Handler, key: str, may_resume: bool) 
     def reserve(uow: UnitOfWork) -> RememberedAnswer | None:
         nonlocal longest
         uow.idempotency.forget_older(uow.now_wall_ns - KEEP_NS)
-        present = uow.idempotency.get(principal.account_id, key)
+        present = uow.idempotency.get(principal.home_id, key)
         if present is None:
-            have, way = uow.idempotency.count(principal.account_id), "Ask without a key, or try again tomorrow."
+            have, way = uow.idempotency.count(principal.home_id), "Ask without a key, or try again tomorrow."
             check_number(principal, have, KEYS_MAX, "Idempotency-Keys of the last 24 hours", way)
             longest = BODY_MAX if have < LONG_MAX else SHORT_MAX
-            uow.idempotency.reserve(principal.account_id, key, asked, uow.epoch, uow.now_wall_ns)
+            uow.idempotency.reserve(principal.home_id, key, asked, uow.epoch, uow.now_wall_ns)
         return present
 
     present = await services.store.write(reserve, name="idempotency.reserve")
@@ -82,7 +82,7 @@ async def _once(request: Request, handler: Handler, key: str, may_resume: bool) 
         is_known = error.fault is not Fault.OURS and not is_unsure
         if is_known:
             await services.store.write(
-                lambda uow: uow.idempotency.forget(principal.account_id, key), name="idempotency.forget"
+                lambda uow: uow.idempotency.forget(principal.home_id, key), name="idempotency.forget"
             )
         raise
     await _remember(request, key, answer, longest)
@@ -120,11 +120,11 @@ async def _remember(request: Request, key: str, answer: Response, longest: int) 
     if not is_whole or answer.status_code >= 400:
         # A stream cannot be repeated and a refusal changed nothing: the next request with this key runs.
         await services.store.write(
-            lambda uow: uow.idempotency.forget(principal.account_id, key), name="idempotency.forget"
+            lambda uow: uow.idempotency.forget(principal.home_id, key), name="idempotency.forget"
         )
         return
     kept = {name: answer.headers[name] for name in ("content-type", "location", "etag") if name in answer.headers}
     await services.store.write(
-        lambda uow: uow.idempotency.remember(principal.account_id, key, answer.status_code, kept, body),
+        lambda uow: uow.idempotency.remember(principal.home_id, key, answer.status_code, kept, body),
         name="idempotency.remember",
     )

@@ -105,17 +105,19 @@ class MasterOut(Out):
 
 
 class UserOut(Out):
-    """The user who asks."""
+    """The user or service account that asks."""
 
     id: str
     name: str
 
 
 class MeOut(Out):
-    """The caller, and the Master that answers. user: null for a project's own token. account: the project."""
+    """The caller, and the Master that answers. user: null for a service account and a project's own token. account: the
+    project."""
 
     account: AccountOut
     user: UserOut | None
+    service: Annotated[UserOut | None, Field(description="The service account that asks")]
     roles: list[Role]
     token: MyTokenOut
     session: MySessionOut | None
@@ -154,6 +156,7 @@ class TokenOut(Out):
     created_at: Time
     expires_at: Time
     last_used_at: Time | None
+    last_used_address: Annotated[str | None, Field(description="From where it was last used")]
 
 
 class TokenMadeOut(TokenOut):
@@ -189,7 +192,7 @@ class SignedOut(Out):
     signature: Base64
 
 
-class MemberOut(Out):
+class CertificateOut(Out):
     """The certificate and keys that a host or an Access gets when it joins or renews; keys in base64."""
 
     id: str
@@ -210,6 +213,7 @@ async def me(services: Serving, principal: Asking) -> Any:
     return {
         "account": {"id": principal.account_id, "name": principal.account_name},
         "user": None if principal.user_id is None else {"id": principal.user_id, "name": principal.user_name},
+        "service": None if principal.service_id is None else {"id": principal.service_id, "name": principal.user_name},
         "roles": sorted(principal.roles),
         "token": {"id": principal.token_id, "name": principal.token_name, "expires_at": ends},
         "session": None if principal.session_id is None else {"id": principal.session_id, "expires_at": ends},
@@ -264,7 +268,9 @@ async def tokens(services: Serving, principal: Asking, limit: Limit = 100, curso
     return page(found, limit, TokenOut.of, lambda token: token.id)
 
 
-@route.post("/tokens", may=Permission.TOKENS, repeat=Repeat.ALWAYS, status_code=201, answer=TokenMadeOut)
+@route.post(
+    "/tokens", may=Permission.TOKENS, is_weighty=True, repeat=Repeat.ALWAYS, status_code=201, answer=TokenMadeOut
+)
 async def make_token(services: Serving, principal: Asking, body: TokenBody) -> Any:
     """A new token; its text is shown this once."""
     roles = None if body.roles is None else frozenset(body.roles)
@@ -308,7 +314,7 @@ async def revoke_join_token(services: Serving, principal: Asking, token_id: str)
     return Response(status_code=204)
 
 
-@route.post("/join", may=Permission.NOBODY, answer=MemberOut)
+@route.post("/join", may=Permission.NOBODY, answer=CertificateOut)
 async def join(services: Serving, body: JoinBody) -> Any:
     """Become a host or an Access, by join token and proof of possession of both keys."""
     request = JoinRequest(
@@ -321,15 +327,15 @@ async def join(services: Serving, body: JoinBody) -> Any:
         simulated=body.simulated,
         addresses=tuple(body.addresses),
     )
-    return MemberOut.of(await services.identity.join(request))
+    return CertificateOut.of(await services.identity.join(request))
 
 
-@route.post("/renew", may=Permission.NOBODY, answer=MemberOut)
+@route.post("/renew", may=Permission.NOBODY, answer=CertificateOut)
 async def renew(services: Serving, body: RenewBody) -> Any:
     """The next certificate, by proof of the member's Ed25519 key and generation."""
     proof = _decode("proof", body.proof)
     request = RenewRequest(body.id, body.generation, body.tls_csr_pem.encode(), body.wall_ns, proof)
-    return MemberOut.of(await services.identity.renew(request))
+    return CertificateOut.of(await services.identity.renew(request))
 
 
 @route.get("/ca", may=Permission.NOBODY, **answers.other("text/plain; charset=utf-8", "The root certificate."))

@@ -34,6 +34,7 @@ from windrow_master.api.telemetry_routes import Point
 from windrow_master.clusters.request import check_new_name
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
+from windrow_master.identity.object_shares import Level
 from windrow_master.jobs import gpu_impact
 from windrow_master.jobs.gpu_impact import CardImpact, Spans
 from windrow_master.jobs.model import Attempt, JobId, JobRequest
@@ -218,7 +219,7 @@ async def jobs(services: Serving, principal: Asking, wanted: Wanted, limit: Limi
     return page(found, limit, job_json, lambda view: view.job.job_id)
 
 
-@route.get("/jobs/{job_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=JobOut)
+@route.get("/jobs/{job_id}", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, shared=Level.SEE, answer=JobOut)
 async def job(request: Request, services: Serving, principal: Asking, job_id: str) -> Response:
     """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await services.jobs.get(principal, JobId(job_id))
@@ -230,6 +231,7 @@ async def job(request: Request, services: Serving, principal: Asking, job_id: st
     "/jobs/{job_id}/files",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.MANAGE,
     share=ShareKind.UPLOADS,
     body_max=FOLDER_MAX,
     answer=FolderKeptOut,
@@ -244,6 +246,7 @@ async def put_job_files(request: Request, services: Serving, principal: Asking, 
     "/jobs/{job_id}/logs",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     share=ShareKind.DOWNLOADS,
     **answers.other("text/plain; charset=utf-8", "The log."),
 )
@@ -279,6 +282,7 @@ async def _behind(pieces: AsyncIterator[bytes], offset: int) -> AsyncIterator[by
     "/jobs/{job_id}/artefacts",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     share=ShareKind.DOWNLOADS,
     **answers.other("application/octet-stream", "The files, as a tar stream.", is_binary=True),
 )
@@ -304,7 +308,9 @@ async def job_artefacts(
     return streaming.Lasting(request, pieces, media_type="application/octet-stream", headers=headers)
 
 
-@route.get("/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=ImpactOut)
+@route.get(
+    "/jobs/{job_id}/impact", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, shared=Level.SEE, answer=ImpactOut
+)
 async def job_impact(services: Serving, principal: Asking, job_id: str, attempt: WhichAttempt = None) -> Any:
     """The effect of an attempt, by default the last one, on each of its GPUs: use, memory, power and throttling in
     the minute before, during and in the minute after it, as history has them."""
@@ -317,7 +323,9 @@ async def job_impact(services: Serving, principal: Asking, job_id: str, attempt:
     return impact_json(number, tried, spans, gpu_impact.impact(cards, spans, found))
 
 
-@route.post("/jobs/{job_id}/cancel", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, answer=JobOut)
+@route.post(
+    "/jobs/{job_id}/cancel", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, shared=Level.MANAGE, answer=JobOut
+)
 async def cancel_job(services: Serving, principal: Asking, job_id: str) -> Any:
     """End it; safe to repeat, and what has ended stays as it is. What it wrote is brought in first."""
     return job_json(await services.jobs.cancel(principal, JobId(job_id)))

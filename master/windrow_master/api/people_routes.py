@@ -146,7 +146,7 @@ class ProjectOut(Out):
     roles: Annotated[list[Role], Read(lambda one: sorted(one.roles))]
 
 
-class StandingOut(Out):
+class MembershipOut(Out):
     """A user's place in one organisation."""
 
     id: Annotated[str, Read("organisation.id")]
@@ -164,7 +164,7 @@ class ProfileOut(Out):
     has_password: Annotated[bool, Read(lambda one: one.user.password is not None)]
     has_second_factor: Annotated[bool, Read(lambda one: one.recovery_left is not None)]
     recovery_codes_left: Annotated[int | None, Read("recovery_left")]
-    organisations: list[StandingOut]
+    organisations: list[MembershipOut]
 
 
 class FactorOut(Out):
@@ -248,8 +248,8 @@ class ProjectTokenOut(Out):
 async def sign_in_by_password(request: Request, services: Serving, body: PasswordSignInBody) -> Any:
     """Sign a user in by address and password. 401 `second_factor_required`: the same again, with a code."""
     secret = body.password.get_secret_value()
-    made = await services.identity.sign_in.with_password(body.address, secret, body.code, *_from(request))
-    return _signed_in(*made)
+    made = await services.identity.sign_in.with_password(body.address, secret, body.code, *seen_from(request))
+    return signed_in(*made)
 
 
 @route.post("/password", may=Permission.NOBODY, signs_in=True, hashes=True, status_code=204)
@@ -326,15 +326,17 @@ async def members(services: Serving, principal: Asking, limit: Limit = 100, curs
     return page(found, limit, MemberOut.of, lambda view: view.member.user.id)
 
 
-@route.put("/members/{user_id}", may=Permission.MEMBERS, reach=Reach.ORGANISATION, answer=MemberOut)
+@route.put("/members/{user_id}", may=Permission.MEMBERS, reach=Reach.ORGANISATION, is_weighty=True, answer=MemberOut)
 async def set_member(services: Serving, principal: Asking, user_id: str, body: MemberBody) -> Any:
     """Change a member's roles. They hold at once, in the member's sessions and tokens too."""
     role = None if body.role in (None, "none") else Role(body.role)
     people = services.identity.people
-    return MemberOut.of(await people.set_member(principal, user_id, role, body.role is None, _grants(body.projects)))
+    return MemberOut.of(await people.set_member(principal, user_id, role, body.role is None, grants_of(body.projects)))
 
 
-@route.delete("/members/{user_id}", may=Permission.SIGNED_IN, reach=Reach.ORGANISATION, status_code=204)
+@route.delete(
+    "/members/{user_id}", may=Permission.SIGNED_IN, reach=Reach.ORGANISATION, is_weighty=True, status_code=204
+)
 async def remove_member(services: Serving, principal: Asking, user_id: str) -> Response:
     """Remove a member, or leave. The user's tokens and sessions in the organisation's projects end at once."""
     await services.identity.people.remove_member(principal, user_id)
@@ -344,6 +346,7 @@ async def remove_member(services: Serving, principal: Asking, user_id: str) -> R
 @route.post(
     "/members/{user_id}/password-link",
     may=Permission.MEMBERS,
+    is_weighty=True,
     reach=Reach.ORGANISATION,
     repeat=Repeat.ALWAYS,
     status_code=201,
@@ -378,6 +381,7 @@ async def use_project(services: Serving, principal: Asking, project: str) -> Any
 @route.post(
     "/projects/{project}/token",
     may=Permission.TOKENS,
+    is_weighty=True,
     reach=Reach.OWN,
     repeat=Repeat.ALWAYS,
     status_code=201,
@@ -399,19 +403,27 @@ async def invitations(services: Serving, principal: Asking, limit: Limit = 100, 
     return page(found, limit, _invitation, lambda one: one.invitation.id)
 
 
-@route.post("/invitations", may=Permission.MEMBERS, repeat=Repeat.ALWAYS, status_code=201, answer=InvitationMadeOut)
+@route.post(
+    "/invitations",
+    may=Permission.MEMBERS,
+    repeat=Repeat.ALWAYS,
+    is_weighty=True,
+    status_code=201,
+    answer=InvitationMadeOut,
+)
 async def invite(request: Request, services: Serving, principal: Asking, body: InvitationBody) -> Any:
     """Invite somebody: the link works once, for a week. It is mailed to the address where this market sends mail, else
     shown this once."""
     role = None if body.role is None else Role(body.role)
     link_of = _link_of(request, services, INVITATION_FRAGMENT)
-    made = await services.identity.people.invite(principal, body.address, role, _grants(body.projects), link_of)
+    made = await services.identity.people.invite(principal, body.address, role, grants_of(body.projects), link_of)
     return _made(*made)
 
 
 @route.post(
     "/invitations/{invitation_id}/link",
     may=Permission.MEMBERS,
+    is_weighty=True,
     reach=Reach.ORGANISATION,
     repeat=Repeat.ALWAYS,
     status_code=201,
@@ -449,8 +461,10 @@ async def look_at_invitation(services: Serving, body: InvitationLinkBody) -> Any
 async def accept_invitation(request: Request, services: Serving, body: AcceptBody) -> Any:
     """Become a user by an invitation, and sign in."""
     password = body.password.get_secret_value()
-    made = await services.identity.people.accept_as_new(body.secret, body.name, body.address, password, *_from(request))
-    return _signed_in(*made)
+    made = await services.identity.people.accept_as_new(
+        body.secret, body.name, body.address, password, *seen_from(request)
+    )
+    return signed_in(*made)
 
 
 @route.post("/invitation/join", may=Permission.SIGNED_IN, answer=OrganisationOut)
@@ -466,16 +480,18 @@ def _text(given: SecretStr | None) -> str | None:
     return None if given is None else given.get_secret_value()
 
 
-def _from(request: Request) -> tuple[str, str]:
+def seen_from(request: Request) -> tuple[str, str]:
     """The browser and the address that a request comes from."""
     return request.headers.get("user-agent", ""), request.client.host if request.client is not None else ""
 
 
-def _grants(given: Sequence[GrantBody]) -> Mapping[str, frozenset[Role]]:
+def grants_of(given: Sequence[GrantBody]) -> Mapping[str, frozenset[Role]]:
+    """The roles in each project, by its id or name."""
     return {one.project: frozenset(map(Role, one.roles)) for one in given}
 
 
-def _signed_in(session: Session, secret: str, principal: Principal) -> dict[str, Any]:
+def signed_in(session: Session, secret: str, principal: Principal) -> dict[str, Any]:
+    """The answer to a sign-in."""
     return {
         "account": {"id": principal.account_id, "name": principal.account_name},
         "session": {"id": session.id, "expires_at": time_text(session.expires_at_ns)},
@@ -485,7 +501,7 @@ def _signed_in(session: Session, secret: str, principal: Principal) -> dict[str,
 
 def _profile(found: Profile) -> dict[str, Any]:
     standings = [
-        StandingOut.of(one, projects=[ProjectOut.of(each) for each in one.projects]) for one in found.standings
+        MembershipOut.of(one, projects=[ProjectOut.of(each) for each in one.projects]) for one in found.standings
     ]
     return ProfileOut.of(found, organisations=standings)
 

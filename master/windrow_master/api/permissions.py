@@ -18,6 +18,13 @@ everybody and compares the answers. `yes`: with that role alone. `401` without a
 for an object that is not in reach. Lists hold what is in reach. A token has at most the roles of its account; the first
 account has all of them. Hosts are the market's shop window: all who are signed in see them, and only their owner and
 operators decide about them. Who asks `/events` for one subject is told what concerns themselves, or what is public.
+`again`: a browser's session gives a password, a code or a token again where its user has given none for ten minutes.
+
+`shared at`: the level of a share (see, use or manage) by which others than the owning project reach the object, too
+([people.md](people.md#sharing)). A share with a user lets that user in whatever the roles are; one with a project or an
+organisation lets their people do what the roles in their own project allow. Who has a share at a lower level gets
+`403`. A route without a level is for the owning project alone. An object of others is answered as one that there is
+not.
 
 """
 
@@ -26,13 +33,15 @@ def document() -> str:
     """The page, as Markdown."""
     roles = sorted(Role)
     lines = [
-        f"| route | permission | nobody | {' | '.join(roles)} | objects by id |",
-        f"|---|---|---|{'---|' * len(roles)}---|",
+        f"| route | permission | nobody | {' | '.join(roles)} | objects by id | shared at |",
+        f"|---|---|---|{'---|' * len(roles)}---|---|",
     ]
     for (method, path), rules in sorted(declared().items(), key=lambda row: (row[0][1], row[0][0])):
         known = "yes" if rules.may is Permission.NOBODY else "401"
         cells = ["yes" if is_allowed(frozenset({role}), rules.may) else "403" for role in roles]
-        lines.append(f"| `{method} {path}` | {rules.may} | {known} | {' | '.join(cells)} | {rules.reach or ''} |")
+        cells += [rules.reach or "", rules.shared or ""]
+        named = f"{rules.may}, again" if rules.is_weighty else rules.may
+        lines.append(f"| `{method} {path}` | {named} | {known} | {' | '.join(cells)} |")
     return HEAD + "\n".join(lines) + "\n"
 
 

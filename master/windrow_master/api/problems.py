@@ -127,7 +127,8 @@ def _rule(request: Request, found: Mapping[str, Any]) -> str:
 
 def _description(route: Any, place: Sequence[str | int]) -> str:
     """The description of a parameter or of a field of the body; empty where there is none."""
-    dependant, where, name = getattr(route, "dependant", None), str(place[0]), str(place[-1])
+    dependant, where = getattr(route, "dependant", None), str(place[0])
+    name = next(str(part) for part in reversed(place) if isinstance(part, str))  # of a list, not the place in it
     for one in getattr(dependant, f"{where}_params", ()):
         own = {one.alias: one.field_info}
         fields = getattr(one.field_info.annotation, "model_fields", {}) if where == "body" else own

@@ -21,6 +21,7 @@ from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
+from windrow_master.identity.object_shares import Level
 from windrow_master.sift import sift
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
@@ -67,7 +68,7 @@ async def operation(services: Serving, principal: Asking, operation_id: str) -> 
     return OperationOut.of(found)
 
 
-@route.get("/events", may=Permission.FLEET_READ, answer=answers.Page[answers.EventOut])
+@route.get("/events", may=Permission.FLEET_READ, shared=Level.SEE, answer=answers.Page[answers.EventOut])
 async def events(
     services: Serving,
     principal: Asking,
@@ -96,7 +97,7 @@ async def events(
     return sifted(await services.store.read(read), EventOut.of, lambda row: str(row.number))
 
 
-@route.get("/events/stream", may=Permission.FLEET_READ, share=ShareKind.STREAMS, **answers.STREAM)
+@route.get("/events/stream", may=Permission.FLEET_READ, shared=Level.SEE, share=ShareKind.STREAMS, **answers.STREAM)
 async def events_stream(request: Request, services: Serving, principal: Asking, subject: Subject = None) -> Response:
     """Events as they happen; a returning listener gets what it missed first."""
     _check_subject(principal, subject)

@@ -11,6 +11,7 @@ from windrow_master.api.auth import V1, Declaration, Reach, Repeat, declaration_
 from windrow_master.api.deps import principal_of, services_of
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.object_shares import Level
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -68,6 +69,7 @@ class Routes:
         *,
         may: Permission,
         reach: Reach | None = None,
+        shared: Level | None = None,
         share: ShareKind = ShareKind.REQUESTS,
         is_unlimited: bool = False,
         hears_token: bool = False,
@@ -75,9 +77,16 @@ class Routes:
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
-        """A route that reads. share: what its answer takes of the Master."""
+        """A route that reads. share: what its answer takes of the Master. shared: the level of a share of its object
+        by which others reach it."""
         rules = Declaration(
-            may, reach, share=share, is_unlimited=is_unlimited, hears_token=hears_token, is_local=is_local
+            may,
+            reach,
+            share=share,
+            shared=shared,
+            is_unlimited=is_unlimited,
+            hears_token=hears_token,
+            is_local=is_local,
         )
         return self._add("GET", path, rules, answer, fastapi)
 
@@ -87,17 +96,21 @@ class Routes:
         *,
         may: Permission,
         reach: Reach | None = None,
+        shared: Level | None = None,
         repeat: Repeat = Repeat.REMEMBERED,
         share: ShareKind = ShareKind.REQUESTS,
         signs_in: bool = False,
         hashes: bool = False,
         body_max: int | None = None,
+        is_weighty: bool = False,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that does something. repeat: how it is answered when it comes again with its Idempotency-Key."""
-        rules = Declaration(may, reach, repeat, share, body_max, signs_in, hashes, is_local=is_local)
+        rules = Declaration(
+            *(may, reach, repeat, share, shared, body_max, signs_in, hashes), is_weighty=is_weighty, is_local=is_local
+        )
         return self._add("POST", path, rules, answer, fastapi)
 
     def put(
@@ -106,14 +119,18 @@ class Routes:
         *,
         may: Permission,
         reach: Reach | None = None,
+        shared: Level | None = None,
         share: ShareKind = ShareKind.REQUESTS,
         body_max: int | None = None,
+        is_weighty: bool = False,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that keeps what it is sent. body_max: bytes, of an upload or where others' limit is too much."""
-        rules = Declaration(may, reach, share=share, body_max=body_max, is_local=is_local)
+        rules = Declaration(
+            may, reach, share=share, shared=shared, body_max=body_max, is_weighty=is_weighty, is_local=is_local
+        )
         return self._add("PUT", path, rules, answer, fastapi)
 
     def delete(
@@ -122,13 +139,17 @@ class Routes:
         *,
         may: Permission,
         reach: Reach | None = None,
+        shared: Level | None = None,
         hears_token: bool = False,
+        is_weighty: bool = False,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that ends or removes something."""
-        rules = Declaration(may, reach, hears_token=hears_token, is_local=is_local)
+        rules = Declaration(
+            may, reach, shared=shared, hears_token=hears_token, is_weighty=is_weighty, is_local=is_local
+        )
         return self._add("DELETE", path, rules, answer, fastapi)
 
     def _add(self, method: str, path: str, declaration: Declaration, answer: Any, fastapi: dict[str, Any]) -> Decorator:

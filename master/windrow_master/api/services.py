@@ -27,6 +27,7 @@ from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.prices.book import PriceBook
 from windrow_master.records.service import RecordService
+from windrow_master.secrets.service import SecretService
 from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.results import ResultService
 from windrow_master.storage.retention import RetentionService
@@ -73,6 +74,8 @@ class Services:
     bus: Bus
     health: HealthSources
     wheelhouse: Wheelhouse
+    cli_wheels: Wheelhouse
+    """What people's machines install the command `windrow` from."""
     packages: Packages
     fleet: FleetService
     accesses: AccessService
@@ -84,6 +87,7 @@ class Services:
     clusters: ClusterService
     results: ResultService
     templates: TemplateService
+    secrets: SecretService
     jobs: JobService
     artefacts: ArtefactService
     checkpoints: CheckpointService
@@ -98,8 +102,8 @@ class Services:
     version: str
     started_at_ns: int
     https_url: str
-    https_pin: str
-    """`sha256//...` of the key that HTTPS shows, as curl pins it."""
+    https_pin: Callable[[], str]
+    """`sha256//...` of the key that HTTPS shows at that address now, as curl pins it."""
     registry: ResourceRegistry
     price_book: PriceBook
     router: Router

@@ -98,11 +98,11 @@ async def _look(request: Request, right: asyncio.Timeout) -> None:
 async def is_allowed(request: Request) -> bool:
     """Return whether who asked might ask so again now, in the same project; yes also where the store does not
     answer."""
-    first: Principal | None = getattr(request.state, "first", None) or getattr(request.state, "principal", None)
-    request.state.first, request.state.principal = first, None  # asked anew
+    first: Principal | None = getattr(request.state, "principal", None)
+    again = Request({**request.scope, "state": {"first": first}})  # what the request itself knows stays as it is
     try:
-        await authorise(request)
-        now: Principal | None = request.state.principal
+        await authorise(again)
+        now: Principal | None = getattr(again.state, "principal", None)
         if first is not None and now is not None and now.account_id != first.account_id:
             return False
     except (Unauthenticated, Forbidden):

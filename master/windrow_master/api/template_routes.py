@@ -12,6 +12,7 @@ from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.clusters.templates import TEMPLATES_MAX
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.object_shares import Level
 
 route = Routes("templates")
 
@@ -38,10 +39,12 @@ async def templates(services: Serving, principal: Asking, limit: Limit = TEMPLAT
     return page_of(await services.templates.list(principal), limit, cursor, template_json, lambda one: one.name)
 
 
-@route.get("/templates/{name}", may=Permission.RENT, reach=Reach.OWN, answer=TemplateOut)
+@route.get("/templates/{name}", may=Permission.RENT, reach=Reach.OWN, shared=Level.USE, answer=TemplateOut)
 async def template(services: Serving, principal: Asking, name: Name) -> Any:
-    """One template of the account."""
-    return template_json(await services.templates.get(principal, name))
+    """One template of the account, or by the id of a share one that is shared with the caller, then without the values
+    of its environment."""
+    shows_env = principal.own_account_id is None
+    return template_json(await services.templates.get(principal, name), shows_env=shows_env)
 
 
 @route.put("/templates/{name}", may=Permission.RENT, reach=Reach.ALL, answer=TemplateOut)

@@ -13,6 +13,7 @@ from windrow_master.api.route import Routes
 from windrow_master.api.telemetry_routes import Point, window
 from windrow_master.clusters.model import HOSTS_MAX, Workload
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.object_shares import Level
 from windrow_master.telemetry.live import Reading
 from windrow_master.telemetry.model import SeriesKey, SeriesPoints, SeriesQuery
 from windrow_proto.ids import ClusterId
@@ -73,7 +74,13 @@ class UsageHistoryOut(Out):
     step_s: int
 
 
-@route.get("/clusters/{cluster_id}/usage", may=Permission.RENT_READ, reach=Reach.OWN_OR_OVERSEEN, answer=UsageOut)
+@route.get(
+    "/clusters/{cluster_id}/usage",
+    may=Permission.RENT_READ,
+    reach=Reach.OWN_OR_OVERSEEN,
+    shared=Level.SEE,
+    answer=UsageOut,
+)
 async def usage(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """The processors, memory, disk, network and GPUs that each member of a cluster uses now. A figure that its host
     cannot measure is null; a member that does not run is not there."""
@@ -93,6 +100,7 @@ def _now(work: Workload, reading: Reading) -> dict[str, Any]:
     "/clusters/{cluster_id}/usage/history",
     may=Permission.RENT_READ,
     reach=Reach.OWN_OR_OVERSEEN,
+    shared=Level.SEE,
     answer=UsageHistoryOut,
 )
 async def usage_history(

@@ -2,7 +2,8 @@
 
 Hosts, Accesses, slots and tiers are the market's shop window and open to everyone who is signed in. Accounts, clusters,
 jobs, workloads, rentals, operations, commands, tokens and sessions are their owner's. What happens on a host is also
-its owner's to see. Operators and auditors see everything.
+its owner's to see. Operators and auditors see everything. Who visits a cluster or job that is shared
+asks as its owner (auth.py).
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +29,8 @@ PRIVATE: Final = frozenset(
     {
         *("account", "cluster", "command", "job", "jointoken", "operation"),
         *("rental", "receipt", "session", "token", "workload"),
-        *("invitation", "organisation", "mail", "passwordlink", "user"),
+        *("invitation", "organisation", "mail", "passwordlink", "share", "user"),
+        *("device", "service"),
     }
 )
 """Kinds of ids, as they are minted, that not everybody may look at."""

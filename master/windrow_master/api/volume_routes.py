@@ -12,6 +12,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.object_shares import Level
 from windrow_master.storage.volume_rules import VOLUME_BYTES_MAX, VOLUMES_MAX
 from windrow_master.storage.volumes import VolumeView
 from windrow_proto.ids import ClusterId
@@ -103,6 +104,7 @@ async def delete_volume(services: Serving, principal: Asking, name: Name) -> Res
     "/clusters/{cluster_id}/volumes/save",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.MANAGE,
     answer=SavedVolumesOut,
 )
 async def save_volumes(services: Serving, principal: Asking, cluster_id: str) -> Any:

@@ -22,6 +22,7 @@ from windrow_master.api.route import Routes
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
 from windrow_master.clusters.model import HOSTS_MAX
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.object_shares import Level
 from windrow_master.network.nearest_access import LISTED_MAX, Wish
 from windrow_proto.errors import WindrowError
 from windrow_proto.ids import ClusterId
@@ -123,6 +124,7 @@ class TunnelOut(Out):
     "/clusters/{cluster_id}/logs",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     share=ShareKind.DOWNLOADS,
     **answers.other("text/plain; charset=utf-8", "The log."),
 )
@@ -152,6 +154,7 @@ async def logs(
     "/clusters/{cluster_id}/exec",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     share=ShareKind.DOWNLOADS,
     **answers.other("text/x-ndjson; charset=utf-8", "Lines of JSON."),
 )
@@ -173,6 +176,7 @@ async def execute(
     "/clusters/{cluster_id}/tunnels",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     repeat=Repeat.ALWAYS,
     status_code=201,
     answer=TunnelOut,
@@ -194,6 +198,7 @@ async def open_tunnel(
     "/clusters/{cluster_id}/files",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     share=ShareKind.UPLOADS,
     body_max=FOLDER_MAX,
     answer=FilesArrived,
@@ -210,6 +215,7 @@ async def put_files(
     "/clusters/{cluster_id}/files",
     may=Permission.RENT,
     reach=Reach.OWN,
+    shared=Level.USE,
     share=ShareKind.DOWNLOADS,
     **answers.other("application/octet-stream", "The folder, as a tar stream.", is_binary=True),
 )

@@ -27,6 +27,7 @@ from windrow_master.api.rate_limits import Limits
 from windrow_master.api.services import Figure
 from windrow_master.app import logs, serving, standby, wiring
 from windrow_master.app.clock import SteadyClock
+from windrow_master.app.operator_certificate import LOOK_EVERY_NS, OperatorCertificate
 from windrow_master.app.wiring import KeysUnusable, Master, Reached, Settings
 from windrow_master.config import SQLITE_PREFIX, Config, default_data_dir, from_process
 from windrow_master.identity.authority import Authority
@@ -158,28 +159,46 @@ def open_bus(config: Config, https_url: str, store: Store, clock: Clock, rng: Rn
     return bus
 
 
-def reached_at(config: Config, listeners: Listeners, clock: Clock, authority: Authority) -> Reached:
-    """Return the addresses of this Master for people and Accesses, with its certificate, which it issues itself."""
-    names = serving.own_names(config.listen, config.public, config.names)
-    tls = authority.issue_master(serving.tls_key(config.data_dir / "identity"), names, clock.wall_ns())
+def reached_at(
+    config: Config, listeners: Listeners, clock: Clock, given: OperatorCertificate | None, authority: Authority
+) -> Reached:
+    """Return the addresses of this Master for people and Accesses, with its certificate, which it issues itself.
+    given: the one that an operator has from elsewhere."""
+    tls = authority.issue_master(serving.tls_key(config.data_dir / "identity"), _names(config), clock.wall_ns())
     trunk = host_and_port(config.public, listeners.trunk_port)
-    return Reached(tls, _https_url(config, listeners), serving.pin_of(tls), (trunk,))
+    own_pin = serving.pin_of(tls.certificate_pem)
+
+    def pin() -> str:
+        return (given.pin_for(config.public) if given else None) or own_pin
+
+    return Reached(tls, _https_url(config, listeners), pin, (trunk,))
 
 
-async def serve(config: Config, opened: Master, listeners: Listeners) -> None:
-    """Serve until a signal comes, then stop in order."""
+def operator_certificate(config: Config, clock: Clock) -> OperatorCertificate | None:
+    """Return the certificate that the operator has given, checked. Raises InvalidInput."""
+    if config.tls_files is None:
+        return None
+    return OperatorCertificate(*config.tls_files, _names(config), clock)
+
+
+def _names(config: Config) -> tuple[str, ...]:
+    return serving.own_names(config.listen, config.public, config.names)
+
+
+async def serve(config: Config, opened: Master, listeners: Listeners, given: OperatorCertificate | None) -> None:
+    """Serve until a signal comes, then stop in order. given: the operator's certificate."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
     services, tls = opened.services, opened.reached.tls
     assert tls is not None, "main gave it"
-    names = OwnNames(serving.own_names(config.listen, config.public, config.names))
+    names = OwnNames(_names(config))
     limits = Limits() if config.rate_limits else None
     app = Proxied(build_app(services, names=names, limits=limits), config.trusted_proxies)
     tail = EventTail(services.store, services.bus, services.broadcaster)
     tls_files = serving.write_tls(config.data_dir / "identity", tls)
-    servers = _servers(app, listeners, tls_files, config.trusted_proxies)
+    servers = _servers(app, listeners, tls_files, config.trusted_proxies, given)
     opened.services.health.figures.append(partial(_connection_figures, servers))
     closing = asyncio.Event()
     opened.fleet.start()
@@ -194,6 +213,7 @@ async def serve(config: Config, opened: Master, listeners: Listeners) -> None:
             *opened.watching(),
             opened.services.wheelhouse.run(),
             opened.services.packages.run(),
+            opened.services.cli_wheels.run(),
             opened.services.bus.run(),
             tail.run(),
             opened.services.trials.run(),
@@ -201,6 +221,7 @@ async def serve(config: Config, opened: Master, listeners: Listeners) -> None:
             again(opened.audit.checkpoint, KEEPING_EVERY_NS, opened.services.clock, "audit"),
             again(opened.identity.asking.note_use, KEEPING_EVERY_NS, opened.services.clock, "tokens"),
             again(opened.identity.mail.turn, MAIL_EVERY_NS, opened.services.clock, "mail"),
+            *([again(given.look, LOOK_EVERY_NS, opened.services.clock, "certificate")] if given else []),
         )
         keeping = [group.create_task(work) for work in loops]
         serving_tasks = [group.create_task(server.run_until(closing)) for server in servers.values()]
@@ -226,6 +247,7 @@ async def _end_well(config: Config, opened: Master) -> None:
     async with asyncio.timeout(DRAIN_S):
         await opened.store.drain()
         await opened.audit.checkpoint()
+    await opened.telemetry.catch_up()
 
 
 def _ended(config: Config, store: Store) -> WindrowError:
@@ -236,13 +258,19 @@ def _ended(config: Config, store: Store) -> WindrowError:
 
 
 def _servers(
-    app: serving.Application, listeners: Listeners, tls_files: tuple[Path, Path], proxies: Sequence[Network]
+    app: serving.Application,
+    listeners: Listeners,
+    tls_files: tuple[Path, Path],
+    proxies: Sequence[Network],
+    given: OperatorCertificate | None,
 ) -> Mapping[str, serving.HttpServer]:
     """One server for each listener, by its name."""
     health = serving.OnlyHealth(app)
     return {
         "http": serving.HttpServer(app, listeners.http, None, proxies=proxies),
-        "https": serving.HttpServer(app, listeners.https, tls_files, proxies=proxies),
+        "https": serving.HttpServer(
+            app, listeners.https, tls_files, proxies=proxies, chooser=given.choose if given else None
+        ),
         "health": serving.HttpServer(health, listeners.health, None, serving.HEALTH_LIMITS),
     }
 
@@ -259,7 +287,7 @@ async def _until_unfit(opened: Master, stop: asyncio.Event) -> None:
     stop.set()
 
 
-async def stand_by(config: Config, listeners: Listeners) -> Claim | None:
+async def stand_by(config: Config, listeners: Listeners, given: OperatorCertificate | None) -> Claim | None:
     """Wait for the leader's seat, answering 503 meanwhile; None when a signal says stop."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -272,7 +300,8 @@ async def stand_by(config: Config, listeners: Listeners) -> Claim | None:
     servers = [serving.HttpServer(app, listener.dup(), None) for listener in (listeners.http, listeners.health)]
     tls_files = serving.present_tls(config.data_dir / "identity")
     if tls_files is not None:
-        servers.append(serving.HttpServer(app, listeners.https.dup(), tls_files))
+        chooser = given.choose if given else None
+        servers.append(serving.HttpServer(app, listeners.https.dup(), tls_files, chooser=chooser))
     claim = await standby.wait(candidate, app, servers, stop)
     if claim is None:
         candidate.close()
@@ -289,17 +318,20 @@ def run(config: Config, crashes: Crashes) -> None:
         clock = SteadyClock(BootClock(), config.accept_clock)
         disk_space = disk_space_of(config, clock)
         disk_space.look_before_start()
+        given = operator_certificate(config, clock)
         cli = CliFile(config.data_dir / "cli.json")
         listeners = open_listeners(config, cli)
         try:
-            opened = _lead(config, listeners, clock, disk_space, lock)
+            opened = _lead(config, listeners, clock, disk_space, lock, given)
             if opened is None:
                 return
             opened.services.health.figures.append(partial(logs.figures, crashes))
             opened.services.health.conditions.append(partial(logs.conditions, crashes))
+            if given is not None:
+                opened.services.health.conditions.append(given.conditions)
             try:
                 write_cli(config, opened, cli, listeners)
-                asyncio.run(serve(config, opened, listeners))
+                asyncio.run(serve(config, opened, listeners, given))
             finally:
                 opened.close()
         finally:
@@ -330,12 +362,17 @@ def disk_space_of(config: Config, clock: Clock) -> DiskSpace:
 
 
 def _lead(
-    config: Config, listeners: Listeners, clock: SteadyClock, disk_space: DiskSpace, lock: DirectoryLock | None
+    config: Config,
+    listeners: Listeners,
+    clock: SteadyClock,
+    disk_space: DiskSpace,
+    lock: DirectoryLock | None,
+    given: OperatorCertificate | None,
 ) -> Master | None:
     """This Master, once it may lead; None when it is told to stop before that."""
     https_url = _https_url(config, listeners)
     settings = Settings(
-        reached_at=partial(reached_at, config, listeners, clock),
+        reached_at=partial(reached_at, config, listeners, clock, given),
         make_bus=partial(open_bus, config, https_url),
         history=config.history,
         artefacts=config.artefacts,
@@ -351,7 +388,7 @@ def _lead(
     if not config.is_shared:
         return wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database, lock=lock)
     while True:
-        claim = asyncio.run(stand_by(config, listeners))
+        claim = asyncio.run(stand_by(config, listeners, given))
         if claim is None:
             return None
         try:

@@ -6,7 +6,9 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,8 @@ from windrow_proto.errors import Conflict
 from windrow_proto.keys import TlsIdentity, TlsKey, public_key_sha256, save_private
 from windrow_proto.networks import Network
 
+Chooser = Callable[[ssl.SSLObject | ssl.SSLSocket, str | None, ssl.SSLContext], None]
+"""Gives a connection another certificate by the name that its client asked for."""
 Application = ASGIApp
 """The application that a server serves."""
 PORT_TRIES: Final = 50
@@ -74,8 +78,10 @@ class HttpServer(uvicorn.Server):
         limits: AdmissionLimits = LIMITS,
         patience: Patience = PATIENCE,
         proxies: Sequence[Network] = (),
+        chooser: Chooser | None = None,
     ) -> None:
-        """proxies: trusted ones, through which everybody may come."""
+        """proxies: trusted ones, through which everybody may come. chooser: of TLS; None: its one certificate serves
+        all."""
         certificate, key = tls_files or (None, None)
         self._listening = GuardedSocket(listening, Admission(limits, proxies), patience, is_plain=tls_files is None)
         super().__init__(
@@ -93,6 +99,7 @@ class HttpServer(uvicorn.Server):
                 timeout_graceful_shutdown=STOP_S,
                 ssl_certfile=certificate,
                 ssl_keyfile=key,
+                ssl_context_factory=partial(_with_chooser, chooser) if chooser else None,
             )
         )
 
@@ -116,6 +123,12 @@ class HttpServer(uvicorn.Server):
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
             self.should_exit = True
             stopping.cancel()
+
+
+def _with_chooser(chooser: Chooser, _: uvicorn.Config, usual: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    context = usual()
+    context.sni_callback = chooser
+    return context
 
 
 class OnlyHealth:
@@ -142,9 +155,9 @@ def tls_key(directory: Path) -> TlsKey:
     return TlsKey.from_pem(path.read_bytes())
 
 
-def pin_of(identity: TlsIdentity) -> str:
+def pin_of(certificate_pem: bytes) -> str:
     """The pin of a certificate's public key as `curl --pinnedpubkey` takes it."""
-    return "sha256//" + base64.b64encode(public_key_sha256(identity.certificate_pem)).decode()
+    return "sha256//" + base64.b64encode(public_key_sha256(certificate_pem)).decode()
 
 
 def write_tls(directory: Path, identity: TlsIdentity) -> tuple[Path, Path]:

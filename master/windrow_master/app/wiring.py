@@ -39,6 +39,7 @@ from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import MemberRole, Standing
+from windrow_master.identity.outgoing import Outgoing
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs import answers as job_answers
 from windrow_master.jobs import messages as job_says
@@ -58,12 +59,14 @@ from windrow_master.network.reachability import ReachabilityService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
-from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.onboarding.service import CLI, Wheelhouse
 from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
+from windrow_master.secrets.messages import SecretUsers
+from windrow_master.secrets.service import SecretService
 from windrow_master.storage import messages as storage_says
 from windrow_master.storage import volume_attachments
 from windrow_master.storage.artefacts import ARTEFACTS_KEY, ArtefactService
@@ -102,12 +105,12 @@ class KeysUnusable(StorageFailed):
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The addresses at which people and Accesses find this Master. tls: of its HTTPS. https_pin: `sha256//...` of
-    its key."""
+    """The addresses at which people and Accesses find this Master. tls: its own identity. https_pin: gives
+    `sha256//...` of the key that HTTPS shows at https_url, which an operator's certificate may change."""
 
     tls: TlsIdentity | None = None
     https_url: str = ""
-    https_pin: str = ""
+    https_pin: Callable[[], str] = str
     trunk_addresses: tuple[str, ...] = ()
 
 
@@ -133,6 +136,8 @@ class Settings:
     price_book: Callable[[], PriceBook] = shipped
     mail: MailSettings | None = None
     """None: this market sends no mail."""
+    outgoing: Callable[[], Outgoing] = Outgoing
+    """The way to identity providers."""
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     """A fresh one for each welcome of a host."""
 
@@ -286,7 +291,8 @@ class _Parts:
     @cached_property
     def identity(self) -> IdentityService:
         points, addresses = self.trunk_accesses.points, self.reached.trunk_addresses
-        return IdentityService(self.store, self.authority, self.clock, self.rng, points, addresses, self.mail)
+        outgoing = self.settings.outgoing()
+        return IdentityService(self.store, self.authority, self.clock, self.rng, points, addresses, self.mail, outgoing)
 
     @cached_property
     def mail(self) -> MailService:
@@ -350,6 +356,10 @@ class _Parts:
         return PeerLinkStates()
 
     @cached_property
+    def secrets(self) -> SecretService:
+        return SecretService(self.store, self.identity.seal_key)
+
+    @cached_property
     def clusters(self) -> ClusterService:
         accesses, routes = self.trunk_accesses, self.routes
         return ClusterService(
@@ -358,6 +368,7 @@ class _Parts:
             self.fleet,
             self.market,
             self.identity.seal_key,
+            secrets=self.secrets,
             proofs=self.tests_under_way,
             reachability=ReachabilityService(routes, self.clock),
             peer_links=self.peer_link_states.of,
@@ -439,6 +450,10 @@ class _Parts:
         return Wheelhouse(self.data_dir / "wheels", self.authority.signing)
 
     @cached_property
+    def cli_wheels(self) -> Wheelhouse:
+        return Wheelhouse(self.data_dir / "cli-wheels", self.authority.signing, CLI)
+
+    @cached_property
     def hub(self) -> LinkHub:
         return LinkHub(
             self.fleet,
@@ -468,13 +483,14 @@ class _Parts:
             telemetry=lambda: wiring_history.health(self.telemetry),
             accesses=self.trunk_accesses.summaries,
             departed=self.trunk_accesses.departed,
-            problems=[self.wheelhouse.problem],
+            problems=[self.wheelhouse.problem, self.cli_wheels.problem],
             conditions=[
                 self.audit.conditions,
                 GivenUp(self.clock).conditions,
                 Unreadable(self.clock).conditions,
                 lambda: wiring_history.conditions(self.telemetry),
                 self.hub.conditions,
+                self.identity.providers.conditions,
             ],
             figures=[
                 lambda: wiring_history.figures(self.telemetry, self.fleet),
@@ -505,6 +521,7 @@ class _Parts:
             bus=self.settings.make_bus(self.store, self.clock, self.rng, identity.ca_sha256),
             health=self.health,
             wheelhouse=self.wheelhouse,
+            cli_wheels=self.cli_wheels,
             packages=Packages(self.data_dir / "packages", self.wheelhouse, self.authority.signing),
             fleet=self.fleet,
             accesses=self.accesses,
@@ -516,6 +533,7 @@ class _Parts:
             clusters=clusters,
             results=self.results,
             templates=TemplateService(self.store, identity.seal_key),
+            secrets=self.secrets,
             jobs=self.jobs,
             artefacts=self.artefacts,
             checkpoints=self.checkpoints,
@@ -581,6 +599,7 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
+    messages.answer(SecretUsers, job_answers.secret_users)
     messages.answer(cluster_says.HostLimits, limits)
     messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)

@@ -20,6 +20,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.market.model import RentalLine
 from windrow_master.market.service import HOLD_NS, LEASE_NS
 from windrow_master.placement.model import Chosen, Runtime
+from windrow_master.secrets.service import NOTHING, SecretService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NoCapacity
 from windrow_proto.ids import ClusterId, CommandId, HostId, WorkloadId
@@ -46,9 +47,10 @@ class Launched:
 class Launcher:
     """Orders workloads. Every method runs inside the caller's unit of work."""
 
-    def __init__(self, fleet: FleetService, seal_key: SealKey) -> None:
-        """seal_key: the Master's own, for what the rows of clusters keep sealed."""
-        self._fleet, self._key = fleet, seal_key
+    def __init__(self, fleet: FleetService, seal_key: SealKey, named: SecretService) -> None:
+        """seal_key: the Master's own, for what the rows of clusters keep sealed. named: the secrets that requests
+        name."""
+        self._fleet, self._key, self._named = fleet, seal_key, named
 
     def networked(self, uow: UnitOfWork, cluster: Cluster, places: Sequence[Chosen]) -> Cluster:
         """The cluster with a block of ports that nobody else has on these hosts, where its members listen for each
@@ -72,6 +74,10 @@ class Launcher:
         found = (uow[ClusterRepository].get(cluster_id) for cluster_id in clusters)
         return {one.first_port for one in found if one is not None and one.first_port is not None}
 
+    def check(self, uow: UnitOfWork, cluster: Cluster) -> None:
+        """Raises InvalidInput where a secret that its request names is not there any more."""
+        self._named.open(uow, cluster.account_id, cluster.request)
+
     def launch(
         self,
         uow: UnitOfWork,
@@ -84,11 +90,18 @@ class Launcher:
         """Lease the slots of these places, by rank, and put a create command for each into the outbox.
 
         addresses: of all members by rank, where only some of them are launched. login: for the registry of their image.
+        The values of the secrets that its request names go into these commands alone. Raises InvalidInput for a secret
+        that is not there any more.
         """
+        cluster = environments.whole(self._key, cluster)
+        opened = self._named.open(uow, cluster.account_id, cluster.request)
         hosts = {rank: self._fleet.hosts.load(uow, place.host_id) for rank, place in places.items()}
         known = dict(enumerate(addresses)) | {rank: _meets_at(cluster, rank, host) for rank, host in hosts.items()}
         told = [known[rank] for rank in sorted(known)]
-        cluster = environments.whole(self._key, cluster)
+        if opened is not NOTHING:
+            self._named.used(uow, cluster.account_id, cluster.request, cluster.cluster_id, actor)
+            env = {**cluster.request.env, **opened.variables}
+            cluster, login = replace(cluster, request=replace(cluster.request, env=env)), login or opened.login
         workloads, lines = [], []
         for rank, place in sorted(places.items()):
             workload, line = self._lease(uow, cluster, rank, place, hosts[rank], told, actor)

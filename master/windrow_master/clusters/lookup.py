@@ -3,13 +3,16 @@
 Only this package reads and writes their rows; what changes a cluster is in service.py and controller.py.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from windrow_master.clusters.messages import IsOfJob
 from windrow_master.clusters.model import Cluster, ClusterPhase, Traffic, Workload, WorkPhase
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.states import HOLDING
+from windrow_master.clusters.template_repository import TemplateRepository
+from windrow_master.secrets.model import SecretUser
+from windrow_master.spec import Work
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 
@@ -41,6 +44,22 @@ def owner_of_workload(uow: UnitOfWork, workload_id: WorkloadId) -> AccountId | N
 def running_on(uow: UnitOfWork, host_id: HostId) -> int:
     """The number of clusters that hold slots of a host."""
     return len({one.cluster_id for one in uow[WorkloadRepository].held_on(host_id)})
+
+
+# --- for secrets ---
+
+
+def naming_secrets(
+    uow: UnitOfWork, account_id: AccountId, but: Collection[ClusterId]
+) -> Iterator[tuple[SecretUser, Work]]:
+    """The clusters that are not over, but for these, and the templates of an account, with their requests. A stopped
+    cluster waits: its next start needs the values again."""
+    for one in uow[ClusterRepository].open_of(account_id):
+        if one.cluster_id not in but:
+            is_stopped = one.phase in (ClusterPhase.STOPPING, ClusterPhase.STOPPED)
+            yield SecretUser("cluster", one.cluster_id, one.name, is_stopped), one.request
+    for kept in uow[TemplateRepository].of_account(account_id):
+        yield SecretUser("template", kept.name, kept.name, False), kept.request
 
 
 # --- for acceptance tests ---

@@ -24,7 +24,7 @@ from windrow_master.clusters.states import noted
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Placement, Refusal
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import NoCapacity
+from windrow_proto.errors import InvalidInput, NoCapacity
 from windrow_proto.ids import HostId
 from windrow_proto.units import Microcents
 
@@ -70,7 +70,11 @@ class Mender:
         try:
             is_new = cluster.kind is ClusterKind.GANG
             cluster = self._launcher.networked(uow, cluster, found.members) if is_new else cluster
+            self._launcher.check(uow, cluster)
         except NoCapacity:
+            return None
+        except InvalidInput as error:  # a secret was deleted: tried again likewise, it may be set again
+            self._lifecycle.keep(uow, noted(cluster, Step(uow.now_wall_ns, "waiting", None, error.detail)))
             return None
         places = dict(zip(ranks, found.members, strict=True))
         addresses = [member.address or "" for member in members]

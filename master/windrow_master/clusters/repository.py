@@ -21,7 +21,7 @@ from windrow_master.clusters.model import (
 )
 from windrow_master.clusters.tables import clusters, service_traffic, workloads
 from windrow_master.spec import kept, restored
-from windrow_master.store.prepared import Found, Made, flat, page, settable
+from windrow_master.store.prepared import Found, Made, flat, page, readable, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
@@ -183,6 +183,12 @@ class ClusterRepository(Repository):
     def living(self) -> Sequence[Cluster]:
         """Whatever is neither deleted, failed nor stopped."""
         return _ALL_LIVING.readable(self._connection)
+
+    def open_of(self, account_id: AccountId) -> Sequence[Cluster]:
+        """Those of them of one account, and what it stopped."""
+        is_open = _IS_LIVING | (clusters.c.phase == ClusterPhase.STOPPED.value)
+        query = select(clusters).where(clusters.c.account_id == account_id, is_open).order_by(clusters.c.cluster_id)
+        return readable(self._connection, query, _cluster)
 
     def in_tunnels(self) -> Sequence[Cluster]:
         """Those of them whose members are joined by tunnels."""

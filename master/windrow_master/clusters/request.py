@@ -11,6 +11,7 @@ from typing import Final
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Request, Runtime
+from windrow_master.secrets.model import variables_of
 from windrow_master.spec import Resources, check, fields_of, require
 from windrow_proto import image_names
 from windrow_proto.errors import InvalidInput
@@ -59,6 +60,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     require("argv", not is_gang or bool(request.argv), "given for a gang: every member runs it")
     box.check(request)
     check_volumes(request)
+    check_secrets(request)
     ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
     is_endless = request.idle_ns is None or not ends_itself
     require("idle_seconds", is_endless, "left out with a command: the cluster ends with it")
@@ -79,6 +81,15 @@ def check_volumes(request: ClusterRequest) -> None:
     if request.hosts > 1 and any(not one.read_only for one in request.volumes):
         said = "One host writes a volume. A cluster over several hosts takes it read-only: NAME:/path:ro"
         raise InvalidInput(f"{said}, and writes it from a cluster or job of its own.", subject="volumes")
+
+
+def check_secrets(request: ClusterRequest) -> None:
+    """Raise InvalidInput where a variable would have two values, or a registry's login no image."""
+    variables = [variable for variable, _ in variables_of(request)]
+    twice = sorted({one for one in variables if one in request.env or variables.count(one) > 1})
+    require("secrets", not twice, f"the only value of each variable; there is another for {', '.join(twice)}")
+    has_image = request.registry_secret is None or request.image is not None
+    require("registry_secret", has_image, "left out where no image is named")
 
 
 def checked_name(name: str) -> str:

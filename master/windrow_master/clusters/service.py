@@ -46,6 +46,8 @@ from windrow_master.market.model import Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.model import Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
+from windrow_master.secrets.service import SecretService
+from windrow_master.spec import Work, require
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
@@ -88,17 +90,18 @@ class ClusterService:
         market: MarketService,
         seal_key: SealKey,
         *,
+        secrets: SecretService,
         proofs: Proofs,
         reachability: Reachability,
         peer_links: Callable[[ClusterId], Sequence[PeerLink]],
         service_place: Callable[[HostId], str],
     ) -> None:
-        """seal_key: the Master's own, for the values of environments. proofs: test rentals, which end where a renter's
-        request finds no capacity because of them. reachability: which hosts reach each other. peer_links: those of a
-        cluster's private network. service_place: DOMAIN:PORT of an Access with an HTTPS path to services, the nearest
-        to a host; empty: there is none."""
+        """seal_key: the Master's own, for the values of environments. secrets: those that requests name. proofs: test
+        rentals, which end where a renter's request finds no capacity because of them. reachability: which hosts reach
+        each other. peer_links: those of a cluster's private network. service_place: DOMAIN:PORT of an Access with an
+        HTTPS path to services, the nearest to a host; empty: there is none."""
         self._store, self._clock, self._fleet, self._market = store, clock, fleet, market
-        self._seal_key = seal_key
+        self._seal_key, self._secrets = seal_key, secrets
         self._proofs, self._reachability, self._peer_links, self._service_place = (
             proofs,
             reachability,
@@ -111,7 +114,7 @@ class ClusterService:
         self._queue = WorkQueue[ClusterId](clock)
         self._is_listed = False
         self._faults = Boundary("cluster", DATABASE_FAULTS)
-        self._launcher = Launcher(fleet, seal_key)
+        self._launcher = Launcher(fleet, seal_key, secrets)
         self._meeter = Meeter(fleet, self._placer, reachability)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch)
@@ -139,6 +142,7 @@ class ClusterService:
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
+            self.check_secrets(uow, principal.account_id, request)
             uow.publish(VolumesAsked(principal.account_id, request.volumes))
             answer = self._starter.placed(uow, principal.account_id, request, budget=budget)
             balance = self._market.balance(uow, principal.account_id)
@@ -180,6 +184,11 @@ class ClusterService:
         """Raises BudgetTooSmall where this budget does not pay for a minute where it would run now."""
         if budget is not None:
             self._starter.placed(uow, account_id, request, budget=budget)
+
+    def check_secrets(self, uow: UnitOfWork, account_id: AccountId, request: Work, login: _Login = None) -> None:
+        """Raises InvalidInput where the request names a secret that is not there or cannot be used so."""
+        require("registry_secret", not (login and request.registry_secret), "left out beside registry_login")
+        self._secrets.open(uow, account_id, request)
 
     async def _meeting_needs(self, ask: Callable[[], Awaitable[_T | Needs]]) -> _T:
         """Ask, and again once hosts have looked for each other, and once more when test rentals have made way."""
@@ -233,6 +242,7 @@ class ClusterService:
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
             self._check_waited(uow, principal, asked)
+            self.check_secrets(uow, principal.account_id, asked, login)
             uow.publish(VolumesAsked(principal.account_id, asked.volumes))
             ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget)
             if not isinstance(ready, Ready):
@@ -301,6 +311,7 @@ class ClusterService:
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
             self._check_waited(uow, principal, asked)
+            self.check_secrets(uow, cluster.account_id, asked)
             uow.publish(VolumesAsked(cluster.account_id, asked.volumes))
             ready = self._starter.prepare(uow, cluster.account_id, asked)
             if not isinstance(ready, Ready):

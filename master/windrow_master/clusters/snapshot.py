@@ -222,4 +222,5 @@ def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
         share_milli=slot.share_milli,
         note=f"{host.name}: {host.about_processes}" if host.about_processes else "",
         container_users=host.container_users,
+        cpus=0 if slot.gpu_uuid is not None or inventory is None else inventory.cpu_count,
     )

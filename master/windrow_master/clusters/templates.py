@@ -11,10 +11,12 @@ from windrow_master.clusters.model import ClusterRequest, Template, names_of, te
 from windrow_master.clusters.request import checked, size
 from windrow_master.clusters.template_repository import TemplateRepository
 from windrow_master.identity.model import Principal
+from windrow_master.identity.object_share_service import forget_object
+from windrow_master.identity.object_shares import ObjectKind
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InvalidInput, NotFound, TooMany
-from windrow_proto.ids import ClusterId
+from windrow_proto.ids import ClusterId, is_id
 from windrow_proto.sealed import SealKey
 
 TEMPLATES_MAX: Final = 200
@@ -36,6 +38,8 @@ class TemplateService:
         """Keep a request under this name, in place of what was kept there. Raises InvalidInput, TooMany."""
         if not _NAME.fullmatch(name):
             raise InvalidInput("name must be lower-case letters, digits, '.', '_' and '-', 64 at most.", subject="name")
+        if is_id(name, "share"):
+            raise InvalidInput("name: This is the id of a share. Take another name.", subject="name")
         asked = replace(checked(request, ClusterId("cluster_template")), name="")  # each cluster has its own
 
         sealed = environments.sealed(self.seal_key, asked.env, template_owner(principal.account_id, name))
@@ -79,6 +83,7 @@ class TemplateService:
         def change(uow: UnitOfWork) -> None:
             if not uow[TemplateRepository].delete(principal.account_id, name):
                 raise NotFound("There is no such template. List yours: windrow template ls", subject=name)
+            forget_object(uow, principal.account_id, ObjectKind.TEMPLATE, name)
             uow.audit(principal.actor, "template.delete", name, "asked for", {})
 
         await self.store.write(change, name="template.delete")

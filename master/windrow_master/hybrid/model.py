@@ -44,6 +44,10 @@ class ResourceStatus(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
+OUT_OF_SERVICE: Final = frozenset({ResourceStatus.MAINTENANCE, ResourceStatus.UNAVAILABLE})
+"""Declared, they keep new work off the host that the resource is bound to."""
+
+
 class AuthMethod(StrEnum):
     """How one signs in to a resource."""
 
@@ -77,13 +81,16 @@ class Declared:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """How a bound host stands. name: the host's. is_there: it is online. is_open: its owner and operators let it take
-    work. running: rentals on it. owner: the account of its owner."""
+    work. running: rentals on it. owner: the account of its owner. gpus: by model class, how many it has and how many of
+    them are free; empty class: not graded yet. cpus: its processors. Both None: it has not said."""
 
     name: str
     is_there: bool
     is_open: bool
     running: int
     owner: str = ""
+    gpus: Mapping[str, tuple[int, int]] | None = None
+    cpus: int | None = None
 
     def status(self, most: int) -> ResourceStatus:
         """As a status of its resource, which runs at most so many jobs."""

@@ -12,8 +12,8 @@ from statistics import quantiles
 from typing import Final
 
 from windrow_master.fleet import gpus
-from windrow_master.hybrid.model import Resource, ResourceType
-from windrow_master.hybrid.routing import Place, Where, Work
+from windrow_master.hybrid.model import Resource, ResourceStatus, ResourceType
+from windrow_master.hybrid.routing import Place, Where, Work, is_gpu
 from windrow_master.market.model import Offer as MarketOffer
 from windrow_master.prices.book import Listed, PriceBook, State
 from windrow_master.prices.offers import Kind
@@ -82,15 +82,20 @@ def market_places(offers: Iterable[MarketOffer], work: Work, waits: Waits = NO_W
 
 
 def resource_places(
-    resources: Iterable[Resource], book: PriceBook, today: date, account_id: str, waits: Waits = NO_WAITS
+    resources: Iterable[Resource],
+    book: PriceBook,
+    today: date,
+    account_id: str,
+    waits: Waits = NO_WAITS,
+    gpus_wanted: int = 0,
 ) -> Iterator[Place]:
     """One place for each registered resource. A bound one is a place for the owner of its host: it costs what its
-    registration says, since rent goes to the owner; others rent the host by its tier, at the market's price."""
+    registration says, since rent goes to the owner; others rent the host by its tier, at the market's price. What its
+    host shows counts more than what was declared."""
     for resource in resources:
         declared = resource.declared
         has = declared.capabilities
-        gpu = class_of(str(has.get("gpu_type", "")))
-        count = has.get("gpu_count", 1 if has.get("gpu") else 0)
+        gpu, count, free = _gpus(resource)
         per_hour, source = price_of(resource, book, today)
         own = declared.resource_type is not ResourceType.CLOUD
         memory, cores = has.get("gpu_memory_gb"), has.get("cpu_cores")
@@ -101,21 +106,45 @@ def resource_places(
             provider=declared.provider or "own",
             offer=resource.resource_id,
             gpu=gpu,
-            gpu_count=count if isinstance(count, int) else 0,
+            gpu_count=count,
             gpu_memory_gib=float(memory) if isinstance(memory, int | float) else memory_of(gpu),
-            cpus=cores if isinstance(cores, int) else None,
+            cpus=_least(cores, resource.seen.cpus if resource.seen else None),
             per_hour=per_hour or Microcents(0),
             start_s=(waits.get("") or START_S["resource", ""]) if own else START_S["", ""],
             bandwidth_gbps=_bandwidth(declared.network_bandwidth_gbps, None if own else BANDWIDTH_GBPS),
             egress_per_gb=Microcents(0) if own else book.egress_of(declared.provider or ""),
             latency_ms=declared.latency_ms,
             frameworks=declared.supported_frameworks,
-            status=resource.status,
+            status=_taken(resource.status, gpus_wanted > free),
             host=resource.bound_host or "",
             not_usable="" if resource.bound_host else NOT_BOUND,
             not_priced=_not_priced(resource, per_hour, account_id),
             source=source,
         )
+
+
+def _gpus(resource: Resource) -> tuple[str, int, int]:
+    """The GPUs of a resource: their class, how many there are, and how many are free."""
+    has = resource.declared.capabilities
+    gpu, said = class_of(str(has.get("gpu_type", ""))), has.get("gpu_count", 1 if has.get("gpu") else 0)
+    count = said if isinstance(said, int) else 0
+    seen = resource.seen.gpus if resource.seen else None
+    if seen is None:
+        return gpu, count, count
+    found = gpu if gpu in seen else max(seen, key=lambda one: seen[one][0], default="")
+    total, free = seen.get(found, (0, 0))
+    return found or gpu, min(count, total), min(count, free)
+
+
+def _taken(status: ResourceStatus, is_full: bool) -> ResourceStatus:
+    """The status of a resource for this work."""
+    return ResourceStatus.BUSY if is_full and status is ResourceStatus.AVAILABLE else status
+
+
+def _least(declared: object, seen: int | None) -> int | None:
+    """The smaller of two numbers, of which each may be unknown."""
+    known = [one for one in (declared, seen) if isinstance(one, int)]
+    return min(known, default=None)
 
 
 def _bandwidth(said: float | None, assumed: float | None) -> float | None:
@@ -163,15 +192,16 @@ def book_places(book: PriceBook, today: date, work: Work) -> Iterator[Place]:
         yield _book_place(min(group, key=lambda listed: _misses(listed, work)))
 
 
-def _misses(listed: Listed, work: Work) -> tuple[bool, bool, bool, bool, bool, bool, Microcents]:
-    """What an offer lacks, the gravest first, then its price. Of equals the book's first is taken."""
+def _misses(listed: Listed, work: Work) -> tuple[bool, int, float, float, bool, bool, Microcents]:
+    """What an offer lacks, and how much of it, the gravest first, then its price. Of equals the book's first is
+    taken."""
     offer = listed.offer
-    memory = memory_of(offer.gpu)
+    wants_memory = work.gpu_memory_gib is not None and work.gpus > 0
     return (
-        work.gpu is not None and work.gpus > 0 and offer.gpu != work.gpu,
-        offer.gpu_count < work.gpus,
-        work.gpu_memory_gib is not None and (memory is None or memory < work.gpu_memory_gib),
-        offer.vcpu is not None and offer.vcpu < work.cpus,
+        work.gpu is not None and work.gpus > 0 and not is_gpu(offer.gpu, work.gpu),
+        max(0, work.gpus - offer.gpu_count),
+        max(0.0, (work.gpu_memory_gib or 0.0) - (memory_of(offer.gpu) or 0.0)) if wants_memory else 0.0,
+        0.0 if offer.vcpu is None else max(0.0, work.cpus - offer.vcpu),
         bool(work.countries) and offer.country not in work.countries,
         listed.state is not State.CURRENT,
         offer.per_hour,
@@ -230,6 +260,16 @@ def class_of(text: str) -> str:
     return min(found, key=lambda model: (model.memory_gib.value, model.model_class)).model_class if found else ""
 
 
+def wanted_of(text: str) -> str:
+    """The GPU that a request names, as Work.gpu has it: a class, or a family where the name leaves open which of its
+    classes is meant: `NVIDIA A100` is `a100-`. Empty: unknown."""
+    named = "-".join(_VENDORS.sub(" ", text.casefold()).replace("-", " ").split())
+    classes = {model.model_class for model in gpus.MODELS}
+    if named and named not in classes and any(one.startswith(f"{named}-") for one in classes):
+        return f"{named}-"
+    return class_of(text)
+
+
 def all_places(
     offers: Iterable[MarketOffer],
     resources: Sequence[Resource],
@@ -242,6 +282,6 @@ def all_places(
     """Every place there is for this account's work. waits: as `waits_of` has them."""
     return [
         *market_places(offers, work, waits),
-        *resource_places(resources, book, today, account_id, waits),
+        *resource_places(resources, book, today, account_id, waits, work.gpus),
         *book_places(book, today, work),
     ]

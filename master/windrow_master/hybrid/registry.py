@@ -1,12 +1,13 @@
 """Registers, lists, changes and removes compute resources: machines of one's own, of clouds, at the edge."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from windrow_master.clusters.lookup import running_on
 from windrow_master.clusters.messages import HostLimit, HostLimits
-from windrow_master.fleet.lookup import find_host
+from windrow_master.fleet.lookup import find_host, slots_of
+from windrow_master.fleet.model import Slot
 from windrow_master.fleet.states import AdminState, LinkState
 from windrow_master.hybrid.model import (
     RESOURCES_MAX,
@@ -198,7 +199,20 @@ def _with_host(uow: UnitOfWork, resource: Resource) -> Resource:
         return replace(resource, seen=Seen(host.name if host else host_id, False, False, 0))
     is_there = host.link_state in (LinkState.ONLINE, LinkState.SUSPECT)
     is_open = host.admin_state is AdminState.ACTIVE
-    return replace(resource, seen=Seen(host.name, is_there, is_open, running_on(uow, host_id), host.owner_account))
+    has = {} if host.inventory is None else _has(host.inventory.cpu_count, slots_of(uow, host_id))
+    seen = Seen(host.name, is_there, is_open, running_on(uow, host_id), host.owner_account, **has)
+    return replace(resource, seen=seen)
+
+
+def _has(cpus: int, slots: Iterable[Slot]) -> dict[str, Any]:
+    """What a host has, as Seen says it."""
+    gpus: dict[str, tuple[int, int]] = {}
+    for slot in slots:
+        if slot.kind == "gpu":
+            gpu = slot.tier.partition("/")[0]
+            total, free = gpus.get(gpu, (0, 0))
+            gpus[gpu] = (total + 1, free + slot.is_offered)
+    return {"cpus": cpus, "gpus": gpus}
 
 
 def _load(uow: UnitOfWork, resource_id: str) -> Resource:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import delete, func, insert, select, update
 
 from windrow_master.hybrid.kept import KeptRoute, forecast_json, parse_forecast
-from windrow_master.hybrid.model import Bound, Declared, Resource, declared_of, kept
+from windrow_master.hybrid.model import OUT_OF_SERVICE, Bound, Declared, Resource, declared_of, kept
 from windrow_master.hybrid.tables import resources as table
 from windrow_master.hybrid.tables import routes
 from windrow_master.store.prepared import Found, flat, page, readable
@@ -22,9 +22,11 @@ _BOUND: Final = Found(
 
 
 def _most(declared: Any) -> int:
-    """The clusters at once on its host. Where a declaration cannot be read, none: a limit that is not known is no
-    reason to let everybody in."""
-    most = declared.get("max_parallel_jobs", 1) if isinstance(declared, Mapping) else 0
+    """The clusters at once on its host; none while it is declared out of service. Where a declaration cannot be read,
+    none: a limit that is not known is no reason to let everybody in."""
+    if not isinstance(declared, Mapping) or declared.get("status") in OUT_OF_SERVICE:
+        return 0
+    most = declared.get("max_parallel_jobs", 1)
     return most if isinstance(most, int) else 0
 
 

@@ -52,7 +52,8 @@ class Where(StrEnum):
 class Work:
     """What is to be run.
 
-    gpus: of one host; 0: none. cpus: processors, what is paid for without GPUs. gpu: the model class; None: any.
+    gpus: of one host; 0: none. cpus: processors, what is paid for without GPUs. gpu: the model class; with a dash at
+    its end, each class whose name begins so, as `a100-`; None: any.
     gpu_memory_gib: of one GPU. hours: how long it runs; None: not known. hours_from: `given` or `history`.
     checkpoint_minutes: between two; None: it makes none. interruptible: it may be moved while it runs. dataset_gb: to
     be brought to the place, 10**9 bytes; results_gb: to be brought home. resource_type: one of the registry's; None:
@@ -204,8 +205,8 @@ def excluded(work: Work, place: Place) -> str:
 def _is_lacking(work: Work, place: Place) -> str:
     if work.gpus > place.gpu_count:
         return f"{work.gpus} {'GPU is' if work.gpus == 1 else 'GPUs are'} wanted; it has {place.gpu_count}."
-    if work.gpu is not None and work.gpus and place.gpu != work.gpu:
-        return f"The GPU wanted is {work.gpu}; it has {place.gpu}."
+    if work.gpu is not None and work.gpus and not is_gpu(place.gpu, work.gpu):
+        return f"The GPU wanted is {work.gpu.removesuffix('-')}; it has {place.gpu or 'another'}."
     if work.gpu_memory_gib is not None and work.gpus:
         if place.gpu_memory_gib is None:
             return "The memory of its GPUs is not known."
@@ -216,6 +217,11 @@ def _is_lacking(work: Work, place: Place) -> str:
     if work.framework and place.frameworks and work.framework not in place.frameworks:
         return f"{work.framework} is not among its frameworks: {', '.join(place.frameworks)}."
     return ""
+
+
+def is_gpu(gpu: str, wanted: str) -> bool:
+    """Whether a model class is what is wanted, as Work.gpu says it."""
+    return gpu == wanted or (wanted.endswith("-") and gpu.startswith(wanted))
 
 
 def _is_elsewhere(work: Work, place: Place) -> str:
@@ -330,7 +336,8 @@ def _words(
     elif cost is not None and totals.count > 1 and cost.total == totals.least:
         pros.append(f"the cheapest of {totals.count} places")
     start = place.start_s[0]
-    (pros if start <= 60 else cons).append("starts at once" if start <= 5 else f"starts in about {span(start)}")
+    if place.where is Where.ELSEWHERE or not place.not_usable:
+        (pros if start <= 60 else cons).append("starts at once" if start <= 5 else f"starts in about {span(start)}")
     if place.where is Where.RESOURCE and place.resource_type != "cloud":
         pros.append("your own machine")
     if place.interruptions_per_hour:

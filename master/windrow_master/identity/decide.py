@@ -196,9 +196,10 @@ def reaches(principal: Principal, token: ApiToken) -> bool:
     of the account reach those of all its users."""
     if token.account_id != principal.account_id:
         return False
-    if token.user_id == principal.user_id and principal.has_all:
+    is_own = (token.user_id, token.service_id) == (principal.user_id, principal.service_id)
+    if is_own and principal.has_all:
         return True
-    return token.roles <= principal.roles and (token.user_id == principal.user_id or Role.ADMIN in principal.roles)
+    return token.roles <= principal.roles and (is_own or Role.ADMIN in principal.roles)
 
 
 def check_opens(principal: Principal, account: Account, *, is_first: bool) -> None:
@@ -242,6 +243,9 @@ class Permission(StrEnum):
     MEMBERS_READ = "members.read"
     MEMBERS = "members"
     PROJECTS = "projects"
+    SECRETS_READ = "secrets.read"
+    SECRETS = "secrets"
+    SHARES = "shares"
 
 
 _EVERYONE: Final = frozenset(Role)
@@ -265,6 +269,9 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.MEMBERS_READ: frozenset({*ORGANISATION_ROLES, Role.ADMIN}),
     Permission.MEMBERS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ADMIN}),
     Permission.PROJECTS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN}),
+    Permission.SECRETS_READ: frozenset({Role.RENTER, Role.VIEWER, Role.ADMIN}),
+    Permission.SECRETS: frozenset({Role.RENTER, Role.ADMIN}),
+    Permission.SHARES: frozenset({Role.RENTER, Role.ADMIN}),
 }
 """Which roles have which permission; one of them is enough."""
 

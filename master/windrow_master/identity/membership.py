@@ -12,6 +12,7 @@ from windrow_master.identity.model import (
     Account,
     Principal,
     Role,
+    ServiceAccount,
 )
 from windrow_master.identity.people import Invitation, Projects, User
 from windrow_proto.errors import Conflict, Forbidden, InvalidInput
@@ -43,6 +44,11 @@ def roles_in(
     return user.roles | allowed | ({of_organisation} if of_organisation is not None else frozenset())
 
 
+def service_roles(service: ServiceAccount, account: Account) -> frozenset[Role]:
+    """The roles of a service account in its project, which cannot give what operators keep back."""
+    return service.roles - (MARKET_ROLES - account.roles)
+
+
 def first_roles(account: Account) -> frozenset[Role]:
     """What the user for whom a project is made becomes in it."""
     return _ROLES_OF_OWNER & (account.roles | {Role.ADMIN})
@@ -66,10 +72,14 @@ def check_person(name: str) -> str:
     """The name of a person or organisation, in any script; raises InvalidInput for one that is empty, too long or has
     characters that cannot be seen."""
     found = unicodedata.normalize("NFC", " ".join(name.split()))
-    hidden = any(unicodedata.category(one) in {"Cc", "Cf", "Cs", "Co", "Cn"} or one in _BLANK for one in found)
-    if not found or len(found) > NAME_MAX or hidden or any(one in "<>/=" for one in found):
+    if not found or len(found) > NAME_MAX or not all(map(fits_name, found)):
         raise InvalidInput(f"name: A name has 1 to {NAME_MAX} visible characters, without < > / =", subject="name")
     return found
+
+
+def fits_name(one: str) -> bool:
+    """Return whether this character may stand in the name of a person or organisation."""
+    return one not in "<>/=" and one not in _BLANK and unicodedata.category(one) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 
 def check_role(principal: Principal, role: Role) -> None:

@@ -38,6 +38,8 @@ ORGANISATION_ROLES = frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ORG_BILLING
 PROJECT_ROLES = ALL_ROLES - INSTALLATION_ROLES - ORGANISATION_ROLES
 MARKET_ROLES = frozenset({Role.RENTER, Role.PROVIDER})
 """Roles of a project that operators give or keep back: its members have them only where the project has them."""
+SERVICE_ROLES = PROJECT_ROLES - {Role.ADMIN}
+"""Roles that a service account may have: people alone decide about people."""
 
 
 class AccountState(StrEnum):
@@ -82,7 +84,8 @@ class SignInLink:
 class ApiToken:
     """A token of an account, known by the SHA-256 of its text only. made_by: the token that asked for it. user_id: its
     user, whose roles it never exceeds; None: the account's own. is_sign_in: it was made by a sign-in and lives as long
-    as its session, without being shown."""
+    as its session, without being shown. service_id: the service account that it belongs to. last_used_address: from
+    where it was last used."""
 
     id: TokenId
     account_id: AccountId
@@ -96,12 +99,14 @@ class ApiToken:
     made_by: TokenId | None = None
     user_id: str | None = None
     is_sign_in: bool = False
+    service_id: str | None = None
+    last_used_address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """A browser that was signed in, with a token or a password; it has a secret of its own, known here by hash only.
-    address: from where."""
+    address: from where. proved_at_ns: when its user last showed a password, a code or a token."""
 
     id: SessionId
     account_id: AccountId
@@ -114,14 +119,61 @@ class Session:
     revoked_at_ns: int | None
     user_id: str | None = None
     address: str | None = None
+    proved_at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccount:
+    """A program that acts in a project, with tokens of its own. It never signs in to the console."""
+
+    id: str
+    account_id: AccountId
+    name: str
+    roles: frozenset[Role]
+    created_at_ns: int
+    made_by: str
+
+
+class DeviceState(StrEnum):
+    """The state of a device's request to be signed in. There is no row once the device has its token."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """The request of a device to be signed in (RFC 8628), known by the SHA-256 of its two codes only.
+
+    name: what the device says of itself. address, network: where it asks from. interval_ns: the pause between two of
+    its questions; asked_at_ns: the last one. approved_by: the token of who approved it.
+    """
+
+    id: str
+    device_sha256: bytes
+    user_sha256: bytes
+    name: str
+    address: str
+    network: str
+    created_at_ns: int
+    expires_at_ns: int
+    interval_ns: int
+    asked_at_ns: int | None = None
+    state: DeviceState = DeviceState.WAITING
+    approved_by: TokenId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller: a user who acts in a project, or a project itself, through a token, with the roles that all have.
+    """The caller: a user or service account that acts in a project, or a project itself, through a token, with the
+    roles that all have.
 
     session_id: the browser's session, where the token came by way of one; expires_at_ns is then the session's end.
-    user_id: None: the project's own token. has_all: its token has all that its user has.
+    user_id, service_id: None: not a user's, not a service account's token; both: the project's own. has_all: its token
+    has all that its user has. may: what operators let the project do. proved_at_ns: when the session's user last showed
+    a password, a code or a token. own_account_id: where an object is shared with the caller, the project it acts in;
+    account_id is then the object's (object_shares.py).
     """
 
     account_id: AccountId
@@ -135,11 +187,20 @@ class Principal:
     user_name: str = ""
     organisation_id: str | None = None
     has_all: bool = False
+    service_id: str | None = None
+    may: frozenset[Role] = MARKET_ROLES
+    proved_at_ns: int = 0
+    own_account_id: AccountId | None = None
+
+    @property
+    def home_id(self) -> AccountId:
+        """The project that the caller acts in, also where an object of another one is shared with it."""
+        return self.account_id if self.own_account_id is None else self.own_account_id
 
     @property
     def holder(self) -> str:
         """Whom shares of what accounts use together are counted for: the Master itself where no token was shown."""
-        return self.account_id if self.token_id else MASTER
+        return self.home_id if self.token_id else MASTER
 
     @property
     def is_trusted(self) -> bool:
@@ -149,7 +210,9 @@ class Principal:
     @property
     def actor(self) -> str:
         """How this principal is named in audit and events."""
-        return f"account/{self.account_id}" if self.user_id is None else f"user/{self.user_id}"
+        if self.service_id is not None:
+            return f"service/{self.service_id}"
+        return f"account/{self.home_id}" if self.user_id is None else f"user/{self.user_id}"
 
 
 class MemberRole(StrEnum):

@@ -181,6 +181,17 @@ class OrganisationRepository(Repository):
         )
         return page(self._connection, query, _member, limit)
 
+    def members_named(self, organisation_id: str, wanted: str) -> Sequence[User]:
+        """The members with this id, name or mail address: two of them where there are more."""
+        is_it = (users.c.id == wanted) | (users.c.name == wanted) | (users.c.address_key == address_key(wanted))
+        query = (
+            select(users)
+            .join(organisation_members, organisation_members.c.user_id == users.c.id)
+            .where(organisation_members.c.organisation_id == organisation_id, is_it)
+            .limit(2)
+        )
+        return [_user(row) for row in self._connection.execute(query).mappings()]
+
     def count(self, organisation_id: str, role: Role | None = None) -> int:
         """How many members it has, of this role where one is given; the disabled do not count."""
         query = (

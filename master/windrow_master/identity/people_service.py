@@ -17,6 +17,7 @@ from windrow_master.identity.model import (
     Role,
     Session,
 )
+from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.passwords import Passwords, hashed
 from windrow_master.identity.people import (
     Invitation,
@@ -60,8 +61,6 @@ MAIL_PAUSE_NS: Final = 5 * MINUTE
 """Between two mails of one invitation."""
 LinkOf = Callable[[str], str]
 """Makes the URL of a secret."""
-PASSWORD_LINK_LIFE_NS: Final = 30 * MINUTE
-PASSWORD_LINK_PREFIX: Final = "wp_"
 _NO_USER: Final = "This token belongs to a project, not to a user. Sign in as a user."
 _NO_MEMBER: Final = "There is no such member. List them: windrow member ls"
 
@@ -168,14 +167,14 @@ class PeopleService:
             else:
                 membership.check_changes(principal, role)
                 check_rights(principal, user)
-                if not manages_all(principal):
-                    raise Forbidden("Members are removed by owners and admins of the organisation.")
+                _check_ends(uow, principal, organisation, user, role)
             owners = uow[OrganisationRepository].count(organisation.id, Role.ORG_OWNER)
             membership.check_keeps_owner(role, None, owners)
             its = [account_id for account_id, _ in uow[OrganisationRepository].projects(organisation.id)]
             uow[OrganisationRepository].remove_member(organisation.id, user.id)
             for token_id in uow[TokenRepository].ids_of_user(user.id, its):
                 revoke_with_all(uow, token_id)
+                uow[ObjectShareRepository].withdraw_of(token_id)
             uow.audit(principal.actor, "member.remove", user.id, fields={"organisation": organisation.id})
             uow.after_commit(self._asking.forget)
 
@@ -464,6 +463,21 @@ class PeopleService:
             said = f"A token was made: {token.name} ({', '.join(sorted(most & standing))})"
             uow.event("token.made", (token.id, found.id), said, actor=principal.actor)
         return Project(found.id, found.name, most & standing), replace(token, roles=most & standing), text
+
+
+def _check_ends(
+    uow: UnitOfWork, principal: Principal, organisation: Organisation, user: User, role: Role | None
+) -> None:
+    """Raises Forbidden where this principal may not end a membership: an admin of a project ends those of members who
+    have nothing but that project."""
+    if manages_all(principal):
+        return
+    projects = uow[OrganisationRepository].projects_of(user.id, organisation.id)
+    if Role.ADMIN not in principal.roles or role is not None or set(projects) != {principal.account_id}:
+        raise Forbidden(
+            "Owners and admins of the organisation remove members; an admin of a project those who have nothing else. "
+            f"To take somebody out of this project: windrow member set NAME --project {principal.account_name}:"
+        )
 
 
 def _check_gives(principal: Principal, role: Role | None, projects: Projects, known: Container[str]) -> None:

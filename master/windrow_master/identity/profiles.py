@@ -21,13 +21,14 @@ from windrow_master.identity.people_lookup import (
 )
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import SessionRepository, TokenRepository
+from windrow_master.identity.rights import is_fresh
 from windrow_master.identity.sessions import Asking, new_secret
 from windrow_master.identity.sign_in import SignIn
 from windrow_master.mail.message import Letter
 from windrow_master.mail.service import MailService
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict, Forbidden, InvalidInput, Unauthenticated
+from windrow_proto.errors import Conflict, Forbidden, InvalidInput, SignInAgain, Unauthenticated
 from windrow_proto.ids import TokenId
 from windrow_proto.sealed import seal
 from windrow_proto.units import MINUTE
@@ -84,6 +85,58 @@ class ProfileService:
 
         return await self._store.read(read)
 
+    async def prove(self, principal: Principal, password: str | None, code: str | None, token: str | None) -> None:
+        """Show again who sits at the caller's session: by the password, a code of the second factor, or a token of the
+        same user; one of them is given. Raises Forbidden for a wrong one, TooMany for who guesses, Conflict for a
+        caller without a session."""
+        session_id = principal.session_id
+        if session_id is None:
+            raise Conflict("An API token is not asked to sign in again: only a session is.")
+        if token is not None:
+            await self._prove_by_token(principal, token)
+        else:
+            user = await self._store.read(lambda uow: own_user_of(uow, principal))
+            if password is not None:
+                await self.check_password(user, password)
+            else:
+                await self._prove_by_code(user, code or "")
+
+        def note(uow: UnitOfWork) -> None:
+            uow[SessionRepository].prove(session_id, uow.now_wall_ns)
+            uow.audit(principal.actor, "session.prove", session_id)
+            uow.after_commit(self._asking.forget)
+
+        await self._store.write(note, name="session.prove")
+
+    async def _prove_by_token(self, principal: Principal, token: str) -> None:
+        try:
+            other = await self._asking.authenticate(token)
+        except Unauthenticated:
+            raise Forbidden("This is no token that is valid.") from None
+        is_same = (other.user_id, other.service_id) == (principal.user_id, None)
+        if principal.user_id is None:
+            is_same = is_same and other.account_id == principal.account_id
+        if not is_same or not (other.has_all or other.token_id == principal.token_id or other.roles >= principal.roles):
+            raise Forbidden("This token is another user's, or has only a part of your roles.")
+
+    async def _prove_by_code(self, user: User, code: str) -> None:
+        delays = self._sign_in.delays
+        delays.begin(user.id, "")
+
+        def use(uow: UnitOfWork) -> bool:
+            factor = uow[UserRepository].factor(user.id)
+            if factor is None or factor.confirmed_at_ns is None:
+                return False
+            try:
+                self._sign_in.check_factor(uow, user, code)
+            except Unauthenticated:
+                return False
+            return True
+
+        if not await self._store.write(use, name="user.factor_use"):
+            raise Forbidden("The code is wrong, or was used already. Wait for the next one.")
+        delays.right(user.id, "")
+
     async def change_profile(
         self, principal: Principal, name: str | None, address: str | None, password: str | None
     ) -> None:
@@ -92,8 +145,8 @@ class ProfileService:
         checked_name = None if name is None else membership.check_person(name)
         checked = None if address is None else membership.check_address(address)
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
-        if checked is not None and user.password is not None:
-            await self._prove(user, password)
+        if checked is not None:
+            await self._prove_present(principal, user, password)
 
         def change(uow: UnitOfWork) -> None:
             found = whole_user_of(uow, principal)
@@ -115,8 +168,7 @@ class ProfileService:
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
         if user.address is None:
             raise InvalidInput("address: Set a mail address first: people sign in with it.", subject="address")
-        if user.password is not None:
-            await self._prove(user, present)
+        await self._prove_present(principal, user, present)
         encoded = await hashed(self._store, self._passwords, password, user.name, user.address)
 
         def change(uow: UnitOfWork) -> None:
@@ -133,7 +185,7 @@ class ProfileService:
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
         if user.password is None:
             raise Conflict("Set a password first: a second factor comes after it.")
-        await self._prove(user, password)
+        await self.check_password(user, password)
 
         def begin(uow: UnitOfWork) -> bytes:
             kept = uow[UserRepository].factor(user.id)
@@ -172,7 +224,7 @@ class ProfileService:
     async def remove_factor(self, principal: Principal, password: str | None, code: str) -> None:
         """Ask for no second factor any more. Raises Forbidden for a wrong password or code."""
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
-        await self._prove(user, password)
+        await self.check_password(user, password)
 
         def remove(uow: UnitOfWork) -> None:
             found = whole_user_of(uow, principal)
@@ -244,8 +296,15 @@ class ProfileService:
             lambda uow: self._set_password(uow, find(uow), encoded, f"user/{user.id}", keep=None), name="user.password"
         )
 
-    async def _prove(self, user: User, password: str | None) -> None:
-        """Raises Unauthenticated unless it is this user's password; wrong ones count as those at sign-in do."""
+    async def _prove_present(self, principal: Principal, user: User, password: str | None) -> None:
+        """Like `check_password`; a user without a password has signed in of late instead. Raises SignInAgain."""
+        if user.password is not None:
+            await self.check_password(user, password)
+        elif not is_fresh(principal, await self._store.read(lambda uow: uow.now_wall_ns)):
+            raise SignInAgain
+
+    async def check_password(self, user: User, password: str | None) -> None:
+        """Raises Forbidden unless it is this user's password; wrong ones count as those at sign-in do."""
         delays = self._sign_in.delays
         delays.begin(user.id, "")
         try:

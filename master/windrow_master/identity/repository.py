@@ -9,10 +9,13 @@ from sqlalchemy import bindparam, delete, func, insert, select, update
 from windrow_master.identity.model import (
     Account,
     ApiToken,
+    DeviceCode,
+    DeviceState,
     JoinToken,
     Member,
     MemberRole,
     Role,
+    ServiceAccount,
     Session,
     SessionId,
     SignInLink,
@@ -21,8 +24,10 @@ from windrow_master.identity.model import (
 from windrow_master.identity.tables import (
     accounts,
     api_tokens,
+    device_codes,
     join_tokens,
     members,
+    service_accounts,
     sessions,
     sign_in_links,
 )
@@ -164,6 +169,16 @@ class TokenRepository(Repository):
         is_its = (api_tokens.c.user_id == user_id) & api_tokens.c.account_id.in_(accounts_of)
         return [TokenId(row[0]) for row in self._connection.execute(select(api_tokens.c.id).where(is_its))]
 
+    def of_service(self, service_id: str, now_ns: int) -> Sequence[ApiToken]:
+        """Those of a service account that are worth something, oldest first."""
+        is_good = api_tokens.c.revoked_at_ns.is_(None) & (api_tokens.c.expires_at_ns > now_ns)
+        query = select(api_tokens).where(api_tokens.c.service_id == service_id, is_good).order_by(api_tokens.c.id)
+        return [_token(row) for row in self._connection.execute(query).mappings()]
+
+    def end(self, token_id: TokenId, at_ns: int) -> None:
+        """Let it expire then."""
+        self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id).values(expires_at_ns=at_ns))
+
     def made_by(self, token_id: TokenId) -> Sequence[TokenId]:
         """The tokens that this one asked for, and those that they did, without those that are revoked."""
         found: dict[TokenId, bool] = {}
@@ -175,12 +190,11 @@ class TokenRepository(Repository):
             asked = [TokenId(row[0]) for row in rows]
         return [one for one, is_good in found.items() if is_good]
 
-    def used(self, token_id: TokenId, at_ns: int) -> None:
-        """Note when it was last used; the note only moves on."""
+    def used(self, token_id: TokenId, at_ns: int, address: str | None) -> None:
+        """Note when and from where it was last used; the note only moves on. address: None: not known."""
         is_older = api_tokens.c.last_used_at_ns.is_(None) | (api_tokens.c.last_used_at_ns < at_ns)
-        self._connection.execute(
-            update(api_tokens).where(api_tokens.c.id == token_id, is_older).values(last_used_at_ns=at_ns)
-        )
+        values = {"last_used_at_ns": at_ns} | ({} if address is None else {"last_used_address": address})
+        self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id, is_older).values(**values))
 
 
 def _token(row: Mapping[Any, Any]) -> ApiToken:
@@ -255,6 +269,10 @@ class SessionRepository(Repository):
             .values(revoked_at_ns=now_ns)
         )
 
+    def prove(self, session_id: SessionId, at_ns: int) -> None:
+        """Note when its user last showed a password, a code or a token."""
+        self._connection.execute(update(sessions).where(sessions.c.id == session_id).values(proved_at_ns=at_ns))
+
     def used(self, session_id: SessionId, at_ns: int) -> None:
         """Note when it was last used; the note only moves on."""
         self._connection.execute(
@@ -270,6 +288,84 @@ class SessionRepository(Repository):
 
 def _session(row: Mapping[Any, Any]) -> Session:
     return Session(**dict(row) | {"sha256": bytes(row["sha256"])})
+
+
+class ServiceAccountRepository(Repository):
+    """Service accounts of projects."""
+
+    def add(self, service: ServiceAccount) -> None:
+        """Add one."""
+        self._connection.execute(insert(service_accounts).values(**asdict(service) | {"roles": sorted(service.roles)}))
+
+    def get(self, service_id: str) -> ServiceAccount | None:
+        """One service account, or None."""
+        return self._one(service_accounts.c.id == service_id)
+
+    def by_name(self, account_id: AccountId, name: str) -> ServiceAccount | None:
+        """The one of this name in a project, or None."""
+        return self._one((service_accounts.c.account_id == account_id) & (service_accounts.c.name == name))
+
+    def list(self, account_id: AccountId, after: str, limit: int) -> Sequence[ServiceAccount]:
+        """Those of a project, the oldest first."""
+        is_its = (service_accounts.c.account_id == account_id) & (service_accounts.c.id > after)
+        query = select(service_accounts).where(is_its).order_by(service_accounts.c.id)
+        return page(self._connection, query, _service, limit)
+
+    def count(self, account_id: AccountId) -> int:
+        """Return how many a project has."""
+        query = select(func.count()).select_from(service_accounts).where(service_accounts.c.account_id == account_id)
+        return int(self._connection.scalar(query) or 0)
+
+    def remove(self, service_id: str) -> None:
+        """Remove one."""
+        self._connection.execute(delete(service_accounts).where(service_accounts.c.id == service_id))
+
+    def _one(self, condition: Any) -> ServiceAccount | None:
+        row = self._connection.execute(select(service_accounts).where(condition)).mappings().one_or_none()
+        return None if row is None else _service(row)
+
+
+def _service(row: Mapping[Any, Any]) -> ServiceAccount:
+    return ServiceAccount(**dict(row) | {"roles": _roles(row["roles"])})
+
+
+class DeviceRepository(Repository):
+    """Requests of devices to be signed in, by hash."""
+
+    def save(self, code: DeviceCode) -> None:
+        """Add or replace one."""
+        self.remove(code.id)
+        self._connection.execute(insert(device_codes).values(**asdict(code) | {"state": code.state.value}))
+
+    def by_device(self, sha256: bytes) -> DeviceCode | None:
+        """The one whose device code has this hash, an expired one too."""
+        return self._one(device_codes.c.device_sha256 == sha256)
+
+    def by_user(self, sha256: bytes) -> DeviceCode | None:
+        """The one whose user code has this hash, an expired one too."""
+        return self._one(device_codes.c.user_sha256 == sha256)
+
+    def count(self, network: str | None = None) -> int:
+        """Return how many there are; from this network, where one is given."""
+        query = select(func.count()).select_from(device_codes)
+        if network is not None:
+            query = query.where(device_codes.c.network == network)
+        return int(self._connection.scalar(query) or 0)
+
+    def remove(self, code_id: str) -> None:
+        """Remove one."""
+        self._connection.execute(delete(device_codes).where(device_codes.c.id == code_id))
+
+    def forget_expired(self, now_ns: int) -> None:
+        """Remove those that have expired."""
+        self._connection.execute(delete(device_codes).where(device_codes.c.expires_at_ns <= now_ns))
+
+    def _one(self, condition: Any) -> DeviceCode | None:
+        row = self._connection.execute(select(device_codes).where(condition)).mappings().one_or_none()
+        if row is None:
+            return None
+        hashes = {name: bytes(row[name]) for name in ("device_sha256", "user_sha256")}
+        return DeviceCode(**dict(row) | hashes | {"state": DeviceState(row["state"])})
 
 
 class JoinTokenRepository(Repository):

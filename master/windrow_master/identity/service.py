@@ -9,6 +9,7 @@ from typing import Final, assert_never
 from windrow_master.identity import decide
 from windrow_master.identity.accounts import AccountRegistry, add_project_of_own, own_user
 from windrow_master.identity.authority import Authority
+from windrow_master.identity.devices import DeviceService
 from windrow_master.identity.messages import AccountMade, CloneFound, HostJoined, StandingChanged
 from windrow_master.identity.model import (
     ALL_ROLES,
@@ -26,15 +27,21 @@ from windrow_master.identity.model import (
     SignedRegions,
     Standing,
 )
+from windrow_master.identity.object_share_repository import ObjectShareRepository
+from windrow_master.identity.object_share_service import ObjectShareService
+from windrow_master.identity.oidc import OpenIdClient
+from windrow_master.identity.outgoing import Outgoing
 from windrow_master.identity.passwords import Passwords
 from windrow_master.identity.people_service import PeopleService
 from windrow_master.identity.profiles import ProfileService
+from windrow_master.identity.provider_service import ProviderService
 from windrow_master.identity.repository import (
     AccountRepository,
     JoinTokenRepository,
     MemberRepository,
     TokenRepository,
 )
+from windrow_master.identity.service_accounts import ServiceAccounts
 from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, effective, new_secret
 from windrow_master.identity.sign_in import SignIn
 from windrow_master.identity.tokens import issue_token, revoke_with_all
@@ -86,6 +93,7 @@ class IdentityService:
         access_points: Callable[[], tuple[AccessPoint, ...]],
         trunk_addresses: tuple[str, ...],
         mail: MailService,
+        outgoing: Outgoing,
     ) -> None:
         """access_points: how agents find each Access now. trunk_addresses: HOST:PORT of this Master for Accesses."""
         self._store = store
@@ -99,10 +107,16 @@ class IdentityService:
         self.accounts: Final = AccountRegistry(self.asking, self.ca_sha256[:CA_HASH_HEX])
         passwords = Passwords()
         self.sign_in: Final = SignIn(store, clock, self.seal_key, passwords)
+        self.devices: Final = DeviceService(store, self.sign_in.delays)
+        self.service_accounts: Final = ServiceAccounts(store, self.asking)
         secret_end = self.ca_sha256[:CA_HASH_HEX]
         self.mail: Final = mail
+        self.object_shares: Final = ObjectShareService(store, clock)
         self.people: Final = PeopleService(store, self.asking, passwords, mail, secret_end)
         self.profiles: Final = ProfileService(store, self.asking, self.sign_in, passwords, mail, secret_end)
+        self.providers: Final = ProviderService(
+            store, clock, self.seal_key, self.asking, OpenIdClient(outgoing, clock), self.profiles.check_password
+        )
         self._access_points, self._trunk_addresses = access_points, trunk_addresses
 
     # --- the authority ---------------------------------------------------------------------------
@@ -318,9 +332,10 @@ class IdentityService:
 
     # --- who is asking ---------------------------------------------------------------------------
 
-    async def authenticate(self, secret: str) -> Principal:
-        """Return the owner of this API token or browser's session; raises Unauthenticated."""
-        return await self.asking.whose(secret)
+    async def authenticate(self, secret: str, address: str = "") -> Principal:
+        """Return the owner of this API token or browser's session; raises Unauthenticated. address: from where it
+        asks."""
+        return await self.asking.whose(secret, address)
 
     # --- tokens ----------------------------------------------------------------------------------
 
@@ -330,6 +345,8 @@ class IdentityService:
         """A new token of the principal's account, with at most the roles and the life of the principal's own token; the
         text is shown this once. wanted: None: all that the principal's token has."""
         decide.check_token_name(name)
+        if principal.service_id is not None:
+            raise Forbidden("A service account makes no tokens. An admin does: windrow service-account rotate NAME")
         roles = principal.roles if wanted is None else wanted
         if not roles or roles - principal.roles:
             raise Forbidden(f"A token can have only roles that you have: {', '.join(sorted(principal.roles))}.")
@@ -368,12 +385,19 @@ class IdentityService:
 
         found = await self._store.read(read)
         shown = [replace(one, roles=one.roles & principal.roles) if one.roles == ALL_ROLES else one for one in found]
-        return [replace(token, last_used_at_ns=self.asking.used_at(token.id, token.last_used_at_ns)) for token in shown]
+        return [
+            replace(
+                token,
+                last_used_at_ns=self.asking.used_at(token.id, token.last_used_at_ns),
+                last_used_address=self.asking.used_from(token.id, token.last_used_address),
+            )
+            for token in shown
+        ]
 
     async def revoke_token(self, principal: Principal, token_id: TokenId) -> None:
         """Make a token of the account worthless at once, the sessions that were begun with it, and what it made:
-        tokens, join tokens and sign-in links that nobody has used. Raises NotFound for one that has more roles than
-        this one."""
+        tokens, shares of objects, join tokens and sign-in links that nobody has used. Raises NotFound for one that has
+        more roles than this one."""
 
         def revoke(uow: UnitOfWork) -> None:
             token = uow[TokenRepository].get(token_id)
@@ -382,6 +406,8 @@ class IdentityService:
             if token.revoked_at_ns is None:
                 for one in (token_id, *uow[TokenRepository].made_by(token_id)):
                     revoke_with_all(uow, one)
+                    if token_id != principal.token_id:  # who signs out takes nothing back
+                        uow[ObjectShareRepository].withdraw_of(one)
                     uow.audit(principal.actor, "token.revoke", one, fields={"with": token_id, "by": principal.token_id})
                 said = f"A token was revoked: {token.name}; browsers that signed in with it are signed out"
                 uow.event("token.revoked", (token_id, token.account_id), said, actor=principal.actor)

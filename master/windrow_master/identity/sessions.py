@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Final
 
 from windrow_master.identity import decide
-from windrow_master.identity.membership import roles_in
+from windrow_master.identity.membership import roles_in, service_roles
 from windrow_master.identity.model import (
     ALL_ROLES,
+    MARKET_ROLES,
     Account,
     AccountState,
     ApiToken,
@@ -25,7 +26,12 @@ from windrow_master.identity.model import (
 )
 from windrow_master.identity.people import User
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
-from windrow_master.identity.repository import AccountRepository, SessionRepository, TokenRepository
+from windrow_master.identity.repository import (
+    AccountRepository,
+    ServiceAccountRepository,
+    SessionRepository,
+    TokenRepository,
+)
 from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -55,6 +61,7 @@ class Asking:
         self._clock = clock
         self._cache: OrderedDict[bytes, tuple[int, Principal]] = OrderedDict()
         self._used: dict[str, int] = {}
+        self._places: dict[TokenId, str] = {}
 
     def forget(self) -> None:
         """Ask the store again about everybody: something was revoked."""
@@ -64,11 +71,18 @@ class Asking:
         """Return when this token or session was last used: what was noted, or what is not written down yet."""
         return self._used.get(key, noted_ns)
 
-    async def whose(self, secret: str) -> Principal:
-        """Return the owner of this token or session; raises Unauthenticated."""
+    def used_from(self, token_id: TokenId, noted: str | None) -> str | None:
+        """Return the address from where this token was last used."""
+        return self._places.get(token_id, noted)
+
+    async def whose(self, secret: str, address: str = "") -> Principal:
+        """Return the owner of this token or session; raises Unauthenticated. address: from where it asks."""
         if secret.startswith(SESSION_PREFIX):
             return await self.authenticate_session(secret)
-        return await self.authenticate(secret)
+        principal = await self.authenticate(secret)
+        if address:
+            self._places[principal.token_id] = address[:64]
+        return principal
 
     async def authenticate(self, token: str) -> Principal:
         """Return the owner of this token; raises Unauthenticated for one that is unknown, revoked or expired."""
@@ -121,7 +135,14 @@ class Asking:
             token.name,
             token.expires_at_ns,
             organisation_id=account.organisation_id,
+            may=account.roles & MARKET_ROLES,
         )
+        if token.service_id is not None:
+            service = uow[ServiceAccountRepository].get(token.service_id)
+            if service is None:
+                raise Unauthenticated("This service account was removed. Ask an admin of the project.")
+            roles = service_roles(service, account) & token.roles
+            return replace(found, roles=roles, service_id=service.id, user_name=service.name)
         if token.user_id is None:
             return found
         user = uow[UserRepository].get(token.user_id)
@@ -142,11 +163,12 @@ class Asking:
             raise Unauthenticated("The session was not used for three days. Sign in again.")
         principal = self._principal_of(uow, uow[TokenRepository].get(session.token_id))
         ends_ns = min(principal.expires_at_ns, session.expires_at_ns)
-        return replace(principal, session_id=session.id, expires_at_ns=ends_ns)
+        return replace(principal, session_id=session.id, expires_at_ns=ends_ns, proved_at_ns=session.proved_at_ns)
 
     async def note_use(self) -> None:
         """Write down when tokens and sessions were last used."""
         used, self._used = self._used, {}
+        places, self._places = self._places, {}
         if not used:
             return
 
@@ -155,13 +177,15 @@ class Asking:
                 if key.startswith("session"):
                     uow[SessionRepository].used(SessionId(key), at_ns)
                 else:
-                    uow[TokenRepository].used(TokenId(key), at_ns)
+                    uow[TokenRepository].used(TokenId(key), at_ns, places.get(TokenId(key)))
 
         await self._store.write(note, name="token.used")
 
     async def sign_in(self, token: str, browser: str, address: str = "") -> tuple[Session, str, Principal]:
         """A session for a browser that has this token, and its secret, which is told this once."""
         principal = await self.authenticate(token)
+        if principal.service_id is not None:
+            raise Forbidden("A service account does not sign in to the console. Sign in as a user.")
 
         def make(uow: UnitOfWork) -> tuple[Session, str]:
             now_ns, sessions = uow.now_wall_ns, uow[SessionRepository]
@@ -228,9 +252,13 @@ def _reaches(principal: Principal, session: Session, token: ApiToken) -> bool:
 
 
 def effective(uow: UnitOfWork, token: ApiToken) -> ApiToken:
-    """The token with the roles that its user has now, of those that it may have."""
-    user = uow[UserRepository].get(token.user_id) if token.user_id is not None else None
+    """The token with the roles that its user or service account has now, of those that it may have."""
     account = uow[AccountRepository].get(token.account_id)
+    if token.service_id is not None:
+        service = uow[ServiceAccountRepository].get(token.service_id)
+        roles = frozenset[Role]() if service is None or account is None else service_roles(service, account)
+        return replace(token, roles=token.roles & roles)
+    user = uow[UserRepository].get(token.user_id) if token.user_id is not None else None
     if user is None or account is None:
         return token
     return replace(token, roles=token.roles & standing(uow, user, account))
@@ -251,6 +279,7 @@ def begin_session(uow: UnitOfWork, principal: Principal, browser: str, address: 
         revoked_at_ns=None,
         user_id=principal.user_id,
         address=address[:64] or None,
+        proved_at_ns=uow.now_wall_ns,
     )
     uow[SessionRepository].add(session)
     uow.audit(principal.actor, "session.begin", session.id, fields={"token": principal.token_id})

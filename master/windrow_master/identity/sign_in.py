@@ -11,7 +11,16 @@ from typing import Final
 
 from windrow_master.identity import decide, second_factor
 from windrow_master.identity.membership import address_key
-from windrow_master.identity.model import ALL_ROLES, SESSION_TOKEN_NAME, Account, AccountState, Principal, Role, Session
+from windrow_master.identity.model import (
+    ALL_ROLES,
+    MARKET_ROLES,
+    SESSION_TOKEN_NAME,
+    Account,
+    AccountState,
+    Principal,
+    Role,
+    Session,
+)
 from windrow_master.identity.passwords import LENGTH_MAX, SALT_BYTES, Passwords, is_outdated
 from windrow_master.identity.people import Factor, User
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
@@ -179,7 +188,7 @@ class SignIn:
 
 
 def begin_for(
-    uow: UnitOfWork, user: User, account_id: AccountId | None, browser: str, place: str
+    uow: UnitOfWork, user: User, account_id: AccountId | None, browser: str, place: str, life_ns: int = SESSION_LIFE_NS
 ) -> tuple[Session, str, Principal]:
     """A session of a user, in this project or, for None, in the first of the user's. Raises Forbidden where there is
     none."""
@@ -189,7 +198,7 @@ def begin_for(
         account.id,
         SESSION_TOKEN_NAME,
         ALL_ROLES,
-        SESSION_LIFE_NS,
+        life_ns,
         f"user/{user.id}",
         user_id=user.id,
         is_sign_in=True,
@@ -205,6 +214,8 @@ def begin_for(
         user_name=user.name,
         organisation_id=account.organisation_id,
         has_all=True,
+        may=account.roles & MARKET_ROLES,
+        proved_at_ns=uow.now_wall_ns,
     )
     have = uow[SessionRepository].count_of(user.id, uow.now_wall_ns, uow.now_wall_ns - SESSION_IDLE_NS)
     decide.check_number(principal, have, decide.SESSIONS_MAX, "sessions", "End some of them first.")

@@ -27,9 +27,10 @@ def issue_token(
     made_by: TokenId | None = None,
     user_id: str | None = None,
     is_sign_in: bool = False,
+    service_id: str | None = None,
 ) -> tuple[ApiToken, str]:
     """A new token of an account, and its text. made_by: the token that asked for it. user_id: whose it is; None: the
-    account's own. is_sign_in: it belongs to a session."""
+    account's own, or the service account's. is_sign_in: it belongs to a session."""
     text = "wt_" + new_secret(uow)
     token = ApiToken(
         id=TokenId(uow.mint("token")),
@@ -43,6 +44,7 @@ def issue_token(
         made_by=made_by,
         user_id=user_id,
         is_sign_in=is_sign_in,
+        service_id=service_id,
     )
     uow[TokenRepository].add(token)
     uow.audit(actor, "token.make", token.id, fields={"name": token.name, "roles": ",".join(sorted(roles))})

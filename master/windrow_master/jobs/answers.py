@@ -1,7 +1,13 @@
 """Answers the questions that the packages below ask about jobs, in the asker's transaction."""
 
+from collections.abc import Iterator, Mapping, Sequence
+
+from windrow_master.clusters import lookup
 from windrow_master.clusters.messages import IsOfJob
 from windrow_master.jobs.repository import JobRepository
+from windrow_master.secrets.messages import SecretUsers
+from windrow_master.secrets.model import SecretUser, by_name
+from windrow_master.spec import Work
 from windrow_master.storage.messages import KeptByJobs
 from windrow_master.storage.retention_rules import KEPT_NS
 from windrow_master.store.unit import UnitOfWork
@@ -15,3 +21,16 @@ def is_of_job(uow: UnitOfWork, question: IsOfJob) -> bool:
 def kept_bytes(uow: UnitOfWork, question: KeptByJobs) -> int:
     """Bytes that the jobs of an account keep beside their checkpoints."""
     return uow[JobRepository].kept_bytes(question.account_id, uow.now_wall_ns - KEPT_NS)
+
+
+def secret_users(uow: UnitOfWork, question: SecretUsers) -> Mapping[str, Sequence[SecretUser]]:
+    """Return who names the secrets of a project: a job, and not its cluster beside it."""
+    living = uow[JobRepository].living_of(question.account_id)
+    theirs = {job.attempts[-1].cluster_id for job in living if job.has_cluster}
+
+    def naming() -> Iterator[tuple[SecretUser, Work]]:
+        for job in living:
+            yield SecretUser("job", job.job_id, job.name, not job.has_cluster), job.request
+        yield from lookup.naming_secrets(uow, question.account_id, theirs)
+
+    return by_name(naming())

@@ -11,7 +11,7 @@ from windrow_master.clusters.tables import clusters
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.tables import jobs
 from windrow_master.spec import kept, restored
-from windrow_master.store.prepared import Found, Made, page
+from windrow_master.store.prepared import Found, Made, page, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId
 
@@ -77,6 +77,11 @@ class JobRepository(Repository):
     def living(self) -> Sequence[Job]:
         """Whatever has not ended, the oldest first."""
         return _LIVING.readable(self._connection)
+
+    def living_of(self, account_id: AccountId) -> Sequence[Job]:
+        """Those of them of one account."""
+        own = jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None)
+        return readable(self._connection, select(jobs).where(*own).order_by(jobs.c.job_id), _job)
 
     def kept_bytes(self, account_id: AccountId, ended_after_ns: int) -> int:
         """Bytes that an account's jobs take: the folder of each group once, and the logs and files of all attempts.

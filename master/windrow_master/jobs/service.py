@@ -142,6 +142,7 @@ class JobService:
         ids = [JobId(uow.mint("job")) for _ in range(count)]
         asked = checked(request, ids[0], uow.now_wall_ns)
         self._clusters.check_budget(uow, principal.account_id, _first_cluster(asked, principal), asked.budget)
+        self._clusters.check_secrets(uow, principal.account_id, asked, login)
         if asked.volumes:
             volume_attachments.known(uow, principal.account_id, asked.volumes)
         sealed = logins.sealed(self._seal_key, login, ids[0])
@@ -315,6 +316,7 @@ class JobService:
                 )
             _check_env(job, env)
             checked(replace(job.request, env=dict(env), deadline_ns=None), job.job_id, uow.now_wall_ns)
+            self._clusters.check_secrets(uow, job.account_id, job.request)
             self._store.admit()
             _check_living(uow, job.account_id, 1)
             request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))

@@ -25,7 +25,8 @@ def shape_of(job: Job) -> Hashable:
     """All that decides whether a job finds a place: what it asks for, and whose it is."""
     asked = job.request
     resources = (getattr(asked, one.attribute) for one in fields_of(Resources))
-    return (job.account_id, *resources, asked.simulated, tuple(asked.volumes))
+    named = tuple(asked.secrets), asked.registry_secret
+    return (job.account_id, *resources, asked.simulated, tuple(asked.volumes), named)
 
 
 @dataclass(slots=True)

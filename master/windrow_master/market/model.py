@@ -65,7 +65,8 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class Listing:
     """One slot of the fleet, as an offer counts it; memory of the GPU, or of the host for its processors. note: what
-    there is to know of processes there; container_users: as of its host."""
+    there is to know of processes there; container_users: as of its host. cpus: processors of the host where the slot is
+    its processors; else 0."""
 
     host_id: HostId
     owner: AccountId
@@ -79,13 +80,15 @@ class Listing:
     share_milli: int = 1000
     note: str = ""
     container_users: str = ""
+    cpus: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One tier as it can be had now. Simulated hosts make offers of their own and never mix with real ones. notes: what
     there is to know of processes on some of its hosts; container_users: as of the host that says least. on_one_host,
-    free_on_one_host: the most slots that one host has, and has free."""
+    free_on_one_host: the most GPUs, or where the tier is of processors the most processors, that one host has, and has
+    free."""
 
     tier: str
     unit: PriceUnit

@@ -101,4 +101,7 @@ def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook
 
 
 def _on_one_host(listings: Iterable[Listing]) -> int:
-    return max(Counter(listing.host_id for listing in listings).values(), default=0)
+    counts: Counter[str] = Counter()
+    for listing in listings:
+        counts[listing.host_id] += 1 if listing.is_gpu else listing.cpus
+    return max(counts.values(), default=0)

@@ -1,10 +1,12 @@
-"""Finds the locked distributions that the agent needs: walks what is declared, keeps the lock's own lines, hashes
-included."""
+"""Finds the locked distributions that a program needs, and which of their wheels fit a Python: walks what is declared,
+keeps the lock's own lines, hashes included."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from windrow_master.onboarding.model import Manifest
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXTRA: Final = re.compile(r"\bextra\s*==")
@@ -64,3 +66,34 @@ def locked(names: frozenset[str], lock: dict[str, tuple[Pin, ...]]) -> tuple[Pin
 def requirements_text(pins: Sequence[Pin]) -> str:
     """A requirements file that asks for exactly these."""
     return "".join(f"{pin.text}\n" for pin in pins)
+
+
+def compiled(pins: Sequence[Pin], wheels: Iterable[str]) -> tuple[Pin, ...]:
+    """The pins whose wheels, of these names, are for one platform."""
+    found = {normal(name.split("-", 1)[0]) for name in wheels if not name.endswith("-any.whl")}
+    return tuple(pin for pin in pins if normal(pin.name) in found)
+
+
+def fits(wheel: str, minor: str) -> bool:
+    """True if CPython of this version takes the wheel, its platform aside. wheel: a file name. minor: `3.12`."""
+    pythons, abis, _ = wheel.removesuffix(".whl").rsplit("-", 3)[1:]
+    mine = int(minor.partition(".")[2])
+    if abis == "none":
+        return not {"py3", f"py3{mine}"}.isdisjoint(pythons.split("."))
+    numbers = [int(one.removeprefix("cp3")) for one in pythons.split(".") if re.fullmatch(r"cp3\d+", one)]
+    if "abi3" in abis.split("."):
+        return any(number <= mine for number in numbers)
+    return mine in numbers and f"cp3{mine}" in abis.split(".")
+
+
+def list_text(manifest: Manifest, minors: Sequence[str]) -> str:
+    """The wheels as lines for a shell. A Python version for which one is missing stands in no line."""
+    names = [file.name for file in manifest.files]
+    every = {normal(name.split("-", 1)[0]) for name in names}
+    whole = [
+        minor for minor in minors if {normal(name.split("-", 1)[0]) for name in names if fits(name, minor)} == every
+    ]
+    lines = [f"{manifest.release} {manifest.platform} {','.join(whole)}"]
+    for file in manifest.files:
+        lines.append(f"{','.join(one for one in whole if fits(file.name, one)) or '-'} {file.sha256} {file.name}")
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,5 @@
-"""Writes the command line that brings a machine in: pinned to the Master's key, token in the environment."""
+"""Writes the lines that bring a host in, or the command `windrow` onto a person's machine: pinned to the key that the
+Master shows, secrets in the environment."""
 
 import base64
 import ipaddress
@@ -22,15 +23,20 @@ def join_line(https_url: str, pin: str, token: str) -> str:
     return f"{fetch} | WINDROW_JOIN_TOKEN={shlex.quote(token)} sh -s -- --url {url} --pin {key}{only_here}"
 
 
+def cli_line(https_url: str, pin: str) -> str:
+    """The line for a shell that installs the command `windrow`."""
+    return f"curl -fsSL -k --pinnedpubkey {shlex.quote(pin)} {shlex.quote(https_url)}/install-cli.sh | sh"
+
+
 def filled(text: str, https_url: str, pin: str, signer: bytes) -> str:
-    """The installer with this Master as its default and its signing key (32 bytes) as what a first install trusts, or
+    """An installer with this Master as its default and its signing key (32 bytes) as what a first install trusts, or
     another carried file with its @URL@ and @PIN@; a Master that serves no other machines yet leaves all empty."""
     url, key = shlex.quote(https_url), shlex.quote(pin)
     if not https_url or not pin:
         return text
     trusted = base64.b64encode(ED25519_SPKI + signer).decode()
-    empty, mine = "ACTION=install URL= PIN= SIGNER= ", f"ACTION=install URL={url} PIN={key} SIGNER={trusted} "
-    text = text.replace(empty, mine, 1)
+    text = text.replace("ACTION=install URL= PIN= ", f"ACTION=install URL={url} PIN={key} ", 1)
+    text = text.replace(" SIGNER= ", f" SIGNER={trusted} ", 1)
     return text.replace("@URL@", https_url).replace("@PIN@", pin)
 
 

@@ -23,24 +23,26 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A phase, what it is about in words, and for preparing how many of how many files have been asked for."""
+    """A phase, what it is about in words, and for preparing how many of how many files have been asked for. of: the
+    program that the wheels are of."""
 
     phase: Phase
     detail: str = ""
     done: int = 0
     total: int = 0
+    of: str = "agent"
 
     def sentence(self) -> str:
         """Return the notice for a machine that has to wait, or for an operator."""
         match self.phase:
             case Phase.ABSENT:
-                return "The agent's wheels are not prepared yet. The Master prepares them now: ask again in a moment."
+                return f"The {self.of}'s wheels are not prepared yet. The Master prepares them now: ask again soon."
             case Phase.PREPARING:
-                return f"The agent's wheels are being prepared: {self.detail} ({self.done} of {self.total})."
+                return f"The {self.of}'s wheels are being prepared: {self.detail} ({self.done} of {self.total})."
             case Phase.READY:
-                return f"The agent's wheels are ready: {self.total} files."
+                return f"The {self.of}'s wheels are ready: {self.total} files."
             case Phase.FAILED:
-                return f"The agent's wheels could not be prepared: {self.detail} It is tried again every minute."
+                return f"The {self.of}'s wheels could not be prepared: {self.detail} It is tried again every minute."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Prepares and keeps the wheels that other machines install the agent from; a failure is a state with its reason.
+"""Prepares and keeps the wheels that other machines install from: a host the agent, a person's machine the command
+`windrow`. A failure is a state with its reason.
 
 Nothing is fetched but what requirements.lock pins, by pip, from wherever pip is set up to look.
 """
@@ -11,7 +12,8 @@ import shutil
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
@@ -32,6 +34,7 @@ REASON_MAX: Final = 400
 MANIFEST: Final = "manifest.json"
 CARRIED: Final = {
     "install.sh": "deploy/install.sh",
+    "install-cli.sh": "deploy/install-cli.sh",
     "windrow-agent.service": "deploy/systemd/windrow-agent.service",
     "windrow-agent-keep": "deploy/windrow-agent-keep",
     "windrow-agent-onefile": "deploy/windrow-agent-onefile",
@@ -44,11 +47,38 @@ CARRIED: Final = {
     "agent.toml": "agent/pyproject.toml",
     "proto.toml": "proto/pyproject.toml",
     "tunnel.toml": "tunnel/pyproject.toml",
+    "sdk.toml": "sdk/pyproject.toml",
 }
 """Files that the repository keeps elsewhere and a wheel of ours carries in data/ (master/hatch_build.py copies the
 same)."""
 HANDED_OUT: Final = {"install.sh": "script", "windrow-agent-keep": "script", "windrow-agent.service": "unit"}
-OURS: Final = {"windrow_tunnel": "tunnel.toml", "windrow_proto": "proto.toml", "windrow_agent": "agent.toml"}
+LIST: Final = "files.txt"
+"""The wheels for a shell to read: the Python versions that each fits, its SHA-256, its name. The first line has the
+release and the platform."""
+PINS: Final = "requirements.txt"
+MINORS: Final = ("3.11", "3.12", "3.13", "3.14")
+"""The Python versions that people have; for others the installer names the way by their own pip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A program to install elsewhere. name: of its distribution. called: by people. packages: ours, with the file of
+    their metadata. files: handed out with the wheels, by kind. minors: further Python versions to have wheels for."""
+
+    name: str
+    called: str
+    packages: Mapping[str, str]
+    files: Mapping[str, str]
+    minors: tuple[str, ...] = ()
+
+
+AGENT: Final = Product(
+    "windrow-agent",
+    "agent",
+    {"windrow_tunnel": "tunnel.toml", "windrow_proto": "proto.toml", "windrow_agent": "agent.toml"},
+    HANDED_OUT,
+)
+CLI: Final = Product("windrow", "command", {"windrow_tunnel": "tunnel.toml", "windrow": "sdk.toml"}, {}, MINORS)
 
 log = structlog.get_logger("windrow_master.onboarding")
 
@@ -64,13 +94,15 @@ def carried(name: str) -> Path:
 
 
 class Wheelhouse:
-    """The files under `directory` that /dl/ serves. `run` prepares them once somebody wants them, until it succeeds."""
+    """The files under `directory` that are handed out. `run` prepares them once somebody wants them, until it
+    succeeds."""
 
-    def __init__(self, directory: Path, signing: SigningKey) -> None:
+    def __init__(self, directory: Path, signing: SigningKey, product: Product = AGENT) -> None:
         self._directory = directory
         self._signing = signing
+        self._product = product
         self._wanted = asyncio.Event()
-        self._progress = Progress(Phase.ABSENT)
+        self._progress = self._at(Phase.ABSENT)
         self._files: dict[str, Path] = {}
         self.ready = asyncio.Event()
         """Set once the files can be handed out."""
@@ -79,6 +111,9 @@ class Wheelhouse:
     def progress(self) -> Progress:
         """How far it is."""
         return self._progress
+
+    def _at(self, phase: Phase, detail: str = "", done: int = 0, total: int = 0) -> Progress:
+        return Progress(phase, detail, done, total, self._product.called)
 
     def want(self) -> None:
         """Begin to prepare if nobody wanted it before."""
@@ -107,62 +142,75 @@ class Wheelhouse:
                 return
             except (NotPrepared, OSError) as failure:
                 reason = str(failure)[:REASON_MAX].rstrip(".") + "."
-                self._progress = Progress(Phase.FAILED, reason)
+                self._progress = self._at(Phase.FAILED, reason)
                 log.warning("wheels_failed", reason=reason)
             await asyncio.sleep(AGAIN_S)
 
     async def _prepare(self) -> None:
-        self._progress = Progress(Phase.PREPARING, "reading what the agent needs")
-        pins = await asyncio.to_thread(_pins)
+        self._progress = self._at(Phase.PREPARING, f"reading what the {self._product.called} needs")
+        pins = await asyncio.to_thread(_pins, self._product)
         text = closure.requirements_text(pins)
         wanted = hashlib.sha256(text.encode()).hexdigest()
         fetched = self._directory / wanted[:16]
         if await asyncio.to_thread(_intact, fetched, pins) is None:
-            await self._fetch(fetched, text, len(pins))
+            await self._fetch(fetched, text, pins)
         wheels = await asyncio.to_thread(_intact, fetched, pins)
         if wheels is None:
             raise NotPrepared("What pip fetched is not what requirements.lock names.")
-        self._progress = Progress(Phase.PREPARING, "packing the agent", len(pins), len(pins))
+        self._progress = self._at(Phase.PREPARING, f"packing the {self._product.called}", len(pins), len(pins))
         ours = await asyncio.to_thread(self._pack)
         await self._check(fetched)
-        await asyncio.to_thread(self._publish, wanted, {**wheels, **ours})
+        await asyncio.to_thread(self._publish, wanted, {**wheels, **ours}, text)
 
-    async def _fetch(self, target: Path, text: str, total: int) -> None:
+    async def _fetch(self, target: Path, text: str, pins: Sequence[closure.Pin]) -> None:
         fresh = target.with_name(f"{target.name}.new")
         await asyncio.to_thread(_empty, fresh)
         wanted = fresh / "wanted.txt"
         wanted.write_text(text, encoding="utf-8")
-        self._progress = Progress(Phase.PREPARING, "fetching", 0, total)
+        self._progress = self._at(Phase.PREPARING, "fetching", 0, len(pins))
         options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off"]
-        await self._pip(["download", *options, "--dest", str(fresh), "-r", str(wanted)], FETCH_S, total)
+        await self._pip(["download", *options, "--dest", str(fresh), "-r", str(wanted)], FETCH_S, len(pins))
+        compiled = fresh / "compiled.txt"
+        names = [path.name for path in fresh.glob("*.whl")]
+        compiled.write_text(closure.requirements_text(closure.compiled(pins, names)), encoding="utf-8")
+        for minor in self._product.minors:
+            wished = ["--python-version", minor, "--dest", str(fresh), "-r", str(compiled)]
+            try:
+                await self._pip(["download", *options, *wished], FETCH_S, 0)
+            except NotPrepared as failure:  # a Python for which somebody has made no wheels yet
+                log.info("wheels_left_out", python=minor, reason=str(failure)[:REASON_MAX])
         await asyncio.to_thread(_replace, fresh, target)
 
     def _pack(self) -> dict[str, Path]:
         """Our own wheels and scripts, written anew each time: the sources here may have changed."""
         target = self._directory / "ours"
         _empty(target)
-        contents = dict(_own_wheel(package, carried(toml)) for package, toml in OURS.items())
-        contents |= {name: carried(name).read_bytes() for name in HANDED_OUT}
+        contents = dict(_own_wheel(package, carried(toml)) for package, toml in self._product.packages.items())
+        contents |= {name: carried(name).read_bytes() for name in self._product.files}
         for name, content in contents.items():
             (target / name).write_bytes(content)
         return {name: target / name for name in contents}
 
     async def _check(self, fetched: Path) -> None:
-        """Let pip resolve the agent from these files alone: what is missing shows here and not on a host."""
+        """Let pip resolve the product from these files alone: what is missing shows here and not where it is used."""
         finds = [f"--find-links={folder}" for folder in (fetched, self._directory / "ours")]
         options = ["--dry-run", "--ignore-installed", "--no-index", "--isolated", "--quiet", *finds]
-        await self._pip(["install", *options, "windrow-agent"], CHECK_S, 0)
+        await self._pip(["install", *options, self._product.name], CHECK_S, 0)
 
-    def _publish(self, wanted: str, paths: dict[str, Path]) -> None:
-        entries = [Artifact.of(name, HANDED_OUT.get(name, "wheel"), path.read_bytes()) for name, path in paths.items()]
+    def _publish(self, wanted: str, paths: dict[str, Path], pins: str) -> None:
+        kinds = self._product.files
+        entries = [Artifact.of(name, kinds.get(name, "wheel"), path.read_bytes()) for name, path in paths.items()]
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         manifest = Manifest(python, sysconfig.get_platform(), wanted, by_name(entries))
-        path = self._directory / MANIFEST
-        fresh = path.with_name(f"{MANIFEST}.new")
-        fresh.write_bytes(signed(record_of(manifest), self._signing))
-        fresh.replace(path)
-        self._files = {**paths, MANIFEST: path}
-        self._progress = Progress(Phase.READY, manifest.release, len(entries), len(entries))
+        lists = {MANIFEST: signed(record_of(manifest), self._signing)}
+        if self._product.minors:
+            lists |= {LIST: closure.list_text(manifest, self._product.minors).encode(), PINS: pins.encode()}
+        for name, content in lists.items():
+            fresh = self._directory / f"{name}.new"
+            fresh.write_bytes(content)
+            fresh.replace(self._directory / name)
+        self._files = {**paths, **{name: self._directory / name for name in lists}}
+        self._progress = self._at(Phase.READY, manifest.release, len(entries), len(entries))
 
     async def _pip(self, arguments: Sequence[str], deadline_s: float, total: int) -> None:
         """Run pip, counting the distributions it takes up; it is ended when we are, or at the deadline."""
@@ -181,7 +229,7 @@ class Wheelhouse:
                     said.append(line.decode(errors="replace").strip())
                     if total and said[-1].startswith(("Collecting ", "Processing ", "Ignoring ")):
                         done = min(self._progress.done + 1, total)
-                        self._progress = Progress(Phase.PREPARING, "fetching", done, total)
+                        self._progress = self._at(Phase.PREPARING, "fetching", done, total)
                 status = await process.wait()
         except TimeoutError:
             raise NotPrepared(f"pip {arguments[0]} took more than {deadline_s:.0f} s") from None
@@ -206,15 +254,15 @@ def _reason(said: Sequence[str]) -> str:
     return (errors or [line for line in said if line] or ["it said nothing"])[-1]
 
 
-def _pins() -> tuple[closure.Pin, ...]:
+def _pins(product: Product) -> tuple[closure.Pin, ...]:
     roots: list[str] = []
-    for package, toml in OURS.items():
+    for package, toml in product.packages.items():
         if importlib.util.find_spec(package) is None:
-            raise NotPrepared(f"{package} is not installed beside this Master; install windrow-agent with it")
+            raise NotPrepared(f"{package} is not installed beside this Master; install {product.name} with it")
         roots += _declared(carried(toml)).dependencies
     lock = closure.read_lock(carried("requirements.lock").read_text(encoding="utf-8"))
     names = closure.needed(roots, _requires)
-    return closure.locked(names - {closure.normal(package) for package in OURS}, lock)
+    return closure.locked(names - {closure.normal(package) for package in product.packages}, lock)
 
 
 def _requires(name: str) -> Sequence[str]:

@@ -110,6 +110,8 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> M
         return Miss(Obstacle.SETTLING, "only just online again", ago)
     if host.only_for is not None and host.only_for != request.account_id and not request.is_proof:
         return Miss(Obstacle.OTHER, "dedicated to another account")
+    if host.most_works == 0:
+        return Miss(Obstacle.BUSY, "its resource is out of service, or cannot be read")
     if host.most_works is not None and host.works >= host.most_works:
         return Miss(
             Obstacle.BUSY, "at the limit of its resource (max_parallel_jobs)", f"{host.works} of {host.most_works}"

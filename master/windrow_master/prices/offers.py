@@ -7,12 +7,12 @@ is believed) and `offers`. An empty cell says that the fact is not known.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents
 
@@ -62,6 +62,10 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=/,()+-]{0,63}")
 _TEXT: Final = re.compile(r"[^\x00-\x1f<>]{1,200}")
 _COUNTRY: Final = re.compile(r"[A-Z]{2}")
 _CURRENCY: Final = re.compile(r"[A-Z]{3}")
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?")
+
+
+T = TypeVar("T")
 
 
 class Kind(StrEnum):
@@ -160,12 +164,12 @@ def billed(per_hour: Microcents, seconds: float, step_s: int, minimum_s: int) ->
 
 def providers(text: str) -> Mapping[str, Provider]:
     """The providers of a table. Raises BadRow."""
-    return {row["provider"]: _provider(row) for row in _rows("providers", text)}
+    return _by_name("providers", "provider", text, _provider)
 
 
 def sources(text: str) -> Mapping[str, Source]:
     """The sources of a table. Raises BadRow."""
-    return {row["source"]: _source(row) for row in _rows("sources", text)}
+    return _by_name("sources", "source", text, _source)
 
 
 def offers(
@@ -174,12 +178,29 @@ def offers(
     """The offers of a table, and one sentence about each row that is refused. Raises BadRow where the text is no such
     table, or has more than ROWS_MAX rows."""
     found, refused, classes = list[Offer](), list[str](), frozenset(known_gpus)
+    known: dict[str, int] = {}
     for number, row in enumerate(_rows("offers", text), 2):
         try:
-            found.append(_offer(row, sellers, read_in, classes))
+            offer = _offer(row, sellers, read_in, classes)
+            if (first := known.setdefault(offer.key, number)) != number:
+                raise BadRow(f"the same offer is in row {first}")
+            found.append(offer)
         except BadRow as wrong:
             refused.append(f"row {number}: {wrong}")
     return found, refused
+
+
+def _by_name(table: str, key: str, text: str, read: Callable[[Mapping[str, str]], T]) -> Mapping[str, T]:
+    """The rows of a table by their names. Raises BadRow that names the row."""
+    found: dict[str, T] = {}
+    for number, row in enumerate(_rows(table, text), 2):
+        try:
+            if row[key] in found:
+                raise BadRow(f"{key} is there twice: {row[key][:40]!r}")
+            found[row[key]] = read(row)
+        except BadRow as wrong:
+            raise BadRow(f"row {number} of {table}: {wrong}") from None
+    return found
 
 
 def _rows(table: str, text: str) -> Iterator[Mapping[str, str]]:
@@ -273,11 +294,8 @@ def _number(row: Mapping[str, str], column: str, most: int) -> Decimal | None:
     value = row[column]
     if not value:
         return None
-    try:
-        found = Decimal(value) if len(value) <= 20 else None
-    except InvalidOperation:
-        found = None
-    if found is None or not found.is_finite() or not 0 <= found <= most:
+    found = Decimal(value) if _DECIMAL.fullmatch(value) else None
+    if found is None or not 0 <= found <= most:
         raise BadRow(f"{column} is not a number from 0 to {most:,}: {value[:40]!r}")
     return found
 

@@ -39,9 +39,11 @@ from windrow_proto.intervals import Intervals
 from windrow_proto.messages import Record
 from windrow_proto.model import FrameClass, Kind
 from windrow_proto.ports import Clock, Disk
-from windrow_proto.units import SECOND
+from windrow_proto.units import SECOND, seconds
 
 RETENTION_EVERY_NS: Final = 5 * SECOND
+CATCH_UP_NS: Final = 2 * SECOND
+"""For each view, at a stop."""
 EVENTS_MAX: Final = 64
 """Waiting to be written; beyond it the oldest is in the log and in the figures only."""
 
@@ -215,6 +217,16 @@ class TelemetryService:
             except Exception:  # the top level of one event
                 log.exception("event_crashed", kind=self._events[0][0])
             self._events.popleft()
+
+    async def catch_up(self) -> None:
+        """Let the views take in the end of the log, before a stop. What one cannot take in soon, it takes in after the
+        next start."""
+        for view in self.views:
+            try:
+                async with asyncio.timeout(seconds(CATCH_UP_NS)):
+                    await view.catch_up()
+            except Exception as error:  # whatever a view suffers, the stop goes on
+                log.warning("history_left_behind", error=str(error)[:300])
 
     def close(self) -> None:
         """Let go of the files; call after `run` has ended."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from windrow import link
-from windrow.cli import resolving
+from windrow.cli import device, resolving
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import brief, facts, plain, print_json, say
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column, time_of
@@ -30,8 +30,11 @@ ledger_app = typer.Typer(help="Balances and transfers.", no_args_is_help=True)
 
 
 def login(
-    url: Annotated[str, typer.Argument(help="The Master, as https://market.example:8443, or a sign-in link.")],
-    token_file: Annotated[Path | None, typer.Option(help="File with the token; without it you are asked.")] = None,
+    url: Annotated[
+        str,
+        typer.Argument(envvar="WINDROW_LINK", help="The Master, as https://market.example:8443, or a sign-in link."),
+    ],
+    token_file: Annotated[Path | None, typer.Option(help="File with the token.")] = None,
     ca_file: Annotated[Path | None, typer.Option(help="PEM file of the Master's own certificate authority.")] = None,
     address: Annotated[str | None, typer.Option(help="Sign in with this mail address and a password.")] = None,
     name: Annotated[str | None, typer.Option(help="Your name, to accept an invitation.")] = None,
@@ -40,8 +43,9 @@ def login(
         bool, typer.Option("--insecure-http", help="Allow plain HTTP to another machine; the token is sent in clear.")
     ] = False,
 ) -> None:
-    """Sign in: remember a Master and a token for this user. By a token, a mail address and password, a sign-in link, or
-    an invitation, which makes a new user."""
+    """Sign in: remember a Master and a token for this user. By a browser, where you approve this machine; by a mail
+    address and password; by a token in a file or on standard input; by a sign-in link, or by an invitation, which makes
+    a new user."""
     if link.is_link(url):
         given = link.parse(url)
         _login_by(given, ca_file, insecure_http, Person(name, address, password_file))
@@ -50,17 +54,15 @@ def login(
         place = refuse_plain_http(Config(url, "", _whole(ca_file), "the command line", insecure_http))
         _sign_in(place, address, _password(password_file))
         return
-    # Refused before a token is asked for or read.
-    refuse_plain_http(Config(url, "", source="the command line", allows_plain_http=insecure_http))
+    # Refused before a token is read.
+    place = refuse_plain_http(Config(url, "", _whole(ca_file), "the command line", insecure_http))
     if token_file is not None:
         token = _token_in(token_file)
-    elif sys.stdin.isatty():
-        token = typer.prompt("Token", hide_input=True, err=True).strip()
+        if not token.strip():
+            raise NotSignedIn(f"There is no token in {token_file}.")
     else:
-        token = sys.stdin.readline()
-    if not token.strip():
-        raise NotSignedIn("No token was given. Write it to standard input, or name its file: --token-file FILE")
-    _keep(Config(url, token, _whole(ca_file), "the command line", insecure_http))
+        token = "" if sys.stdin.isatty() else sys.stdin.readline()
+    _keep(replace(place, token=token) if token.strip() else device.signed_in(place))
 
 
 def logout() -> None:
@@ -180,7 +182,7 @@ def whoami(context: typer.Context, as_json: AsJson = False) -> None:
         return
     facts(
         [
-            ("User", me["user"] and f"{me['user']['name']} ({me['user']['id']})"),
+            *[(kind, f"{one['name']} ({one['id']})") for kind, one in _who(me)],
             ("Project", f"{me['account']['name']} ({me['account']['id']})"),
             ("Roles", ", ".join(me["roles"])),
             ("Token", f"{me['token']['name']}, until {me['token']['expires_at']}"),
@@ -188,6 +190,10 @@ def whoami(context: typer.Context, as_json: AsJson = False) -> None:
             ("Master", api.config.url),
         ]
     )
+
+
+def _who(me: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(kind, me[key]) for kind, key in (("User", "user"), ("Service account", "service")) if me.get(key)]
 
 
 def _whole(path: Path | None) -> str | None:
@@ -199,7 +205,7 @@ def _keep(config: Config) -> None:
     with Client(config) as api:
         me = api.get("/me")
     path = save(_with_token(config, me))
-    who = me["user"]["name"] if me.get("user") else me["account"]["name"]
+    who = _who(me)[0][1]["name"] if _who(me) else me["account"]["name"]
     say(f"Signed in as {who}, project {me['account']['name']} ({', '.join(me['roles'])}); kept in {path}.")
 
 
@@ -218,6 +224,7 @@ TOKENS = Table(
         Column("ROLES", lambda t: ", ".join(t.get("roles") or [])),
         time_column("EXPIRES", lambda t: t.get("expires_at")),
         time_column("LAST USED", lambda t: t.get("last_used_at"), 1),
+        Column("FROM", lambda t: t.get("last_used_address"), 3),
     ),
     "No tokens. Make one: windrow token add NAME",
     name=lambda t: t["name"],

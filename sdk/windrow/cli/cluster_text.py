@@ -127,6 +127,7 @@ def request_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("Only this host", asked.get("host_id")),
         ("Only this tier", asked.get("tier")),
         ("Variables", ", ".join(asked.get("env") or ()) or None),
+        ("Secrets", ", ".join([*(asked.get("secrets") or ()), *filter(None, [asked.get("registry_secret")])]) or None),
         ("Longest running time", f"{asked['max_duration_seconds']:g} s" if asked.get("max_duration_seconds") else None),
         ("Budget", asked.get("budget")),
         ("Highest price per hour", asked.get("max_price_per_hour")),

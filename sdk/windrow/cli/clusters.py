@@ -356,6 +356,7 @@ def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int
             return part or (EXIT_FAILURE if is_left else EXIT_OK)
         stream, data = part
         output.write(data, stream)
+    say(f"The command in {cluster} was cut off: your right to it has ended, or the Master has stopped.")
     return EXIT_FAILURE
 
 

@@ -21,12 +21,23 @@ FLAGS: Final = {
     "ssh_keys": "--ssh-key",
     "packages": "--with",
     "price_per_hour": "PRICE_PER_HOUR",
+    "requirements.gpu_count": "--gpus",
+    "requirements.cpu_count": "--cpus",
+    "requirements.gpu": "--gpu",
+    "requirements.gpu_memory_gb": "--gpu-memory-gb",
+    "requirements.duration_hours_estimated": "--hours",
+    "requirements.checkpoint_frequency_minutes": "--checkpoint-minutes",
+    "requirements.max_cost_usd": "--max-cost",
+    "requirements.dataset_size_gb": "--dataset-gb",
+    "requirements.results_size_gb": "--results-gb",
+    "requirements.countries": "--country",
 }
 """The option for a field of the API, where their names differ."""
 
 
 def as_flags(text: str) -> str:
     """The same sentence of the Master with the words of the command line for the fields that it is about."""
+    text = re.sub(r"\brequirements\.\w+", lambda found: FLAGS.get(found[0], found[0]), text)
     text = re.sub(r"^(\w+)(?:\.\w+)*(?=: | must be )", lambda found: FLAGS.get(found[1], found[0]), text)
     return re.sub(r"\b[a-z]+_\w+\b", lambda found: FLAGS.get(found[0], found[0]), text)
 

@@ -26,9 +26,14 @@ from windrow.cli import (
     members,
     people,
     prices,
+    providers,
     resources,
+    rights,
     routes,
     run,
+    secrets,
+    service_accounts,
+    shares,
     stopping,
     templates,
     volumes,
@@ -79,6 +84,7 @@ for name, group in (
     ("cluster", clusters.cluster_app),
     ("template", templates.template_app),
     ("volume", volumes.volume_app),
+    ("secret", secrets.secret_app),
     ("artefact", artefacts.artefact_app),
     ("checkpoint", artefacts.checkpoint_app),
     ("job", jobs.job_app),
@@ -90,7 +96,11 @@ for name, group in (
     ("project", members.project_app),
     ("member", members.member_app),
     ("invitation", members.invitation_app),
+    ("share", shares.share_app),
+    ("service-account", service_accounts.service_app),
+    ("auth", rights.auth_app),
     ("account", people.people_app),
+    ("identity-provider", providers.provider_app),
     ("credit", people.credit_app),
     ("audit", audit.audit_app),
     ("access", accesses.access_app),
@@ -107,6 +117,7 @@ app.command("run", cls=run.RunCommand, context_settings={"allow_interspersed_arg
 app.command("login")(account.login)
 app.command("logout")(account.logout)
 app.command("whoami")(account.whoami)
+app.command("can-i")(rights.can_i)
 app.command("invite")(members.invite)
 app.command("price")(prices.price)
 app.command("route")(routes.route)

@@ -69,6 +69,8 @@ MEMBERS: Final = Kind(
 INVITATIONS: Final = Kind(
     "invitation", "invitation_", lambda api, name: api.items("/invitations"), names=lambda item: (item.get("address"),)
 )
+SHARES: Final = Kind("share", "share_", lambda api, _: api.items("/shares"), names=lambda item: ())
+SERVICE_ACCOUNTS: Final = Kind("service-account", "service_", lambda api, name: api.items("/service-accounts"))
 CLUSTERS: Final = Kind(
     "cluster",
     "cluster_",

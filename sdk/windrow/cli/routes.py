@@ -159,6 +159,8 @@ def _print(answer: Item, why_not: bool) -> None:
     elif analysis:
         for fact in analysis["facts"]:
             say(f"line {fact['line']}: {fact['name'].replace('_', ' ')} {fact['value']} ({fact['confidence']})")
+        if analysis["gpu_memory_gb"] is not None:
+            say(f"guessed from the model's size: {analysis['gpu_memory_gb']:.0f} GiB of GPU memory")
     ranked, refused = answer["recommendations"], answer["refused"]
     if ranked:
         for line in table_lines(COLUMNS, ranked, out.width):

@@ -7,7 +7,7 @@ import typer
 
 from windrow.cli.clusters import cluster_named
 from windrow.cli.context import AsJson, Yes, client, confirm
-from windrow.cli.kept import template_named
+from windrow.cli.kept import changed, template_named
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
 
@@ -20,13 +20,24 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the template.
 def template_save(
     context: typer.Context,
     name: Name,
-    of: Annotated[str, typer.Option("--of", metavar="CLUSTER", help="Cluster whose request is saved, by name or id.")],
+    of: Annotated[
+        str,
+        typer.Option(
+            "--of",
+            metavar="CLUSTER",
+            help="Cluster whose request is saved, by name or id; or the id of a share, of a template shared with you.",
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Save a cluster's request as a template; replaces one of the same name."""
     api = client(context)
-    cluster = cluster_named(api, of, ended=True)
-    kept = api.request("PUT", f"/templates/{name}", body=cluster["request"])
+    if of.startswith("share_"):
+        request = changed(template_named(api, of)["request"], {})
+        request["env"] = {name: value or "" for name, value in request.get("env", {}).items()}
+    else:
+        request = cluster_named(api, of, ended=True)["request"]
+    kept = api.request("PUT", f"/templates/{name}", body=request)
     if as_json:
         print_json(kept)
     else:

@@ -87,6 +87,24 @@ async def test_a_host_that_is_shared_is_freed_by_every_operator(market: Market) 
     assert (await registry.bind(principal(), "lab", None)).bound_host is None
 
 
+@pytest.mark.parametrize("status", ["maintenance", "unavailable"])
+async def test_a_host_whose_resource_is_out_of_service_takes_no_new_work(market: Market, status: str) -> None:
+    registry, who = await bound(market), principal(STRANGER)
+    await registry.change(who, "lab", {"status": status})
+    with pytest.raises(NoCapacity, match="its resource is out of service"):
+        await market.create(who, gpus=1, host_id=OTHER, runtime="process")
+    await registry.change(who, "lab", {"status": "available"})
+    assert (await market.create(who, gpus=1, host_id=OTHER, runtime="process")).workloads[0].host_id == OTHER
+
+
+async def test_a_resource_shows_what_its_host_has_and_has_free(market: Market) -> None:
+    registry, who = await bound(market), principal(STRANGER)
+    await market.create(who, gpus=2, host_id=OTHER, runtime="process")
+    seen = (await registry.get("lab")).seen
+    assert seen is not None and seen.gpus is not None and seen.cpus
+    assert [*seen.gpus.values()] == [(8, 6)]
+
+
 async def test_a_host_whose_resource_cannot_be_read_takes_no_work_and_keeps_no_other_from_it(market: Market) -> None:
     await bound(market)
 
@@ -95,6 +113,6 @@ async def test_a_host_whose_resource_cannot_be_read_takes_no_work_and_keeps_no_o
 
     await market.store.write(spoil, name="spoil")
     who = principal(STRANGER)
-    with pytest.raises(NoCapacity, match="at the limit of its resource"):
+    with pytest.raises(NoCapacity, match="its resource is out of service, or cannot be read"):
         await market.create(who, gpus=1, host_id=OTHER, runtime="process")
     await market.create(who, host_id=HOST, runtime="docker", image="a")

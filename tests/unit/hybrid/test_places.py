@@ -1,13 +1,14 @@
 """Tiers, registered resources and offers of the price book as places."""
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 
 from windrow_master.hybrid import places
-from windrow_master.hybrid.model import Resource, declared_of
-from windrow_master.hybrid.places import class_of, market_places, resource_places, waits_of
+from windrow_master.hybrid.model import Resource, Seen, declared_of
+from windrow_master.hybrid.places import class_of, market_places, resource_places, waits_of, wanted_of
 from windrow_master.hybrid.routing import Work, recommend
 from windrow_master.market.model import Offer, PriceUnit
 from windrow_master.prices.shipped import shipped
@@ -76,6 +77,75 @@ def test_a_machine_of_ones_own_costs_nothing_and_needs_a_host_to_be_used() -> No
     assert (own.per_hour, own.gpu, own.gpu_count, own.not_usable) == (0, "a100-40", 8, places.NOT_BOUND)
     route = recommend(Work(hours=1), [own])
     assert route.chosen is None and "costs nothing" in route.ranked[0].pros
+
+
+def seen(gpus: dict[str, tuple[int, int]] | None, cpus: int | None = 16) -> Seen:
+    return Seen("box", True, True, 1, "a", gpus, cpus)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "gpu", "count", "status"),
+    [
+        ({"a100-40": (8, 8)}, "a100-40", 8, "available"),
+        ({"a100-40": (8, 1)}, "a100-40", 8, "busy"),
+        ({"a100-40": (4, 4)}, "a100-40", 4, "available"),
+        ({"t4": (1, 1), "l4": (4, 4)}, "l4", 4, "available"),
+        ({"": (8, 8)}, "a100-40", 8, "available"),
+        ({}, "a100-40", 0, "busy"),
+        (None, "a100-40", 8, "available"),
+    ],
+)
+def test_what_a_bound_host_shows_counts_more_than_what_was_declared(
+    gpus: dict[str, tuple[int, int]] | None, gpu: str, count: int, status: str
+) -> None:
+    shown = replace(resource("on-premise", max_parallel_jobs=8), bound_host="host_1", seen=seen(gpus))
+    (place,) = resource_places([shown], shipped(), READ, "a", gpus_wanted=2)
+    assert (place.gpu, place.gpu_count, place.status, place.cpus) == (gpu, count, status, 16)
+
+
+def test_a_resource_that_claims_a_gpu_its_host_lacks_is_not_recommended_for_it() -> None:
+    shown = replace(resource("on-premise"), bound_host="host_1", seen=seen({}))
+    route = recommend(Work(gpus=1, hours=1), resource_places([shown], shipped(), READ, "a", gpus_wanted=1))
+    assert [one.reason for one in route.refused] == ["1 GPU is wanted; it has 0."]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("NVIDIA A100", "a100-"),
+        ("A100-SXM4-80GB", "a100-80"),
+        ("h100", "h100"),
+        ("rtx4060ti", "rtx4060ti-"),
+        ("quantum", ""),
+        ("", ""),
+    ],
+)
+def test_a_name_that_leaves_the_memory_open_means_each_of_its_family(text: str, wanted: str) -> None:
+    assert wanted_of(text) == wanted
+
+
+def test_a_place_of_the_family_that_is_wanted_is_suitable() -> None:
+    work = Work(gpu="a100-", hours=1)
+    route = recommend(work, market_places([tier("a100-80/A"), tier("a100-40/A"), tier("a10/A")], work))
+    assert {one.place.gpu for one in route.ranked} == {"a100-80", "a100-40"}
+    assert [one.reason for one in route.refused] == ["The GPU wanted is a100; it has a10."]
+
+
+def test_a_place_without_a_host_does_not_say_when_it_starts() -> None:
+    (own,) = resource_places([resource("on-premise")], shipped(), READ, "a")
+    assert "starts" not in "; ".join(recommend(Work(hours=1), [own]).ranked[0].pros)
+
+
+def test_where_none_fits_the_offer_that_comes_closest_is_named() -> None:
+    work = Work(gpus=1, gpu_memory_gib=1_000, hours=1)
+    found = {one.backend: one for one in places.book_places(shipped(), READ, work)}
+    most = max(
+        memory
+        for listed in shipped().find(READ)
+        if listed.offer.provider.name == "aws" and listed.offer.kind == "on-demand"
+        if (memory := places.memory_of(listed.offer.gpu)) is not None
+    )
+    assert found["aws/on-demand"].gpu_memory_gib == most
 
 
 def test_a_cloud_is_priced_by_its_registration_or_else_by_the_book() -> None:

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from email.policy import SMTP
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
+from fastapi import Request
 
 from tests.unit.identity.people_world import PASSWORD, RENTER, Market, ask, people_market, secret_of
 from windrow_master.api import streaming
@@ -122,7 +122,7 @@ async def test_a_long_answer_of_a_project_ends_when_its_session_moves_on(
     await ask(market.owner, "POST", "/projects", name="lab")
     ada = await market.joined("ada@example.org", projects=[{"project": "lab", "roles": ["renter"]}, *RENTER])
     secret = ada.headers["authorization"].removeprefix("Bearer ")
-    request: Any = SimpleNamespace(state=SimpleNamespace())
+    request = Request({"type": "http", "state": {}})
 
     async def authorised(asked: Any) -> None:
         asked.state.principal = await market.opened.identity.authenticate(secret)

@@ -14,6 +14,7 @@ from tests.support.wired import forget_messages
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.messages import CloneFound, StandingChanged
 from windrow_master.identity.model import JoinAnswer, JoinRequest, MemberRole, Principal, RenewRequest, Role, Standing
+from windrow_master.identity.outgoing import Outgoing
 from windrow_master.identity.service import IdentityService
 from windrow_master.mail.service import MailService
 from windrow_master.store.store import Store
@@ -48,7 +49,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         authority = Authority.make(tmp_path / "identity", clock.wall_ns())
         forget_messages(store)
         mail = MailService(store, clock, SealKey.of(authority.signing), None)
-        identity = IdentityService(store, authority, clock, SeededRng(7), tuple, (), mail)
+        identity = IdentityService(store, authority, clock, SeededRng(7), tuple, (), mail, Outgoing())
         account = identity.first_account()
         text = identity.local_token(account, None)
         digest = hashlib.sha256(text.encode()).digest()

@@ -37,6 +37,14 @@ def test_an_offer_shows_the_lowest_price_that_can_be_had() -> None:
     assert (offer.price_per_hour, offer.free) == (1, 0)
 
 
+def test_a_tier_says_how_many_gpus_or_processors_one_host_has() -> None:
+    (offer,) = offers([listing(), listing(free=False), listing(host="b", free=False)], PriceBook([]))
+    assert (offer.on_one_host, offer.free_on_one_host) == (2, 1)
+    cores = replace(listing(tier="cpu/A"), is_gpu=False, cpus=4)
+    (offer,) = offers([cores, replace(cores, host_id=HostId("b"), cpus=16, is_free=False)], PriceBook([]))
+    assert (offer.on_one_host, offer.free_on_one_host) == (16, 4)
+
+
 def test_simulated_slots_never_mix_with_real_ones() -> None:
     found = offers([listing(), listing(host="s", simulated=True)], PriceBook([]))
     assert [(offer.simulated, offer.total) for offer in found] == [(False, 1), (True, 1)]

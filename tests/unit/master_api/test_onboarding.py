@@ -16,7 +16,7 @@ async def test_before_the_wheels_are_ready_the_answer_says_how_far_they_are(api:
 
 
 async def test_a_join_token_comes_with_the_line_that_uses_it(api: Api) -> None:
-    api.services.https_url, api.services.https_pin = "https://gpu.example:8443", "sha256//abc="
+    api.services.https_url, api.services.https_pin = "https://gpu.example:8443", lambda: "sha256//abc="
     made = (await api.client.post("/api/v1/join-tokens", json={"role": "host"})).json()
     assert made["command"].startswith(
         "curl -fsSL -k --pinnedpubkey sha256//abc= https://gpu.example:8443/install.sh | "
@@ -36,7 +36,7 @@ async def test_packages_are_made_once_somebody_wants_one(api: Api) -> None:
 
 
 async def test_installer_and_cloud_config_name_the_master_they_came_from(api: Api) -> None:
-    api.services.https_url, api.services.https_pin = "https://gpu.example:8443", "sha256//abc="
+    api.services.https_url, api.services.https_pin = "https://gpu.example:8443", lambda: "sha256//abc="
     script = (await api.stranger.get("/install.sh")).text
     assert "URL=https://gpu.example:8443 PIN=sha256//abc= " in script
     config = await api.stranger.get("/cloud-init.yaml")

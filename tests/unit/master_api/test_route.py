@@ -76,6 +76,7 @@ async def test_a_program_that_cannot_be_read_is_routed_by_its_requirements(api: 
         ({"requirements": {"gpu_count": -1}}, "gpu_count"),
         ({"requirements": {"gpu_count": 10**9}}, "gpu_count"),
         ({"requirements": {"gpu": "quantum"}}, "requirements.gpu"),
+        ({"requirements": {"gpu": "h100", "gpu_count": 0}}, "Leave out one of them"),
         ({"requirements": {"duration_hours_estimated": 0}}, "duration_hours_estimated"),
         ({"requirements": {"max_cost_usd": -1}}, "max_cost_usd"),
         ({"requirements": {"countries": ["Germany"]}}, "countries"),

@@ -53,6 +53,14 @@ def test_what_is_wrong_is_refused_by_its_flag(arguments: list[str]) -> None:
         parse(arguments, {})
 
 
+def test_a_certificate_and_its_key_are_given_together(tmp_path: Path) -> None:
+    both = parse(["--tls-key-file", "key.pem"], {"WINDROW_TLS_CERT_FILE": str(tmp_path / "chain.pem")})
+    assert both.tls_files == (tmp_path / "chain.pem", Path("key.pem").absolute())
+    assert parse([], {}).tls_files is None
+    with pytest.raises(InvalidInput, match="belong together"):
+        parse([], {"WINDROW_TLS_KEY_FILE": "key.pem"})
+
+
 def test_the_printed_configuration_is_plain_values() -> None:
     printed = parse([], {}).printable()
 

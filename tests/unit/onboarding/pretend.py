@@ -140,8 +140,9 @@ def pretend_master(folder: Path) -> Iterator[Pretend]:
     with Server(("127.0.0.1", 0), Handler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         master.url = f"https://127.0.0.1:{server.server_address[1]}"
-        script = carried("install.sh").read_text(encoding="utf-8")
-        master.answers["/install.sh"] = filled(script, master.url, pin, SIGNING.public).encode()
+        for name in ("install.sh", "install-cli.sh"):
+            script = carried(name).read_text(encoding="utf-8")
+            master.answers[f"/{name}"] = filled(script, master.url, pin, SIGNING.public).encode()
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         serving.start()
         try:

@@ -177,3 +177,41 @@ def test_the_lock_holds_all_that_the_agent_declares() -> None:
 def test_an_artifact_says_what_its_bytes_are() -> None:
     assert Artifact.of("a", "wheel", b"xyz") == Artifact("a", "wheel", 3, hashlib.sha256(b"xyz").hexdigest())
     assert json.dumps(record_of(Manifest("3.11", "l", "0", ())))
+
+
+@pytest.mark.parametrize(
+    ("wheel", "minors"),
+    [
+        ("rich-15.0.0-py3-none-any.whl", ["3.11", "3.12", "3.13"]),
+        ("six-1.17.0-py2.py3-none-any.whl", ["3.11", "3.12", "3.13"]),
+        ("cffi-2.1.1-cp312-cp312-manylinux2014_x86_64.manylinux_2_17_x86_64.whl", ["3.12"]),
+        ("cffi-2.1.1-cp312-cp312t-manylinux2014_x86_64.whl", []),
+        ("cryptography-50.0.2-cp312-abi3-manylinux_2_28_x86_64.whl", ["3.12", "3.13"]),
+        ("old-1.0-py2-none-any.whl", []),
+        ("built-1.0-2-cp311-none-win_amd64.whl", []),
+    ],
+)
+def test_a_wheel_fits_the_python_versions_that_its_name_says(wheel: str, minors: list[str]) -> None:
+    assert [minor for minor in ("3.11", "3.12", "3.13") if closure.fits(wheel, minor)] == minors
+
+
+def test_a_list_for_a_shell_names_no_python_that_something_is_missing_for() -> None:
+    names = ("a-1-py3-none-any.whl", "b_c-1-cp311-cp311-linux_x86_64.whl", "b_c-1-cp313-cp313-linux_x86_64.whl")
+    files = tuple(Artifact.of(name, "wheel", b"") for name in names)
+    text = closure.list_text(Manifest("3.11", "linux-x86_64", "0", files), ("3.11", "3.12", "3.13"))
+    head, *lines = text.splitlines()
+    assert head.split()[1:] == ["linux-x86_64", "3.11,3.13"]
+    assert [line.split()[0] for line in lines] == ["3.11,3.13", "3.11", "3.13"]
+
+
+def test_only_what_is_for_one_platform_is_fetched_for_other_pythons() -> None:
+    pins = closure.locked(frozenset({"one", "two-parts"}), closure.read_lock(LOCK))
+    wheels = ["one-1.0-py3-none-any.whl", "two_parts-2.0-cp311-cp311-linux_x86_64.whl"]
+    assert [pin.name for pin in closure.compiled(pins, wheels)] == ["two-parts"]
+
+
+def test_the_lock_holds_all_that_the_command_declares() -> None:
+    lock = closure.read_lock(carried("requirements.lock").read_text(encoding="utf-8"))
+    declared = tomllib.loads(carried("sdk.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    names = {closure.normal(re.split(r"[><=]", text)[0]) for text in declared} - {"windrow-tunnel"}
+    assert names - lock.keys() == set()

@@ -38,11 +38,12 @@ def test_a_provider_and_a_bad_row_of_the_folder(tmp_path: Path, caplog: pytest.L
     (tmp_path / "providers.csv").write_text(table("providers", "here,Here Ltd,FI,EUR,,1,1,,0.01,Its price page,"))
     (tmp_path / "sources.csv").write_text(table("sources", "own,Its price page,2027-08-30,30"))
     row = "here,big,h100,{},,,,eu,,FI,on-demand,2,own"
-    (tmp_path / "offers.csv").write_text(table("offers", row.format(1), row.format(-1)))
+    (tmp_path / "offers.csv").write_text(table("offers", row.format(1), row.format(-1), row.format(1)))
     book = price_book(tmp_path)
     assert [offer.name for offer in book.offers if offer.provider.name == "here"] == ["big"]
     assert (book.egress_of("Here"), book.egress_of("nobody")) == (10**6, None)
     assert "row 3: gpu_count is not a number" in caplog.text
+    assert "row 4: the same offer is in row 2" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,14 @@ def test_a_provider_and_a_bad_row_of_the_folder(tmp_path: Path, caplog: pytest.L
         ({}, "There are no prices"),
         ({"sources": table("sources")}, "There are no prices"),
         ({"offers": "a,b\n"}, "the first line of offers is not provider,offer"),
-        ({"offers": table("offers"), "sources": table("sources", "x,T,yesterday,1")}, "date is not like 2026-01-31"),
+        (
+            {"offers": table("offers"), "sources": table("sources", "x,T,2026-01-31,1", "y,T,yesterday,1")},
+            "row 3 of sources: date is not like 2026-01-31",
+        ),
+        (
+            {"offers": table("offers"), "sources": table("sources", "x,T,2026-01-31,1", "x,U,2026-01-31,1")},
+            "row 3 of sources: source is there twice: 'x'",
+        ),
         ({"offers": "\udcff"}, "cannot be read"),
     ],
 )

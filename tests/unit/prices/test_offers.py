@@ -73,6 +73,10 @@ def test_an_empty_cell_is_not_known() -> None:
         ({"kind": "gift"}, "kind is not one of on-demand, spot, reserved, block"),
         ({"memory_gib": "-16"}, "memory_gib is not a number"),
         ({"disk_gb": "9" * 30}, "disk_gb is not a number"),
+        ({"usd_per_hour": "1_0"}, "usd_per_hour is not a number"),
+        ({"usd_per_hour": "1e3"}, "usd_per_hour is not a number"),
+        ({"usd_per_hour": "\u0661"}, "usd_per_hour is not a number"),
+        ({"usd_per_hour": " 1"}, "usd_per_hour is not a number"),
     ],
 )
 def test_a_wrong_row_is_refused_by_its_column(change: dict[str, str], said: str) -> None:

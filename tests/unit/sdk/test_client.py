@@ -2,6 +2,7 @@
 
 import json
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from windrow.cli.output import plain
 from windrow.client import Client
 from windrow.config import Config, find, save
 from windrow.errors import ApiProblem, NoMaster, WaitTimedOut
-from windrow.transport import _trust
+from windrow.transport import _ask_by_own_name, _is_own, _trust
+from windrow_master.identity.authority import Authority
+from windrow_proto.keys import SERVER_NAMES
 
 
 def client(handler: Callable[[httpx2.Request], httpx2.Response]) -> Client:
@@ -203,3 +206,13 @@ def test_the_masters_own_authority_is_the_only_one_that_is_trusted(tmp_path: Pat
     (tmp_path / "ca.pem").write_bytes(make_ca().certificate_pem)
     trusted = _trust(Config("https://master", "t", str(tmp_path / "ca.pem")))
     assert len(trusted.get_ca_certs()) == 1 and trusted.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_a_master_that_is_known_by_its_own_authority_is_asked_for_its_own_certificate(tmp_path: Path) -> None:
+    (tmp_path / "own.pem").write_bytes(Authority.make(tmp_path / "identity", time.time_ns()).root_pem)
+    (tmp_path / "other.pem").write_bytes(make_ca().certificate_pem)
+    own, other = (_trust(Config("https://master", "t", str(tmp_path / name))) for name in ("own.pem", "other.pem"))
+    assert (_is_own(own), _is_own(other)) == (True, False)
+    request = httpx2.Request("GET", "https://market.example", extensions={"timeout": {}})
+    _ask_by_own_name(request)
+    assert request.extensions == {"timeout": {}, "sni_hostname": SERVER_NAMES["master"]}

@@ -136,6 +136,14 @@ def test_a_place_that_a_budget_does_not_pay_for_is_passed_over() -> None:
         routing.following(Master(TIER, LAB, plans=[DEAR, DEAR]).client(), {}, "speed", max_cost="0.02")
 
 
+def test_a_machine_of_ones_own_that_costs_nothing_gets_no_budget() -> None:
+    own = {**LAB, "cost_estimate": {**COST, "hourly": "0.00"}}
+    request, _ = routing.following(Master(own).client(), {"name": "a"}, "cost", max_cost="0.02")
+    assert request["host_id"] == "host_1" and "budget" not in request
+    request, _ = routing.following(Master(LAB).client(), {"name": "a"}, "cost", max_cost="0.02")
+    assert request["budget"] == "0.02"
+
+
 def test_a_job_that_waits_for_another_takes_the_best_place_as_it_is() -> None:
     master = Master(LAB, TIER, plans=[FULL])
     request, _ = routing.following(master.client(), {"after": ["job_1"]}, "cost")

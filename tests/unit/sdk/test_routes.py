@@ -8,6 +8,7 @@ import httpx2
 import pytest
 from typer.testing import CliRunner, Result
 
+from windrow.cli.flags import as_flags
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
@@ -88,10 +89,23 @@ def test_where_no_place_can_do_it_the_reasons_are_told(monkeypatch: pytest.Monke
 
 def test_what_was_read_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = [{"name": "batch_size", "value": "8", "line": 3, "confidence": "low"}]
-    done, _ = run(monkeypatch, answer=ANSWER | {"analysis": {"facts": facts, "reason": None}})
-    assert "line 3: batch size 8 (low)" in done.output
-    done, _ = run(monkeypatch, answer=ANSWER | {"analysis": {"facts": [], "reason": "It is no Python."}})
+    done, _ = run(monkeypatch, answer=ANSWER | {"analysis": {"facts": facts, "reason": None, "gpu_memory_gb": 119.2}})
+    assert "line 3: batch size 8 (low)" in done.output and "119 GiB of GPU memory" in done.output
+    unread: Json = {"facts": [], "reason": "It is no Python.", "gpu_memory_gb": None}
+    done, _ = run(monkeypatch, answer=ANSWER | {"analysis": unread})
     assert "It is no Python." in done.output
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("requirements.duration_hours_estimated: Input is 0.", "--hours: Input is 0."),
+        ("requirements.gpu: There is no GPU 'x'.", "--gpu: There is no GPU 'x'."),
+        ("The request is not valid: requirements.max_cost_usd.", "The request is not valid: --max-cost."),
+    ],
+)
+def test_a_refusal_names_the_option_that_was_written(said: str, shown: str) -> None:
+    assert as_flags(said) == shown
 
 
 @pytest.mark.parametrize("content", ["[", "[1]", '"x"', "[" * 100_000])

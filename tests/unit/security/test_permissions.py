@@ -31,11 +31,18 @@ from windrow_master.identity.model import (
     MemberRole,
     Principal,
     Role,
+    ServiceAccount,
 )
+from windrow_master.identity.object_share_service import ShareRequest
+from windrow_master.identity.object_shares import Level, ObjectKind, ReceiverKind
 from windrow_master.identity.people import Invitation, Organisation, OrganisationId, User, UserId
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
-from windrow_master.identity.repository import AccountRepository
+from windrow_master.identity.provider_repository import ProviderRepository
+from windrow_master.identity.providers import Grants, Identity, Provider
+from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository
+from windrow_master.identity.tokens import issue_token
 from windrow_master.jobs.model import JobRequest
+from windrow_master.secrets.model import SecretKind
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.disk_memory import MemoryDisk
@@ -51,8 +58,19 @@ CUSTOMER = frozenset({Role.RENTER, Role.PROVIDER})
 OTHERS: dict[str, frozenset[Role]] = {
     **{str(role): frozenset({role}) for role in Role},
     "rival": CUSTOMER,
+    "service": CUSTOMER,
 }
-"""The callers who are not the owner: an account for each role alone, and one with all that a customer may have."""
+"""The callers who are not the owner: an account for each role alone, one with all that a customer may have, and a
+service account with the same."""
+USERS_ALONE = {
+    ("GET", f"{V1}/user"),
+    ("PUT", f"{V1}/user"),
+    ("GET", f"{V1}/user/identities"),
+    ("DELETE", f"{V1}/user/identities/{{provider}}"),
+    ("POST", f"{V1}/projects/{{project}}/use"),
+    ("POST", f"{V1}/projects/{{project}}/token"),
+}
+"""What a service account is refused although its roles would do: it is no user."""
 OVERSEERS = {"operator", "auditor"}
 
 
@@ -72,7 +90,7 @@ def _page() -> dict[Route, Row]:
     found = {}
     for line in DOCUMENT.read_text().splitlines():
         if line.startswith("| `"):
-            name, _, nobody, *roles, reach = (cell.strip() for cell in line.strip("|").split("|"))
+            name, _, nobody, *roles, reach, _ = (cell.strip() for cell in line.strip("|").split("|"))
             method, _, path = name.strip("`").partition(" ")
             allowed = frozenset(role for role, said in zip(sorted(Role), roles, strict=True) if said == "yes")
             found[method, path] = Row(nobody == "yes", allowed, Reach(reach) if reach else Reach.ALL)
@@ -81,8 +99,18 @@ def _page() -> dict[Route, Row]:
 
 PAGE = _page()
 
-MAY_BE_ABSENT = {("GET", "/dl/{name}"), ("GET", f"{V1}/accesses/{{access_id}}/stop")}
+MAY_BE_ABSENT = {("GET", "/dl/{name}"), ("GET", "/cli/{name}"), ("GET", f"{V1}/accesses/{{access_id}}/stop")}
 """No wheels are built in a test, and no Access is stopped."""
+
+
+def body_of(method: str, path: str) -> bytes:
+    """A body with which this route gets as far as its object."""
+    body = b"{}" if method in {"POST", "PUT"} and not path.endswith("/files") else b""
+    body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
+    body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
+    body = b'{"port": 80}' if path.endswith("/tunnels") else body
+    body = b'{"image": null}' if path.endswith("/default-image") else body
+    return b'{"hosts": 2}' if path.endswith("/resize") else body
 
 
 @dataclass
@@ -99,12 +127,7 @@ class World:
         headers = [(b"host", b"master"), (b"content-type", b"application/json")]
         if token is not None:
             headers.append((b"authorization", f"Bearer {token}".encode()))
-        body = b"{}" if method in {"POST", "PUT"} and not path.endswith("/files") else b""
-        body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
-        body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
-        body = b'{"port": 80}' if path.endswith("/tunnels") else body
-        body = b'{"image": null}' if path.endswith("/default-image") else body
-        body = b'{"hosts": 2}' if path.endswith("/resize") else body
+        body = body_of(method, path)
         path, _, query = path.partition("?")
         scope = {
             "type": "http",
@@ -148,6 +171,8 @@ class World:
         bound = "bound-" if template.startswith(f"{V1}/resources") else ""
         path = path.replace("{resource_id}", bound + method.lower())
         path = path.replace("{name}", method.lower()) if kind == "volumes" else path
+        path = path.replace("{name}", method) if kind == "secrets" else path
+        path = path.replace("{provider}", method.lower()) if kind == "identity-providers" else path
         for name, value in self.ids.items():
             path = path.replace(name, value) if name.startswith("{") else path
         assert "{" not in path, f"give {template} an id"
@@ -176,6 +201,9 @@ async def _accounts(opened: Master, clock: ManualClock) -> dict[str, str]:
     for name, roles in {"owner": CUSTOMER, **OTHERS}.items():
         account = OWNER if name == "owner" else AccountId(f"account_{name}")
         user = await opened.store.write(lambda uow: _user(uow, opened, account, roles), name="test")  # noqa: B023
+        if name == "service":
+            made[name] = await opened.store.write(lambda uow: _service(uow, account, roles), name="test")  # noqa: B023
+            continue
         someone = Principal(
             account, str(account), roles, TokenId("token_x"), "x", clock.wall_ns() + DAY, user_id=user.id, has_all=True
         )
@@ -196,6 +224,13 @@ def _user(uow: UnitOfWork, opened: Master, account: AccountId, roles: frozenset[
     return user
 
 
+def _service(uow: UnitOfWork, account: AccountId, roles: frozenset[Role]) -> str:
+    """The token of a new service account."""
+    service = ServiceAccount("service_1", account, "ci", roles, uow.now_wall_ns, "test")
+    uow[ServiceAccountRepository].add(service)
+    return issue_token(uow, account, service.name, roles, DAY, "test", service_id=service.id)[1]
+
+
 def _invited(uow: UnitOfWork) -> None:
     """A member of the owner's organisation who is in none of its projects, and an invitation into it."""
     organisation = OrganisationId(f"organisation_of_{OWNER}")
@@ -203,6 +238,30 @@ def _invited(uow: UnitOfWork) -> None:
     uow[OrganisationRepository].set_role(organisation, "user_billing", Role.ORG_BILLING)
     uow[OrganisationRepository].invite(
         Invitation("invitation_1", organisation, b"x" * 32, None, Role.ORG_AUDITOR, {}, "test", 0, 2**62)
+    )
+
+
+def _linked(uow: UnitOfWork) -> None:
+    """Identity providers, and an identity of the owner at one of them."""
+    for name in ("put", "post", "delete", "linked"):
+        uow[ProviderRepository].save(
+            Provider(
+                name=name,
+                issuer="https://127.0.0.1:1",
+                client_id="client",
+                sealed=None,
+                organisation_id=None,
+                domains=(),
+                creates_users=False,
+                is_private=False,
+                scopes=(),
+                group_claim="groups",
+                groups={},
+                created_at_ns=uow.now_wall_ns,
+            )
+        )
+    uow[ProviderRepository].save_identity(
+        Identity("linked", "subject", f"user_of_{OWNER}", "owner", Grants(), uow.now_wall_ns)
     )
 
 
@@ -226,18 +285,13 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
     session, _, _ = await identity.asking.sign_in(token, "browser")
     spare, _ = await identity.make_token(owner, "spare", frozenset({Role.RENTER}), DAY)
     join_token, _ = await identity.make_join_token(owner, MemberRole.HOST)
-    for name in ("GET", "DELETE"):
-        await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
-        await opened.services.templates.save(owner, name.lower(), ClusterRequest())
-        await opened.services.volumes.create(owner, name.lower())
-    for name in ("get", "put", "delete", "bound-get", "bound-put", "bound-delete"):
-        declared = Declared(resource_type=ResourceType.EDGE, capabilities={})
-        await opened.services.registry.register(owner, name, declared)
+    await _named(opened, owner)
     router = opened.services.router
     route = await router.keep(owner, await router.route(owner, None, lambda _: RouteWork()))
     operator = replace(owner, roles=frozenset({Role.OPERATOR}))
     assert opened.services.accounts is not None
     await opened.store.write(_invited, name="test")
+    await opened.store.write(_linked, name="test")
     guest, _ = await opened.services.accounts.add(operator, "guest", frozenset({Role.RENTER}), Microcents(0))
     opened.services.health.departed = lambda: [{"access_id": "access_1", "region": "local-a"}]
     return {
@@ -254,7 +308,10 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{session_id}": session.id,
         "{user_id}": "user_billing",
         "{invitation_id}": "invitation_1",
+        "{service_account}": "service_1",
+        "{share_id}": await _share(opened, owner, view.cluster.cluster_id, guest.account.id),
         "{project}": OWNER,
+        "{provider}": "linked",
         "{tier:path}": "cpu/C",
         "{owner_kind}": "account",
         "{owner_id}": OWNER,
@@ -263,6 +320,24 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "tokens": spare.id,
         "join-tokens": join_token.id,
     }
+
+
+async def _named(opened: Master, owner: Principal) -> None:
+    """What is asked for by a name: one for each method, since a deletion ends it."""
+    for name in ("GET", "DELETE"):
+        await opened.services.artefacts.put(owner, ("account", OWNER), name, _nothing())
+        await opened.services.templates.save(owner, name.lower(), ClusterRequest())
+        await opened.services.volumes.create(owner, name.lower())
+        await opened.services.secrets.set(owner, name, SecretKind.TEXT, "value")
+    for name in ("get", "put", "delete", "bound-get", "bound-put", "bound-delete"):
+        declared = Declared(resource_type=ResourceType.EDGE, capabilities={})
+        await opened.services.registry.register(owner, name, declared)
+
+
+async def _share(opened: Master, owner: Principal, cluster_id: str, receiver: str) -> str:
+    """The id of a share of the owner's cluster with somebody's project."""
+    wanted = ShareRequest(ObjectKind.CLUSTER, cluster_id, "x", ReceiverKind.PROJECT, receiver, Level.MANAGE)
+    return (await opened.identity.object_shares.add(owner, wanted)).share.id
 
 
 async def _nothing() -> AsyncIterator[bytes]:
@@ -311,6 +386,7 @@ def _wanted_of_everybody(route: Route) -> dict[str, int | str]:
     return {
         "nobody": "in" if row.is_open else 401,
         **{name: _wanted(row, name, roles) for name, roles in OTHERS.items()},
+        **({"service": 403} if route in USERS_ALONE else {}),
         "owner": _wanted(replace(row, reach=reach), "owner", CUSTOMER),
     }
 

@@ -14,6 +14,7 @@ from windrow_agent.runtimes.docker import DockerRuntime
 from windrow_proto.errors import ImageUnavailable
 from windrow_proto.ids import ClusterId, HostId, WorkloadId
 from windrow_proto.model import WorkloadSpec
+from windrow_proto.networks import is_public
 
 INSIDE = (
     "127.0.0.1",
@@ -40,12 +41,12 @@ INSIDE = (
 
 @pytest.mark.parametrize("address", INSIDE)
 def test_an_address_of_this_machine_its_network_or_a_cloud_is_not_public(address: str) -> None:
-    assert not registries.is_public(address)
+    assert not is_public(address)
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
 def test_an_address_of_the_internet_is_public(address: str) -> None:
-    assert registries.is_public(address)
+    assert is_public(address)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,19 @@ async def test_without_a_view_acks_and_live_go_on_and_charts_say_so(t):
         await ask(t, LOAD, 0, 1000, 1000)
 
 
+async def test_before_a_stop_the_end_of_the_log_is_taken_in_and_a_view_that_fails_does_not_keep_it_up(t, monkeypatch):
+    start = now_ms(t)
+    await t.send(1, batch(t.clock.wall_ns(), {("", 101): 100}))
+    await t.service.catch_up()
+    assert await ask(t, LOAD, start, start + 1000, 1000) == [0.1]
+
+    async def broken():
+        raise duckdb.IOException("the disk is gone")
+
+    monkeypatch.setattr(t.service.view, "catch_up", broken)
+    await t.service.catch_up()
+
+
 async def test_roll_ups_say_the_same_as_the_samples_they_are_made_of(t):
     t.clock.advance(HOUR - t.clock.wall_ns() % HOUR)
     start = now_ms(t)

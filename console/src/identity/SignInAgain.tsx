@@ -1,0 +1,84 @@
+// The dialog that asks for the password, a code or a token again before an act of weight; the request then goes on.
+import { Button, Group, Modal, PasswordInput, Stack, Text } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type FormEvent, useEffect, useState } from "react";
+import { askWith } from "../api/again.ts";
+import { post, SESSION_PROOF } from "../api/client.ts";
+import { user as userQuery } from "../api/queries.ts";
+import type { Me, SessionProof } from "../api/types.ts";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
+import { ProblemNote } from "../parts/page.tsx";
+import { proofWays } from "./account.ts";
+
+type Way = keyof SessionProof;
+type Answer = (done: boolean) => void;
+
+const FIELDS: Readonly<Record<Way, { label: string; other: string; complete: string }>> = {
+  password: { label: "Password", other: "Use the password", complete: "current-password" },
+  code: { label: "Code", other: "Use a code of the app", complete: "one-time-code" },
+  token: { label: "Token", other: "Use a token", complete: "off" },
+};
+
+/** Shows nothing until a request is refused for want of it. */
+export function SignInAgain({ me }: { me: Me }) {
+  const [answer, setAnswer] = useState<{ give: Answer } | null>(null);
+  useEffect(() => askWith(() => new Promise<boolean>((give) => setAnswer({ give }))), []);
+  if (answer === null) return null;
+  const close = (done: boolean) => {
+    setAnswer(null);
+    answer.give(done);
+  };
+  return <Ask me={me} close={close} />;
+}
+
+function Ask({ me, close }: { me: Me; close: Answer }) {
+  const user = useQuery({ ...userQuery, enabled: me.user !== null });
+  const ways = proofWays(user.data ?? null);
+  const [chosen, choose] = useState<Way | null>(null);
+  const [text, setText] = useState("");
+  const way = chosen ?? ways[0] ?? "token";
+  const act = useMutation({
+    mutationFn: () => post(SESSION_PROOF, { [way]: way === "password" ? text : text.trim() } satisfies SessionProof),
+    gcTime: 0,
+    onSuccess: () => close(true),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (text !== "") act.mutate();
+  };
+  const change = (other: Way) => {
+    act.reset();
+    setText("");
+    choose(other);
+  };
+  return (
+    <Modal opened onClose={() => close(false)} title="Sign in again" closeOnClickOutside={false}>
+      <form onSubmit={submit} noValidate aria-label="Sign in again">
+        <Stack gap="sm">
+          <Text size="sm">You signed in more than ten minutes ago, and this changes who may do what.</Text>
+          <PasswordInput
+            key={way}
+            label={FIELDS[way].label}
+            autoComplete={FIELDS[way].complete}
+            value={text}
+            onChange={(event) => setText(event.currentTarget.value)}
+            data-autofocus
+          />
+          <Group gap="lg">
+            {ways
+              .filter((one) => one !== way)
+              .map((one) => (
+                <Button key={one} variant="subtle" color="gray" px={0} onClick={() => change(one)}>
+                  {FIELDS[one].other}
+                </Button>
+              ))}
+          </Group>
+          {act.error && <ProblemNote error={act.error} />}
+          <DialogFoot close={() => close(false)} disabled={text === ""} loading={act.isPending}>
+            Go on
+          </DialogFoot>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,85 @@
+// Shares of clusters, jobs and templates: levels, drafts of the form as requests and as commands. Pure.
+import type { Me, ObjectShare, ShareRequest } from "../api/types.ts";
+import { operand, quoted } from "../clusters/request.ts";
+import { words } from "../parts/format.ts";
+
+export type Level = ShareRequest["level"];
+type ReceiverKind = ShareRequest["receiver_kind"];
+type Who = Pick<Me, "account" | "roles"> | null | undefined;
+
+export const LEVEL_NAMES: Readonly<Record<Level, string>> = {
+  see: "See: this page",
+  use: "Use: also commands, tunnels, log and files",
+  manage: "Manage: also stop, start, resize and delete",
+};
+export const RECEIVER_NAMES: Readonly<Record<ReceiverKind, string>> = {
+  user: "A user",
+  project: "A project",
+  organisation: "An organisation",
+};
+/** Seconds; the empty one is without end. */
+export const LIVES: readonly (readonly [string, string])[] = [
+  ["", "Until withdrawn"],
+  ["28800", "8 hours"],
+  ["86400", "1 day"],
+  ["604800", "7 days"],
+  ["2592000", "30 days"],
+];
+
+/** The levels at which somebody may share what this project owns; none: not at all. */
+export function givableLevels(who: Who, accountId: string): readonly Level[] {
+  if (who?.account.id !== accountId) return [];
+  if (who.roles.includes("renter")) return ["see", "use", "manage"];
+  return who.roles.includes("admin") ? ["see"] : [];
+}
+
+/** True for who sees what this project shares. */
+export const readsShares = (who: Who, accountId: string): boolean =>
+  who?.account.id === accountId && (["renter", "viewer", "admin"] as const).some((role) => who.roles.includes(role));
+
+export interface Reach {
+  /** The inside: commands, log, files. */
+  uses: boolean;
+  /** Stop, start, resize, delete. */
+  manages: boolean;
+}
+
+/** What the renter of a thing, or somebody with these shares of it, may do. */
+export function reachOf(isRenter: boolean, shares: readonly Pick<ObjectShare, "level">[]): Reach {
+  const has = (...levels: Level[]) => isRenter || shares.some(({ level }) => levels.includes(level as Level));
+  return { uses: has("use", "manage"), manages: has("manage") };
+}
+
+export interface ShareDraft {
+  kind: ReceiverKind;
+  receiver: string;
+  level: Level;
+  lasts: string;
+}
+
+/** Null: nobody is named. */
+export function toShare(
+  object: Pick<ShareRequest, "object_kind" | "object_id">,
+  draft: ShareDraft,
+): ShareRequest | null {
+  const receiver = draft.receiver.trim();
+  if (!receiver) return null;
+  const body = { ...object, receiver_kind: draft.kind, receiver, level: draft.level };
+  return draft.lasts ? { ...body, lasts_s: Number(draft.lasts) } : body;
+}
+
+const PREFIXES: Readonly<Record<ReceiverKind, string>> = { user: "", project: "project:", organisation: "org:" };
+
+export function shareCommand(body: ShareRequest): string {
+  const kind = body.object_kind === "template" ? "template:" : "";
+  const lasts = body.lasts_s ? ` --for ${body.lasts_s / 3600}h` : "";
+  const receiver = quoted(`${PREFIXES[body.receiver_kind]}${body.receiver}`);
+  return `windrow share add --with ${receiver} --level ${body.level}${lasts} ${operand(kind + body.object_id)}`;
+}
+
+/** "project lab"; a user's name alone. */
+export const receiverText = ({ receiver_kind, receiver }: ObjectShare): string =>
+  receiver_kind === "user" ? receiver : `${receiver_kind} ${receiver}`;
+
+export const levelText = ({ level, is_active }: ObjectShare): string =>
+  is_active ? words(level) : `${words(level)} (not in force)`;

@@ -1,0 +1,117 @@
+"""Routes of shares of objects: a cluster, job or template for a user, a project or an organisation beside its own."""
+
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+from pydantic import Field
+
+from windrow_master.api import answers
+from windrow_master.api.answers import Out, Read, Time
+from windrow_master.api.auth import Reach
+from windrow_master.api.bodies import Body
+from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.paging import Cursor, Limit, page, read_cursor
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
+from windrow_master.identity.model import Principal
+from windrow_master.identity.object_share_service import ShareRequest
+from windrow_master.identity.object_shares import LIFE_NS_MAX, Level, ObjectKind, ReceiverKind
+from windrow_master.jobs.model import JobId
+from windrow_proto.ids import ClusterId
+from windrow_proto.units import SECOND
+
+route = Routes("shares")
+
+ObjectId = Annotated[
+    str | None, Query(max_length=64, description="Those of one object: the id of a cluster or job, a template's name")
+]
+
+
+class ObjectShareBody(Body):
+    """A share to make, in place of an earlier one of the same object with the same receiver."""
+
+    object_kind: ObjectKind
+    object_id: Annotated[str, Field(min_length=1, max_length=64, description="Of a template its name")]
+    receiver_kind: ReceiverKind
+    receiver: Annotated[
+        str,
+        Field(min_length=1, max_length=320, description="Id or name; a user of another organisation by id alone"),
+    ]
+    level: Annotated[
+        Level, Field(description="see: its page. use: its inside, too. manage: stop, start, resize and delete, too")
+    ]
+    lasts_s: Annotated[
+        int | None, Field(ge=1, le=LIFE_NS_MAX // SECOND, description="Seconds; null: until it is withdrawn")
+    ] = None
+
+
+class ObjectShareOut(Out):
+    """A share of an object."""
+
+    id: Annotated[str, Read("share.id")]
+    object_kind: Annotated[str, Read("share.object_kind")]
+    object_id: Annotated[str, Read("share.object_id")]
+    object_name: Annotated[str, Read("share.object_name"), Field(description="When it was shared")]
+    project_id: Annotated[str, Read("share.account_id"), Field(description="Which owns the object and pays for it")]
+    project: Annotated[str, Read("project_name")]
+    receiver_kind: Annotated[str, Read("share.receiver_kind")]
+    receiver_id: Annotated[str, Read("share.receiver_id")]
+    receiver: Annotated[str, Read("receiver_name")]
+    level: Annotated[str, Read("share.level")]
+    made_by: Annotated[str, Read("share.made_by")]
+    made_at: Annotated[Time, Read("share.made_at_ns")]
+    until: Annotated[Time | None, Read("share.until_ns")]
+    is_active: Annotated[
+        bool, Field(description="False: its project is suspended, or whoever made it could not make it any more")
+    ]
+
+
+@route.post("/shares", may=Permission.SHARES, status_code=201, answer=ObjectShareOut)
+async def share_object(services: Serving, principal: Asking, body: ObjectShareBody) -> Any:
+    """Share an object of this project. The project goes on owning it and paying for it."""
+    wanted = ShareRequest(
+        body.object_kind,
+        body.object_id,
+        await _name_of(services, principal, body),
+        body.receiver_kind,
+        body.receiver,
+        body.level,
+        None if body.lasts_s is None else body.lasts_s * SECOND,
+    )
+    return ObjectShareOut.of(await services.identity.object_shares.add(principal, wanted))
+
+
+@route.get("/shares", may=Permission.RENT_READ, answer=answers.Page[ObjectShareOut])
+async def shares(
+    services: Serving, principal: Asking, object_id: ObjectId = None, limit: Limit = 100, cursor: Cursor = None
+) -> Any:
+    """The shares of this project's objects, the oldest first."""
+    found = await services.identity.object_shares.given(principal, object_id, read_cursor(cursor), limit + 1)
+    return page(found, limit, ObjectShareOut.of, lambda view: view.share.id)
+
+
+@route.get("/shares/received", may=Permission.SIGNED_IN, answer=answers.Page[ObjectShareOut])
+async def received_shares(
+    services: Serving, principal: Asking, object_id: ObjectId = None, limit: Limit = 100, cursor: Cursor = None
+) -> Any:
+    """What others share with the caller, with the caller's project or its organisation, the oldest first."""
+    found = await services.identity.object_shares.received(principal, object_id, read_cursor(cursor), limit + 1)
+    return page(found, limit, ObjectShareOut.of, lambda view: view.share.id)
+
+
+@route.delete("/shares/{share_id}", may=Permission.SHARES, reach=Reach.OWN, status_code=204)
+async def withdraw_share(services: Serving, principal: Asking, share_id: str) -> Response:
+    """Withdraw a share. Requests are refused at once; commands, tunnels and streams by it end within 5 seconds."""
+    await services.identity.object_shares.withdraw(principal, share_id)
+    return Response(status_code=204)
+
+
+async def _name_of(services: Services, principal: Principal, body: ObjectShareBody) -> str:
+    """The name of an object of the caller's project. Raises NotFound for one that is another's."""
+    match body.object_kind:
+        case ObjectKind.CLUSTER:
+            return (await services.clusters.get_own(principal, ClusterId(body.object_id))).cluster.name
+        case ObjectKind.JOB:
+            return (await services.jobs.get_own(principal, JobId(body.object_id))).job.name
+        case ObjectKind.TEMPLATE:
+            return (await services.templates.get(principal, body.object_id)).name

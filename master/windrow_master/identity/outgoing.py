@@ -1,0 +1,140 @@
+"""Asks identity providers over HTTP, within a deadline and a size, at addresses that this Master may ask; the adapter
+of httpx2.
+
+A name is looked up once, and the connection goes to an address that was looked at. Redirects are not followed.
+"""
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import httpx2
+
+from windrow_master.identity.providers import check_url
+from windrow_proto.errors import InvalidInput, Unavailable
+from windrow_proto.networks import is_public
+
+DEADLINE_S: Final = 5.0
+"""Of a whole exchange, from the look-up of the name to the last byte: a person waits for it."""
+BYTES_MAX: Final = 256 * 1024
+"""Of an answer; 10,000 groups have some 150 KiB."""
+ADDRESSES_TRIED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer. said: the object of its JSON; empty where it has none."""
+
+    status: int
+    said: Mapping[str, Any]
+
+
+async def looked_up(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name; raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+class Outgoing:
+    """The one way by which this package asks other servers."""
+
+    def __init__(
+        self,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        look_up: Callable[[str, int], Awaitable[Sequence[str]]] = looked_up,
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        """transport: instead of the network."""
+        self._transport, self._look_up, self._deadline_s = transport, look_up, deadline_s
+
+    @cached_property
+    def _trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
+
+    async def ask(
+        self,
+        method: str,
+        url: str,
+        private_host: str,
+        *,
+        form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """One exchange. private_host: the one host that may lie in a private network; empty: none. Raises Unavailable
+        with what is wrong with the server."""
+        try:
+            check_url(url, private_host)
+        except InvalidInput as wrong:
+            raise Unavailable(f"The identity provider gives an address that is not asked: {wrong.detail}") from None
+        target = httpx2.URL(url)
+        failed: Exception = OSError("its name has no address")
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                for address in await self._addresses(target, is_private=target.host == private_host):
+                    try:
+                        return await self._exchange(method, target, address, form, headers or {})
+                    except httpx2.ConnectError as error:
+                        failed = error
+                raise failed
+        except TimeoutError:
+            raise Unavailable(f"{target.host} did not answer within {self._deadline_s:g} s.") from None
+        except (httpx2.HTTPError, OSError, UnicodeError) as error:
+            raise Unavailable(f"{target.host} does not answer: {str(error)[:200] or type(error).__name__}.") from None
+
+    async def _addresses(self, target: httpx2.URL, *, is_private: bool) -> Sequence[str]:
+        found = await self._look_up(target.host, target.port or (443 if target.scheme == "https" else 80))
+        if not is_private and not all(map(is_public, found)):
+            raise Unavailable(
+                f"{target.host} lies in a private network. If it is your own identity provider, add it with --private."
+            )
+        return found[:ADDRESSES_TRIED]
+
+    async def _exchange(
+        self,
+        method: str,
+        target: httpx2.URL,
+        address: str,
+        form: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+    ) -> Answer:
+        known = {"Host": target.netloc.decode(), "Accept": "application/json", "Accept-Encoding": "identity"}
+        options: dict[str, Any] = {"transport": self._transport} if self._transport else {"verify": self._trust}
+        async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None, **options) as client:
+            asked = client.build_request(
+                method,
+                target.copy_with(host=address),
+                data=None if form is None else dict(form),
+                headers={**known, **headers},
+                extensions={"sni_hostname": target.host},
+            )
+            answer = await client.send(asked, stream=True)
+            try:
+                return Answer(answer.status_code, _object(await _content(answer, target.host)))
+            finally:
+                await answer.aclose()
+
+
+async def _content(answer: httpx2.Response, host: str) -> bytes:
+    if answer.is_redirect:
+        raise Unavailable(f"{host} sends elsewhere (status {answer.status_code}), and is not followed.")
+    if answer.headers.get("Content-Encoding", "identity") != "identity":
+        raise Unavailable(f"{host} answers with compressed content, which was not asked for.")
+    content = bytearray()
+    async for chunk in answer.aiter_bytes():
+        content += chunk
+        if len(content) > BYTES_MAX:
+            raise Unavailable(f"{host} answers with more than {BYTES_MAX // 1024} KiB.")
+    return bytes(content)
+
+
+def _object(content: bytes) -> Mapping[str, Any]:
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
