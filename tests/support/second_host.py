@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.services import all_required
 from tests.waiting import poll
 
 STEP_S = 120
+ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 TOOLS = ("ip", "unshare", "nsenter", "curl", "setsid", "useradd", "pgrep")
 FOLDERS = ("/opt", "/var/lib", "/run", "/tmp")
 PREPARE = """
@@ -124,18 +126,17 @@ class SecondHost:
         self, command: str, deadline_s: float = STEP_S, more: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
         """Run a line of shell there, without a terminal."""
+        how: dict[str, Any] = {**self._how(command), "env": ENVIRONMENT | dict(more or {})}
+        return subprocess.run(**how, capture_output=True, text=True, timeout=deadline_s, check=False)
+
+    def begun(self, command: str) -> "subprocess.Popen[bytes]":
+        """The same, not waited for."""
+        return subprocess.Popen(**self._how(command))
+
+    def _how(self, command: str) -> dict[str, Any]:
         enter = ["nsenter", f"--target={self.holder}", "--net", "--pid", "--mount", "--uts", "--wd=/", "--"]
-        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        return subprocess.run(
-            [*enter, "sh", "-c", f"cd /; {command}"],
-            env={"PATH": path, "HOME": "/root", **(more or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=deadline_s,
-            start_new_session=True,
-            check=False,
-        )
+        words = [*enter, "sh", "-c", f"cd /; {command}"]
+        return {"args": words, "env": ENVIRONMENT, "stdin": subprocess.DEVNULL, "start_new_session": True}
 
     def processes(self) -> list[str]:
         """Command lines of all that runs there, without the first process and the asking one."""

@@ -179,10 +179,13 @@ class World:
         return path
 
 
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    clock = ManualClock()
-    opened = wiring.build(tmp_path / "d", clock, SeededRng(7), disk=MemoryDisk(), make_executor=InlineExecutor)
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+async def world(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    database = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
+    clock, memory = ManualClock(), MemoryDisk()
+    opened = wiring.build(
+        tmp_path / "d", clock, SeededRng(7), database=database, disk=memory, make_executor=InlineExecutor
+    )
     with closing(opened):
         static = tmp_path / "static"
         static.mkdir()
