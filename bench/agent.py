@@ -270,7 +270,7 @@ def measure(seconds: float) -> dict[str, Any]:
         renter.online()
         starts = [first_heartbeat(running, renter) for _ in range(max(1, round(RESTARTS * min(1.0, scale()))))]
         renter.online()
-        wait_for(lambda: sum(slot["slot_state"] == "free" for slot in renter.all("/gpus")) >= COUNT)
+        wait_for(lambda: sum(slot["slot_state"] == "free" for slot in renter.ask("GET", "/gpus")["items"]) >= COUNT)
         rented = renter.create("sleep", "100000", gpus=COUNT)
         settle_s = SETTLE_S + (FILLED_S if seconds >= GROWTH_LOOKS_MIN else 0.0)
         moving = Moving(fake.state, settle_s + seconds + 200)

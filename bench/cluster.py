@@ -144,7 +144,7 @@ def under_faults(creations: int) -> tuple[Counter[str], Counter[str], float]:
     with stack("--simulate", str(HOSTS)) as running:
         renter = Renter(running)
         renter.online()
-        wait_for(lambda: sum(slot["slot_state"] == "free" for slot in renter.all("/gpus")) >= AT_ONCE)
+        wait_for(lambda: sum(slot["slot_state"] == "free" for slot in renter.ask("GET", "/gpus")["items"]) >= AT_ONCE)
         faults, began = Faults(Killer(renter)), time.monotonic()
         with ThreadPoolExecutor(AT_ONCE) as threads, faults.running():
             outcomes = Counter(threads.map(lambda _: _one(renter), range(creations)))

@@ -252,6 +252,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
         FINISHED=1 STAGE=
         get /api/v1/ca "$WORK/ca.pem"
         [ "$HTTP_STATUS" != 200 ] || mv -f "$WORK/ca.pem" "$DATA/ca.pem"
+        printf '%s\n' "$URL" >"$DATA/url" # whose authority that is, for `windrow login`
         get /install-cli.sh "$WORK/script"
         [ "$HTTP_STATUS" != 200 ] || mv -f "$WORK/script" "$DATA/install-cli.sh"
         for old in "$DATA"/*-3.*; do
@@ -272,7 +273,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
             WINDROW_LINK=$LINK "$BIN/windrow" login <"$terminal" ||
                 fail "windrow is installed, but you are not signed in. Try again: windrow login 'LINK'"
         elif [ ! -e "$CONFIG/config.json" ]; then
-            say "Sign in: windrow login --ca-file $DATA/ca.pem $URL"
+            say "Sign in: windrow login $URL"
         fi
     }
 

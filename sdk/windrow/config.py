@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -251,6 +252,20 @@ def save_authority(ca_hash: str, pem: bytes) -> str:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_bytes(pem)
     return str(path)
+
+
+def known_authority(url: str) -> str | None:
+    """The file with the certificate authority of the Master at this address, where a login or the installation of this
+    command has left one; None: none is known."""
+    with suppress(WindrowClientError):  # a file that is broken is about to be replaced
+        found = kept()
+        if found is not None and found.ca_file and found.url.rstrip("/") == url.rstrip("/"):
+            return found.ca_file
+    base = Path(os.environ.get("XDG_DATA_HOME") or _home() / ".local" / "share") / "windrow"
+    with suppress(OSError):
+        if (base / "url").read_text().strip() == url.rstrip("/") and (base / "ca.pem").is_file():
+            return str(base / "ca.pem")
+    return None
 
 
 def kept() -> Config | None:

@@ -144,10 +144,11 @@ async def _invites(scene: Scene, page: Page) -> tuple[str, str]:
         for role in ("Renter", "Provider"):
             await dialog.get_by_role("group", name="Project lab").get_by_label(role).check()
         await dialog.get_by_role("button", name="Invite").click()
-        if address:
-            await expect(page.get_by_role("row", name=ADA)).to_be_visible()
-    link = await dialog.get_by_label("invitation link", exact=True).inner_text()
-    await dialog.get_by_role("button", name="Done").click()
+        done = dialog.get_by_role("button", name="Done")
+        await expect(done).to_be_visible()
+        link = "" if address else await dialog.get_by_label("invitation link", exact=True).inner_text()
+        await done.click()
+    await expect(page.get_by_role("row", name=ADA)).to_be_visible()
     await asyncio.to_thread(wait_for, lambda: scene.mailbox.links)
     return scene.mailbox.links[0], link
 
@@ -166,9 +167,9 @@ async def _accepts(page: Page, link: str) -> bytes:
     await dialog.get_by_role("button", name="Show the QR code").click()
     text = (await dialog.get_by_label("secret", exact=True).inner_text()).replace(" ", "")
     secret = base64.b32decode(text + "=" * (-len(text) % 8))
-    await dialog.get_by_label("Code").fill(_code(secret))
+    await dialog.get_by_label("Code", exact=True).fill(_code(secret))
     await dialog.get_by_role("button", name="Turn it on").click()
-    await expect(dialog.get_by_label("recovery codes")).to_be_visible()
+    await expect(dialog.get_by_label("recovery codes", exact=True)).to_be_visible()
     await dialog.get_by_role("button", name="Done").click()
     return secret
 
@@ -194,7 +195,7 @@ async def _has_the_command_line(scene: Scene, page: Page, link: str) -> None:
     await asyncio.to_thread(wait_for, lambda: (scene.market.data_dir / "cli-wheels" / "files.txt").exists(), LINE_S)
     other = await page.context.new_page()
     await other.goto(link)
-    shown = await other.get_by_label("line that installs windrow").inner_text()
+    shown = await other.get_by_label("line that installs windrow", exact=True).inner_text()
     await other.close()
     line = re.sub(r"WINDROW_LINK=\S+ ", "", shown)
     began_s = time.monotonic()
@@ -202,7 +203,12 @@ async def _has_the_command_line(scene: Scene, page: Page, link: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     print(f"windrow was installed in {time.monotonic() - began_s:.0f} s by one line")
     with scene.laptop.begun(f"{LOCAL} login {scene.url} 2>/srv/login") as login:
-        said = await asyncio.to_thread(wait_for, lambda: _code_said(scene))
+        try:
+            said = await asyncio.to_thread(wait_for, lambda: _code_said(scene), 30)
+        except TimeoutError:
+            print(scene.laptop.run("cat /srv/login; ls -la /srv /root /root/.local/share/windrow; cat /root/.local/share/windrow/url"))
+            print(login.poll())
+            raise
         await page.goto(f"{scene.url}/device?code={said}")
         await page.get_by_role("button", name="Continue").click()
         await expect(page.get_by_text("lab", exact=True).first).to_be_visible()

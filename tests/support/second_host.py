@@ -7,9 +7,10 @@ clean host has a root of its own instead, and may have systemd as its first proc
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,9 +130,15 @@ class SecondHost:
         how: dict[str, Any] = {**self._how(command), "env": ENVIRONMENT | dict(more or {})}
         return subprocess.run(**how, capture_output=True, text=True, timeout=deadline_s, check=False)
 
-    def begun(self, command: str) -> "subprocess.Popen[bytes]":
-        """The same, not waited for."""
-        return subprocess.Popen(**self._how(command))
+    @contextmanager
+    def begun(self, command: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """The same, meanwhile; what still runs at the end is killed."""
+        with subprocess.Popen(**self._how(command)) as running:
+            try:
+                yield running
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(running.pid, signal.SIGKILL)
 
     def _how(self, command: str) -> dict[str, Any]:
         enter = ["nsenter", f"--target={self.holder}", "--net", "--pid", "--mount", "--uts", "--wd=/", "--"]

@@ -15,7 +15,7 @@ from windrow.cli.context import AsJson, client
 from windrow.cli.output import brief, facts, plain, print_json, say
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column, time_of
 from windrow.client import Client
-from windrow.config import Config, forget, kept, refuse_plain_http, save, save_authority
+from windrow.config import Config, forget, kept, known_authority, refuse_plain_http, save, save_authority
 from windrow.errors import ApiProblem, InvalidInput, NotSignedIn, WindrowClientError
 from windrow.transport import fetch_authority
 
@@ -50,12 +50,12 @@ def login(
         given = link.parse(url)
         _login_by(given, ca_file, insecure_http, Person(name, address, password_file))
         return
+    authority = _whole(ca_file) or known_authority(url)
+    # Refused before a token is read.
+    place = refuse_plain_http(Config(url, "", authority, "the command line", insecure_http))
     if address is not None:
-        place = refuse_plain_http(Config(url, "", _whole(ca_file), "the command line", insecure_http))
         _sign_in(place, address, _password(password_file))
         return
-    # Refused before a token is read.
-    place = refuse_plain_http(Config(url, "", _whole(ca_file), "the command line", insecure_http))
     if token_file is not None:
         token = _token_in(token_file)
         if not token.strip():

@@ -110,7 +110,7 @@ def test_the_line_installs_upgrades_and_uninstalling_leaves_nothing(laptop: Lapt
     done = laptop.run()
     assert done.returncode == 0, done.stdout + done.stderr
     assert laptop.windrow("--version") == "one"
-    assert f"windrow login --ca-file {laptop.home}/.local/share/windrow/ca.pem {laptop.master.url}" in done.stdout
+    assert f"Sign in: windrow login {laptop.master.url}\n" in done.stdout
     assert f"{laptop.home}/.local/bin is not in your PATH" in done.stdout
     again = laptop.run(path=f"{laptop.home}/.local/bin:{os.environ['PATH']}")
     assert (again.returncode, "is installed already" in again.stdout, "PATH" in again.stdout) == (0, True, False)

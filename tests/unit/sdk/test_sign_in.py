@@ -12,7 +12,7 @@ from typer.main import get_command
 from windrow.cli import account, device, rights, service_accounts
 from windrow.cli.main import app
 from windrow.client import Client
-from windrow.config import Config
+from windrow.config import Config, known_authority, save, user_file
 from windrow.errors import ApiProblem, WaitTimedOut, WindrowClientError
 
 BEGUN = {
@@ -199,3 +199,24 @@ def test_a_service_account_is_rotated_by_its_name_and_its_token_alone_is_printed
     assert "ci" in listed and TOKEN not in listed
     get_command(app)(["service-account", "rm", "ci", "--yes"], standalone_mode=False)
     assert (asked[-1].method, asked[-1].url.path) == ("DELETE", "/api/v1/service-accounts/service_1")
+
+
+def test_the_authority_of_a_master_is_known_from_the_login_and_from_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    installed = tmp_path / "data" / "windrow"
+    installed.mkdir(parents=True)
+    assert known_authority("https://m.example") is None
+    (installed / "url").write_text("https://m.example:8443\n")
+    assert known_authority("https://m.example:8443") is None, "its file is not there"
+    (installed / "ca.pem").write_text("PEM")
+    assert known_authority("https://m.example:8443/") == str(installed / "ca.pem")
+    assert known_authority("https://m.example") is None, "another address"
+
+    save(Config("https://other.example", "t", "/kept/ca.pem"))
+    assert known_authority("https://other.example/") == "/kept/ca.pem"
+    assert known_authority("https://m.example:8443") == str(installed / "ca.pem")
+    user_file().write_text("{")
+    assert known_authority("https://other.example") is None
