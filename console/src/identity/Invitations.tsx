@@ -126,7 +126,11 @@ export function Invite({ me, close }: { me: Me; close: () => void }) {
   const client = useQueryClient();
   const projects = givableProjects(me, useQuery(projectsQuery).data ?? []);
   const [address, setAddress] = useState("");
-  const [draft, setDraft] = useState<GrantsDraft>({ role: "none", projects: { [me.account.name]: ["renter"] } });
+  const [changed, setDraft] = useState<GrantsDraft | null>(null);
+  // Of several projects none is chosen for people: a renter spends its money.
+  const [only, ...others] = projects;
+  const first: GrantsDraft["projects"] = only && others.length === 0 ? { [only.name]: ["renter"] } : {};
+  const draft = changed ?? { role: "none", projects: first };
   const body = toInvitation(address, draft);
   const act = useMutation({
     mutationFn: () => post<InvitationMade>("/invitations", body),
@@ -138,7 +142,7 @@ export function Invite({ me, close }: { me: Me; close: () => void }) {
     <FormDialog title="Invite somebody" close={close} act={act} ready={body !== null} submit="Invite">
       <TextInput
         label="Mail address"
-        description="Only this address can accept. Empty: anybody with the link."
+        description="Whoever accepts signs in with this address. Empty: with one of their own."
         placeholder="anybody with the link"
         type="email"
         autoComplete="off"

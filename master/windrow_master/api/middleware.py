@@ -16,7 +16,7 @@ from windrow_master.api.headers import headers_of
 from windrow_master.api.metrics import HttpFigures
 from windrow_master.api.own_names import OwnNames
 from windrow_master.identity.decide import Permission
-from windrow_proto.errors import Misdirected
+from windrow_proto.errors import InvalidInput, Misdirected
 from windrow_proto.ports import Rng
 from windrow_proto.units import KIB, MIB
 
@@ -78,9 +78,12 @@ class Edge:
     def _meant(self, scope: Scope) -> ASGIApp:
         """The application, or the refusal of what was meant for another host."""
         try:
+            # A router's pattern ends before a last newline, and whatever compares paths does not.
+            if any(one < " " or one == "\x7f" for one in scope["path"]):
+                raise InvalidInput("The path has a control character.")
             if self._names is not None:
                 self._names.check(scope)
-        except Misdirected as error:
+        except (InvalidInput, Misdirected) as error:
             return problems.problem(Request(scope), error)
         return self._app
 

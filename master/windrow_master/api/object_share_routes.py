@@ -66,7 +66,7 @@ class ObjectShareOut(Out):
     ]
 
 
-@route.post("/shares", may=Permission.SHARES, status_code=201, answer=ObjectShareOut)
+@route.post("/shares", may=Permission.SHARES, is_weighty=True, status_code=201, answer=ObjectShareOut)
 async def share_object(services: Serving, principal: Asking, body: ObjectShareBody) -> Any:
     """Share an object of this project. The project goes on owning it and paying for it."""
     wanted = ShareRequest(

@@ -171,8 +171,6 @@ async def sign_in_providers(services: Serving, limit: Limit = 100, cursor: Curso
 @route.post(
     "/sign-in/provider",
     may=Permission.NOBODY,
-    signs_in=True,
-    hashes=True,
     repeat=Repeat.ALWAYS,
     status_code=201,
     answer=ProviderStartedOut,
@@ -245,7 +243,9 @@ async def identity_providers(
     return page_of(found, limit, cursor, lambda one: _shown(request, services, one), lambda one: one.provider.name)
 
 
-@route.put("/identity-providers/{provider}", may=Permission.ACCOUNTS, reach=Reach.ALL, answer=ProviderOut)
+@route.put(
+    "/identity-providers/{provider}", may=Permission.ACCOUNTS, reach=Reach.ALL, is_weighty=True, answer=ProviderOut
+)
 async def set_identity_provider(
     request: Request,
     services: Serving,
@@ -272,7 +272,9 @@ async def set_identity_provider(
     return _shown(request, services, await services.identity.providers.save(principal, wanted, secret))
 
 
-@route.delete("/identity-providers/{provider}", may=Permission.ACCOUNTS, reach=Reach.ALL, status_code=204)
+@route.delete(
+    "/identity-providers/{provider}", may=Permission.ACCOUNTS, reach=Reach.ALL, is_weighty=True, status_code=204
+)
 async def remove_identity_provider(services: Serving, principal: Asking, provider: str) -> Response:
     """Remove an identity provider. Its users stay, and sign in another way."""
     await services.identity.providers.remove(principal, provider)

@@ -36,6 +36,11 @@ class ObjectShareRepository(Repository):
         """Remove one."""
         self._connection.execute(delete(table).where(table.c.id == share_id))
 
+    def withdraw_from(self, receiver_id: str, account_ids: Sequence[AccountId]) -> None:
+        """Remove those of these projects with this receiver."""
+        is_its = (table.c.receiver_id == receiver_id) & table.c.account_id.in_(account_ids)
+        self._connection.execute(delete(table).where(is_its))
+
     def withdraw_of(self, token_id: str) -> None:
         """Remove those that this token asked for."""
         self._connection.execute(delete(table).where(table.c.token_id == token_id))

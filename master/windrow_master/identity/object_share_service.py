@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.membership import service_roles
 from windrow_master.identity.model import AccountState, Principal
 from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.object_shares import (
@@ -25,7 +26,7 @@ from windrow_master.identity.object_shares import (
     visiting,
 )
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
-from windrow_master.identity.repository import AccountRepository
+from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository
 from windrow_master.identity.sessions import standing
 from windrow_master.sift import sift
 from windrow_master.store.store import Store
@@ -117,8 +118,6 @@ class ObjectShareService:
             check_receiver(principal, receiver_id)
             repository, now_ns = uow[ObjectShareRepository], uow.now_wall_ns
             repository.forget_expired(principal.account_id, now_ns)
-            if repository.count(principal.account_id) >= SHARES_MAX:
-                raise TooMany(f"This project has {SHARES_MAX:,} shares. Withdraw some: windrow share rm ID")
             share = ObjectShare(
                 uow.mint("share"),
                 wanted.object_kind,
@@ -134,6 +133,8 @@ class ObjectShareService:
                 principal.token_id or None,
             )
             repository.add(share)
+            if repository.count(principal.account_id) > SHARES_MAX:
+                raise TooMany(f"This project has {SHARES_MAX:,} shares. Withdraw some: windrow share rm ID")
             _tell(uow, principal, share, "made", f"was shared with {receiver_name} ({share.level})")
             return ShareView(share, principal.account_name, receiver_name, is_active=True)
 
@@ -199,6 +200,9 @@ def _is_active(uow: UnitOfWork, share: ObjectShare) -> bool:
     if account is None or account.state is AccountState.SUSPENDED:
         return False
     kind, _, maker = share.made_by.partition("/")
+    if kind == "service":
+        service = uow[ServiceAccountRepository].get(maker)
+        return service is not None and may_give(service_roles(service, account), share.level)
     if kind != "user":
         return may_give(account.roles, share.level)
     user = uow[UserRepository].get(maker)

@@ -138,7 +138,9 @@ class OpenIdClient:
             raise Unauthenticated(f"{provider.name} does not take the code: {_error(answer)}. Begin again.")
         said = await self._checked(provider, asked, token, access)
         if isinstance(access, str) and asked.metadata.userinfo_endpoint is not None:
-            said = {**await self._userinfo(provider, asked.metadata.userinfo_endpoint, access, said), **said}
+            more = await self._userinfo(provider, asked.metadata.userinfo_endpoint, access, said)
+            of_address = said if "email" in said else more  # whether one is verified is not said of the other
+            said = {**more, **said, "email_verified": of_address.get("email_verified")}
         return claims_of(said, provider.group_claim)
 
     async def _checked(self, provider: Provider, asked: Asked, token: str, access: object) -> Mapping[str, Any]:

@@ -87,6 +87,10 @@ class UserRepository(Repository):
         found = row.one_or_none()
         return None if found is None else PasswordLink(**dict(found) | {"sha256": bytes(found["sha256"])})
 
+    def forget_all_password_links(self) -> None:
+        """Remove all of them."""
+        self._connection.execute(delete(password_links))
+
     def forget_password_links_of(self, token_id: str) -> None:
         """Remove those that this token asked for."""
         self._connection.execute(delete(password_links).where(password_links.c.token_id == token_id))
@@ -182,8 +186,10 @@ class OrganisationRepository(Repository):
         return page(self._connection, query, _member, limit)
 
     def members_named(self, organisation_id: str, wanted: str) -> Sequence[User]:
-        """The members with this id, name or mail address: two of them where there are more."""
-        is_it = (users.c.id == wanted) | (users.c.name == wanted) | (users.c.address_key == address_key(wanted))
+        """The members with this id, name or mail address: two of them where there are more. What looks like an address
+        is none's name."""
+        is_it = (users.c.id == wanted) | (users.c.address_key == address_key(wanted))
+        is_it = is_it if "@" in wanted else is_it | (users.c.name == wanted)
         query = (
             select(users)
             .join(organisation_members, organisation_members.c.user_id == users.c.id)
@@ -277,6 +283,10 @@ class OrganisationRepository(Repository):
         query = select(func.count()).select_from(invitations)
         query = query.where(invitations.c.organisation_id == organisation_id, is_open)
         return int(self._connection.scalar(query) or 0)
+
+    def withdraw_open(self) -> None:
+        """Remove all that nobody has accepted."""
+        self._connection.execute(delete(invitations).where(invitations.c.used_at_ns.is_(None)))
 
     def withdraw_of(self, token_id: str) -> None:
         """Remove those that this token asked for and nobody has accepted."""

@@ -4,6 +4,7 @@ invite ─▶ link (shown once) ─▶ accept: a new user with a password, or on
 remove: the member's tokens and sessions of these projects stop at once
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -58,11 +59,11 @@ from windrow_proto.units import DAY, MINUTE
 INVITATION_LIFE_NS: Final = 7 * DAY
 INVITATION_PREFIX: Final = "wi_"
 MAIL_PAUSE_NS: Final = 5 * MINUTE
-"""Between two mails of one invitation."""
+"""Between two invitations by mail of one organisation to one address."""
+MAILED_MAX: Final = 10_000
+"""Addresses that are remembered for that; the oldest are forgotten first."""
 LinkOf = Callable[[str], str]
 """Makes the URL of a secret."""
-_NO_USER: Final = "This token belongs to a project, not to a user. Sign in as a user."
-_NO_MEMBER: Final = "There is no such member. List them: windrow member ls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class PeopleService:
         """secret_end: the part of a link by which its reader knows the market."""
         self._store, self._asking = store, asking
         self._passwords, self._mail, self._secret_end = passwords, mail, secret_end
+        self._mailed: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     # --- members -------------------------------------------------------------------------------------------------
 
@@ -102,11 +104,12 @@ class PeopleService:
 
         def read(uow: UnitOfWork) -> list[MemberView]:
             organisation = organisation_of(uow, principal)
+            seen = _seen(uow, principal)
 
             def rows(last: MemberView | None, size: int) -> list[MemberView]:
                 position = after if last is None else last.member.user.id
                 found = uow[OrganisationRepository].members(organisation.id, position, size)
-                return [_member_view(uow, organisation.id, user, role) for user, role in found]
+                return [_member_view(uow, organisation.id, user, role, seen) for user, role in found]
 
             def is_seen(view: MemberView) -> bool:
                 return sees_all(principal) or principal.account_id in view.member.projects
@@ -148,10 +151,12 @@ class PeopleService:
             uow[OrganisationRepository].set_role(organisation.id, user.id, after)
             for account_id, roles in projects.items():
                 uow[OrganisationRepository].set_project_roles(user.id, account_id, roles)
+            for token_id in uow[TokenRepository].ids_of_user(user.id, list(known)):
+                uow[UserRepository].forget_password_links_of(token_id)
             fields = {"role": after.value if after else "", "projects": _said(projects, known)}
             uow.audit(principal.actor, "member.change", user.id, fields=fields)
             uow.after_commit(self._asking.forget)
-            return _member_view(uow, organisation.id, user, after)
+            return _member_view(uow, organisation.id, user, after, _seen(uow, principal))
 
         return await self._store.write(change, name="member.change")
 
@@ -175,6 +180,7 @@ class PeopleService:
             for token_id in uow[TokenRepository].ids_of_user(user.id, its):
                 revoke_with_all(uow, token_id)
                 uow[ObjectShareRepository].withdraw_of(token_id)
+            uow[ObjectShareRepository].withdraw_from(user.id, its)
             uow.audit(principal.actor, "member.remove", user.id, fields={"organisation": organisation.id})
             uow.after_commit(self._asking.forget)
 
@@ -268,7 +274,11 @@ class PeopleService:
             decide.check_number(principal, have, membership.INVITATIONS_MAX, "open invitations", way)
             user = uow[UserRepository].by_address(checked) if checked is not None else None
             if user is not None and uow[OrganisationRepository].role(organisation.id, user.id)[0]:
-                raise Conflict(f"{checked} is a member already. Change the roles: windrow member set", subject=user.id)
+                raise Conflict(
+                    f"The member {user.name} has the address {checked} already, and may have typed it without a proof. "
+                    f"Look who that is before you change the roles: windrow member set {user.id}",
+                    subject=user.id,
+                )
             return self._renewed(
                 uow,
                 principal,
@@ -369,7 +379,7 @@ class PeopleService:
         digest = digest_of(secret, INVITATION_PREFIX, "This is no invitation.")
 
         def accept(uow: UnitOfWork) -> Organisation:
-            user = own_user_of(uow, principal)
+            user = whole_user_of(uow, principal)
             found = uow[OrganisationRepository].invitation(digest)
             invitation = membership.check_accepts(found, user.address, uow.now_wall_ns)
             if uow[OrganisationRepository].role(invitation.organisation_id, user.id)[0]:
@@ -400,10 +410,8 @@ class PeopleService:
         invitation: Invitation,
         link_of: LinkOf,
     ) -> tuple[Invited, str | None]:
-        is_mailed = invitation.address is not None and self._mail.is_on
-        age_ns = uow.now_wall_ns - (invitation.expires_at_ns - INVITATION_LIFE_NS)
-        if is_mailed and invitation.sha256 and age_ns < MAIL_PAUSE_NS:
-            raise Conflict(f"A mail went to {invitation.address} less than five minutes ago.")
+        if invitation.address is not None and self._mail.is_on:
+            self._check_pause(uow, organisation, invitation.address)
         secret = f"{INVITATION_PREFIX}{new_secret(uow)}.{self._secret_end}"
         until = uow.now_wall_ns + INVITATION_LIFE_NS
         renewed = replace(
@@ -416,6 +424,16 @@ class PeopleService:
             return invited, link
         self._mail.write(uow, renewed.address, _invitation_letter(invited, principal.user_name, link))
         return invited, None
+
+    def _check_pause(self, uow: UnitOfWork, organisation: Organisation, address: str) -> None:
+        """Raises Conflict where this organisation has had a mail written to this address of late, withdrawn or not."""
+        key, now_ns = (organisation.id, membership.address_key(address)), uow.now_wall_ns
+        if now_ns - self._mailed.get(key, -MAIL_PAUSE_NS) < MAIL_PAUSE_NS:
+            raise Conflict(f"A mail went to {address} less than five minutes ago. Wait, or give the link yourself.")
+        self._mailed.pop(key, None)
+        while len(self._mailed) >= MAILED_MAX:
+            self._mailed.popitem(last=False)
+        uow.after_commit(lambda: self._mailed.update({key: now_ns}))
 
     def _join(self, uow: UnitOfWork, user: User, invitation: Invitation) -> None:
         repository = uow[OrganisationRepository]
@@ -433,7 +451,7 @@ class PeopleService:
     def _token_in(
         self, uow: UnitOfWork, principal: Principal, wanted: str, name: str, *, is_sign_in: bool
     ) -> tuple[Project, ApiToken, str]:
-        user, asking = own_user_of(uow, principal), uow[TokenRepository].get(principal.token_id)
+        user, asking = whole_user_of(uow, principal), uow[TokenRepository].get(principal.token_id)
         account = uow[AccountRepository].get(AccountId(wanted)) or uow[AccountRepository].by_name(wanted)
         try:
             found, standing = project_for(uow, user, account.id if account is not None else AccountId(""))
@@ -490,8 +508,19 @@ def _check_gives(principal: Principal, role: Role | None, projects: Projects, kn
     membership.check_projects(principal, projects, known)
 
 
-def _member_view(uow: UnitOfWork, organisation_id: str, user: User, role: Role | None) -> MemberView:
-    projects = uow[OrganisationRepository].projects_of(user.id, organisation_id)
+def _seen(uow: UnitOfWork, principal: Principal) -> Container[str] | None:
+    """The projects that the caller sees in the list of members; None: all."""
+    if sees_all(principal):
+        return None
+    return {principal.account_id, *uow[OrganisationRepository].projects_of(principal.user_id or "")}
+
+
+def _member_view(
+    uow: UnitOfWork, organisation_id: str, user: User, role: Role | None, seen: Container[str] | None
+) -> MemberView:
+    """seen: the projects that are shown; None: all."""
+    found = uow[OrganisationRepository].projects_of(user.id, organisation_id)
+    projects = {one: roles for one, roles in found.items() if seen is None or one in seen}
     factor = uow[UserRepository].factor(user.id)
     has_factor = factor is not None and factor.confirmed_at_ns is not None
     return MemberView(Member(user, role, projects), has_factor, named(uow, projects))
@@ -519,14 +548,17 @@ def _still_gives(uow: UnitOfWork, invitation: Invitation) -> bool:
     kind, _, maker = invitation.made_by.partition("/")
     if kind != "user":
         return True
-    repository = uow[OrganisationRepository]
+    repository, user = uow[OrganisationRepository], uow[UserRepository].get(maker)
+    if user is None or user.disabled_at_ns is not None:
+        return False
     _, role = repository.role(invitation.organisation_id, maker)
     if invitation.role is Role.ORG_OWNER:
         return role is Role.ORG_OWNER
     if role in (Role.ORG_OWNER, Role.ORG_ADMIN):
         return True
     return invitation.role is None and all(
-        Role.ADMIN in repository.project_roles(maker, one) for one in invitation.projects
+        {Role.ADMIN, *roles} <= repository.project_roles(maker, one) | {Role.VIEWER}
+        for one, roles in invitation.projects.items()
     )
 
 

@@ -121,7 +121,7 @@ class ProfileService:
 
     async def _prove_by_code(self, user: User, code: str) -> None:
         delays = self._sign_in.delays
-        delays.begin(user.id, "")
+        delays.begin(_codes_of(user), "")
 
         def use(uow: UnitOfWork) -> bool:
             factor = uow[UserRepository].factor(user.id)
@@ -135,7 +135,7 @@ class ProfileService:
 
         if not await self._store.write(use, name="user.factor_use"):
             raise Forbidden("The code is wrong, or was used already. Wait for the next one.")
-        delays.right(user.id, "")
+        delays.right(_codes_of(user), "")
 
     async def change_profile(
         self, principal: Principal, name: str | None, address: str | None, password: str | None
@@ -146,7 +146,7 @@ class ProfileService:
         checked = None if address is None else membership.check_address(address)
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
         if checked is not None:
-            await self._prove_present(principal, user, password)
+            await self.prove_present(principal, user, password)
 
         def change(uow: UnitOfWork) -> None:
             found = whole_user_of(uow, principal)
@@ -168,7 +168,7 @@ class ProfileService:
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
         if user.address is None:
             raise InvalidInput("address: Set a mail address first: people sign in with it.", subject="address")
-        await self._prove_present(principal, user, present)
+        await self.prove_present(principal, user, present)
         encoded = await hashed(self._store, self._passwords, password, user.name, user.address)
 
         def change(uow: UnitOfWork) -> None:
@@ -225,6 +225,7 @@ class ProfileService:
         """Ask for no second factor any more. Raises Forbidden for a wrong password or code."""
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
         await self.check_password(user, password)
+        self._sign_in.delays.begin(_codes_of(user), "")
 
         def remove(uow: UnitOfWork) -> None:
             found = whole_user_of(uow, principal)
@@ -236,6 +237,7 @@ class ProfileService:
             uow.audit(principal.actor, "user.factor_off", found.id)
 
         await self._store.write(remove, name="user.factor_off")
+        self._sign_in.delays.right(_codes_of(user), "")
 
     # --- the password by link ------------------------------------------------------------------------------------
 
@@ -245,6 +247,8 @@ class ProfileService:
 
         def make(uow: UnitOfWork) -> tuple[User, str, int]:
             user, role = member_of(uow, principal, user_id)
+            if user.id == principal.user_id and user.password is not None:
+                raise Forbidden("Change your own password with the present one: in the console, under Settings.")
             membership.check_changes(principal, role)
             repository = uow[OrganisationRepository]
             projects = repository.projects_of(user.id)
@@ -296,7 +300,7 @@ class ProfileService:
             lambda uow: self._set_password(uow, find(uow), encoded, f"user/{user.id}", keep=None), name="user.password"
         )
 
-    async def _prove_present(self, principal: Principal, user: User, password: str | None) -> None:
+    async def prove_present(self, principal: Principal, user: User, password: str | None) -> None:
         """Like `check_password`; a user without a password has signed in of late instead. Raises SignInAgain."""
         if user.password is not None:
             await self.check_password(user, password)
@@ -336,6 +340,11 @@ class ProfileService:
                 uow[SessionRepository].revoke(session.id, uow.now_wall_ns)
                 uow[TokenRepository].revoke_sign_in(session.token_id, uow.now_wall_ns)
         uow.after_commit(self._asking.forget)
+
+
+def _codes_of(user: User) -> str:
+    """By which tries of a user's codes are counted: apart from those of the password, which a right one forgets."""
+    return f"{user.id} codes"
 
 
 def _password_letter(link: str) -> Letter:

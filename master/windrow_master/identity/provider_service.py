@@ -29,7 +29,7 @@ from windrow_proto.sealed import SealKey, seal
 from windrow_proto.units import HOUR, MINUTE
 
 T = TypeVar("T")
-Prove = Callable[[User, str | None], Awaitable[None]]
+Prove = Callable[[Principal, User, str | None], Awaitable[None]]
 """Raises Forbidden unless it is the user's password."""
 
 SESSION_LIFE_NS: Final = 8 * HOUR
@@ -142,7 +142,11 @@ class ProviderService:
             created_at_ns = uow.now_wall_ns if before is None else before.created_at_ns
             saved = replace(provider, sealed=sealed, created_at_ns=created_at_ns)
             repository.save(saved)
-            uow.audit(principal.actor, "identity_provider.set", saved.name, fields={"issuer": saved.issuer[:200]})
+            fields = {"issuer": saved.issuer[:200]}
+            uow.audit(principal.actor, "identity_provider.set", saved.name, fields=fields)
+            theirs = [one for one, _ in uow[OrganisationRepository].projects(saved.organisation_id)]
+            said = f"The identity provider {saved.name} lets people into this organisation"
+            uow.event("identity_provider.set", tuple(theirs), said, fields, principal.actor)
             return _view(uow, saved)
 
         view = await self._store.write(save, name="identity_provider.set")
@@ -187,10 +191,10 @@ class ProviderService:
     async def finish(self, came: Came, browser: str, place: str) -> tuple[Session, str, Principal]:
         """A session of the user who has this identity, who is made where the provider may. Raises Unauthenticated,
         Forbidden, Conflict, Unavailable."""
-        provider, claims = await self._came(came, None)
+        issuer, claims = await self._came(came, None)
 
         def enter(uow: UnitOfWork) -> tuple[Session, str, Principal] | Forbidden:
-            _same(uow, provider.name, provider.issuer)
+            provider = _same(uow, came.provider, issuer)
             identity = uow[ProviderRepository].identity(provider.name, claims.subject)
             identity = identity or _added(uow, provider, claims, _new_user(uow, provider, claims))
             user = uow[UserRepository].get(identity.user_id)
@@ -220,21 +224,21 @@ class ProviderService:
         )
 
     async def start_link(self, principal: Principal, name: str, password: str | None, base: str) -> Started:
-        """Begin to link the caller's user with an identity. A user with a password gives it."""
+        """Begin to link the caller's user with an identity. A user with a password gives it, another one has signed in
+        of late. Raises Forbidden, SignInAgain."""
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
-        if user.password is not None:
-            await self._prove(user, password)
+        await self._prove(principal, user, password)
         return await self._start(name, base, user.id)
 
     async def finish_link(self, principal: Principal, came: Came) -> Identity:
         """Link the caller's user with the identity. Raises Conflict where it is another user's, or the user has one of
         this provider."""
         user_id = (await self._store.read(lambda uow: whole_user_of(uow, principal))).id
-        provider, claims = await self._came(came, user_id)
+        issuer, claims = await self._came(came, user_id)
 
         def link(uow: UnitOfWork) -> Identity:
             user = whole_user_of(uow, principal)
-            _same(uow, provider.name, provider.issuer)
+            provider = _same(uow, came.provider, issuer)
             if uow[ProviderRepository].identity(provider.name, claims.subject) is not None:
                 raise Conflict(f"This identity at {provider.name} is linked with a user already.")
             if _own(uow, user, provider.name) is not None:
@@ -274,8 +278,9 @@ class ProviderService:
             self._flows.popitem(last=False)
         return Started(sign_in_url(provider, asked, state), state, secret)
 
-    async def _came(self, came: Came, user_id: str | None) -> tuple[Provider, Claims]:
-        """The provider, and what it says of who came back from it."""
+    async def _came(self, came: Came, user_id: str | None) -> tuple[str, Claims]:
+        """The provider's issuer, and what it says of who came back from it. The provider is read again afterwards: its
+        settings may change meanwhile."""
         flow = self._flows.pop(came.state, None)  # it works once, whatever follows
         is_it = (
             flow is not None
@@ -295,7 +300,8 @@ class ProviderService:
         secret = None
         if provider.sealed is not None:
             secret = self._seal_key.open(provider.sealed, PURPOSE + provider.name).decode()
-        return provider, await self._noting(provider, self._client.claims(provider, flow.asked, came.code, secret))
+        claims = await self._noting(provider, self._client.claims(provider, flow.asked, came.code, secret))
+        return provider.issuer, claims
 
     async def _noting(self, provider: Provider, call: Awaitable[T]) -> T:
         """Note whether a provider answers as it should."""

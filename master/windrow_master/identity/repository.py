@@ -103,6 +103,10 @@ class SignInLinkRepository(Repository):
         """Remove those of an account: none of them opens it any more."""
         self._connection.execute(delete(sign_in_links).where(sign_in_links.c.account_id == account_id))
 
+    def forget_all(self) -> None:
+        """Remove all of them."""
+        self._connection.execute(delete(sign_in_links))
+
     def forget_of(self, token_id: TokenId) -> None:
         """Remove those that this token asked for and nobody has used."""
         is_open = (sign_in_links.c.made_by == token_id) & sign_in_links.c.used_at_ns.is_(None)
@@ -260,6 +264,14 @@ class SessionRepository(Repository):
     def revoke(self, session_id: SessionId, now_ns: int) -> None:
         """Make it worthless from now on."""
         self._connection.execute(update(sessions).where(sessions.c.id == session_id).values(revoked_at_ns=now_ns))
+
+    def end_all(self, now_ns: int) -> None:
+        """End all sessions, with the tokens that are theirs alone."""
+        is_open = sessions.c.revoked_at_ns.is_(None)
+        is_its = api_tokens.c.id.in_(select(sessions.c.token_id).where(is_open)) & api_tokens.c.is_sign_in
+        is_its &= api_tokens.c.revoked_at_ns.is_(None)
+        self._connection.execute(update(api_tokens).where(is_its).values(revoked_at_ns=now_ns))
+        self._connection.execute(update(sessions).where(is_open).values(revoked_at_ns=now_ns))
 
     def revoke_of(self, token_id: TokenId, now_ns: int) -> None:
         """End every session that was begun with this token."""

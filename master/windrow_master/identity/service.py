@@ -115,7 +115,7 @@ class IdentityService:
         self.people: Final = PeopleService(store, self.asking, passwords, mail, secret_end)
         self.profiles: Final = ProfileService(store, self.asking, self.sign_in, passwords, mail, secret_end)
         self.providers: Final = ProviderService(
-            store, clock, self.seal_key, self.asking, OpenIdClient(outgoing, clock), self.profiles.check_password
+            store, clock, self.seal_key, self.asking, OpenIdClient(outgoing, clock), self.profiles.prove_present
         )
         self._access_points, self._trunk_addresses = access_points, trunk_addresses
 

@@ -11,6 +11,7 @@ from typing import Final
 from windrow_master.identity import decide
 from windrow_master.identity.membership import service_roles
 from windrow_master.identity.model import SERVICE_ROLES, ApiToken, Principal, Role, ServiceAccount
+from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.people_lookup import whole_user_of
 from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository, TokenRepository
 from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking
@@ -82,8 +83,9 @@ class ServiceAccounts:
     async def rotate(
         self, principal: Principal, wanted: str, life_ns: int, overlap_ns: int
     ) -> tuple[ServiceView, ApiToken, str]:
-        """Another token; the newest until now ends after the overlap, older ones at once. wanted: id or name. Raises
-        NotFound, Forbidden for a caller with less roles than the service account."""
+        """Another token; the newest until now ends after the overlap, older ones at once, with
+        the shares they made. wanted: id or name. Raises NotFound, Forbidden for a caller with less roles than the
+        service account."""
 
         def rotate(uow: UnitOfWork) -> tuple[ServiceView, ApiToken, str]:
             whole_user_of(uow, principal)
@@ -92,8 +94,10 @@ class ServiceAccounts:
             *older, newest = [None, *uow[TokenRepository].of_service(service.id, uow.now_wall_ns)]
             for one in older:
                 if one is not None:
-                    revoke_with_all(uow, one.id)
-            if newest is not None:
+                    _revoke(uow, one)
+            if newest is not None and overlap_ns <= 0:
+                _revoke(uow, newest)
+            elif newest is not None:
                 uow[TokenRepository].end(newest.id, min(newest.expires_at_ns, uow.now_wall_ns + overlap_ns))
             token, text = self._issue(uow, principal, service, life_ns)
             uow.audit(principal.actor, "service_account.rotate", service.id, fields={"token": token.id})
@@ -108,7 +112,7 @@ class ServiceAccounts:
         def remove(uow: UnitOfWork) -> None:
             service = self._found(uow, principal, wanted)
             for token in uow[TokenRepository].of_service(service.id, uow.now_wall_ns):
-                revoke_with_all(uow, token.id)
+                _revoke(uow, token)
             uow[ServiceAccountRepository].remove(service.id)
             fields = {"name": service.name}
             uow.audit(principal.actor, "service_account.remove", service.id, fields=fields)
@@ -158,6 +162,12 @@ class ServiceAccounts:
         said = f"A token was made: {token.name} ({', '.join(sorted(token.roles))})"
         uow.event("token.made", (token.id, token.account_id), said, actor=principal.actor)
         return token, text
+
+
+def _revoke(uow: UnitOfWork, token: ApiToken) -> None:
+    """End a token at once, with the shares that it made."""
+    revoke_with_all(uow, token.id)
+    uow[ObjectShareRepository].withdraw_of(token.id)
 
 
 def _check(principal: Principal, name: str, roles: frozenset[Role]) -> None:

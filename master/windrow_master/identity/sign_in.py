@@ -6,7 +6,7 @@ computed either way.
 
 from collections import OrderedDict
 from dataclasses import replace
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, ip_address, ip_network
 from typing import Final
 
 from windrow_master.identity import decide, second_factor
@@ -33,7 +33,7 @@ from windrow_proto.errors import FactorRequired, Forbidden, TooMany, Unauthentic
 from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey
-from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.units import DAY, MINUTE, SECOND
 
 WRONG: Final = "The address or the password is wrong."
 GUESSES_FREE: Final = 5
@@ -41,10 +41,12 @@ GUESSES_FREE: Final = 5
 GUESSES_FREE_TOGETHER: Final = 50
 """Likewise from all networks together, so that nobody else can make a user wait by a few wrong answers."""
 DELAY_NS_MAX: Final = MINUTE
-"""The longest wait: who is guessed at can still sign in."""
+"""The longest wait."""
 GUESSES_LIFE_NS: Final = 15 * MINUTE
+KNOWN_LIFE_NS: Final = 30 * DAY
+"""For which a network is known after a right answer from it: tries from elsewhere do not make its user wait."""
 ADDRESSES_MAX: Final = 10_000
-"""Addresses whose wrong answers are counted; the oldest are forgotten first."""
+"""Addresses whose answers are counted; the oldest are forgotten first."""
 
 
 class Delays:
@@ -54,14 +56,16 @@ class Delays:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._tries: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def begin(self, address: str, place: str) -> None:
         """Count a try. place: the network that it comes from; empty: does not matter. Raises TooMany while this address
         has to wait."""
-        keys = _keys(address, place)
+        keys, now_ns = _keys(address, place), self._clock.monotonic_ns()
+        if keys[0] in self._known and now_ns - self._known[keys[0]] < KNOWN_LIFE_NS:
+            keys = keys[:1]
         for key, free in zip(keys, (GUESSES_FREE, GUESSES_FREE_TOGETHER), strict=False):
             self._check(key, free)
-        now_ns = self._clock.monotonic_ns()
         for key in keys:
             count, at_ns = self._tries.pop(key, (0, now_ns))
             self._tries[key] = (1 if now_ns - at_ns > GUESSES_LIFE_NS else count + 1, now_ns)
@@ -76,7 +80,7 @@ class Delays:
         wait_ns = min(DELAY_NS_MAX, SECOND << min(count - free, 10))
         if passed_ns < wait_ns:
             left_s = -(-(wait_ns - passed_ns) // SECOND)
-            raise TooMany(f"Too many wrong answers for this address. Try again in {left_s} s.")
+            raise TooMany(f"Too many wrong answers. Try again in {left_s} s.")
 
     def take_back(self, address: str, place: str) -> None:
         """The try was none: it was not judged, or a part of it was right."""
@@ -88,7 +92,12 @@ class Delays:
     def right(self, address: str, place: str) -> None:
         """Forget the tries of an address from this place: its user is there."""
         self.take_back(address, place)
-        self._tries.pop(_keys(address, place)[0], None)
+        key = _keys(address, place)[0]
+        self._tries.pop(key, None)
+        self._known.pop(key, None)
+        self._known[key] = self._clock.monotonic_ns()
+        while len(self._known) > ADDRESSES_MAX:
+            self._known.popitem(last=False)
 
 
 def _keys(address: str, place: str) -> tuple[tuple[str, str], ...]:
@@ -102,7 +111,9 @@ def network_of(place: str) -> str:
         found = ip_address(place)
     except ValueError:
         return place
-    return str(found) if found.version == 4 else str(ip_network((found, 64), strict=False))
+    if isinstance(found, IPv4Address):
+        return str(found)
+    return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
 
 
 class SignIn:
