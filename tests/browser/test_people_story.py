@@ -34,7 +34,7 @@ from tests.integration.test_people import PASSWORD, Person
 from tests.services import need
 from tests.support import clean_debian
 from tests.support.namespaces import Namespace
-from tests.support.rental import APPLETS, Renter
+from tests.support.rental import Renter
 from tests.support.second_host import SecondHost, bridge, clean_host, need_namespaces
 from tests.support.stack import Stack, stack, wait_for
 from tests.support.tiny_registry import tiny_registry
@@ -246,14 +246,15 @@ def _host(scene: Scene, folder: Path, registry: str) -> Iterator[str]:
 
 
 def _balance(scene: Scene) -> Decimal:
-    return Decimal(json.loads(scene.on_laptop("ledger", "balances", "--json"))[0]["amount"])
+    found = json.loads(scene.on_laptop("ledger", "balances", "--json"))
+    return Decimal(found[0]["amount"]) if found else Decimal(0)
 
 
 def _earns(scene: Scene, folder: Path) -> None:
     """The owner rents the invited's host by container and pays: her balance grows by exactly that."""
     here = Namespace(os.open("/proc/self/ns/net", os.O_RDONLY))
     with tiny_registry(here) as registry:
-        registry.hold(1, Path(str(shutil.which("busybox"))).read_bytes(), APPLETS)
+        registry.hold(1, Path(str(shutil.which("busybox"))).read_bytes(), ("sh",))
         with _host(scene, folder / "agent", registry.address) as name:
             found = wait_for(lambda: (h := _listed(scene, name)) and h["link_state"] == "online" and h["tier"] and h)
             before = _balance(scene)
@@ -261,7 +262,7 @@ def _earns(scene: Scene, folder: Path) -> None:
             cluster = renter.create(
                 "sh", "-c", "echo inside; sleep 3600", host_id=found["id"], image=f"{registry.address}/work:1"
             )
-            assert cluster["phase"] == "Running", cluster
+            assert cluster["phase"] == "Running", json.dumps(cluster)
             wait_for(lambda: b"inside" in renter.log(cluster["id"]))
             time.sleep(3)  # of paid time
             receipt = renter.delete(cluster["id"])

@@ -337,6 +337,8 @@ def cluster_logs(
             if printed == before:
                 raise
             is_whole = False
+    if follow:
+        api.get(f"/clusters/{found}")  # a right that has ended cuts the log, too: this says so
 
 
 @cluster_app.command("exec")
