@@ -193,7 +193,7 @@ async def test_who_runs_is_warned_before_a_limit_ends_it(m):
 
 async def test_a_job_is_told_to_end_its_cluster_itself(m):
     price = await price_of(m)
-    told = []
+    told: list[str] = []
     m.clusters.on_step(told.append)
     limit(m, max_total_cost=hold_amount(price))
     cluster_id, spec = await m.running(who=CI)

@@ -58,7 +58,7 @@ def test_a_lease_that_grows_is_not_another_one() -> None:
 def test_money_that_is_set_aside_is_taken_already(
     kind: str, spent: int, held: int, hold: int, is_refused: bool
 ) -> None:
-    one = row(spent, spent, **{kind: 100})
+    one = row(spent, spent, "token_1", **{kind: 100})
     assert bool(refused(one, use(held), 1, hold)) is is_refused
     assert limits.holdable([(one, use(held))], NOW) == 100 - spent - held
 
