@@ -11,6 +11,7 @@ from windrow_master.clusters.model import ClusterPhase, ClusterRequest
 from windrow_master.market.ledger import hold_amount
 from windrow_master.market.limit_repository import LimitRepository
 from windrow_master.market.limits import Limits, SpendingLimit, month_of
+from windrow_master.market.messages import LimitsChanged
 from windrow_proto.errors import SpendingLimitReached
 from windrow_proto.ids import HostId
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
@@ -167,6 +168,19 @@ async def test_a_limit_that_is_lowered_below_what_is_held_is_not_passed(m):
     limit(m, max_total_cost=most)
     m.receipt(spec, 2, 800)
     assert m.rental(cluster_id).charged == most < hold_amount(price)
+    await m.clusters.tick()
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.DELETING
+
+
+async def test_what_rests_is_looked_at_once_a_limit_is_set(m):
+    price = await price_of(m)
+    cluster_id, spec = await m.running(who=CI)
+    m.receipt(spec, 2, 60)
+    await m.clusters.tick()
+    limit(m, max_total_cost=charge(price, MINUTE))
+    await m.clusters.tick()
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING, "nothing was due"
+    m.write(lambda uow: uow.publish(LimitsChanged([cluster_id])))
     await m.clusters.tick()
     assert (await phase(m, cluster_id))[0] is ClusterPhase.DELETING
 
