@@ -116,6 +116,12 @@ class AlreadyRegistered(WindrowError):
     code, grpc, http, fault = "already_registered", "ALREADY_EXISTS", 400, Fault.CALLER
 
 
+class SpendingLimitReached(Conflict):
+    """This would pass a spending limit. Have the limit raised, or ask for less."""
+
+    code = "spending_limit"
+
+
 class IdempotencyMismatch(WindrowError):
     """This Idempotency-Key was used for a different request. Use a new key."""
 

@@ -12,6 +12,8 @@ from tests.unit.market.rentals import CLUSTER, HOST, PROVIDER, RENTAL, RENTER, W
 from tests.unit.market.rentals import line as line_of
 from tests.unit.market.rentals import rental as rental_of
 from windrow_master.market.ledger import FIRST_CREDITS, hold_amount
+from windrow_master.market.limit_repository import LimitRepository
+from windrow_master.market.limits import Limits, SpendingLimit, Use, month_of
 from windrow_master.market.model import (
     FEES,
     MINT,
@@ -48,10 +50,10 @@ class Books:
     def read(self, look):
         return self.store.read_now(look)
 
-    def begin(self, price=PRICE):
+    def begin(self, price=PRICE, spenders=()):
         def change(uow):
             now = uow.now_wall_ns
-            rented = replace(rental_of(price), opened_at_ns=now)
+            rented = replace(rental_of(price), opened_at_ns=now, spenders=spenders)
             line = replace(line_of(price), lease_from_ns=now, lease_until_ns=now + LEASE_NS, seen_at_ns=now)
             return self.market.start_rental(uow, rented, (line,))
 
@@ -111,6 +113,30 @@ def test_any_order_repetition_or_loss_of_receipts_charges_the_longest_signed_tim
     assert books.balance(account_of(PROVIDER)) == FIRST_CREDITS + expected
     assert books.balance(account_of(RENTER)) + books.balance(hold_of(RENTAL)) == FIRST_CREDITS - expected
     assert rented.held == hold_amount(PRICE)
+
+
+@pytest.mark.parametrize("spender", [RENTER, "token_ci"])
+def test_what_counts_for_a_spending_limit_is_added_up_from_the_ledger_and_then_counted(books, spender):
+    hold = books.begin(spenders=("token_ci", "token_maker")).held
+    used = books.read(lambda uow: uow[LimitRepository].use(spender))
+    assert used == Use(hold, PRICE, 1)
+    assert books.read(lambda uow: uow[LimitRepository].use("token_c")) == Use()
+    books.clock.advance(MINUTE)
+    books.bring(receipt(1, MINUTE))
+    cost, now = charge(PRICE, MINUTE), books.clock.wall_ns()
+    spent = books.read(lambda uow: uow[LimitRepository].spent(spender, now))
+    assert spent == (cost, cost) and books.read(lambda uow: uow[LimitRepository].spent(spender, now + 1)) == (cost, 0)
+    limit = SpendingLimit(spender, RENTER, "x", Limits(max_total_cost=Microcents(2 * cost)), cost, "", cost, now, "")
+    books.write(lambda uow: uow[LimitRepository].save(limit))
+    for number in range(2, 6):
+        books.clock.advance(MINUTE)
+        books.bring(receipt(number, number * MINUTE))
+    kept = books.read(lambda uow: uow[LimitRepository].get(spender))
+    assert (kept.spent, kept.month, kept.month_spent) == (2 * cost, month_of(now), cost)
+    assert books.rental().charged == 2 * cost and books.rental().spenders == ("token_ci", "token_maker")
+    assert books.read(lambda uow: uow[LimitRepository].of_projects([RENTER])) == [kept]
+    books.end()
+    assert books.read(lambda uow: uow[LimitRepository].use(spender)).leases == 0
 
 
 def test_a_transfer_posts_once_however_often_it_is_posted(books):

@@ -12,6 +12,7 @@ from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
 from windrow_master.jobs import answers as job_answers
+from windrow_master.market import messages as market_says
 from windrow_master.market.service import MarketService
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.service import SecretService
@@ -37,6 +38,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     identity_says.HostJoined,
     identity_says.CloneFound,
     identity_says.StandingChanged,
+    market_says.LimitsChanged,
 )
 NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     fleet_says.DesiredOn: (),
@@ -138,6 +140,7 @@ def hear(store: Store, clusters: ClusterService) -> None:
     on(fleet_says.LinkChanged, lambda uow, it: life.on_host_link(uow, it.host_id, it.state))
     on(fleet_says.SlotsLost, lambda uow, it: life.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
     answers(store, fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
+    on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
     on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     answers(store, cluster_says.IsOfJob, job_answers.is_of_job)

@@ -57,6 +57,7 @@ import type {
   Secret,
   ServiceAccount,
   SessionRow,
+  SpendingLimit,
   Standing,
   StopTest,
   Template,
@@ -329,6 +330,8 @@ export const cli = one<CommandLineOffer>(["cli"], "/cli", { staleTime: CALM_MS, 
 export const projects = all<Project>(["projects"], "/projects");
 export const serviceAccounts = all<ServiceAccount>(["service-accounts"], "/service-accounts");
 export const tokens = all<TokenRow>(["tokens"], "/tokens");
+/** Of the present project, its tokens and service accounts, and of other projects that the user sees. */
+export const limits = all<SpendingLimit>(["limits"], "/limits", { refetchInterval: CALM_MS });
 export const joinTokens = all<JoinTokenRow>(["join-tokens"], "/join-tokens");
 export const health = one<Health>(["health"], "/operators/health", { refetchInterval: BRISK_MS });
 export const accesses = all<Access>(["accesses"], "/accesses", {

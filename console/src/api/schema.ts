@@ -1481,6 +1481,47 @@ export interface KeptVolumeOut {
 /** How far a share reaches. see: the object's page. use: the inside: commands, tunnels, log and files. manage: stop, start, resize, delete, too. */
 export type Level = "see" | "use" | "manage";
 
+/** What a project, a token or a service account may spend, null: as much as there is, and what is used of that. */
+export interface LimitOut {
+  /** Of the project, token or service account */
+  id: string;
+  kind: SpenderKind;
+  name: string;
+  project_id: string;
+  /** A decimal amount of money */
+  max_hourly_cost: string | null;
+  /** A decimal amount of money */
+  max_monthly_cost: string | null;
+  /** A decimal amount of money */
+  max_total_cost: string | null;
+  max_leases: number | null;
+  /** A decimal amount of money */
+  hourly_cost: string;
+  /** A decimal amount of money */
+  monthly_cost: string;
+  /** A decimal amount of money */
+  total_cost: string;
+  leases: number;
+  /** Set aside for what runs; it counts for the limits of money, too */
+  held: string;
+  /** The month of `monthly_cost`, in UTC */
+  month: string;
+  set_at: string | null;
+  set_by: string | null;
+}
+
+/** Spending limits; what is left out is not limited. */
+export interface LimitsBody {
+  /** The price per hour of all that runs at once */
+  max_hourly_cost?: string | null;
+  /** In a calendar month, in UTC */
+  max_monthly_cost?: string | null;
+  /** In all, what was spent before counts, too */
+  max_total_cost?: string | null;
+  /** Rented clusters at once */
+  max_leases?: number | null;
+}
+
 /** The part of a rental that ran on one host, by its signed receipts. */
 export interface LineOut {
   workload_id: string;
@@ -1913,6 +1954,12 @@ export interface PageJoinTokenOut {
   next_cursor: string | null;
 }
 
+export interface PageLimitOut {
+  items: LimitOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageMemberOut {
   items: MemberOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2061,7 +2108,7 @@ export interface PastVerificationOut {
 }
 
 /** The permission that a route asks for; `NOBODY` is for a route that needs no sign-in. */
-export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares";
+export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits";
 
 /** A permission, and whether the caller has it. */
 export interface PermissionOut {
@@ -2771,6 +2818,7 @@ export interface ServiceBody {
   roles: ("renter" | "viewer" | "provider")[];
   /** Of the token */
   expires_in_s?: number;
+  limits?: LimitsBody;
 }
 
 /** A service account, and a new token of it. */
@@ -2855,6 +2903,9 @@ export interface SlotOut {
   share_milli: number | null;
   tier: string | null;
 }
+
+/** The kind of what spends, and whose spending can be limited. */
+export type SpenderKind = "project" | "token" | "service_account";
 
 /** The stage that a host has reached. */
 export interface StageOut {
@@ -2989,6 +3040,7 @@ export interface TokenBody {
   name: string;
   roles?: Role[] | null;
   expires_in_s?: number;
+  limits?: LimitsBody;
 }
 
 /** A new API token. */

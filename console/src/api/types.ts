@@ -59,6 +59,8 @@ export type ReceiptLine = Schema.LineOut;
 export type ReceiptTransfer = Schema.TransferOut;
 export type Receipt = Schema.ReceiptOut;
 export type JoinTokenRow = Schema.JoinTokenOut;
+export type SpendingLimit = Schema.LimitOut;
+export type LimitsRequest = Schema.LimitsBody;
 /** A request as the Master keeps it, or as a form holds it. */
 export type KeptRequest = Partial<Schema.KeptRequestOut>;
 /** A host in a stream: everything but its GPUs. */

@@ -11,13 +11,20 @@ import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Empty, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { identity } from "../tables/columns.tsx";
+import { actions, identity } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { limitsColumn, SetLimits, useLimits } from "./Limits.tsx";
 import { managesAll } from "./members.ts";
 import { roleNames } from "./roles.ts";
 
-const columnsFor = (me: Me): readonly Column<Project>[] => [
+type Limits = ReturnType<typeof useLimits>;
+
+/** True for who sets the limits of this project. */
+const limitsIt = (me: Me, project: Project): boolean =>
+  managesAll(me) || me.roles.includes("operator") || (me.roles.includes("admin") && project.id === me.account.id);
+
+const columnsFor = (me: Me, limits: Limits, limit: (project: Project) => void): readonly Column<Project>[] => [
   {
     id: "name",
     name: "Name",
@@ -35,13 +42,29 @@ const columnsFor = (me: Me): readonly Column<Project>[] => [
     ),
   },
   { id: "roles", name: "Your roles", value: (row) => roleNames(row.roles) },
+  limitsColumn(limits, (row) => row.id),
   identity((row) => row.id),
+  actions((row) =>
+    limitsIt(me, row) ? (
+      <Button
+        variant="subtle"
+        color="gray"
+        size="compact-sm"
+        onClick={() => limit(row)}
+        aria-label={`Limits: ${plain(row.name)}`}
+      >
+        Limits
+      </Button>
+    ) : null,
+  ),
 ];
 
 export function Projects({ me }: { me: Me }) {
   const query = useQuery(projectsQuery);
   const [isAdding, setAdding] = useState(false);
-  const columns = useMemo(() => columnsFor(me), [me]);
+  const [limited, limit] = useState<Project | null>(null);
+  const limits = useLimits();
+  const columns = useMemo(() => columnsFor(me, limits, limit), [me, limits]);
   const mayAdd = managesAll(me) && me.user !== null;
   return (
     <Panel
@@ -68,6 +91,7 @@ export function Projects({ me }: { me: Me }) {
           </Empty>
         }
       />
+      {limited && <SetLimits spender={{ kind: "project", ...limited }} close={() => limit(null)} />}
       {isAdding && <NewProject close={() => setAdding(false)} />}
     </Panel>
   );

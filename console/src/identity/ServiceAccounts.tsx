@@ -15,16 +15,21 @@ import { Same } from "../parts/Same.tsx";
 import { actions, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { limitsColumn, MoreLimits, SetLimits, useLimits } from "./Limits.tsx";
+import { isEmpty, limitWords, NO_LIMITS, toLimits } from "./limits.ts";
 import { lastUse, manages, serviceCommand, serviceRoles } from "./members.ts";
 import { roleName, roleNames } from "./roles.ts";
 
-type Asked = { deed: "add" } | { deed: "rotate" | "remove"; service: ServiceAccount };
+type Deed = "limit" | "rotate" | "remove";
+type Asked = { deed: "add" } | { deed: Deed; service: ServiceAccount };
+type Limits = ReturnType<typeof useLimits>;
 
 const pathOf = (service: ServiceAccount): string => `/service-accounts/${encodeURIComponent(service.id)}`;
 
-const columnsFor = (me: Me, ask: (asked: Asked) => void): readonly Column<ServiceAccount>[] => [
+const columnsFor = (me: Me, limits: Limits, ask: (asked: Asked) => void): readonly Column<ServiceAccount>[] => [
   { id: "name", name: "Name", value: (row) => row.name },
   { id: "roles", name: "Roles", value: (row) => roleNames(row.roles) },
+  limitsColumn(limits, (row) => row.id),
   moment("expires_at", "Token expires", (row) => row.tokens.at(-1)?.expires_at ?? null, "no token"),
   moment("last_used_at", "Last used", (row) => lastUse(row)?.last_used_at ?? null, "never"),
   { id: "address", name: "From", value: (row) => lastUse(row)?.last_used_address ?? null },
@@ -33,7 +38,7 @@ const columnsFor = (me: Me, ask: (asked: Asked) => void): readonly Column<Servic
 ];
 
 function Deeds({ service, ask }: { service: ServiceAccount; ask: (asked: Asked) => void }) {
-  const button = (deed: "rotate" | "remove", label: string, color: string) => (
+  const button = (deed: Deed, label: string, color: string) => (
     <Button
       variant="subtle"
       color={color}
@@ -46,6 +51,7 @@ function Deeds({ service, ask }: { service: ServiceAccount; ask: (asked: Asked) 
   );
   return (
     <Group gap={4} justify="flex-end">
+      {button("limit", "Limits", "gray")}
       {button("rotate", "New token", "gray")}
       {button("remove", "Remove", "red")}
     </Group>
@@ -55,7 +61,8 @@ function Deeds({ service, ask }: { service: ServiceAccount; ask: (asked: Asked) 
 export function ServiceAccounts({ me }: { me: Me }) {
   const found = useQuery(query);
   const [asked, ask] = useState<Asked | null>(null);
-  const columns = useMemo(() => columnsFor(me, ask), [me]);
+  const limits = useLimits();
+  const columns = useMemo(() => columnsFor(me, limits, ask), [me, limits]);
   const close = () => ask(null);
   return (
     <Panel
@@ -83,6 +90,7 @@ export function ServiceAccounts({ me }: { me: Me }) {
         }
       />
       {asked?.deed === "add" && <Add me={me} close={close} />}
+      {asked?.deed === "limit" && <SetLimits spender={{ kind: "service_account", ...asked.service }} close={close} />}
       {asked?.deed === "rotate" && <Rotate service={asked.service} close={close} />}
       {asked?.deed === "remove" && <Remove service={asked.service} close={close} />}
     </Panel>
@@ -91,7 +99,10 @@ export function ServiceAccounts({ me }: { me: Me }) {
 
 function useAfter(): () => void {
   const client = useQueryClient();
-  return () => void client.invalidateQueries({ queryKey: query.queryKey });
+  return () => {
+    void client.invalidateQueries({ queryKey: query.queryKey });
+    void client.invalidateQueries({ queryKey: ["limits"] });
+  };
 }
 
 function TokenShown({ made, close }: { made: ServiceMade; close: () => void }) {
@@ -112,7 +123,9 @@ function Add({ me, close }: { me: Me; close: () => void }) {
   const [typed, setTyped] = useState("");
   const [roles, setRoles] = useState<string[]>(["viewer"]);
   const name = typed.trim();
-  const body = { name, roles };
+  const [draft, setDraft] = useState(NO_LIMITS);
+  const { body: limits, faults } = toLimits(draft);
+  const body = { name, roles, ...(isEmpty(limits) ? {} : { limits }) };
   const after = useAfter();
   const act = useMutation({
     mutationFn: () => post<ServiceMade>("/service-accounts", body),
@@ -125,7 +138,7 @@ function Add({ me, close }: { me: Me; close: () => void }) {
       title="New service account"
       close={close}
       act={act}
-      ready={name !== "" && roles.length > 0}
+      ready={name !== "" && roles.length > 0 && Object.keys(faults).length === 0}
       submit="Add it"
     >
       <TextInput
@@ -145,7 +158,13 @@ function Add({ me, close }: { me: Me; close: () => void }) {
           ))}
         </Group>
       </Checkbox.Group>
-      <Same method="POST" path="/service-accounts" body={body} command={serviceCommand(name, roles)} />
+      <MoreLimits draft={draft} change={setDraft} faults={faults} />
+      <Same
+        method="POST"
+        path="/service-accounts"
+        body={body}
+        command={[serviceCommand(name, roles), ...limitWords(limits)].join(" ")}
+      />
     </FormDialog>
   );
 }

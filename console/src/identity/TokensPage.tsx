@@ -14,6 +14,8 @@ import { Same } from "../parts/Same.tsx";
 import { actions, events, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { limitsColumn, MoreLimits, SetLimits, useLimits } from "./Limits.tsx";
+import { isEmpty, limitWords, NO_LIMITS, toLimits } from "./limits.ts";
 import { roleName, roleNames } from "./roles.ts";
 
 const LIVES: readonly (readonly [string, string])[] = [
@@ -23,9 +25,13 @@ const LIVES: readonly (readonly [string, string])[] = [
   ["7776000", "90 days"],
 ];
 
-const columnsFor = (revoke: (token: TokenRow) => void): readonly Column<TokenRow>[] => [
+type Ask = (token: TokenRow) => void;
+type Limits = ReturnType<typeof useLimits>;
+
+const columnsFor = (limits: Limits, limit: Ask, revoke: Ask): readonly Column<TokenRow>[] => [
   { id: "name", name: "Name", value: (row) => row.name },
   { id: "roles", name: "Roles", value: (row) => row.roles.join(" "), cell: (row) => roleNames(row.roles) },
+  limitsColumn(limits, (row) => row.id),
   moment("created_at", "Created", (row) => row.created_at),
   moment("last_used_at", "Last used", (row) => row.last_used_at, "never"),
   moment("expires_at", "Expires", (row) => row.expires_at),
@@ -35,9 +41,14 @@ const columnsFor = (revoke: (token: TokenRow) => void): readonly Column<TokenRow
     (row) => row.id,
   ),
   actions((row) => (
-    <Button variant="subtle" color="red" onClick={() => revoke(row)} aria-label={`Revoke ${row.name}`}>
-      Revoke
-    </Button>
+    <>
+      <Button variant="subtle" color="gray" onClick={() => limit(row)} aria-label={`Limits: ${plain(row.name)}`}>
+        Limits
+      </Button>
+      <Button variant="subtle" color="red" onClick={() => revoke(row)} aria-label={`Revoke ${row.name}`}>
+        Revoke
+      </Button>
+    </>
   )),
 ];
 
@@ -59,7 +70,9 @@ export function TokensPage() {
   const joins = useQuery({ ...joinTokensQuery, enabled: mayJoin });
   const [making, setMaking] = useState(false);
   const [revoking, revoke] = useState<TokenRow | null>(null);
-  const columns = useMemo(() => columnsFor(revoke), []);
+  const [limited, limit] = useState<TokenRow | null>(null);
+  const limits = useLimits();
+  const columns = useMemo(() => columnsFor(limits, limit, revoke), [limits]);
   return (
     <div className="wr-page">
       <PageHead
@@ -105,6 +118,7 @@ export function TokensPage() {
         )}
       </div>
       {making && <NewToken close={() => setMaking(false)} />}
+      {limited && <SetLimits spender={{ kind: "token", ...limited }} close={() => limit(null)} />}
       {revoking && <Revoke token={revoking} close={() => revoke(null)} />}
     </div>
   );
@@ -140,12 +154,17 @@ function NewToken({ close }: { close: () => void }) {
   const [name, setName] = useState("");
   const [roles, setRoles] = useState<string[]>(mine);
   const [life, setLife] = useState("2592000");
-  const body = { name: name.trim(), roles, expires_in_s: Number(life) };
+  const [draft, setDraft] = useState(NO_LIMITS);
+  const { body: limits, faults } = toLimits(draft);
+  const body = { name: name.trim(), roles, expires_in_s: Number(life), ...(isEmpty(limits) ? {} : { limits }) };
   const make = useMutation({
     mutationFn: () => post<TokenMade>("/tokens", body),
-    onSuccess: () => void client.invalidateQueries({ queryKey: ["tokens"] }),
+    onSuccess: () => {
+      void client.invalidateQueries({ queryKey: ["tokens"] });
+      void client.invalidateQueries({ queryKey: ["limits"] });
+    },
   });
-  const ready = name.trim() !== "" && roles.length > 0;
+  const ready = name.trim() !== "" && roles.length > 0 && Object.keys(faults).length === 0;
   return (
     <Modal opened onClose={close} title={make.data ? "Your token" : "New token"}>
       {make.data ? (
@@ -184,6 +203,7 @@ function NewToken({ close }: { close: () => void }) {
               onChange={(event) => setLife(event.currentTarget.value)}
               data={LIVES.map(([value, label]) => ({ value, label }))}
             />
+            <MoreLimits draft={draft} change={setDraft} faults={faults} />
             {make.error && <ProblemNote error={make.error} />}
             <Same
               method="POST"
@@ -193,6 +213,7 @@ function NewToken({ close }: { close: () => void }) {
                 "windrow token add",
                 ...roles.map((role) => `--role ${role}`),
                 `--days ${Number(life) / 86_400}`,
+                ...limitWords(limits),
                 ...(body.name ? [operand(body.name)] : []),
               ].join(" ")}
             />

@@ -68,6 +68,9 @@ class Declaration:
     is_weighty: bool = False
     """It makes or ends rights: a browser's session is asked for a password, a code or a token again where its user has
     shown none for ten minutes."""
+    keeps_limits: bool = False
+    """Its rights count for the token that asks: a token with a spending limit may ask it, too. Other weighty routes it
+    may not, since they could give rights without one."""
     is_local: bool = False
     """The Master's own user may ask it on the same machine without a token, where the Master allows that
     (local_user.py)."""
@@ -86,6 +89,8 @@ class Declaration:
             raise Forbidden(rights.missing(principal, self.may))
         if self.is_weighty and not rights.is_fresh(principal, services_of(request).clock.wall_ns()):
             raise SignInAgain
+        if self.is_weighty and not self.keeps_limits and await services_of(request).spending.is_limited(principal):
+            raise Forbidden("A token with a spending limit makes and ends no rights but tokens. Sign in without it.")
 
     async def _visitor(self, request: Request, principal: Principal, needed: Level) -> Principal | None:
         """The caller as an object's project lets it act there; None: no share of the object says anything."""

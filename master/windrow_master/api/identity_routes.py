@@ -13,6 +13,7 @@ from windrow_master.api.answers import Money, Out, Read, Time, Written
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving, bearer_of
+from windrow_master.api.limit_routes import LimitsBody
 from windrow_master.api.onboarding_routes import join_command
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
@@ -25,7 +26,9 @@ from windrow_master.identity.model import (
     Role,
     Session,
     SessionId,
+    SpenderKind,
 )
+from windrow_master.market.limits import NO_LIMITS
 from windrow_proto.errors import InvalidInput, Unauthenticated
 from windrow_proto.ids import TokenId
 from windrow_proto.units import CURRENCY_TEST, SECOND, money_text, time_text
@@ -41,6 +44,7 @@ class TokenBody(Body):
     name: Annotated[str, Field(min_length=1, max_length=128)]
     roles: Annotated[list[Role] | None, Field(max_length=10)] = None
     expires_in_s: Annotated[int, Field(gt=0, le=90 * 86_400)] = 30 * 86_400
+    limits: LimitsBody = LimitsBody()
 
 
 class JoinTokenBody(Body):
@@ -269,12 +273,21 @@ async def tokens(services: Serving, principal: Asking, limit: Limit = 100, curso
 
 
 @route.post(
-    "/tokens", may=Permission.TOKENS, is_weighty=True, repeat=Repeat.ALWAYS, status_code=201, answer=TokenMadeOut
+    "/tokens",
+    may=Permission.TOKENS,
+    is_weighty=True,
+    keeps_limits=True,
+    repeat=Repeat.ALWAYS,
+    status_code=201,
+    answer=TokenMadeOut,
 )
 async def make_token(services: Serving, principal: Asking, body: TokenBody) -> Any:
-    """A new token; its text is shown this once."""
+    """A new token; its text is shown this once. What it spends counts for the token that asks, too."""
     roles = None if body.roles is None else frozenset(body.roles)
+    limits = body.limits.parsed()
     token, text = await services.identity.make_token(principal, body.name, roles, body.expires_in_s * SECOND)
+    if limits != NO_LIMITS:  # before anybody knows its text
+        await services.spending.set(principal, SpenderKind.TOKEN, token.id, limits)
     shown = replace(token, roles=token.roles & principal.roles)
     return {**TokenOut.of(shown), "token": text}
 

@@ -382,6 +382,7 @@ async def use_project(services: Serving, principal: Asking, project: str) -> Any
     "/projects/{project}/token",
     may=Permission.TOKENS,
     is_weighty=True,
+    keeps_limits=True,
     reach=Reach.OWN,
     repeat=Repeat.ALWAYS,
     status_code=201,

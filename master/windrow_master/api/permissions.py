@@ -18,7 +18,8 @@ everybody and compares the answers. `yes`: with that role alone. `401` without a
 for an object that is not in reach. Lists hold what is in reach. A token has at most the roles of its account; the first
 account has all of them. Hosts are the market's shop window: all who are signed in see them, and only their owner and
 operators decide about them. Who asks `/events` for one subject is told what concerns themselves, or what is public.
-`again`: a browser's session gives a password, a code or a token again where its user has given none for ten minutes.
+`again`: a browser's session gives a password, a code or a token again where its user has given none for ten minutes; a
+token with a spending limit is refused there, but for new tokens, which count for it.
 
 `shared at`: the level of a share (see, use or manage) by which others than the owning project reach the object, too
 ([people.md](people.md#sharing)). A share with a user lets that user in whatever the roles are; one with a project or an

@@ -103,13 +103,17 @@ class Routes:
         hashes: bool = False,
         body_max: int | None = None,
         is_weighty: bool = False,
+        keeps_limits: bool = False,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that does something. repeat: how it is answered when it comes again with its Idempotency-Key."""
         rules = Declaration(
-            *(may, reach, repeat, share, shared, body_max, signs_in, hashes), is_weighty=is_weighty, is_local=is_local
+            *(may, reach, repeat, share, shared, body_max, signs_in, hashes),
+            is_weighty=is_weighty,
+            keeps_limits=keeps_limits,
+            is_local=is_local,
         )
         return self._add("POST", path, rules, answer, fastapi)
 

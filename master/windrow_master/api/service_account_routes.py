@@ -11,11 +11,13 @@ from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.identity_routes import TokenMadeOut, TokenOut
+from windrow_master.api.limit_routes import LimitsBody
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
-from windrow_master.identity.model import ApiToken, Role
+from windrow_master.identity.model import ApiToken, Role, SpenderKind
 from windrow_master.identity.service_accounts import OVERLAP_NS, OVERLAP_NS_MAX, ServiceView
+from windrow_master.market.limits import NO_LIMITS
 from windrow_proto.units import SECOND
 
 route = Routes("service-accounts")
@@ -29,6 +31,7 @@ class ServiceBody(Body):
     name: Annotated[str, Field(min_length=1, max_length=64)]
     roles: Annotated[list[Literal["renter", "viewer", "provider"]], Field(min_length=1, max_length=3)]
     expires_in_s: Life = 90 * 86_400
+    limits: LimitsBody = LimitsBody()
 
 
 class RotateBody(Body):
@@ -74,8 +77,11 @@ async def service_accounts(services: Serving, principal: Asking, limit: Limit = 
 async def add_service_account(services: Serving, principal: Asking, body: ServiceBody) -> Any:
     """A new service account of the project, and its token, shown this once. Its roles are among the caller's."""
     roles = frozenset(map(Role, body.roles))
-    life_ns = body.expires_in_s * SECOND
-    return _made(*await services.identity.service_accounts.add(principal, body.name, roles, life_ns))
+    life_ns, limits = body.expires_in_s * SECOND, body.limits.parsed()
+    view, token, text = await services.identity.service_accounts.add(principal, body.name, roles, life_ns)
+    if limits != NO_LIMITS:  # before anybody knows its token
+        await services.spending.set(principal, SpenderKind.SERVICE_ACCOUNT, view.account.id, limits)
+    return _made(view, token, text)
 
 
 @route.post(

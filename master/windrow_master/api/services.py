@@ -20,6 +20,7 @@ from windrow_master.hybrid.service import Router
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs.service import JobService
 from windrow_master.market.service import MarketService
+from windrow_master.market.spending import SpendingService
 from windrow_master.network.overlay import OverlayService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
@@ -84,6 +85,7 @@ class Services:
     verification: VerificationService
     proofs: ProofService
     market: MarketService
+    spending: SpendingService
     clusters: ClusterService
     results: ResultService
     templates: TemplateService

@@ -111,7 +111,7 @@ async def look_at_device(services: Serving, principal: Asking, body: UserCodeBod
     return DeviceOut.of(code, project=principal.account_name, roles=sorted(principal.roles))
 
 
-@route.post("/device/approve", may=Permission.TOKENS, is_weighty=True, status_code=204)
+@route.post("/device/approve", may=Permission.TOKENS, is_weighty=True, keeps_limits=True, status_code=204)
 async def approve_device(services: Serving, principal: Asking, body: UserCodeBody) -> Response:
     """Let the device with this code act as the caller, in the caller's project."""
     await services.identity.devices.decide(principal, body.user_code, approves=True)

@@ -53,7 +53,9 @@ from windrow_master.link.routes import Routes
 from windrow_master.loops import GivenUp
 from windrow_master.mail.service import MailService
 from windrow_master.mail.settings import MailSettings
+from windrow_master.market import messages as market_says
 from windrow_master.market.service import MarketService
+from windrow_master.market.spending import SpendingService
 from windrow_master.network.overlay import OverlayService, PeerLinkStates
 from windrow_master.network.reachability import ReachabilityService
 from windrow_master.network.tunnels import TunnelService
@@ -530,6 +532,7 @@ class _Parts:
             verification=self.verification,
             proofs=self.proofs,
             market=market,
+            spending=SpendingService(self.store),
             clusters=clusters,
             results=self.results,
             templates=TemplateService(self.store, identity.seal_key),
@@ -601,6 +604,7 @@ def _register(parts: _Parts) -> None:
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
     messages.answer(SecretUsers, job_answers.secret_users)
     messages.answer(cluster_says.HostLimits, limits)
+    messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
     messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)

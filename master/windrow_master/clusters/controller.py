@@ -19,6 +19,7 @@ from windrow_master.clusters.repository import ClusterRepository, WorkloadReposi
 from windrow_master.clusters.states import HOLDING, ClusterEvent, Effect, noted, step
 from windrow_master.fleet.model import CommandRow, CommandState, LinkState
 from windrow_master.fleet.service import FleetService
+from windrow_master.market import spending
 from windrow_master.market.service import MarketService
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, WorkloadId
@@ -202,10 +203,17 @@ class ClusterLifecycle:
         return cluster if found is None else self._apply(uow, cluster, found.event, found.reason, actor)
 
     def limit(self, uow: UnitOfWork, cluster: Cluster) -> Cluster:
-        """End a cluster that has come to one of its own limits, or whose client is silent for its lease."""
+        """End a cluster that has come to one of its own limits or to a spending limit, or whose client is silent for
+        its lease. A job ends its own cluster at a spending limit: it is told to look."""
         lease_ends_at_ns = self.clients.lease_ends_at_ns(cluster, uow.now_wall_ns)
         if lease_ends_at_ns is not None and uow.now_wall_ns >= lease_ends_at_ns:
             said = end_limits.unheard(cluster.request.client_lease_ns or 0)
+            return self.end(uow, cluster, said, "master", keeps_results=True)
+        soon = end_limits.least_budget(cluster.price_per_hour)
+        said = spending.passed(uow, cluster.rental_id, soon) if cluster.phase in HOLDING else ""
+        if said and uow.ask(IsOfJob(cluster.cluster_id)):
+            uow.after_commit(partial(self._changed, cluster.cluster_id))
+        elif said:
             return self.end(uow, cluster, said, "master", keeps_results=True)
         if not end_limits.are_any(cluster.request):
             return cluster

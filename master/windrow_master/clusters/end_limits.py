@@ -21,7 +21,8 @@ WAITED_MAX_NS: Final = 16 * FILES_WAIT_NS
 """Of slots of one account in an hour, in which they wait for its files: that costs nothing, and keeps others out."""
 REST_NS: Final = 5 * MINUTE
 """Between two looks at a cluster that runs and to which nothing happens; one with a budget is looked at more often,
-since receipts may charge a little more than the clock says."""
+since receipts may charge a little more than the clock says, and one that counts for a spending limit, which others
+use up, too."""
 LATELY_MAX: Final = 200
 """Of an account's clusters, the latest of which are looked at for that."""
 _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
@@ -92,9 +93,9 @@ def is_steady(cluster: Cluster, held: Sequence[Workload]) -> bool:
     )
 
 
-def rest_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int:
-    """Return how soon a steady cluster may come to its duration or its budget."""
-    most_ns = REST_NS if cluster.request.budget is None else BUDGET_MARGIN_NS // 2
+def rest_ns(cluster: Cluster, spent: Spent, now_ns: int, *, is_capped: bool = False) -> int:
+    """Return how soon a steady cluster may come to its duration or its budget. is_capped: or to a spending limit."""
+    most_ns = REST_NS if cluster.request.budget is None and not is_capped else BUDGET_MARGIN_NS // 2
     ends_ns = ends_at_ns(cluster, spent, now_ns)
     return most_ns if ends_ns is None else max(0, min(most_ns, ends_ns - now_ns))
 

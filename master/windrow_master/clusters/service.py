@@ -41,6 +41,7 @@ from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
+from windrow_master.market import spending
 from windrow_master.market.lookup import charged
 from windrow_master.market.model import Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
@@ -138,7 +139,7 @@ class ClusterService:
 
     async def plan(self, principal: Principal, request: ClusterRequest, budget: Microcents | None = None) -> Preview:
         """Return the outcome of creating this now, where proofs make way for it; changes nothing. budget: as for
-        `create`. Raises BudgetTooSmall."""
+        `create`. Raises BudgetTooSmall, SpendingLimitReached."""
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork) -> Preview:
@@ -153,6 +154,7 @@ class ClusterService:
                     return Preview((), None, balance, answer)
                 proofs_on = answer.proofs_on
                 answer = answer.without_proofs
+            self._market.check_limits(uow, principal.account_id, principal.spenders, answer.price_per_hour)
             hold = self._market.first_hold(answer.price_per_hour)
             return Preview(answer.members, hold, balance, proofs_on=proofs_on)
 
@@ -168,8 +170,8 @@ class ClusterService:
         login: RegistryLogin | None = None,
         budget: Microcents | None = None,
     ) -> tuple[Operation, ClusterView]:
-        """Rent and start, or raise Refused with the reasons, InsufficientFunds, InvalidInput (BudgetTooSmall among
-        them), or DiskFull where the Master has no space for more.
+        """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, InvalidInput
+        (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
 
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
@@ -250,7 +252,7 @@ class ClusterService:
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
             cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
             uow[ClusterRepository].add(cluster, key, self._digest(request))
-            self._starter.rent(uow, cluster, ready.found.members, principal.actor, login, budget)
+            self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
             return self._starts(uow, principal, cluster, ready.found, CREATE_KIND)
 
         return await self._store.write(change, name="cluster.create")
@@ -318,7 +320,7 @@ class ClusterService:
                 return ready
             uow.publish(VolumesTaken(cluster.account_id, asked.volumes, cluster_id))
             after = replace(cluster, needs_login=cluster.needs_login or login is not None)
-            after = self._starter.again(uow, after, ready, principal.actor, login)
+            after = self._starter.again(uow, after, ready, principal, login)
             uow[ClusterRepository].save(after)
             return self._starts(uow, principal, after, ready.found, START_KIND)
 
@@ -520,7 +522,13 @@ class ClusterService:
             return None
         if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
             return 0
-        return end_limits.rest_ns(cluster, self._market.spent(uow, cluster.rental_id), uow.now_wall_ns)
+        spent, is_capped = self._market.spent(uow, cluster.rental_id), spending.is_capped(uow, cluster.rental_id)
+        return end_limits.rest_ns(cluster, spent, uow.now_wall_ns, is_capped=is_capped)
+
+    def look_again(self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> None:
+        """Something about these may be due once this is committed."""
+        for cluster_id in cluster_ids:
+            uow.after_commit(partial(self._queue.add, cluster_id))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from windrow_master.clusters.needs import Look, Needs, Ready, eviction
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.states import ClusterEvent, answer, noted
+from windrow_master.identity.model import Principal
 from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Chosen, Placement, Refusal
@@ -117,14 +118,14 @@ class Starter:
         return self._placed_on(uow, new, ready)
 
     def again(
-        self, uow: UnitOfWork, stopped: Cluster, ready: Ready, actor: str, login: RegistryLogin | None
+        self, uow: UnitOfWork, stopped: Cluster, ready: Ready, principal: Principal, login: RegistryLogin | None
     ) -> Cluster:
         """Start what was stopped in these places. Raises what a creation does, and then nothing is changed."""
         past = uow[WorkloadRepository].of_cluster(stopped.cluster_id)
         empty = replace(stopped, reason="", started_at_ns=None, ended_at_ns=None, restarts=0, first_port=None)
         cluster = self._placed_on(uow, empty, ready)
-        self._audit(uow, stopped, actor)
-        self.rent(uow, cluster, ready.found.members, actor, login)
+        self._audit(uow, stopped, principal.actor)
+        self.rent(uow, cluster, ready.found.members, principal, login)
         for workload in past:
             uow[WorkloadRepository].save(replace(workload, is_past=True))
         return cluster
@@ -134,13 +135,13 @@ class Starter:
         uow: UnitOfWork,
         cluster: Cluster,
         members: Sequence[Chosen],
-        actor: str,
+        principal: Principal,
         login: RegistryLogin | None,
         budget: Microcents | None = None,
     ) -> None:
-        """Lease all slots, put the commands into the outbox, and set the money aside for all of them together. budget:
-        as for `placed`."""
-        launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), actor, login=login)
+        """Lease all slots, put the commands into the outbox, and set the money aside for all of them together; it
+        counts for the tokens of who asks. budget: as for `placed`."""
+        launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), principal.actor, login=login)
         rental = Rental(
             cluster.rental_id,
             cluster.cluster_id,
@@ -153,6 +154,7 @@ class Starter:
             RentalState.OPEN,
             uow.now_wall_ns,
             budget=cluster.request.budget if budget is None else budget,
+            spenders=principal.spenders,
         )
         self._market.start_rental(uow, rental, launched.lines)
         for workload in launched.workloads:

@@ -246,6 +246,7 @@ class Permission(StrEnum):
     SECRETS_READ = "secrets.read"
     SECRETS = "secrets"
     SHARES = "shares"
+    LIMITS = "limits"
 
 
 _EVERYONE: Final = frozenset(Role)
@@ -272,6 +273,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.SECRETS_READ: frozenset({Role.RENTER, Role.VIEWER, Role.ADMIN}),
     Permission.SECRETS: frozenset({Role.RENTER, Role.ADMIN}),
     Permission.SHARES: frozenset({Role.RENTER, Role.ADMIN}),
+    Permission.LIMITS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ADMIN, Role.OPERATOR}),
 }
 """Which roles have which permission; one of them is enough."""
 

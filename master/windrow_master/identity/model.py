@@ -173,7 +173,8 @@ class Principal:
     user_id, service_id: None: not a user's, not a service account's token; both: the project's own. has_all: its token
     has all that its user has. may: what operators let the project do. proved_at_ns: when the session's user last showed
     a password, a code or a token. own_account_id: where an object is shared with the caller, the project it acts in;
-    account_id is then the object's (object_shares.py).
+    account_id is then the object's (object_shares.py). spenders: the ids that its spending counts for beside the
+    project's: of its token and of those by which that was made, or of its service account.
     """
 
     account_id: AccountId
@@ -191,6 +192,7 @@ class Principal:
     may: frozenset[Role] = MARKET_ROLES
     proved_at_ns: int = 0
     own_account_id: AccountId | None = None
+    spenders: tuple[str, ...] = ()
 
     @property
     def home_id(self) -> AccountId:
@@ -213,6 +215,25 @@ class Principal:
         if self.service_id is not None:
             return f"service/{self.service_id}"
         return f"account/{self.home_id}" if self.user_id is None else f"user/{self.user_id}"
+
+
+class SpenderKind(StrEnum):
+    """The kind of what spends, and whose spending can be limited."""
+
+    PROJECT = "project"
+    TOKEN = "token"
+    SERVICE_ACCOUNT = "service_account"
+
+    @property
+    def words(self) -> str:
+        """As a sentence has it."""
+        return self.value.replace("_", " ")
+
+    @classmethod
+    def of(cls, spender_id: str) -> "SpenderKind":
+        """The kind that an id is of."""
+        kinds = {"account": cls.PROJECT, "token": cls.TOKEN, "service": cls.SERVICE_ACCOUNT}
+        return kinds[spender_id.partition("_")[0]]
 
 
 class MemberRole(StrEnum):

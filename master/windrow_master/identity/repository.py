@@ -183,6 +183,15 @@ class TokenRepository(Repository):
         """Let it expire then."""
         self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id).values(expires_at_ns=at_ns))
 
+    def makers(self, token: ApiToken) -> Sequence[TokenId]:
+        """The tokens by which this one was made, the nearest first. All are kept for as long as it is."""
+        found: list[TokenId] = []
+        maker = token.made_by
+        while maker and maker not in found:
+            found.append(maker)
+            maker = self._connection.scalar(select(api_tokens.c.made_by).where(api_tokens.c.id == maker))
+        return found
+
     def made_by(self, token_id: TokenId) -> Sequence[TokenId]:
         """The tokens that this one asked for, and those that they did, without those that are revoked."""
         found: dict[TokenId, bool] = {}

@@ -136,13 +136,14 @@ class Asking:
             token.expires_at_ns,
             organisation_id=account.organisation_id,
             may=account.roles & MARKET_ROLES,
+            spenders=(token.id, *uow[TokenRepository].makers(token)),
         )
         if token.service_id is not None:
             service = uow[ServiceAccountRepository].get(token.service_id)
             if service is None:
                 raise Unauthenticated("This service account was removed. Ask an admin of the project.")
             roles = service_roles(service, account) & token.roles
-            return replace(found, roles=roles, service_id=service.id, user_name=service.name)
+            return replace(found, roles=roles, service_id=service.id, user_name=service.name, spenders=(service.id,))
         if token.user_id is None:
             return found
         user = uow[UserRepository].get(token.user_id)

@@ -490,4 +490,6 @@ def principal_of(job: Job, clock: Clock) -> Principal:
     """The account of a job, as who rents for it and reaches into its own."""
     account_id: AccountId = job.account_id
     lives_until_ns = clock.wall_ns() + _LIFE_NS
-    return Principal(account_id, job.name, frozenset({Role.RENTER}), TokenId(""), "job", lives_until_ns)
+    return Principal(
+        *(account_id, job.name, frozenset({Role.RENTER}), TokenId(""), "job", lives_until_ns), spenders=job.spenders
+    )

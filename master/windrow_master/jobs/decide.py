@@ -48,13 +48,15 @@ class Answer:
 class Seen:
     """The Master's knowledge of the cluster of the attempt that goes on; None where there is none.
 
-    earlier, charged: what the attempts before it, and it, were charged so far.
+    earlier, charged: what the attempts before it, and it, were charged so far. limit: the spending limit that it comes
+    to, in words; empty: none.
     """
 
     cluster: Cluster | None = None
     workload: Workload | None = None
     earlier: Microcents = NOTHING
     charged: Microcents = NOTHING
+    limit: str = ""
 
 
 def decide(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) -> Answer | None:
@@ -162,7 +164,7 @@ def _limit(job: Job, seen: Seen, now_ns: int) -> str:
         return end_limits.ran_out(asked.max_duration_ns)
     if asked.budget is not None and owed_soon(seen, running_ns) > asked.budget:
         return end_limits.used_up(asked.budget)
-    return ""
+    return seen.limit
 
 
 def next_limit_ns(job: Job, seen: Seen, now_ns: int) -> int | None:

@@ -162,7 +162,8 @@ class Job:
 
     verdict: set while it is Checkpointing. folder_bytes: of the folder that the Master keeps for it; None: not there.
     login: of its image's registry, sealed (logins.py); None: none was given; empty: it was, and is dropped. sealed_env:
-    the values of its environment, of which its request has the names, until it has ended.
+    the values of its environment, of which its request has the names, until it has ended. spenders: of who asked for
+    it, as a `Principal` has them: its clusters count for their limits.
     """
 
     job_id: JobId
@@ -180,6 +181,7 @@ class Job:
     version: int = 1
     login: bytes | None = field(default=None, repr=False)
     sealed_env: bytes = field(default=b"", repr=False)
+    spenders: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -156,6 +156,7 @@ class JobService:
                 *(job_id, principal.account_id, ids[0], row, JobState.SUBMITTED, uow.now_wall_ns, index),
                 login=sealed,
                 sealed_env=sealed_env,
+                spenders=principal.spenders,
             )
             parents = uow[JobRepository].all_of(asked.after)
             job = replace(job, reason=decide.blocked_by(job, parents) or decide.waits_for(job, parents))
@@ -326,6 +327,7 @@ class JobService:
                 *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),
                 folder_bytes=job.folder_bytes,
                 sealed_env=environments.sealed(self._seal_key, env, job.group),
+                spenders=principal.spenders,
             )
             self._transitions.add(uow, fresh, key, self._digest(replace(job.request, env=env)))
             uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")

@@ -25,6 +25,7 @@ jobs = Table(
     Column("request_sha256", LargeBinary(32), nullable=False),
     Column("login", LargeBinary),
     Column("sealed_env", LargeBinary),
+    Column("spenders", JSON),
     Index("uq_jobs_request_key", "account_id", "request_key", "array_index", unique=True),
 )
 # What has not ended, in one small index: a Master looks at all of it when it starts.

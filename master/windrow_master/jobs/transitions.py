@@ -4,13 +4,14 @@ transaction."""
 from collections.abc import Callable
 from dataclasses import replace
 
-from windrow_master.clusters import images, lookup
+from windrow_master.clusters import end_limits, images, lookup
 from windrow_master.clusters.service import ClusterService
 from windrow_master.jobs import decide, moving
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key
 from windrow_master.jobs.states import JobEffect, answer
+from windrow_master.market import spending
 from windrow_master.market.lookup import charged
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.units import Microcents
@@ -72,7 +73,10 @@ def seen(uow: UnitOfWork, job: Job) -> decide.Seen:
         return decide.Seen(earlier=Microcents(sum(costs)))
     cluster = lookup.find(uow, job.attempts[-1].cluster_id)
     held = () if cluster is None else lookup.workloads_of(uow, cluster.cluster_id)
-    return decide.Seen(cluster, held[0] if held else None, Microcents(sum(costs[:-1])), costs[-1])
+    limit = ""
+    if cluster is not None:
+        limit = spending.passed(uow, cluster.rental_id, end_limits.least_budget(cluster.price_per_hour))
+    return decide.Seen(cluster, held[0] if held else None, Microcents(sum(costs[:-1])), costs[-1], limit)
 
 
 def known_image(uow: UnitOfWork, job: Job) -> str | None:

@@ -26,7 +26,7 @@ def shape_of(job: Job) -> Hashable:
     asked = job.request
     resources = (getattr(asked, one.attribute) for one in fields_of(Resources))
     named = tuple(asked.secrets), asked.registry_secret
-    return (job.account_id, *resources, asked.simulated, tuple(asked.volumes), named)
+    return (job.account_id, job.spenders, *resources, asked.simulated, tuple(asked.volumes), named)
 
 
 @dataclass(slots=True)

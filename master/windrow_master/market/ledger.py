@@ -113,15 +113,19 @@ class Charged:
     transfers: tuple[Transfer, ...]
 
 
-def payable(rental: Rental, line: RentalLine) -> Microcents:
-    """Return the part of what a line owes that the rental's budget still covers; its host bears the rest."""
-    return due(line) if rental.budget is None else min(due(line), Microcents(max(0, rental.budget - rental.charged)))
+def payable(rental: Rental, line: RentalLine, most: Microcents | None = None) -> Microcents:
+    """Return the part of what a line owes that the rental's budget still covers, and spending limits let be charged
+    (most; None: there are none); its host bears the rest."""
+    left = [due(line)]
+    if rental.budget is not None:
+        left.append(Microcents(max(0, rental.budget - rental.charged)))
+    return min(left) if most is None else min(*left, most)
 
 
-def charging(rental: Rental, line: RentalLine, now_ns: int) -> Charged:
+def charging(rental: Rental, line: RentalLine, now_ns: int, most: Microcents | None = None) -> Charged:
     """Charge what a line owes within the budget, at most what the hold has left; the fee is the whole part of its share
-    so far."""
-    amount = min(payable(rental, line), max(0, rental.held_left))
+    so far. most: as for `payable`."""
+    amount = min(payable(rental, line, most), max(0, rental.held_left))
     if amount <= 0:
         return Charged(rental, line, ())
     total = Microcents(line.charged + amount)
@@ -152,17 +156,20 @@ def charging(rental: Rental, line: RentalLine, now_ns: int) -> Charged:
     )
 
 
-def settling(rental: Rental, line: RentalLine, balance: Microcents, now_ns: int) -> Charged:
+def settling(
+    rental: Rental, line: RentalLine, balance: Microcents, now_ns: int, most: Microcents | None = None
+) -> Charged:
     """Bring the ledger up to what a line's receipts prove: fill the hold if it is low, then charge.
 
-    balance: the renter's, before; it never falls below zero, and what it cannot pay is not charged.
+    balance: what may be set aside of the renter's, before; it never falls below zero, and what it cannot pay is not
+    charged. most: as for `payable`.
     """
     if rental.state is RentalState.CLOSED:
         return Charged(rental, line, ())
-    fill = filling(rental, balance, now_ns, payable(rental, line))
+    fill = filling(rental, balance, now_ns, payable(rental, line, most))
     if fill is not None:
         rental = replace(rental, held=Microcents(rental.held + fill.amount))
-    charged = charging(rental, line, now_ns)
+    charged = charging(rental, line, now_ns, most)
     before = () if fill is None else (fill,)
     return Charged(charged.rental, charged.line, (*before, *charged.transfers))
 

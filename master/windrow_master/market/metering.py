@@ -150,9 +150,11 @@ def is_impossible(line: RentalLine, reading: Reading) -> bool:
 
 def note(line: RentalLine) -> str:
     """Return why less is charged than its host has signed, in words; empty: all of it is, but for what clocks differ
-    by. What neither the budget nor the funds covered is told, too, once nothing more of it can come."""
+    by. What neither the budget, a spending limit nor the funds covered is told, too, once nothing more of it can
+    come."""
     unpaid = Microcents(charge(line.price_per_hour, billable_ns(line)) - line.charged)
-    beyond = f"not charged: {money_text(unpaid)} beyond the budget or the funds" if line.is_final and unpaid > 0 else ""
+    said = f"not charged: {money_text(unpaid)} beyond the budget, a spending limit or the funds"
+    beyond = said if line.is_final and unpaid > 0 else ""
     return "; ".join(filter(None, (_unbilled(line), beyond)))
 
 

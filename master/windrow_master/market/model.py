@@ -121,7 +121,8 @@ class Rental:
     """A rental of one account: one cluster at one frozen price.
 
     held: all that was ever set aside; charged: all that was ever posted; what is left of the hold is their difference.
-    budget: the most that is ever charged, None: no limit.
+    budget: the most that is ever charged, None: no limit. spenders: the ids of the tokens, or of the service account,
+    whose spending it counts for beside its renter's.
     """
 
     rental_id: RentalId
@@ -140,6 +141,7 @@ class Rental:
     charged: Microcents = NOTHING
     balance_after: Microcents | None = None
     budget: Microcents | None = None
+    spenders: tuple[str, ...] = ()
 
     @property
     def held_left(self) -> Microcents:

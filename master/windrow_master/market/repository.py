@@ -282,7 +282,7 @@ def _rental_values(rental: Rental) -> dict[str, Any]:
 
 
 def _rental(row: Mapping[Any, Any]) -> Rental:
-    return Rental(**dict(row) | {"state": RentalState(row["state"])})
+    return Rental(**dict(row) | {"state": RentalState(row["state"]), "spenders": tuple(row["spenders"] or ())})
 
 
 def _line_values(line: RentalLine) -> dict[str, Any]:

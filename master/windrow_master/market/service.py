@@ -10,7 +10,8 @@ from typing import Final
 import structlog
 
 from windrow_master.loops import page_alone
-from windrow_master.market import ledger, metering
+from windrow_master.market import ledger, limits, metering, spending
+from windrow_master.market.limits import Asked
 from windrow_master.market.model import (
     PROOF_ACCOUNT,
     Ask,
@@ -157,9 +158,19 @@ class MarketService:
 
     # --- rentals -----------------------------------------------------------------------------------------------------
 
+    def check_limits(
+        self, uow: UnitOfWork, renter: AccountId, spenders: Sequence[str], price_per_hour: Microcents
+    ) -> None:
+        """Raises SpendingLimitReached where a rental at this price would pass a limit of its renter, or of one of these
+        tokens."""
+        asked = Asked(price_per_hour, ledger.hold_amount(price_per_hour))
+        spending.check(uow, renter, spenders, asked)
+
     def start_rental(self, uow: UnitOfWork, rental: Rental, lines: Sequence[RentalLine]) -> Rental:
-        """Open a rental and set aside its first 15 minutes, or raise InsufficientFunds and change nothing."""
+        """Open a rental and set aside its first 15 minutes, or raise InsufficientFunds or SpendingLimitReached and
+        change nothing."""
         rental = replace(rental, fee_permille=self._fee_permille)
+        self.check_limits(uow, rental.renter, rental.spenders, rental.price_per_hour)
         needed = ledger.hold_amount(rental.price_per_hour)
         balance = self.balance(uow, rental.renter)
         if balance < needed:
@@ -171,7 +182,7 @@ class MarketService:
         uow[RentalRepository].add(rental)
         for line in lines:
             uow[RentalRepository].add_line(line)
-        rental = self._fill(uow, rental, ledger.filling(rental, balance, uow.now_wall_ns))
+        rental = self._fill(uow, rental)
         fields = {"price_per_hour": money_text(rental.price_per_hour), "held": money_text(rental.held)}
         uow.audit(account_of(rental.renter), "rental.open", rental.rental_id, rental.cluster_id, fields)
         return rental
@@ -180,7 +191,7 @@ class MarketService:
         self, uow: UnitOfWork, rental_id: RentalId, price: Microcents, lines: Sequence[RentalLine] = ()
     ) -> None:
         """More or fewer hosts run of a rental from now on, at this price for all of them; lines: of those that are
-        new. Raises InsufficientFunds where the next 15 minutes cannot be set aside for more."""
+        new. Raises InsufficientFunds or SpendingLimitReached where the next 15 minutes cannot be set aside for more."""
         rental = uow[RentalRepository].get(rental_id)
         assert rental is not None, "its cluster runs"
         balance = self.balance(uow, rental.renter)
@@ -192,11 +203,14 @@ class MarketService:
                 f"{words} Have an operator grant credits (`windrow credit add`), or ask for less.",
                 subject=rental.renter,
             )
+        if lines:
+            asked = Asked(Microcents(price - rental.price_per_hour), needed, leases=0)
+            spending.check(uow, rental.renter, rental.spenders, asked)
         for line in lines:
             uow[RentalRepository].add_line(line)
         changed = replace(rental, price_per_hour=price)
         uow[RentalRepository].save(changed)
-        self._fill(uow, changed, ledger.filling(changed, balance, uow.now_wall_ns))
+        self._fill(uow, changed)
         fields = {"from": money_text(rental.price_per_hour), "to": money_text(price)}
         uow.audit(account_of(rental.renter), "rental.reprice", rental_id, rental.cluster_id, fields)
 
@@ -261,7 +275,7 @@ class MarketService:
         now = uow.now_wall_ns
         uow[RentalRepository].save_line(metering.renewed(line, now + LEASE_NS))
         before = rental
-        rental = self._fill(uow, rental, ledger.filling(rental, self.balance(uow, rental.renter), now))
+        rental = self._fill(uow, rental)
         paid_ns = metering.paid_ns(rental, uow[RentalRepository].lines([rental.rental_id]), now)
         paid_ns = LEASE_NS if paid_ns is None else paid_ns
         if rental is before and ledger.is_low(rental):
@@ -389,7 +403,10 @@ class MarketService:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _settle(self, uow: UnitOfWork, rental: Rental, line: RentalLine) -> RentalLine:
-        done = ledger.settling(rental, line, self.balance(uow, rental.renter), uow.now_wall_ns)
+        found, now = spending.limits_of(uow, rental), uow.now_wall_ns
+        funds = spending.funds(uow, found, self.balance(uow, rental.renter))
+        done = ledger.settling(rental, line, funds, now, limits.chargeable(found, now))
+        spending.charged(uow, found, Microcents(done.rental.charged - rental.charged))
         for transfer in done.transfers:
             uow[LedgerRepository].post(transfer)
         uow[RentalRepository].save_line(done.line)
@@ -397,7 +414,12 @@ class MarketService:
             uow[RentalRepository].save(done.rental)
         return done.line
 
-    def _fill(self, uow: UnitOfWork, rental: Rental, hold: Transfer | None) -> Rental:
+    def _fill(self, uow: UnitOfWork, rental: Rental) -> Rental:
+        """Fill the hold where it is low, as far as the balance and the limits reach."""
+        if rental.state is RentalState.CLOSED or not ledger.is_low(rental):
+            return rental
+        funds = spending.funds(uow, spending.limits_of(uow, rental), self.balance(uow, rental.renter))
+        hold = ledger.filling(rental, funds, uow.now_wall_ns)
         if hold is None:
             return rental
         uow[LedgerRepository].post(hold)
@@ -409,8 +431,10 @@ class MarketService:
         """Say once per rental that its funds run out, while there is time to do something about it."""
         if uow.events.newest(rental.rental_id, limit=1, kind="rental.funds_low"):
             return
-        name = rental.cluster_name or rental.cluster_id
+        name, most = rental.cluster_name or rental.cluster_id, spending.cap(uow, rental)
         text = f"The funds of {name} last for {paid_ns // SECOND} s more; it ends then unless credits are added"
+        if most is not None and most.amount <= rental.held and self.balance(uow, rental.renter) > 0:
+            text = f"{name} ends in {paid_ns // SECOND} s at most: {most.words}, leaves no more"
         uow.event("rental.funds_low", (rental.rental_id, rental.cluster_id, rental.renter), text, actor="master")
 
     def _flag(self, uow: UnitOfWork, line: RentalLine, host_id: HostId, receipt: Receipt) -> None:

@@ -1,4 +1,4 @@
-"""The market's tables: asks, rentals and their lines, receipts as they came, the ledger."""
+"""The market's tables: asks, rentals and their lines, spending limits, receipts as they came, the ledger."""
 
 from sqlalchemy import JSON, Boolean, CheckConstraint, Column, ForeignKey, Index, LargeBinary, String, Table, Text
 
@@ -34,6 +34,7 @@ rentals = Table(
     Column("charged", Whole, nullable=False),
     Column("balance_after", Whole),
     Column("budget", Whole),
+    Column("spenders", JSON),
     CheckConstraint("charged >= 0 AND charged <= held", name="charged_within_held"),
 )
 # What is still to be settled, in one small index.
@@ -42,6 +43,23 @@ Index(
     rentals.c.state,
     sqlite_where=rentals.c.state != "closed",
     postgresql_where=rentals.c.state != "closed",
+)
+
+spending_limits = Table(
+    "spending_limits",
+    metadata,
+    Column("spender_id", String(64), primary_key=True),
+    Column("account_id", String(64), nullable=False, index=True),
+    Column("name", String(128), nullable=False),
+    Column("max_hourly_cost", Whole),
+    Column("max_monthly_cost", Whole),
+    Column("max_total_cost", Whole),
+    Column("max_leases", Whole),
+    Column("spent", Whole, nullable=False),
+    Column("month", String(7), nullable=False),
+    Column("month_spent", Whole, nullable=False),
+    Column("set_at_ns", Whole, nullable=False),
+    Column("set_by", String(128), nullable=False),
 )
 
 rental_lines = Table(

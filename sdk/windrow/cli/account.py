@@ -12,6 +12,7 @@ import typer
 from windrow import link
 from windrow.cli import device, resolving
 from windrow.cli.context import AsJson, client
+from windrow.cli.limits import MaxHourly, MaxLeases, MaxMonthly, MaxTotal, given
 from windrow.cli.output import brief, facts, plain, print_json, say
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column, time_of
 from windrow.client import Client
@@ -246,16 +247,24 @@ def token_add(
     join: Annotated[bool, typer.Option("--join", help="Create a single-use token with which one host joins.")] = False,
     role: Annotated[list[str] | None, typer.Option(help="Roles of the token; with --join: host or access.")] = None,
     days: Annotated[int, typer.Option(min=1, max=90, help="Lifetime of an API token, in days.")] = 30,
+    max_hourly: MaxHourly = None,
+    max_monthly: MaxMonthly = None,
+    max_total: MaxTotal = None,
+    max_leases: MaxLeases = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a token; its secret is shown only now."""
+    """Create a token; its secret is shown only now. Limits are of what it and the tokens that it makes spend."""
     api = client(context)
+    limits = given(max_hourly, max_monthly, max_total, max_leases)
+    if join and limits:
+        raise InvalidInput("A join token spends nothing: leave the limits out.")
     if join:
         made: dict[str, Any] = api.request("POST", "/join-tokens", body={"role": (role or ["host"])[0]})
         secret = made["join_token"]
     else:
-        body = {"name": name or "cli", "expires_in_s": int(timedelta(days=days).total_seconds())}
-        made = api.request("POST", "/tokens", body=body | ({"roles": role} if role else {}))
+        body: dict[str, Any] = {"name": name or "cli", "expires_in_s": int(timedelta(days=days).total_seconds())}
+        body |= ({"roles": role} if role else {}) | ({"limits": limits} if limits else {})
+        made = api.request("POST", "/tokens", body=body)
         secret = made["token"]
     if as_json:
         print_json(made)

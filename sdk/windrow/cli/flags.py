@@ -21,6 +21,8 @@ FLAGS: Final = {
     "ssh_keys": "--ssh-key",
     "packages": "--with",
     "price_per_hour": "PRICE_PER_HOUR",
+    **{f"max_{of}_cost": f"--max-{of}" for of in ("hourly", "monthly", "total")},
+    "max_leases": "--max-leases",
     "requirements.gpu_count": "--gpus",
     "requirements.cpu_count": "--cpus",
     "requirements.gpu": "--gpu",

@@ -160,7 +160,7 @@ async def test_a_budget_is_not_charged_more_than_it_is_where_the_master_came_too
     rental = m.rental(cluster_id)
     (line,) = m.read(lambda uow: uow[RentalRepository].lines([rental.rental_id]))
     assert (rental.charged, line.charged) == (CENT, CENT)
-    assert "beyond the budget or the funds" in metering.note(line)
+    assert "beyond the budget, a spending limit or the funds" in metering.note(line)
 
 
 async def test_nobody_in_it_for_so_long_ends_it(m):

@@ -11,6 +11,7 @@ from tests.unit.identity.people_world import PASSWORD, RENTER, Market, ask, peop
 from windrow_master.api.routers import declared
 from windrow_proto.units import MINUTE, SECOND
 
+LIMITED = ("/projects/{project}", "/service-accounts/{service_account}", "/tokens/{token_id}")
 WEIGHTY = {
     ("POST", "/accounts"),
     ("POST", "/accounts/{account_id}/link"),
@@ -29,6 +30,7 @@ WEIGHTY = {
     ("DELETE", "/service-accounts/{service_account}"),
     ("POST", "/service-accounts/{service_account}/rotate"),
     ("POST", "/tokens"),
+    *((method, f"{path}/limits") for method in ("DELETE", "PUT") for path in LIMITED),
 }
 
 

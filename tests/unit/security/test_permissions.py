@@ -166,7 +166,8 @@ class World:
     def address(self, method: str, template: str) -> str:
         """The template with the owner's ids in it."""
         kind = template.removeprefix(V1).split("/")[1]
-        path = template.replace("{token_id}", self.ids.get(kind, "")).replace("{name:path}", method)
+        kept = "limits" if template.endswith("/limits") else kind  # the others' is revoked in between
+        path = template.replace("{token_id}", self.ids.get(kept, "")).replace("{name:path}", method)
         path = path.replace("templates/{name}", f"templates/{method.lower()}")
         bound = "bound-" if template.startswith(f"{V1}/resources") else ""
         path = path.replace("{resource_id}", bound + method.lower())
@@ -287,6 +288,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
     (command, *_) = await opened.store.read(lambda uow: uow[CommandRepository].list(HOST))
     session, _, _ = await identity.asking.sign_in(token, "browser")
     spare, _ = await identity.make_token(owner, "spare", frozenset({Role.RENTER}), DAY)
+    limited, _ = await identity.make_token(owner, "limited", frozenset({Role.RENTER}), DAY)
     join_token, _ = await identity.make_join_token(owner, MemberRole.HOST)
     await _named(opened, owner)
     router = opened.services.router
@@ -321,6 +323,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{name}": "windrow.whl",
         "{path:path}": "",
         "tokens": spare.id,
+        "limits": limited.id,
         "join-tokens": join_token.id,
     }
 

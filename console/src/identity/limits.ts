@@ -1,0 +1,133 @@
+// Spending limits: drafts of forms as requests and as commands, and how much of a limit is used. Pure.
+import type { LimitsRequest, SpendingLimit } from "../api/types.ts";
+import { quoted, readAmount } from "../clusters/request.ts";
+import { amount } from "../parts/format.ts";
+
+export type LimitField = "max_hourly_cost" | "max_monthly_cost" | "max_total_cost" | "max_leases";
+
+export interface LimitKind {
+  field: LimitField;
+  used: "hourly_cost" | "monthly_cost" | "total_cost" | "leases";
+  label: string;
+  hint: string;
+  flag: string;
+}
+
+export const LIMIT_KINDS: readonly LimitKind[] = [
+  {
+    field: "max_hourly_cost",
+    used: "hourly_cost",
+    label: "Per hour",
+    hint: "The price per hour of all that runs at once.",
+    flag: "--max-hourly",
+  },
+  {
+    field: "max_monthly_cost",
+    used: "monthly_cost",
+    label: "Per month",
+    hint: "In a calendar month, in UTC.",
+    flag: "--max-monthly",
+  },
+  {
+    field: "max_total_cost",
+    used: "total_cost",
+    label: "In all",
+    hint: "What was spent before counts, too.",
+    flag: "--max-total",
+  },
+  {
+    field: "max_leases",
+    used: "leases",
+    label: "Leases",
+    hint: "Rented clusters at once.",
+    flag: "--max-leases",
+  },
+];
+
+export type LimitsDraft = Readonly<Record<LimitField, string>>;
+export type LimitsFaults = Partial<Record<LimitField, string>>;
+
+export const NO_LIMITS: LimitsDraft = {
+  max_hourly_cost: "",
+  max_monthly_cost: "",
+  max_total_cost: "",
+  max_leases: "",
+};
+
+/** The limits as they are now. */
+export const draftOfLimits = (limit: SpendingLimit | undefined): LimitsDraft =>
+  Object.fromEntries(LIMIT_KINDS.map(({ field }) => [field, String(limit?.[field] ?? "")])) as LimitsDraft;
+
+/** What is empty is not limited. */
+export function toLimits(draft: LimitsDraft): { body: LimitsRequest; faults: LimitsFaults } {
+  const [body, faults]: [LimitsRequest, LimitsFaults] = [{}, {}];
+  for (const field of ["max_hourly_cost", "max_monthly_cost", "max_total_cost"] as const)
+    readAmount(draft, field, faults, (text) => (body[field] = text), 0);
+  const leases = draft.max_leases.trim();
+  if (/^\d{1,6}$/.test(leases)) body.max_leases = Number(leases);
+  else if (leases) faults.max_leases = "A whole number such as 3";
+  return { body, faults };
+}
+
+export const isEmpty = (body: LimitsRequest): boolean => Object.keys(body).length === 0;
+
+/** As options of a command that makes a token. */
+export const limitWords = (body: LimitsRequest): string[] =>
+  LIMIT_KINDS.filter(({ field }) => body[field] != null).map(({ field, flag }) => `${flag} ${body[field]}`);
+
+/** Whose limits they are. */
+export interface Spender {
+  kind: SpendingLimit["kind"];
+  id: string;
+  name: string;
+}
+
+const PATHS = { project: "/projects/", token: "/tokens/", service_account: "/service-accounts/" } as const;
+
+export const limitsPath = ({ kind, id }: Spender): string => `${PATHS[kind]}${encodeURIComponent(id)}/limits`;
+
+export function limitCommand({ kind, id }: Spender, body: LimitsRequest): string {
+  const of = `--${kind.replace("_", "-")} ${quoted(id)}`;
+  if (isEmpty(body)) return `windrow limit rm ${of} --yes`;
+  const words = LIMIT_KINDS.map(({ field, flag }) => `${flag} ${body[field] ?? "none"}`);
+  return ["windrow limit set", of, ...words].join(" ");
+}
+
+const DECIMALS = 8;
+
+/** A decimal amount as whole units of its last decimal. */
+function whole(text: string): bigint {
+  const [before = "0", after = ""] = text.split(".");
+  return BigInt(before + after.slice(0, DECIMALS).padEnd(DECIMALS, "0"));
+}
+
+/** The share of a limit that is used, for a bar: from 0 to 1, in steps of a thousandth. */
+export function shareOf(used: string, most: string): number {
+  const [part, all] = [whole(used), whole(most)];
+  if (all === 0n || part >= all) return 1;
+  return Number((part * 1000n) / all) / 1000;
+}
+
+export interface UsedLimit {
+  label: string;
+  /** Used / limit. */
+  text: string;
+  share: number;
+}
+
+const shown = (value: string | number): string => (typeof value === "number" ? String(value) : amount(value, 2, 4));
+
+/** What is used of each limit that is set. */
+export const usedLimits = (limit: SpendingLimit | undefined): UsedLimit[] =>
+  LIMIT_KINDS.flatMap(({ field, used, label }) => {
+    const most = limit?.[field];
+    if (!limit || most == null) return [];
+    const text = `${shown(limit[used])} / ${shown(most)}`;
+    return [{ label, text, share: shareOf(String(limit[used]), String(most)) }];
+  });
+
+/** In one line, for search and CSV. */
+export const limitsText = (limit: SpendingLimit | undefined): string =>
+  usedLimits(limit)
+    .map(({ label, text }) => `${label} ${text}`)
+    .join(", ");

@@ -1,0 +1,153 @@
+"""Routes of spending limits: of projects, of tokens and of service accounts, each with what is used so far."""
+
+from typing import Annotated, Any
+
+from fastapi import Response
+from pydantic import Field
+
+from windrow_master.api import answers
+from windrow_master.api.answers import Amount, Money, Out, Read, Time
+from windrow_master.api.auth import Reach
+from windrow_master.api.bodies import Body, GivenMoney, money_if
+from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.paging import Cursor, Limit, page_of
+from windrow_master.api.route import Routes
+from windrow_master.identity.decide import Permission
+from windrow_master.identity.model import SpenderKind
+from windrow_master.market.limits import Limits
+
+route = Routes("limits")
+
+LEASES_MAX = 1_000_000
+
+
+class LimitsBody(Body):
+    """Spending limits; what is left out is not limited."""
+
+    max_hourly_cost: Annotated[GivenMoney | None, Field(description="The price per hour of all that runs at once")] = (
+        None
+    )
+    max_monthly_cost: Annotated[GivenMoney | None, Field(description="In a calendar month, in UTC")] = None
+    max_total_cost: Annotated[GivenMoney | None, Field(description="In all, what was spent before counts, too")] = None
+    max_leases: Annotated[int | None, Field(ge=0, le=LEASES_MAX, description="Rented clusters at once")] = None
+
+    def parsed(self) -> Limits:
+        """The same as a value. Raises InvalidInput."""
+        return Limits(
+            max_hourly_cost=money_if("max_hourly_cost", self.max_hourly_cost),
+            max_monthly_cost=money_if("max_monthly_cost", self.max_monthly_cost),
+            max_total_cost=money_if("max_total_cost", self.max_total_cost),
+            max_leases=self.max_leases,
+        )
+
+
+class LimitOut(Out):
+    """What a project, a token or a service account may spend, null: as much as there is, and what is used of that."""
+
+    id: Annotated[str, Field(description="Of the project, token or service account"), Read("spender.id")]
+    kind: Annotated[SpenderKind, Read("spender.kind")]
+    name: Annotated[str, Read("spender.name")]
+    project_id: Annotated[str, Read("spender.account_id")]
+    max_hourly_cost: Annotated[Amount, Read("limit.limits.max_hourly_cost")]
+    max_monthly_cost: Annotated[Amount, Read("limit.limits.max_monthly_cost")]
+    max_total_cost: Annotated[Amount, Read("limit.limits.max_total_cost")]
+    max_leases: Annotated[int | None, Read("limit.limits.max_leases")]
+    hourly_cost: Annotated[Money, Read("use.hourly_cost")]
+    monthly_cost: Annotated[Money, Read("month_spent")]
+    total_cost: Annotated[Money, Read("limit.spent")]
+    leases: Annotated[int, Read("use.leases")]
+    held: Annotated[
+        Money, Field(description="Set aside for what runs; it counts for the limits of money, too"), Read("use.held")
+    ]
+    month: Annotated[str, Field(description="The month of `monthly_cost`, in UTC")]
+    set_at: Annotated[Time | None, Read(lambda view: view.limit.set_at_ns if view.is_set else None)]
+    set_by: Annotated[str | None, Read("limit.set_by")]
+
+
+@route.get("/limits", may=Permission.TOKENS, answer=answers.Page[LimitOut])
+async def limits(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """The spending of the project, limited or not, and the limits of its tokens and service accounts, and of other
+    projects of the organisation, that the caller sees; by their ids."""
+    return page_of(await services.spending.list(principal), limit, cursor, LimitOut.of, lambda one: one.spender.id)
+
+
+@route.get("/projects/{project}/limits", may=Permission.SIGNED_IN, reach=Reach.OWN_OR_OVERSEEN, answer=LimitOut)
+async def project_limits(services: Serving, principal: Asking, project: str) -> Any:
+    """The spending limits of a project, by its id or name."""
+    return LimitOut.of(await services.spending.get(principal, SpenderKind.PROJECT, project))
+
+
+@route.put(
+    "/projects/{project}/limits",
+    may=Permission.LIMITS,
+    reach=Reach.OWN_OR_OPERATED,
+    is_weighty=True,
+    answer=LimitOut,
+)
+async def limit_project(services: Serving, principal: Asking, project: str, body: LimitsBody) -> Any:
+    """Let these be the limits of a project, in place of those before. What runs and comes to one is ended."""
+    return LimitOut.of(await services.spending.set(principal, SpenderKind.PROJECT, project, body.parsed()))
+
+
+@route.delete(
+    "/projects/{project}/limits",
+    may=Permission.LIMITS,
+    reach=Reach.OWN_OR_OPERATED,
+    is_weighty=True,
+    status_code=204,
+)
+async def free_project(services: Serving, principal: Asking, project: str) -> Response:
+    """Remove the limits of a project."""
+    await services.spending.remove(principal, SpenderKind.PROJECT, project)
+    return Response(status_code=204)
+
+
+@route.get("/tokens/{token_id}/limits", may=Permission.TOKENS, reach=Reach.OWN, answer=LimitOut)
+async def token_limits(services: Serving, principal: Asking, token_id: str) -> Any:
+    """The spending limits of a token; what it made counts for it. All tokens of a service account share one limit."""
+    return LimitOut.of(await services.spending.get(principal, SpenderKind.TOKEN, token_id))
+
+
+@route.put("/tokens/{token_id}/limits", may=Permission.TOKENS, reach=Reach.OWN, is_weighty=True, answer=LimitOut)
+async def limit_token(services: Serving, principal: Asking, token_id: str, body: LimitsBody) -> Any:
+    """Let these be the limits of a token, in place of those before. A token does not set its own."""
+    return LimitOut.of(await services.spending.set(principal, SpenderKind.TOKEN, token_id, body.parsed()))
+
+
+@route.delete("/tokens/{token_id}/limits", may=Permission.TOKENS, reach=Reach.OWN, is_weighty=True, status_code=204)
+async def free_token(services: Serving, principal: Asking, token_id: str) -> Response:
+    """Remove the limits of a token."""
+    await services.spending.remove(principal, SpenderKind.TOKEN, token_id)
+    return Response(status_code=204)
+
+
+@route.get("/service-accounts/{service_account}/limits", may=Permission.MEMBERS_READ, reach=Reach.OWN, answer=LimitOut)
+async def service_limits(services: Serving, principal: Asking, service_account: str) -> Any:
+    """The spending limits of a service account, by its id or name."""
+    return LimitOut.of(await services.spending.get(principal, SpenderKind.SERVICE_ACCOUNT, service_account))
+
+
+@route.put(
+    "/service-accounts/{service_account}/limits",
+    may=Permission.MEMBERS,
+    reach=Reach.OWN,
+    is_weighty=True,
+    answer=LimitOut,
+)
+async def limit_service(services: Serving, principal: Asking, service_account: str, body: LimitsBody) -> Any:
+    """Let these be the limits of a service account, in place of those before."""
+    kind = SpenderKind.SERVICE_ACCOUNT
+    return LimitOut.of(await services.spending.set(principal, kind, service_account, body.parsed()))
+
+
+@route.delete(
+    "/service-accounts/{service_account}/limits",
+    may=Permission.MEMBERS,
+    reach=Reach.OWN,
+    is_weighty=True,
+    status_code=204,
+)
+async def free_service(services: Serving, principal: Asking, service_account: str) -> Response:
+    """Remove the limits of a service account."""
+    await services.spending.remove(principal, SpenderKind.SERVICE_ACCOUNT, service_account)
+    return Response(status_code=204)
