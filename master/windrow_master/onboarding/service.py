@@ -88,7 +88,7 @@ class NotPrepared(Exception):
 
 
 class NoSuchWheels(NotPrepared):
-    """Whom pip asked has files for these names, and none that fits."""
+    """Whom pip asked has no file that fits."""
 
 
 def carried(name: str) -> Path:
@@ -258,11 +258,9 @@ def _reason(said: Sequence[str]) -> str:
 
 
 def _has_none_that_fits(said: Sequence[str]) -> bool:
-    """True if the index answered and named files, of which none fits: pip lists their versions, and `(from versions:
-    none)` where it has found nothing at all, as without a network."""
-    return any("Could not find a version that satisfies" in line for line in said) and not any(
-        line.startswith("WARNING: Retrying") or "Could not fetch URL" in line for line in said
-    )
+    """True if nothing fits, in pip's words. Without a network it says the same, after it has tried again."""
+    is_none = any(line.startswith("ERROR: No matching distribution found") for line in said)
+    return is_none and not any("Retrying (" in line or "Could not fetch URL" in line for line in said)
 
 
 def _write_compiled(folder: Path, pins: Sequence[closure.Pin]) -> Path:
