@@ -14,15 +14,13 @@ from typing import IO, Any, Final, Self
 
 import httpx2
 
+from windrow.authority import OWN_NAME, is_own
 from windrow.config import DEADLINE_S, Config, find, proxies
 from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, WindrowClientError
 
 Json = dict[str, Any]
 
 TAR: Final = "application/x-tar"
-OWN_AUTHORITY: Final = "Windrow root"
-OWN_NAME: Final = "master.windrow"
-"""What each Master's own certificate is for, beside its addresses."""
 PAGE: Final = 200
 CHUNK: Final = 64 * 1024
 FILES_S: Final = 600.0
@@ -40,8 +38,8 @@ class Transport:
         options: dict[str, Any] = {"transport": transport}
         if transport is None:
             trust = _trust(self.config)
-            is_own = self.config.ca_file is not None and _is_own(trust)
-            options = {"verify": trust, "event_hooks": {"request": [_ask_by_own_name] if is_own else []}}
+            by_own_name = self.config.ca_file is not None and is_own(trust)
+            options = {"verify": trust, "event_hooks": {"request": [_ask_by_own_name] if by_own_name else []}}
         self._http = httpx2.Client(
             base_url=self.config.url + "/api/v1",
             headers={"User-Agent": "windrow-sdk/0.1"} | _bearer(self.config.token),
@@ -239,14 +237,8 @@ def _nobody() -> ssl.SSLContext:
     return context
 
 
-def _is_own(trust: ssl.SSLContext) -> bool:
-    """True if nobody but a Master's own authority is trusted."""
-    subjects = [found["subject"] for found in trust.get_ca_certs()]
-    return bool(subjects) and all(subject == ((("commonName", OWN_AUTHORITY),),) for subject in subjects)
-
-
 def _ask_by_own_name(request: httpx2.Request) -> None:
-    """Ask for the certificate of the Master's own authority: under its public name it may show one from elsewhere."""
+    """Ask for the certificate of the Master's own authority."""
     request.extensions = {**request.extensions, "sni_hostname": OWN_NAME}
 
 

@@ -17,7 +17,8 @@ from tests.support.pki import TestAuthority, issue, make_ca
 from tests.waiting import PATIENCE_S, poll
 from windrow.client import Client
 from windrow.config import Config
-from windrow.errors import MasterUnreachable
+from windrow.errors import ApiProblem, MasterUnreachable
+from windrow.remote.tunnel_request import open_tunnel
 from windrow_master.app.serving import pin_of
 from windrow_proto import enrol
 from windrow_proto.keys import TlsIdentity
@@ -127,6 +128,9 @@ def test_browsers_trust_the_operators_certificate_and_hosts_and_lines_the_master
 
     with Client(Config(market.url, market.record["token"], market.record["ca_pem"])) as windrow:
         assert windrow.get("/me")["roles"]
+        with pytest.raises(ApiProblem) as refused:
+            open_tunnel(windrow.config, "cluster_none", 1)
+        assert refused.value.status == 404
     shown = tmp_path / "authority.pem"
     shown.write_bytes(market.ca.certificate_pem)
     with Client(Config(market.url, market.record["token"], str(shown))) as windrow:

@@ -461,6 +461,7 @@ function limitsOf(cluster: Cluster): [string, ReactNode][] {
 }
 
 function Asked({ cluster }: { cluster: Cluster }) {
+  const { secrets, registry_secret } = cluster.request;
   return (
     <Stack gap="xs">
       <Facts
@@ -470,6 +471,8 @@ function Asked({ cluster }: { cluster: Cluster }) {
           ["Started", <When key="s" at={cluster.started_at} />],
           ["Ended", <When key="e" at={cluster.ended_at} />],
           ...limitsOf(cluster),
+          ...(secrets.length ? [["Secrets", plain(secrets.join(", "))] as const] : []),
+          ...(registry_secret === null ? [] : [["Registry login", plain(registry_secret)] as const]),
         ]}
       />
       {!cluster.request.simulated && <Command text={asCommand(cluster.request)} label="the same by command" />}

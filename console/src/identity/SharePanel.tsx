@@ -39,7 +39,7 @@ export function useReach(objectId: string, accountId: string): Reach {
   const me = useQuery(meQuery).data;
   const mine = isRenter(me, accountId);
   const shares = useQuery({ ...receivedShares(objectId), enabled: me != null && !mine });
-  return reachOf(mine, shares.data ?? []);
+  return reachOf(mine, me?.roles ?? [], shares.data ?? []);
 }
 
 /** Nothing for who does not belong to the project. */

@@ -1,14 +1,17 @@
 // The dialog that asks for the password, a code or a token again before an act of weight; the request then goes on.
+// Who signs in by an identity provider leaves for its page instead, and comes back to this one.
 import { Button, Group, Modal, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useState } from "react";
 import { askWith } from "../api/again.ts";
 import { post, SESSION_PROOF } from "../api/client.ts";
-import { user as userQuery } from "../api/queries.ts";
+import { identities as identitiesQuery, user as userQuery } from "../api/queries.ts";
 import type { Me, SessionProof } from "../api/types.ts";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
+import { plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { proofWays } from "./account.ts";
+import { leaveToSignIn } from "./providerFlow.ts";
 
 type Way = keyof SessionProof;
 type Answer = (done: boolean) => void;
@@ -55,7 +58,11 @@ function Ask({ me, close }: { me: Me; close: Answer }) {
     <Modal opened onClose={() => close(false)} title="Sign in again" closeOnClickOutside={false}>
       <form onSubmit={submit} noValidate aria-label="Sign in again">
         <Stack gap="sm">
-          <Text size="sm">You signed in more than ten minutes ago, and this changes who may do what.</Text>
+          <Text size="sm">
+            You signed in more than ten minutes ago, and this changes who may do what. Sign in again here, or sign out
+            and in again.
+          </Text>
+          {me.user !== null && <ByProvider />}
           <PasswordInput
             key={way}
             label={FIELDS[way].label}
@@ -80,5 +87,22 @@ function Ask({ me, close }: { me: Me; close: Answer }) {
         </Stack>
       </form>
     </Modal>
+  );
+}
+
+/** A button for each linked identity. The act is begun anew afterwards. */
+function ByProvider() {
+  const linked = useQuery(identitiesQuery).data ?? [];
+  const act = useMutation({ mutationFn: (provider: string) => leaveToSignIn(provider) });
+  if (linked.length === 0) return null;
+  return (
+    <Stack gap="xs">
+      {linked.map(({ provider }) => (
+        <Button key={provider} variant="default" loading={act.isPending} onClick={() => act.mutate(provider)}>
+          Sign in again by {plain(provider)}
+        </Button>
+      ))}
+      {act.error && <ProblemNote error={act.error} />}
+    </Stack>
   );
 }

@@ -16,18 +16,16 @@ it("lets a renter share at every level, an admin the page, and nobody what is an
 });
 
 it.each([
-  [true, [], true, true],
-  [false, [], false, false],
-  [false, ["see"], false, false],
-  [false, ["see", "use"], true, false],
-  [false, ["manage"], true, true],
-] as const)("knows what a renter (%s) with shares %j may do", (isRenter, levels, uses, manages) => {
-  expect(
-    reachOf(
-      isRenter,
-      levels.map((level) => ({ level })),
-    ),
-  ).toEqual({ uses, manages });
+  [true, "renter", "user", [], true, true],
+  [false, "renter", "user", [], false, false],
+  [false, "renter", "project", ["see"], false, false],
+  [false, "renter", "organisation", ["see", "use"], true, false],
+  [false, "viewer", "user", ["manage"], true, true],
+  [false, "viewer", "project", ["manage"], false, false],
+  [false, "viewer", "organisation", ["use"], false, false],
+] as const)("of the own %s, a %s with shares with a %s %j", (isOwn, role, receiver_kind, levels, uses, manages) => {
+  const shares = levels.map((level) => ({ level, receiver_kind }));
+  expect(reachOf(isOwn, [role], shares)).toEqual({ uses, manages });
 });
 
 it("makes a request and a command of a draft", () => {

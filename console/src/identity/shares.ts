@@ -1,5 +1,5 @@
 // Shares of clusters, jobs and templates: levels, drafts of the form as requests and as commands. Pure.
-import type { Me, ObjectShare, ShareRequest } from "../api/types.ts";
+import type { Me, ObjectShare, Role, ShareRequest } from "../api/types.ts";
 import { operand, quoted } from "../clusters/request.ts";
 import { words } from "../parts/format.ts";
 
@@ -44,9 +44,15 @@ export interface Reach {
   manages: boolean;
 }
 
-/** What the renter of a thing, or somebody with these shares of it, may do. */
-export function reachOf(isRenter: boolean, shares: readonly Pick<ObjectShare, "level">[]): Reach {
-  const has = (...levels: Level[]) => isRenter || shares.some(({ level }) => levels.includes(level as Level));
+/** What the renter of a thing, or somebody with these shares of it, may do. A share with a project or an organisation
+ *  lets each of its people do what their own roles allow. */
+export function reachOf(
+  isOwn: boolean,
+  roles: readonly Role[],
+  shares: readonly Pick<ObjectShare, "level" | "receiver_kind">[],
+): Reach {
+  const helping = shares.filter(({ receiver_kind }) => receiver_kind === "user" || roles.includes("renter"));
+  const has = (...levels: Level[]) => isOwn || helping.some(({ level }) => levels.includes(level as Level));
   return { uses: has("use", "manage"), manages: has("manage") };
 }
 

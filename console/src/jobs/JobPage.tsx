@@ -305,6 +305,7 @@ function Asked({ job }: { job: Job }) {
               ]
             : []),
           ...(asked.secrets.length ? [["Secrets", plain(asked.secrets.join(", "))] as const] : []),
+          ...(asked.registry_secret === null ? [] : [["Registry login", plain(asked.registry_secret)] as const]),
           [
             "GPUs",
             asked.gpu_model

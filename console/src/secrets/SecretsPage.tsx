@@ -29,6 +29,7 @@ import type { Column } from "../tables/table.ts";
 import {
   asSecretCommand,
   BLANK_SECRET,
+  BYTES_MOST,
   KINDS,
   type SecretDraft,
   type SecretFaults,
@@ -240,7 +241,7 @@ function Value({ draft, change, faults }: ValueProps) {
         {...shared}
         placeholder="Choose a file"
         onChange={(file) => {
-          if (!file) change({ bytes: null });
+          if (!file || file.size > BYTES_MOST) change({ bytes: file && "large" });
           else void file.arrayBuffer().then((buffer) => change({ bytes: new Uint8Array(buffer) }));
         }}
       />

@@ -34,6 +34,7 @@ test("what is no name and no value is said beside its field", () => {
   expect(fault({ text: "a\0b" })).toBe("A text without NUL");
   expect(fault({ text: "x".repeat(65_537) })).toBe("At most 64 KiB");
   expect(fault({ kind: "file" })).toBe("A file");
+  expect(fault({ kind: "file", bytes: "large" })).toBe("At most 64 KiB");
   expect(fault({ kind: "registry_login", text: "me" })).toBe("NAME:PASSWORD on one line");
   expect(fault({ kind: "registry_login", text: "me:pass:word" })).toBeUndefined();
 });

@@ -7,7 +7,7 @@ const USE = /^([A-Z][A-Z0-9_]{0,63})(?:=([A-Za-z_][A-Za-z0-9_]{0,127}))?$/;
 /** Of one cluster or job. */
 const USES_MOST = 32;
 /** Of one value. */
-const BYTES_MOST = 64 * 1024;
+export const BYTES_MOST = 64 * 1024;
 
 export type SecretKind = NonNullable<SecretRequest["kind"]>;
 
@@ -22,8 +22,8 @@ export interface SecretDraft {
   kind: SecretKind;
   /** Of a text or a login. */
   text: string;
-  /** Of a file; null: none is chosen. */
-  bytes: Uint8Array | null;
+  /** Of a file; null: none is chosen; "large": one that is not read. */
+  bytes: Uint8Array | "large" | null;
 }
 
 export const BLANK_SECRET: SecretDraft = { name: "", kind: "text", text: "", bytes: null };
@@ -35,12 +35,14 @@ export function toSecret(draft: SecretDraft): { name: string; request: SecretReq
   const name = draft.name.trim();
   if (!NAME.test(name)) faults.name = "Capital letters, digits and _, 64 at most; the first a letter";
   const bytes = draft.kind === "file" ? draft.bytes : new TextEncoder().encode(draft.text);
-  if (!bytes?.length) faults.value = draft.kind === "file" ? "A file" : "A value";
+  if (bytes === "large") faults.value = "At most 64 KiB";
+  else if (!bytes?.length) faults.value = draft.kind === "file" ? "A file" : "A value";
   else if (bytes.length > BYTES_MOST) faults.value = "At most 64 KiB";
   else if (draft.kind === "text" && bytes.includes(0)) faults.value = "A text without NUL";
   else if (draft.kind === "registry_login" && !/^[^:\s][^:\n]*:[^\n]+$/.test(draft.text.trim()))
     faults.value = "NAME:PASSWORD on one line";
-  const value = draft.kind === "file" ? base64(draft.bytes ?? new Uint8Array()) : draft.text;
+  const isFile = draft.kind === "file" && bytes instanceof Uint8Array && !faults.value;
+  const value = isFile ? base64(bytes) : draft.text;
   return { name, request: { value, kind: draft.kind }, faults };
 }
 

@@ -68,13 +68,15 @@ class Mender:
         if isinstance(found, Refusal):  # tried again with the next tick, until multi_host.FILL_NS is over
             return None if found.without_proofs is None else eviction(found)
         try:
-            is_new = cluster.kind is ClusterKind.GANG
-            cluster = self._launcher.networked(uow, cluster, found.members) if is_new else cluster
             self._launcher.check(uow, cluster)
+            if cluster.kind is ClusterKind.GANG:
+                cluster = self._launcher.networked(uow, cluster, found.members)
         except NoCapacity:
             return None
         except InvalidInput as error:  # a secret was deleted: tried again likewise, it may be set again
-            self._lifecycle.keep(uow, noted(cluster, Step(uow.now_wall_ns, "waiting", None, error.detail)))
+            after = noted(cluster, Step(uow.now_wall_ns, "waiting", None, error.detail))
+            if after is not cluster:
+                self._lifecycle.keep(uow, after)
             return None
         places = dict(zip(ranks, found.members, strict=True))
         addresses = [member.address or "" for member in members]

@@ -87,6 +87,10 @@ class NotPrepared(Exception):
     """The wheels cannot be prepared; the message is a sentence for an operator."""
 
 
+class NoSuchWheels(NotPrepared):
+    """Whom pip asked has no file that fits."""
+
+
 def carried(name: str) -> Path:
     """One carried file: in the installed package, else in the repository that this package is run from."""
     installed = Path(__file__).resolve().parent / "data" / name
@@ -166,18 +170,16 @@ class Wheelhouse:
         fresh = target.with_name(f"{target.name}.new")
         await asyncio.to_thread(_empty, fresh)
         wanted = fresh / "wanted.txt"
-        wanted.write_text(text, encoding="utf-8")
+        await asyncio.to_thread(wanted.write_text, text, encoding="utf-8")
         self._progress = self._at(Phase.PREPARING, "fetching", 0, len(pins))
         options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off"]
         await self._pip(["download", *options, "--dest", str(fresh), "-r", str(wanted)], FETCH_S, len(pins))
-        compiled = fresh / "compiled.txt"
-        names = [path.name for path in fresh.glob("*.whl")]
-        compiled.write_text(closure.requirements_text(closure.compiled(pins, names)), encoding="utf-8")
+        compiled = await asyncio.to_thread(_write_compiled, fresh, pins)
         for minor in self._product.minors:
             wished = ["--python-version", minor, "--dest", str(fresh), "-r", str(compiled)]
             try:
                 await self._pip(["download", *options, *wished], FETCH_S, 0)
-            except NotPrepared as failure:  # a Python for which somebody has made no wheels yet
+            except NoSuchWheels as failure:  # a Python for which somebody has made no wheels yet
                 log.info("wheels_left_out", python=minor, reason=str(failure)[:REASON_MAX])
         await asyncio.to_thread(_replace, fresh, target)
 
@@ -240,7 +242,8 @@ class Wheelhouse:
                 process.kill()
                 await process.communicate()  # not wait: it would wait for a pipe that nobody reads
         if status != 0:
-            raise NotPrepared(f"pip {arguments[0]} ended with {status}: {_reason(said)}")
+            kind = NoSuchWheels if _has_none_that_fits(said) else NotPrepared
+            raise kind(f"pip {arguments[0]} ended with {status}: {_reason(said)}")
 
 
 def not_ready(progress: Progress) -> WindrowError:
@@ -252,6 +255,20 @@ def not_ready(progress: Progress) -> WindrowError:
 def _reason(said: Sequence[str]) -> str:
     errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
     return (errors or [line for line in said if line] or ["it said nothing"])[-1]
+
+
+def _has_none_that_fits(said: Sequence[str]) -> bool:
+    """True if nothing fits, in pip's words. Without a network it says the same, after it has tried again."""
+    is_none = any(line.startswith("ERROR: No matching distribution found") for line in said)
+    return is_none and not any("Retrying (" in line or "Could not fetch URL" in line for line in said)
+
+
+def _write_compiled(folder: Path, pins: Sequence[closure.Pin]) -> Path:
+    """Write the pins of which this folder has a wheel for one platform; returns the file."""
+    file = folder / "compiled.txt"
+    names = [path.name for path in folder.glob("*.whl")]
+    file.write_text(closure.requirements_text(closure.compiled(pins, names)), encoding="utf-8")
+    return file
 
 
 def _pins(product: Product) -> tuple[closure.Pin, ...]:

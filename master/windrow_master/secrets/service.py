@@ -55,7 +55,7 @@ class SecretService:
         account_id, raw = principal.account_id, parsed(kind, value)
         wrapped_key, sealed = sealing.sealed(self._key, account_id, name, kind, raw)
 
-        def change(uow: UnitOfWork) -> SecretView:
+        def change(uow: UnitOfWork) -> Secret:
             self._store.admit()
             known = uow[SecretRepository].get(account_id, name)
             if known is None and len(uow[SecretRepository].of_account(account_id)) >= SECRETS_MAX:
@@ -82,9 +82,9 @@ class SecretService:
             uow[SecretRepository].save(new)
             said = "kept" if known is None else "replaced"
             uow.audit(principal.actor, "secret.set", name, said, {"project": account_id, "kind": kind.value})
-            return _view(uow, new)
+            return new
 
-        return await self._store.write(change, name="secret.set")
+        return await self._viewed(await self._store.write(change, name="secret.set"))
 
     async def list(self, principal: Principal) -> Sequence[SecretView]:
         """All of the project, by name."""
@@ -103,13 +103,17 @@ class SecretService:
     async def delete(self, principal: Principal, name: str) -> SecretView:
         """Forget one; returns it as it was, with who still names it. Raises NotFound."""
 
-        def change(uow: UnitOfWork) -> SecretView:
-            view = _view(uow, _load(uow, principal.account_id, name))
+        def change(uow: UnitOfWork) -> Secret:
+            found = _load(uow, principal.account_id, name)
             uow[SecretRepository].delete(principal.account_id, name)
             uow.audit(principal.actor, "secret.delete", name, "asked for", {"project": principal.account_id})
-            return view
+            return found
 
-        return await self._store.write(change, name="secret.delete")
+        return await self._viewed(await self._store.write(change, name="secret.delete"))
+
+    async def _viewed(self, secret: Secret) -> SecretView:
+        """With who names it: that reads much, which no write waits for."""
+        return await self._store.read(lambda uow: _view(uow, secret))
 
     # --- for work ---
 

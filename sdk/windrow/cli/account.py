@@ -63,7 +63,9 @@ def login(
             raise NotSignedIn(f"There is no token in {token_file}.")
     else:
         token = "" if sys.stdin.isatty() else sys.stdin.readline()
-    _keep(replace(place, token=token) if token.strip() else device.signed_in(place))
+        if token and not token.strip():  # a line, of a variable without a value: nobody waits for a browser there
+            raise NotSignedIn("There is no token on standard input: its first line is empty.")
+    _keep(replace(place, token=token) if token else device.signed_in(place))
 
 
 def logout() -> None:

@@ -24,42 +24,52 @@ Texts = list[str] | None
 def provider_add(
     context: typer.Context,
     name: Name,
-    issuer: Annotated[str, typer.Option(help="Its URL, as its discovery document names it.")],
-    client_id: Annotated[str, typer.Option(help="As the provider knows this market.")],
+    issuer: Annotated[str | None, typer.Option(help="Its URL, as its discovery document names it.")] = None,
+    client_id: Annotated[str | None, typer.Option(help="As the provider knows this market.")] = None,
     client_secret_file: Annotated[
         Path | None, typer.Option(help="File with the client's secret; - reads standard input.")
     ] = None,
     organisation: Annotated[str | None, typer.Option(help="The organisation that its users join.")] = None,
-    creates_users: Annotated[bool, typer.Option("--creates-users", help="Make a user at the first sign-in.")] = False,
-    domain: Annotated[Texts, typer.Option(help="Only verified mail addresses there become users; repeatable.")] = None,
+    creates_users: Annotated[
+        bool | None, typer.Option("--creates-users/--no-creates-users", help="Make a user at the first sign-in.")
+    ] = None,
+    domain: Annotated[
+        Texts, typer.Option(help="Only verified mail addresses there become users; repeatable; '' for any.")
+    ] = None,
     group: Annotated[
         Texts,
-        typer.Option(metavar="GROUP=ROLES", help="ml=lab:renter,viewer or admins=org_admin; repeatable."),
+        typer.Option(metavar="GROUP=ROLES", help="ml=lab:renter,viewer or admins=org_admin; repeatable; '' for none."),
     ] = None,
-    group_claim: Annotated[str, typer.Option(help="The claim that holds the groups.")] = "groups",
+    group_claim: Annotated[str | None, typer.Option(help="The claim with the groups; default: groups.")] = None,
     scope: Annotated[Texts, typer.Option(help="Scopes to ask for; default: openid, profile, email.")] = None,
-    private: Annotated[bool, typer.Option("--private", help="It may lie on this machine or in its network.")] = False,
+    private: Annotated[
+        bool | None, typer.Option("--private/--not-private", help="It may lie on this machine or in its network.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add an identity provider, or change the one of this name: what you leave out gets its default, the secret
-    stays."""
-    body: Item = {
+    """Add an identity provider, or change the one of this name: what you leave out stays as it is."""
+    given: Item = {
         "issuer": issuer,
         "client_id": client_id,
         "client_secret": None if client_secret_file is None else _read(client_secret_file),
         "organisation": organisation,
         "creates_users": creates_users,
-        "domains": domain or [],
-        "groups": _groups(group or ()),
+        "domains": None if domain is None else [one for one in domain if one],
+        "groups": None if group is None else _groups([one for one in group if one]),
         "group_claim": group_claim,
         "private": private,
-        **({"scopes": scope} if scope else {}),
+        "scopes": scope or None,
     }
-    made = client(context).request("PUT", _path(name), body=body)
+    api = client(context)
+    before = next((one for one in api.items("/identity-providers") if one["name"] == name), None)
+    if before is None and (issuer is None or client_id is None):
+        raise InvalidInput(f"There is no provider {name} yet. Give a new one --issuer URL and --client-id ID")
+    body = (_body(before) if before else {}) | {key: value for key, value in given.items() if value is not None}
+    made = api.request("PUT", _path(name), body=body)
     if as_json:
         print_json(made)
         return
-    say(f"{name} is added. Register this address at the provider: {made['redirect_uri']}")
+    say(f"{name} is {'changed' if before else 'added'}. Register this address at the provider: {made['redirect_uri']}")
     say(f"Then see whether it answers: windrow identity-provider test {name}")
 
 
@@ -131,6 +141,20 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}") from None
+
+
+def _body(item: Item) -> Item:
+    """A provider as the body that keeps it as it is."""
+    same = ("issuer", "client_id", "organisation", "domains", "creates_users", "private", "scopes", "group_claim")
+    groups = [
+        {
+            "group": one["group"],
+            "role": one["role"],
+            "projects": [{"project": project["id"], "roles": project["roles"]} for project in one["projects"]],
+        }
+        for one in item["groups"]
+    ]
+    return {**{key: item[key] for key in same}, "groups": groups}
 
 
 def _groups(given: Sequence[str]) -> list[Item]:

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from windrow.cli.request import body, parse_gpu
 from windrow.config import Config, find, proxies
-from windrow.errors import ApiProblem, FunctionError, InvalidInput, PythonMismatch, WindrowClientError, WorkerRefused
+from windrow.errors import (
+    ApiProblem,
+    FunctionError,
+    InvalidInput,
+    MasterUnreachable,
+    PythonMismatch,
+    WindrowClientError,
+    WorkerRefused,
+)
 from windrow.fields import CLUSTER, ClusterFields
 from windrow.nearest import Nearest
 from windrow.remote import loop, memory, tunnel_request
@@ -214,6 +222,9 @@ class Cluster:
         session = _session(known, 0, remembered, partial(tunnel_request.open_tunnel, config, known, port), config)
         try:
             loop.finish(session.connect())
+        except MasterUnreachable:  # no word about the worker: it stays known
+            _forget_sessions(known)
+            raise
         except WindrowClientError:
             _forget_sessions(known)
             memory.forget(known)

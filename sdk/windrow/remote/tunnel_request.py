@@ -3,12 +3,34 @@
 import http.client
 import json
 import secrets
+import socket
 import ssl
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from windrow.authority import OWN_NAME, is_own
 from windrow.config import DEADLINE_S, Config
 from windrow.errors import ApiProblem, MasterUnreachable
+
+
+class _ByOwnName(http.client.HTTPSConnection):
+    """A connection to a Master that shows the certificate of its own authority, as `Transport` asks for it."""
+
+    def __init__(self, host: str, port: int | None, trust: ssl.SSLContext) -> None:
+        super().__init__(host, port, timeout=DEADLINE_S, context=trust)
+        self._trust = trust
+
+    def connect(self) -> None:
+        found = socket.create_connection((self.host, self.port), DEADLINE_S)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = self._trust.wrap_socket(found, server_hostname=OWN_NAME)
+
+
+def _secure(host: str, port: int | None, ca_file: str | None) -> http.client.HTTPSConnection:
+    trust = ssl.create_default_context(cafile=ca_file)
+    if ca_file is not None and is_own(trust):
+        return _ByOwnName(host, port, trust)
+    return http.client.HTTPSConnection(host, port, timeout=DEADLINE_S, context=trust)
 
 
 def open_tunnel(
@@ -27,8 +49,7 @@ def open_tunnel(
         host = str(url.hostname)
         connection: http.client.HTTPConnection
         if url.scheme == "https":
-            trust = ssl.create_default_context(cafile=config.ca_file)
-            connection = http.client.HTTPSConnection(host, url.port, timeout=DEADLINE_S, context=trust)
+            connection = _secure(host, url.port, config.ca_file)
         else:
             connection = http.client.HTTPConnection(host, url.port, timeout=DEADLINE_S)
         try:

@@ -142,6 +142,16 @@ async def test_an_access_of_last_time_that_is_gone_is_no_error(monkeypatch: pyte
         await tunnel.approach({**TICKET, "address": "127.0.0.1:1"})
 
 
+def test_a_master_that_does_not_answer_is_an_error_and_the_worker_stays_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.keep_name(CONFIG, "box", "cluster_a")
+    memory.Memory("cluster_a", RECORD).keep()
+    monkeypatch.setattr(cluster, "find", lambda: CONFIG)
+    with pytest.raises(MasterUnreachable, match="does not answer"):
+        cluster.cluster("box").up_if_not()
+    assert memory.of_worker("cluster_a") is not None
+    assert not [known for known in cluster._sessions if known[0] == "cluster_a"]
+
+
 def test_a_worker_that_is_remembered_and_gone_is_asked_for_anew(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,13 +21,14 @@ from tests.waiting import poll_async
 from windrow_master.onboarding import closure
 from windrow_master.onboarding.join_line import is_loopback, join_line
 from windrow_master.onboarding.model import Artifact, Manifest, Phase, Progress, record_of
-from windrow_master.onboarding.service import CARRIED, Wheelhouse, carried, not_ready
+from windrow_master.onboarding.service import CARRIED, Wheelhouse, _has_none_that_fits, carried, not_ready
 from windrow_master.onboarding.wheel import Declared, pack
 from windrow_proto.errors import BadProof, InvalidInput
 from windrow_proto.keys import SigningKey
 from windrow_proto.manifest import signed, verified
 
 ROOT = Path(__file__).parents[3]
+NONE_FITS = "ERROR: No matching distribution found for msgpack==1.0.0"
 DECLARED = Declared("windrow-thing", "1.2", "A thing.", ">=3.11", "Apache-2.0", ("psutil>=7",), {"thing": "thing:main"})
 FILES = {"thing.py": b"def main():\n    print('it runs')\n"}
 LOCK = f"""# made by hand
@@ -140,6 +141,19 @@ async def test_without_an_index_the_state_says_why_and_it_can_be_asked_again(
     assert "pip download ended with 1" in wheels.progress.sentence()
     assert wheels.file("manifest.json") is None
     assert not_ready(wheels.progress).retryable is False
+
+
+@pytest.mark.parametrize(
+    ("said", "is_left_out"),
+    [
+        ([NONE_FITS], True),
+        (["WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError'", NONE_FITS], False),
+        (["ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE."], False),
+        ([], False),
+    ],
+)
+def test_a_python_is_left_out_only_where_nothing_fits_it(said: list[str], is_left_out: bool) -> None:
+    assert _has_none_that_fits(said) is is_left_out
 
 
 def test_while_wheels_are_prepared_the_answer_is_to_come_again() -> None:

@@ -10,12 +10,14 @@ import httpx2
 import pytest
 
 from tests.support.pki import make_ca
+from windrow.authority import is_own
 from windrow.cli.exits import exit_code
 from windrow.cli.output import plain
 from windrow.client import Client
 from windrow.config import Config, find, save
 from windrow.errors import ApiProblem, NoMaster, WaitTimedOut
-from windrow.transport import _ask_by_own_name, _is_own, _trust
+from windrow.remote import tunnel_request
+from windrow.transport import _ask_by_own_name, _trust
 from windrow_master.identity.authority import Authority
 from windrow_proto.keys import SERVER_NAMES
 
@@ -212,7 +214,9 @@ def test_a_master_that_is_known_by_its_own_authority_is_asked_for_its_own_certif
     (tmp_path / "own.pem").write_bytes(Authority.make(tmp_path / "identity", time.time_ns()).root_pem)
     (tmp_path / "other.pem").write_bytes(make_ca().certificate_pem)
     own, other = (_trust(Config("https://master", "t", str(tmp_path / name))) for name in ("own.pem", "other.pem"))
-    assert (_is_own(own), _is_own(other)) == (True, False)
+    assert (is_own(own), is_own(other)) == (True, False)
+    ways = [tunnel_request._secure("market.example", 443, str(tmp_path / name)) for name in ("own.pem", "other.pem")]
+    assert [type(way).__name__ for way in ways] == ["_ByOwnName", "HTTPSConnection"]
     request = httpx2.Request("GET", "https://market.example", extensions={"timeout": {}})
     _ask_by_own_name(request)
     assert request.extensions == {"timeout": {}, "sni_hostname": SERVER_NAMES["master"]}

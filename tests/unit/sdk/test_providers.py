@@ -15,16 +15,31 @@ from windrow.config import Config
 from windrow.errors import InvalidInput
 
 MADE = {"name": "acme", "redirect_uri": "https://market/oidc/acme"}
+PRESENT = {
+    "name": "here",
+    "issuer": "https://a",
+    "client_id": "w",
+    "has_client_secret": True,
+    "organisation": "org_1",
+    "domains": ["a.org"],
+    "creates_users": True,
+    "private": False,
+    "scopes": ["openid"],
+    "group_claim": "roles",
+    "groups": [{"group": "ml", "role": None, "projects": [{"id": "account_1", "name": "lab", "roles": ["renter"]}]}],
+}
 GIVEN = {"role": "org_admin", "projects": [{"id": "account_1", "name": "lab", "roles": ["renter", "viewer"]}]}
 ADD = ("add", "acme", "--issuer", "https://login.example.org", "--client-id", "windrow")
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
-    """Returns the requests at a Master with one provider."""
+    """Returns the requests at a Master with one provider, but for its list."""
     requests: list[httpx2.Request] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            return httpx2.Response(200, json={"items": [PRESENT], "next_cursor": None})
         requests.append(request)
         return httpx2.Response(200, json=GIVEN if request.url.path.endswith("/preview") else MADE)
 
@@ -48,11 +63,25 @@ def test_a_provider_is_set_with_a_secret_from_a_file_and_its_address_is_said(
 
     body: dict[str, Any] = json.loads(asked[0].content)
     assert (asked[0].method, asked[0].url.path) == ("PUT", "/api/v1/identity-providers/acme")
-    assert (body["client_secret"], body["creates_users"], body["private"]) == ("hush", True, False)
+    assert (body["client_secret"], body["creates_users"], "private" in body) == ("hush", True, False)
     ml = [{"project": "lab", "roles": ["renter", "viewer"]}, {"project": "default", "roles": ["viewer"]}]
     ops = {"group": "cn=ops,dc=org", "role": "org_admin", "projects": []}
     assert body["groups"] == [{"group": "ml", "role": None, "projects": ml}, ops]
     assert MADE["redirect_uri"] in capsys.readouterr().err
+
+
+def test_a_change_sends_what_was_there_with_what_is_given(
+    asked: list[httpx2.Request], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("add", "here", "--no-creates-users", "--client-id", "x", "--domain", "")
+    body = json.loads(asked[0].content)
+    lab = {"group": "ml", "role": None, "projects": [{"project": "account_1", "roles": ["renter"]}]}
+    same = {"issuer": "https://a", "organisation": "org_1", "private": False, "scopes": ["openid"]}
+    changed = {"creates_users": False, "client_id": "x", "domains": []}
+    assert body == {**same, **changed, "group_claim": "roles", "groups": [lab]}
+    assert "here is changed." in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="--issuer URL"):
+        run("add", "acme", "--client-id", "x")
 
 
 @pytest.mark.parametrize("words", [("--group", "ml"), ("--group", "=renter"), ("--client-secret-file", "/nowhere")])

@@ -13,7 +13,7 @@ from windrow.cli import account, device, rights, service_accounts
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config, known_authority, save, user_file
-from windrow.errors import ApiProblem, WaitTimedOut, WindrowClientError
+from windrow.errors import ApiProblem, NotSignedIn, WaitTimedOut, WindrowClientError
 
 BEGUN = {
     "device_code": "wd_secret",
@@ -123,12 +123,15 @@ def test_a_login_takes_a_token_of_standard_input_and_the_browser_where_there_is_
     kept: list[Config] = []
     monkeypatch.setattr(account, "_keep", kept.append)
     monkeypatch.setattr(device, "signed_in", lambda place: Config(place.url, "wt_browser"))
-    for text in (f"{TOKEN}\n", "", "\n"):
+    for text in (f"{TOKEN}\n", ""):
         monkeypatch.setattr("sys.stdin", io.StringIO(text))
         get_command(app)(["login", "https://m.example"], standalone_mode=False)
     (tmp_path / "token").write_text(TOKEN)
     get_command(app)(["login", "https://m.example", "--token-file", str(tmp_path / "token")], standalone_mode=False)
-    assert [one.token for one in kept] == [TOKEN, "wt_browser", "wt_browser", TOKEN]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    with pytest.raises(NotSignedIn, match="no token on standard input"):
+        get_command(app)(["login", "https://m.example"], standalone_mode=False)
+    assert [one.token for one in kept] == [TOKEN, "wt_browser", TOKEN]
 
 
 @pytest.fixture

@@ -206,6 +206,9 @@ async def test_a_lost_member_is_replaced_once_its_secret_is_there_and_until_then
     lose(m, held[1])
     for _ in range(3):
         await m.clusters.tick()
+    version = (await look(m, view)).cluster.version
+    await m.clusters.tick()
+    assert (await look(m, view)).cluster.version == version, "a further try writes nothing"
     (step,) = [one for one in (await look(m, view)).cluster.steps if "HF_TOKEN" in one.detail]
     assert step.detail.endswith("Set it: windrow secret set HF_TOKEN")
 

@@ -53,8 +53,8 @@ def constant(row: re.Match[str]) -> int:
     found = importlib.import_module(row["module"])
     for part in row["name"].split("."):
         found = getattr(found() if isinstance(found, type) else found, part)
-    assert isinstance(found, int)
-    return found
+    assert isinstance(found, int | float) and found == int(found)
+    return int(found)
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if row["name"]], ids=lambda row: row[0].split("`")[1])
