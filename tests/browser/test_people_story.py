@@ -56,7 +56,8 @@ class Mailbox:
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Envelope) -> str:  # noqa: N802  # aiosmtpd's name
         assert isinstance(envelope.content, bytes)
-        body = message_from_bytes(envelope.content, policy=policy.default).get_body(("plain",))  # type: ignore[attr-defined]
+        body = message_from_bytes(envelope.content, policy=policy.default).get_body(("plain",))
+        assert body is not None
         self.links += re.findall(r"https?://\S+", body.get_content())
         return "250 OK"
 

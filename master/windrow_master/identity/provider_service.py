@@ -144,9 +144,10 @@ class ProviderService:
             repository.save(saved)
             fields = {"issuer": saved.issuer[:200]}
             uow.audit(principal.actor, "identity_provider.set", saved.name, fields=fields)
-            theirs = [one for one, _ in uow[OrganisationRepository].projects(saved.organisation_id)]
-            said = f"The identity provider {saved.name} lets people into this organisation"
-            uow.event("identity_provider.set", tuple(theirs), said, fields, principal.actor)
+            theirs = [one for one, _ in uow[OrganisationRepository].projects(saved.organisation_id or "")]
+            if theirs:
+                said = f"The identity provider {saved.name} lets people into this organisation"
+                uow.event("identity_provider.set", tuple(theirs), said, fields, principal.actor)
             return _view(uow, saved)
 
         view = await self._store.write(save, name="identity_provider.set")
