@@ -11,7 +11,7 @@ from zlib import crc32
 
 from windrow_master.clusters import environments, images
 from windrow_master.clusters.kinds import box, engines
-from windrow_master.clusters.model import OVER_HOSTS, Cluster, NetworkMode, Workload
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterKind, NetworkMode, Workload
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.request import Membership, workload_spec
 from windrow_master.clusters.topology import Meeting
@@ -31,6 +31,7 @@ from windrow_proto.volumes import VOLUMES
 
 CREATE_NOT_AFTER_NS: Final = MINUTE
 """A creation that its host did not take within a minute is given up: whoever asked is still waiting."""
+LOOPBACK: Final = "127.0.0.1"
 SECRET_BYTES: Final = 32
 
 
@@ -205,10 +206,12 @@ def address_of(host: Host) -> str:
     alone."""
     own = () if host.inventory is None else host.inventory.addresses
     found = engines.network_of(host.address, own)
-    return "127.0.0.1" if found is None else found[0]
+    return LOOPBACK if found is None else found[0]
 
 
 def _meets_at(cluster: Cluster, rank: int, host: Host) -> str:
+    if cluster.kind is ClusterKind.GANG and cluster.request.hosts == 1:
+        return LOOPBACK  # in a network of its own it may not reach its host's address, and nobody else joins it
     return engines.member_address(cluster.network, cluster.first_port or 0, rank) or address_of(host)
 
 
