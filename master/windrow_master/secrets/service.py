@@ -111,6 +111,10 @@ class SecretService:
 
         return await self._store.write(change, name="secret.delete")
 
+    def forget_account(self, uow: UnitOfWork, account_id: AccountId) -> None:
+        """Delete all of a project."""
+        uow[SecretRepository].forget_account(account_id)
+
     # --- for work ---
 
     def open(self, uow: UnitOfWork, account_id: AccountId, request: Work) -> Opened:
