@@ -1566,6 +1566,26 @@ export interface LoserOut {
   terms: Record<string, number>;
 }
 
+/** An organisation of a user. */
+export interface MarketUserOrganisationOut {
+  id: string;
+  name: string;
+  role: Role | null;
+}
+
+/** A user of the installation. */
+export interface MarketUserOut {
+  id: string;
+  name: string;
+  address: string | null;
+  /** Of the installation */
+  roles: Role[];
+  is_disabled: boolean;
+  organisations: MarketUserOrganisationOut[];
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+}
+
 /** The health of the Master. */
 export interface MasterHealthOut {
   version: string;
@@ -1595,9 +1615,9 @@ export interface MasterOut {
 /** The caller, and the Master that answers. user: null for a service account and a project's own token. account: the project. */
 export interface MeOut {
   account: AccountOut;
-  user: windrowmasterapiidentityroutesUserOut | null;
+  user: UserOut | null;
   /** The service account that asks */
-  service: windrowmasterapiidentityroutesUserOut | null;
+  service: UserOut | null;
   roles: Role[];
   token: MyTokenOut;
   session: MySessionOut | null;
@@ -1949,6 +1969,12 @@ export interface PageJoinTokenOut {
   next_cursor: string | null;
 }
 
+export interface PageMarketUserOut {
+  items: MarketUserOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageMemberOut {
   items: MemberOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2047,12 +2073,6 @@ export interface PageTransferOfferOut {
 
 export interface PageTransferOut {
   items: TransferOut[];
-  /** Give it as `cursor` for what follows; null at the end */
-  next_cursor: string | null;
-}
-
-export interface PageUserOut {
-  items: windrowmasterapilifecycleroutesUserOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -3209,11 +3229,10 @@ export interface UserCodeBody {
   user_code: string;
 }
 
-/** An organisation of a user. */
-export interface UserOrganisationOut {
+/** The user or service account that asks. */
+export interface UserOut {
   id: string;
   name: string;
-  role: Role | null;
 }
 
 /** The state of a host's verification. */
@@ -3345,23 +3364,4 @@ export interface WorkloadOut {
   is_member: boolean;
   /** Null until its command has ended by itself and they are brought in */
   results: ResultsOut | null;
-}
-
-/** The user or service account that asks. */
-export interface windrowmasterapiidentityroutesUserOut {
-  id: string;
-  name: string;
-}
-
-/** A user of the installation. */
-export interface windrowmasterapilifecycleroutesUserOut {
-  id: string;
-  name: string;
-  address: string | null;
-  /** Of the installation */
-  roles: Role[];
-  is_disabled: boolean;
-  organisations: UserOrganisationOut[];
-  /** RFC 3339 in UTC, with milliseconds */
-  created_at: string;
 }

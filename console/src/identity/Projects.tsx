@@ -1,5 +1,5 @@
-// The projects of an organisation, and the dialog that adds one.
-import { Button, Text, TextInput } from "@mantine/core";
+// The projects of an organisation: one is added, deleted or transferred.
+import { Button, Group, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
@@ -11,13 +11,16 @@ import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Empty, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { identity } from "../tables/columns.tsx";
+import { actions, identity } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { managesAll } from "./members.ts";
+import { DeleteProject, OfferProject } from "./ProjectEnds.tsx";
 import { roleNames } from "./roles.ts";
 
-const columnsFor = (me: Me): readonly Column<Project>[] => [
+type Asked = { deed: "delete" | "offer"; project: Project };
+
+const columnsFor = (me: Me, ask: (asked: Asked) => void): readonly Column<Project>[] => [
   {
     id: "name",
     name: "Name",
@@ -36,12 +39,36 @@ const columnsFor = (me: Me): readonly Column<Project>[] => [
   },
   { id: "roles", name: "Your roles", value: (row) => roleNames(row.roles) },
   identity((row) => row.id),
+  ...(managesAll(me)
+    ? [actions<Project>((row) => row.id !== me.account.id && <Deeds me={me} project={row} ask={ask} />)]
+    : []),
 ];
+
+function Deeds({ me, project, ask }: { me: Me; project: Project; ask: (asked: Asked) => void }) {
+  const button = (deed: Asked["deed"], label: string, color: string) => (
+    <Button
+      variant="subtle"
+      color={color}
+      size="compact-sm"
+      onClick={() => ask({ deed, project })}
+      aria-label={`${label}: ${plain(project.name)}`}
+    >
+      {label}
+    </Button>
+  );
+  return (
+    <Group gap={4} justify="flex-end">
+      {me.roles.includes("org_owner") && button("offer", "Transfer", "gray")}
+      {button("delete", "Delete", "red")}
+    </Group>
+  );
+}
 
 export function Projects({ me }: { me: Me }) {
   const query = useQuery(projectsQuery);
   const [isAdding, setAdding] = useState(false);
-  const columns = useMemo(() => columnsFor(me), [me]);
+  const [asked, ask] = useState<Asked | null>(null);
+  const columns = useMemo(() => columnsFor(me, ask), [me]);
   const mayAdd = managesAll(me) && me.user !== null;
   return (
     <Panel
@@ -68,6 +95,8 @@ export function Projects({ me }: { me: Me }) {
           </Empty>
         }
       />
+      {asked?.deed === "delete" && <DeleteProject project={asked.project} close={() => ask(null)} />}
+      {asked?.deed === "offer" && <OfferProject project={asked.project} close={() => ask(null)} />}
       {isAdding && <NewProject close={() => setAdding(false)} />}
     </Panel>
   );

@@ -56,7 +56,7 @@ class SettleBody(ReasonBody):
     to: ProjectName | None = None
 
 
-class UserOrganisationOut(Out):
+class MarketUserOrganisationOut(Out):
     """An organisation of a user."""
 
     id: Annotated[str, Read(lambda one: one[0].id)]
@@ -64,7 +64,7 @@ class UserOrganisationOut(Out):
     role: Annotated[Role | None, Read(lambda one: one[1])]
 
 
-class UserOut(Out):
+class MarketUserOut(Out):
     """A user of the installation."""
 
     id: Annotated[str, Read("user.id")]
@@ -72,7 +72,7 @@ class UserOut(Out):
     address: Annotated[str | None, Read("user.address")]
     roles: Annotated[list[Role], Read(lambda view: sorted(view.user.roles)), Field(description="Of the installation")]
     is_disabled: Annotated[bool, Read(lambda view: view.user.disabled_at_ns is not None)]
-    organisations: list[UserOrganisationOut]
+    organisations: list[MarketUserOrganisationOut]
     created_at: Annotated[Time, Read("user.created_at_ns")]
 
 
@@ -99,7 +99,7 @@ class TransferOfferOut(Out):
 # --- users -----------------------------------------------------------------------------------------------------------
 
 
-@route.get("/users", may=Permission.ACCOUNTS_READ, answer=answers.Page[UserOut])
+@route.get("/users", may=Permission.ACCOUNTS_READ, answer=answers.Page[MarketUserOut])
 async def users(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The users of this installation, with their organisations."""
     found = await services.identity.people.users(read_cursor(cursor), limit + 1)
@@ -247,4 +247,4 @@ async def transfer_account(services: Serving, principal: Asking, account_id: str
 
 
 def _user(view: Any) -> Any:
-    return UserOut.of(view, organisations=[UserOrganisationOut.of(one) for one in view.organisations])
+    return MarketUserOut.of(view, organisations=[MarketUserOrganisationOut.of(one) for one in view.organisations])

@@ -36,7 +36,7 @@ KEPT_NS: Final = 30 * DAY
 """For which a deleted project can be restored."""
 OFFER_LIFE_NS: Final = 7 * DAY
 _NONE: Final = "There is no such project. List them: windrow project ls"
-_NOT_OFFERED: Final = "This project is not offered to your organisation. Offers: windrow project transfers"
+_NOT_OFFERED: Final = "This project is not offered to your organisation. Offers: windrow project offers"
 
 
 @dataclass(frozen=True, slots=True)

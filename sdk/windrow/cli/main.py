@@ -36,6 +36,7 @@ from windrow.cli import (
     shares,
     stopping,
     templates,
+    users,
     volumes,
 )  # fmt: skip
 from windrow.cli.context import Options
@@ -96,6 +97,7 @@ for name, group in (
     ("project", members.project_app),
     ("member", members.member_app),
     ("invitation", members.invitation_app),
+    ("user", users.user_app),
     ("share", shares.share_app),
     ("service-account", service_accounts.service_app),
     ("auth", rights.auth_app),

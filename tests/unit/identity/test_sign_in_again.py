@@ -14,18 +14,27 @@ from windrow_proto.units import MINUTE, SECOND
 WEIGHTY = {
     ("POST", "/accounts"),
     ("POST", "/accounts/{account_id}/link"),
+    ("POST", "/accounts/{account_id}/settle"),
     ("POST", "/accounts/{account_id}/suspend"),
+    ("POST", "/accounts/{account_id}/transfer"),
     ("POST", "/device/approve"),
     ("POST", "/invitations"),
     ("POST", "/invitations/{invitation_id}/link"),
     ("DELETE", "/members/{user_id}"),
     ("PUT", "/members/{user_id}"),
     ("POST", "/members/{user_id}/password-link"),
+    ("DELETE", "/projects/{project}"),
+    ("POST", "/projects/{project}/restore"),
     ("POST", "/projects/{project}/token"),
+    ("POST", "/projects/{project}/transfer"),
+    ("POST", "/projects/{project}/transfer/accept"),
     ("POST", "/service-accounts"),
     ("DELETE", "/service-accounts/{service_account}"),
     ("POST", "/service-accounts/{service_account}/rotate"),
     ("POST", "/tokens"),
+    ("DELETE", "/user/organisations/{organisation}"),
+    ("POST", "/users/{user_id}/delete"),
+    ("POST", "/users/{user_id}/make-owner"),
 }
 
 
