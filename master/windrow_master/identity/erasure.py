@@ -41,6 +41,8 @@ def ending_with(uow: UnitOfWork, user: User) -> list[Account]:
             continue
         accounts = [uow[AccountRepository].get(account_id) for account_id, _ in repository.projects(organisation.id)]
         found += [one for one in accounts if one is not None]
+    if first in found:
+        raise Conflict("The first project belongs to this Master and stays. Make somebody else an owner of it first.")
     return found
 
 
