@@ -11,7 +11,7 @@ from typing import Final
 from windrow_master.clusters.service import ClusterService
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import decide
-from windrow_master.identity.accounts import MadeLink, link_sha256
+from windrow_master.identity.accounts import MadeLink, check_open, link_sha256
 from windrow_master.identity.model import (
     INSTALLATION_ROLES,
     MARKET_ROLES,
@@ -96,6 +96,7 @@ class AccountService:
 
         def credit(uow: UnitOfWork) -> AccountView:
             account = self._load(uow, wanted)
+            check_open(account)
             once = f"{principal.account_id} {key} {amount}" if key else uow.mint("credit")
             self._market.credit(uow, account.id, amount, once, principal.actor)
             return self._view(uow, account)

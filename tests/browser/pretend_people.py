@@ -38,6 +38,10 @@ def people_routes(app: FastAPI, world: World, opened_token: str) -> None:
     async def people() -> Json:
         return listed(world.people)
 
+    @app.get("/api/v1/users")
+    async def users() -> Json:
+        return listed([])
+
     @app.post("/api/v1/accounts")
     async def add(body: Json = Body()) -> Any:
         if any(one["name"] == body["name"] for one in world.people):

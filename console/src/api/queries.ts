@@ -19,6 +19,7 @@ import type {
   ClusterRequest,
   CommandLineOffer,
   CommandRow,
+  DeletedProject,
   EventRow,
   Explanation,
   Forecast,
@@ -37,6 +38,7 @@ import type {
   JoinTokenRow,
   KeptEstimate,
   LinkedIdentity,
+  MarketUser,
   Me,
   ObjectShare,
   Offer,
@@ -48,6 +50,7 @@ import type {
   Price,
   Profile,
   Project,
+  ProjectOffer,
   Provider,
   ProviderButton,
   Receipt,
@@ -296,6 +299,7 @@ export const receipt = (id: string) =>
   one<Receipt>(["receipt", id], `/receipts/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 
 export const people = all<Person>(["people"], "/accounts", { refetchInterval: CALM_MS });
+export const users = all<MarketUser>(["users"], "/users", { refetchInterval: CALM_MS });
 /** The user who asks, with organisations and projects. */
 export const user = one<Profile>(["user"], "/user", { staleTime: CALM_MS });
 export const identities = all<LinkedIdentity>(["identities"], IDENTITIES, { staleTime: CALM_MS });
@@ -328,6 +332,11 @@ export const receivedShares = (objectId?: string) => sharesAt("/shares/received"
 /** The line that installs `windrow`. */
 export const cli = one<CommandLineOffer>(["cli"], "/cli", { staleTime: CALM_MS, retry: false });
 export const projects = all<Project>(["projects"], "/projects");
+export const deletedProjects = all<DeletedProject>(["deleted projects"], "/projects/deleted");
+/** Projects that the organisation offers to others, or that others offer to it. */
+export const projectOffers = all<ProjectOffer>(["project offers"], "/project-transfers", {
+  refetchInterval: CALM_MS,
+});
 export const serviceAccounts = all<ServiceAccount>(["service-accounts"], "/service-accounts");
 export const tokens = all<TokenRow>(["tokens"], "/tokens");
 /** Of the present project, its tokens and service accounts, and of other projects that the user sees. */

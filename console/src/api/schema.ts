@@ -70,8 +70,8 @@ export interface AccountOut {
   name: string;
 }
 
-/** The state of an account: active, or suspended and unable to do anything. */
-export type AccountState = "active" | "suspended";
+/** The state of an account: active, or suspended or deleted and unable to do anything. */
+export type AccountState = "active" | "suspended" | "deleted";
 
 /** One host's link, as a map of the Accesses shows it. */
 export interface AgentOut {
@@ -627,6 +627,16 @@ export interface DayAmount {
 /** The image that runs on a host where a request names none; null: none. */
 export interface DefaultImageBody {
   image: string | null;
+}
+
+/** A deleted project, which can be restored until its end. */
+export interface DeletedProjectOut {
+  id: string;
+  name: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  deleted_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  kept_until: string;
 }
 
 /** The codes of a device that wants to be signed in, as RFC 8628 names them. */
@@ -1597,6 +1607,26 @@ export interface LoserOut {
   terms: Record<string, number>;
 }
 
+/** An organisation of a user. */
+export interface MarketUserOrganisationOut {
+  id: string;
+  name: string;
+  role: Role | null;
+}
+
+/** A user of the installation. */
+export interface MarketUserOut {
+  id: string;
+  name: string;
+  address: string | null;
+  /** Of the installation */
+  roles: Role[];
+  is_disabled: boolean;
+  organisations: MarketUserOrganisationOut[];
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+}
+
 /** The health of the Master. */
 export interface MasterHealthOut {
   version: string;
@@ -1787,6 +1817,12 @@ export interface ObjectShareOut {
 /** The kind of a reason against a host. Refusals name them in this order: first what passes or a little more money solves, then what another request solves, then what nothing solves. */
 export type Obstacle = "price" | "busy" | "settling" | "offline" | "closed" | "too_few_hosts" | "cpus" | "memory" | "gpus" | "gpu_memory" | "tier" | "gpu_model" | "slice" | "image" | "runtime" | "isolation" | "unverified" | "network" | "no_slot" | "not_named" | "other";
 
+/** The organisation that a project is offered to. */
+export interface OfferBody {
+  /** Id or name */
+  organisation: string;
+}
+
 /** What can be rented of one tier, or is rented; the price is per GPU, or for `cpu` tiers per processor. */
 export interface OfferOut {
   tier: string;
@@ -1830,6 +1866,14 @@ export interface OperationOut {
   done_at: string | null;
 }
 
+/** The organisation that gets an owner or a project, and the reason, which its members read. */
+export interface OrganisationBody {
+  /** Kept in the audit log */
+  reason: string;
+  /** Id or name */
+  organisation: string;
+}
+
 /** The organisation of the caller's project. */
 export interface OrganisationOut {
   id: string;
@@ -1850,6 +1894,12 @@ export interface OverviewOut {
   revenue: Revenue | null;
   accesses: number;
   events: EventOut[];
+}
+
+/** One's own name or id, so that nobody deletes the wrong user, and the password where there is one. */
+export interface OwnEndBody {
+  name: string;
+  password?: string | null;
 }
 
 export interface PageAccessOut {
@@ -1912,6 +1962,12 @@ export interface PageCommandOut {
   next_cursor: string | null;
 }
 
+export interface PageDeletedProjectOut {
+  items: DeletedProjectOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageEventOut {
   items: EventOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1956,6 +2012,12 @@ export interface PageJoinTokenOut {
 
 export interface PageLimitOut {
   items: LimitOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageMarketUserOut {
+  items: MarketUserOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2046,6 +2108,12 @@ export interface PageTemplateOut {
 
 export interface PageTokenOut {
   items: TokenOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageTransferOfferOut {
+  items: TransferOfferOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2267,10 +2335,10 @@ export interface Problem {
   is_possible?: boolean;
 }
 
-/** One reason of a refusal, of a field of the request. */
+/** One reason of a refusal, of a field of the request or of a project. */
 export interface ProblemReason {
   reason: string;
-  /** Of the request: its path in the body, or a query parameter */
+  /** Of the request: its path in the body, or a query parameter. Or a project */
   field?: string;
 }
 
@@ -2439,6 +2507,12 @@ export interface ReanchorBody {
 /** The reason to change a host's state; it is kept in the audit log and shown. */
 export interface Reason {
   reason?: string;
+}
+
+/** A reason. */
+export interface ReasonBody {
+  /** Kept in the audit log */
+  reason: string;
 }
 
 /** A reason, and how many hosts it holds for. */
@@ -2860,6 +2934,13 @@ export interface SessionOut {
   current: boolean;
 }
 
+/** to: the project that gets the money; null: it is written off. */
+export interface SettleBody {
+  /** Kept in the audit log */
+  reason: string;
+  to?: string | null;
+}
+
 /** How soon a person has to look. PAGE: at once. TICKET: within days. INFO: never, it only explains. */
 export type Severity = "info" | "ticket" | "page";
 
@@ -3078,6 +3159,20 @@ export interface TrafficOut {
   connections: number;
   bytes_in: number;
   bytes_out: number;
+}
+
+/** A project that one organisation offers to another. */
+export interface TransferOfferOut {
+  project: string;
+  name: string;
+  /** Its organisation */
+  source: string;
+  /** The organisation that may accept it */
+  target: string;
+  /** True where the caller's organisation offers it */
+  is_mine: boolean;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
 }
 
 /** One row of the ledger. */

@@ -83,16 +83,17 @@ export function PasswordLink({ member, close }: { member: OrganisationMember; cl
 
 interface RemoveProps {
   member: OrganisationMember;
-  /** It is oneself who leaves. */
-  isMine: boolean;
+  /** The organisation, where it is oneself who leaves. */
+  leaves: string | undefined;
   close: () => void;
 }
 
-export function RemoveMember({ member, isMine, close }: RemoveProps) {
+export function RemoveMember({ member, leaves, close }: RemoveProps) {
   const after = useAfter();
-  const name = plain(member.name);
+  const [name, isMine] = [plain(member.name), leaves !== undefined];
+  const path = leaves ? `/user/organisations/${encodeURIComponent(leaves)}` : pathOf(member);
   const act = useMutation({
-    mutationFn: () => remove(pathOf(member)),
+    mutationFn: () => remove(path),
     onSuccess: () => {
       after();
       notifications.show({ message: isMine ? "You have left the organisation" : `${name} is removed` });
@@ -112,7 +113,11 @@ export function RemoveMember({ member, isMine, close }: RemoveProps) {
           : `Browsers and tokens of ${name} are signed out of the organisation's projects at once. What runs goes on.`
       }
     >
-      <Same method="DELETE" path={pathOf(member)} command={`windrow member rm ${operand(member.id)} --yes`} />
+      <Same
+        method="DELETE"
+        path={path}
+        command={`windrow member ${isMine ? "leave" : "rm"} ${operand(leaves ?? member.id)} --yes`}
+      />
     </ConfirmByName>
   );
 }

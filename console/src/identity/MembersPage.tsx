@@ -12,7 +12,8 @@ import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { Invitations, Invite } from "./Invitations.tsx";
 import { ChangeRoles, PasswordLink, RemoveMember } from "./MemberDialogs.tsx";
-import { firstInvite, manages, mayChange, mayRemove } from "./members.ts";
+import { firstInvite, manages, managesAll, mayChange, mayRemove } from "./members.ts";
+import { DeletedProjects, ProjectOffers } from "./ProjectEnds.tsx";
 import { Projects } from "./Projects.tsx";
 import { projectsText, roleName } from "./roles.ts";
 import { ServiceAccounts } from "./ServiceAccounts.tsx";
@@ -110,12 +111,18 @@ export function MembersPage() {
         {me && <Invitations me={me} />}
         {me && <ServiceAccounts me={me} />}
         {me && <Projects me={me} />}
+        {me && managesAll(me) && <ProjectOffers me={me} />}
+        {me && managesAll(me) && <DeletedProjects />}
       </div>
       {me && asked?.deed === "invite" && <Invite me={me} close={close} />}
       {me && asked?.deed === "change" && <ChangeRoles me={me} member={asked.member} close={close} />}
       {asked?.deed === "link" && <PasswordLink member={asked.member} close={close} />}
       {asked?.deed === "remove" && (
-        <RemoveMember member={asked.member} isMine={asked.member.id === me?.user?.id} close={close} />
+        <RemoveMember
+          member={asked.member}
+          leaves={asked.member.id === me?.user?.id ? organisation?.id : undefined}
+          close={close}
+        />
       )}
     </div>
   );

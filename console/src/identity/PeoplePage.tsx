@@ -17,8 +17,10 @@ import { Same } from "../parts/Same.tsx";
 import { actions, identity, moment, state } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { Settle, TransferAccount } from "./AccountEnds.tsx";
 import { type PersonDraft, toCredit, toPerson } from "./people.ts";
 import { roleName, roleNames } from "./roles.ts";
+import { Users } from "./Users.tsx";
 
 const ROLES: readonly (readonly [Role, string])[] = [
   ["renter", "rents hardware"],
@@ -26,7 +28,8 @@ const ROLES: readonly (readonly [Role, string])[] = [
   ["operator", "runs the market"],
   ["auditor", "reads all records"],
 ];
-type Asked = { kind: "add" } | { kind: "credit" | "link" | "suspend" | "resume"; person: Person };
+type Kind = "credit" | "link" | "settle" | "suspend" | "resume" | "transfer";
+type Asked = { kind: "add" } | { kind: Kind; person: Person };
 
 const columnsFor = (mine: string | undefined, ask: (asked: Asked) => void): readonly Column<Person>[] => [
   {
@@ -77,34 +80,39 @@ export function PeoplePage() {
           </Button>
         }
       />
-      <Panel bare label="Accounts">
-        <DataTable
-          of={["person", "people"]}
-          columns={columns}
-          id={(row) => row.id}
-          rows={query.data}
-          query={query}
-          address
-          empty={null}
-        />
-        {query.data?.length === 1 && (
-          <Empty title="Only you are here" command="windrow account add NAME --role renter --credit 50">
-            Add a person to give someone an account with its own credits, tokens, hosts and clusters.
-          </Empty>
-        )}
-      </Panel>
+      <div className="wr-stack">
+        <Panel bare label="Accounts">
+          <DataTable
+            of={["person", "people"]}
+            columns={columns}
+            id={(row) => row.id}
+            rows={query.data}
+            query={query}
+            address
+            empty={null}
+          />
+          {query.data?.length === 1 && (
+            <Empty title="Only you are here" command="windrow account add NAME --role renter --credit 50">
+              Add a person to give someone an account with its own credits, tokens, hosts and clusters.
+            </Empty>
+          )}
+        </Panel>
+        <Users />
+      </div>
       {asked?.kind === "add" && <AddPerson close={close} />}
       {asked?.kind === "credit" && <Credit person={asked.person} close={close} />}
       {asked?.kind === "link" && <NewLink person={asked.person} close={close} />}
       {asked?.kind === "suspend" && <Suspend person={asked.person} close={close} />}
       {asked?.kind === "resume" && <Resume person={asked.person} close={close} />}
+      {asked?.kind === "settle" && <Settle person={asked.person} close={close} />}
+      {asked?.kind === "transfer" && <TransferAccount person={asked.person} close={close} />}
     </div>
   );
 }
 
 function Actions({ person, isMine, ask }: { person: Person; isMine: boolean; ask: (asked: Asked) => void }) {
   const name = plain(person.name);
-  const button = (kind: "credit" | "link" | "suspend" | "resume", label: string, color = "gray") => (
+  const button = (kind: Kind, label: string, color = "gray") => (
     <Button
       variant="subtle"
       color={color}
@@ -115,9 +123,12 @@ function Actions({ person, isMine, ask }: { person: Person; isMine: boolean; ask
       {label}
     </Button>
   );
+  if (person.state === "deleted") return null;
   return (
     <Group gap={4} wrap="nowrap" justify="flex-end">
       {button("credit", "Add credit")}
+      {!isMine && Number(person.balance.amount) > 0 && button("settle", "Settle")}
+      {!isMine && button("transfer", "Transfer")}
       {!isMine && person.state === "active" && button("link", "New link")}
       {!isMine && (person.state === "active" ? button("suspend", "Suspend", "red") : button("resume", "Resume"))}
     </Group>

@@ -1,5 +1,5 @@
-// The projects of an organisation, and the dialog that adds one.
-import { Button, Text, TextInput } from "@mantine/core";
+// The projects of an organisation: one is added, deleted or transferred.
+import { Button, Group, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
@@ -16,15 +16,17 @@ import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { limitsColumn, SetLimits, useLimits } from "./Limits.tsx";
 import { managesAll } from "./members.ts";
+import { DeleteProject, OfferProject } from "./ProjectEnds.tsx";
 import { roleNames } from "./roles.ts";
 
 type Limits = ReturnType<typeof useLimits>;
+type Asked = { deed: "delete" | "offer" | "limit"; project: Project };
 
 /** True for who sets the limits of this project. */
 const limitsIt = (me: Me, project: Project): boolean =>
   managesAll(me) || me.roles.includes("operator") || (me.roles.includes("admin") && project.id === me.account.id);
 
-const columnsFor = (me: Me, limits: Limits, limit: (project: Project) => void): readonly Column<Project>[] => [
+const columnsFor = (me: Me, limits: Limits, ask: (asked: Asked) => void): readonly Column<Project>[] => [
   {
     id: "name",
     name: "Name",
@@ -44,27 +46,37 @@ const columnsFor = (me: Me, limits: Limits, limit: (project: Project) => void): 
   { id: "roles", name: "Your roles", value: (row) => roleNames(row.roles) },
   limitsColumn(limits, (row) => row.id),
   identity((row) => row.id),
-  actions((row) =>
-    limitsIt(me, row) ? (
-      <Button
-        variant="subtle"
-        color="gray"
-        size="compact-sm"
-        onClick={() => limit(row)}
-        aria-label={`Limits: ${plain(row.name)}`}
-      >
-        Limits
-      </Button>
-    ) : null,
-  ),
+  actions<Project>((row) => <Deeds me={me} project={row} ask={ask} />),
 ];
+
+function Deeds({ me, project, ask }: { me: Me; project: Project; ask: (asked: Asked) => void }) {
+  const isOther = project.id !== me.account.id;
+  const button = (deed: Asked["deed"], label: string, color: string) => (
+    <Button
+      variant="subtle"
+      color={color}
+      size="compact-sm"
+      onClick={() => ask({ deed, project })}
+      aria-label={`${label}: ${plain(project.name)}`}
+    >
+      {label}
+    </Button>
+  );
+  return (
+    <Group gap={4} justify="flex-end">
+      {limitsIt(me, project) && button("limit", "Limits", "gray")}
+      {isOther && me.roles.includes("org_owner") && button("offer", "Transfer", "gray")}
+      {isOther && managesAll(me) && button("delete", "Delete", "red")}
+    </Group>
+  );
+}
 
 export function Projects({ me }: { me: Me }) {
   const query = useQuery(projectsQuery);
   const [isAdding, setAdding] = useState(false);
-  const [limited, limit] = useState<Project | null>(null);
   const limits = useLimits();
-  const columns = useMemo(() => columnsFor(me, limits, limit), [me, limits]);
+  const [asked, ask] = useState<Asked | null>(null);
+  const columns = useMemo(() => columnsFor(me, limits, ask), [me, limits]);
   const mayAdd = managesAll(me) && me.user !== null;
   return (
     <Panel
@@ -91,7 +103,9 @@ export function Projects({ me }: { me: Me }) {
           </Empty>
         }
       />
-      {limited && <SetLimits spender={{ kind: "project", ...limited }} close={() => limit(null)} />}
+      {asked?.deed === "limit" && <SetLimits spender={{ kind: "project", ...asked.project }} close={() => ask(null)} />}
+      {asked?.deed === "delete" && <DeleteProject project={asked.project} close={() => ask(null)} />}
+      {asked?.deed === "offer" && <OfferProject project={asked.project} close={() => ask(null)} />}
       {isAdding && <NewProject close={() => setAdding(false)} />}
     </Panel>
   );

@@ -1,10 +1,11 @@
-// The own user in the settings: name, mail address, password, second factor.
+// The own user in the settings: name, mail address, password, second factor, its end.
 import { Button, Group, PasswordInput, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { put } from "../api/client.ts";
-import { me as meQuery, sessions as sessionsQuery, user as userQuery } from "../api/queries.ts";
+import { post, put } from "../api/client.ts";
+import { me as meQuery, sessions as sessionsQuery, signedOut, user as userQuery } from "../api/queries.ts";
+import { signOutHere } from "../api/secret.ts";
 import type { Profile } from "../api/types.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
@@ -12,7 +13,7 @@ import { Facts, Loaded, Panel } from "../parts/page.tsx";
 import { needsPassword, PASSWORD_MIN, passwordFault, toProfileChange } from "./account.ts";
 import { RemoveFactor, SetUpFactor } from "./SecondFactor.tsx";
 
-type Asked = "profile" | "password" | "factor" | "no factor";
+type Asked = "profile" | "password" | "factor" | "no factor" | "delete";
 
 export function YourAccount() {
   const query = useQuery(userQuery);
@@ -27,6 +28,7 @@ export function YourAccount() {
             {asked === "profile" && <ChangeProfile user={user} close={close} />}
             {asked === "password" && <ChangePassword user={user} close={close} />}
             {asked === "factor" && <SetUpFactor close={close} />}
+            {asked === "delete" && <DeleteYourself user={user} close={close} />}
             {asked === "no factor" && <RemoveFactor close={close} />}
           </>
         )}
@@ -66,6 +68,7 @@ function Said({ user, ask }: { user: Profile; ask: (asked: Asked) => void }) {
             ? row(factor, "no factor", "Remove", "second factor")
             : row(factor, "factor", "Set up", "second factor", !user.has_password),
         ],
+        ["Your user", row("Name, address, password and sessions can be erased", "delete", "Delete", "your user")],
       ]}
     />
   );
@@ -112,6 +115,43 @@ function ChangeProfile({ user, close }: { user: Profile; close: () => void }) {
           onChange={(event) => setDraft({ ...draft, password: event.currentTarget.value })}
         />
       )}
+    </FormDialog>
+  );
+}
+
+function DeleteYourself({ user, close }: { user: Profile; close: () => void }) {
+  const [typed, setTyped] = useState("");
+  const [password, setPassword] = useState("");
+  const act = useMutation({
+    mutationFn: () => post("/user/delete", { name: typed, ...(user.has_password && { password }) }),
+    gcTime: 0,
+    onSuccess: () => {
+      signOutHere();
+      signedOut();
+    },
+  });
+  const isReady = typed === user.name && (password !== "" || !user.has_password);
+  return (
+    <FormDialog title="Delete your user" close={close} act={act} ready={isReady} submit="Delete your user" danger>
+      <Text size="sm">
+        Name, mail address, password, second factor, identities and sessions are erased for good; your tokens stop at
+        once. What your projects own stays. Where you are the only member, the projects go as well, once they are empty.
+      </Text>
+      {user.has_password && (
+        <PasswordInput
+          label="Present password"
+          autoComplete="current-password"
+          value={password}
+          onChange={(event) => setPassword(event.currentTarget.value)}
+          data-autofocus
+        />
+      )}
+      <TextInput
+        label={`Type ${plain(user.name)} to confirm`}
+        autoComplete="off"
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+      />
     </FormDialog>
   );
 }

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from windrow_master.api.paging import Json
 from windrow_master.api.refusals import ReasonOut, RefusalOut, WayOut
 from windrow_master.clusters.needs import Refused
+from windrow_master.lifecycle import StillInUse
 from windrow_proto.errors import (
     Fault,
     InvalidInput,
@@ -44,12 +45,14 @@ log = structlog.get_logger(__name__)
 
 
 class ProblemReason(BaseModel):
-    """One reason of a refusal, of a field of the request."""
+    """One reason of a refusal, of a field of the request or of a project."""
 
     model_config = ConfigDict(extra="allow")
 
     reason: str
-    field: Annotated[str, Field(description="Of the request: its path in the body, or a query parameter")] = ""
+    field: Annotated[
+        str, Field(description="Of the request: its path in the body, or a query parameter. Or a project")
+    ] = ""
 
 
 class Problem(BaseModel):
@@ -99,6 +102,8 @@ def problem(
     }
     if reasons:
         body["reasons"] = list(reasons)[:REASONS_MAX]
+    if isinstance(error, StillInUse):
+        body["reasons"] = [{"field": project, "reason": said} for project, said in error.reasons][:REASONS_MAX]
     if isinstance(error, Refused):
         body |= RefusalOut.of(error.refusal)
     extra = dict(headers or {})

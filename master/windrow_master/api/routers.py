@@ -19,6 +19,7 @@ from windrow_master.api import (
     hybrid_routes,
     identity_routes,
     job_routes,
+    lifecycle_routes,
     limit_routes,
     market_routes,
     model_studio_routes,
@@ -49,6 +50,7 @@ from windrow_master.api.route import Routes
 ROUTES: Final[tuple[Routes, ...]] = (
     identity_routes.route,
     people_routes.route,
+    lifecycle_routes.route,
     provider_routes.route,
     object_share_routes.route,
     sign_in_routes.route,

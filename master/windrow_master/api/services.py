@@ -19,6 +19,7 @@ from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.hybrid.service import Router
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs.service import JobService
+from windrow_master.lifecycle import LifecycleService
 from windrow_master.market.service import MarketService
 from windrow_master.market.spending import SpendingService
 from windrow_master.network.overlay import OverlayService
@@ -69,6 +70,7 @@ class Services:
     audit: AuditService
     identity: IdentityService
     accounts: AccountService
+    lifecycle: LifecycleService
     clock: Clock
     rng: Rng
     broadcaster: Broadcaster

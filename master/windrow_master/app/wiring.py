@@ -26,6 +26,7 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.app import wiring_history
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
+from windrow_master.clusters import lookup as cluster_lookup
 from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
@@ -46,6 +47,7 @@ from windrow_master.jobs import messages as job_says
 from windrow_master.jobs import retention as job_retention
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.service import JobService
+from windrow_master.lifecycle import LifecycleService
 from windrow_master.link.accesses import Accesses
 from windrow_master.link.certificates import MarketIdentities
 from windrow_master.link.hub import LinkHub
@@ -73,7 +75,7 @@ from windrow_master.storage import messages as storage_says
 from windrow_master.storage import volume_attachments
 from windrow_master.storage.artefacts import ARTEFACTS_KEY, ArtefactService
 from windrow_master.storage.results import ResultService
-from windrow_master.storage.retention import RetentionService
+from windrow_master.storage.retention import RetentionService, forget_account
 from windrow_master.storage.s3_store import S3Settings
 from windrow_master.storage.transfer import CheckpointService
 from windrow_master.storage.volume_sync import VolumeController
@@ -517,6 +519,7 @@ class _Parts:
             audit=self.audit,
             identity=identity,
             accounts=AccountService(self.store, identity, market, clusters, self.fleet, self.jobs),
+            lifecycle=LifecycleService(self.store, identity, market),
             clock=self.clock,
             rng=self.rng,
             broadcaster=Broadcaster(),
@@ -587,6 +590,9 @@ def _register(parts: _Parts) -> None:
 
     messages.on(identity_says.AccountMade, lambda uow, it: parts.market.open_account(uow, it.account_id))
     messages.on(identity_says.HostJoined, host_joined)
+    messages.on(identity_says.ProjectPurged, lambda uow, it: parts.secrets.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: cluster_lookup.forget_templates(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
     messages.on(fleet_says.HostBanned, host_banned)

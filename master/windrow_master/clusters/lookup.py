@@ -62,6 +62,21 @@ def naming_secrets(
         yield SecretUser("template", kept.name, kept.name, False), kept.request
 
 
+# --- for the end of projects ---
+
+
+def open_of(uow: UnitOfWork, account_id: AccountId) -> list[Cluster]:
+    """The clusters of an account that are not over, stopped ones too, or of which a host still holds something."""
+    found = {one.cluster_id: one for one in uow[ClusterRepository].open_of(account_id)}
+    held = {one.cluster_id for one in uow[WorkloadRepository].held_of(account_id)} - set(found)
+    return [*found.values(), *uow[ClusterRepository].readable(sorted(held))]
+
+
+def forget_templates(uow: UnitOfWork, account_id: AccountId) -> None:
+    """Delete the templates of an account."""
+    uow[TemplateRepository].forget_account(account_id)
+
+
 # --- for acceptance tests ---
 
 

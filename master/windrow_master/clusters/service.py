@@ -39,6 +39,7 @@ from windrow_master.clusters.topology import PeerLink, Reachability
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
 from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
+from windrow_master.identity.accounts import check_may_begin
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market import spending
@@ -240,6 +241,7 @@ class ClusterService:
             known = uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return self._again(uow, principal, request, known)
+            check_may_begin(uow, principal.account_id)
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
@@ -310,6 +312,7 @@ class ClusterService:
             if cluster.phase in HOLDING:
                 return self._answered(uow, principal, cluster, START_KIND)
             stopping.check_start(cluster, login)
+            check_may_begin(uow, cluster.account_id)
             self._store.admit()
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
             self._check_waited(uow, principal, asked)

@@ -46,6 +46,10 @@ class TemplateRepository(Repository):
         own = (templates.c.account_id == account_id) & (templates.c.name == name)
         return self._connection.execute(delete(templates).where(own)).rowcount > 0
 
+    def forget_account(self, account_id: AccountId) -> None:
+        """Delete all of an account."""
+        self._connection.execute(delete(templates).where(templates.c.account_id == account_id))
+
 
 def _template(row: Mapping[Any, Any]) -> Template:
     account_id, sealed = AccountId(row["account_id"]), bytes(row["sealed"] or b"")

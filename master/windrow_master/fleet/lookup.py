@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from windrow_master.fleet.model import CommandRow, Host, Slot
+from windrow_master.fleet.model import AdminState, CommandRow, Host, Slot
 from windrow_master.fleet.repository import CommandRepository, HostRepository, SlotRepository
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, CommandId, HostId
@@ -17,6 +17,11 @@ def owner_of(uow: UnitOfWork, host_id: HostId) -> AccountId | None:
     """The account that a host belongs to; None where there is no such host."""
     host = find_host(uow, host_id)
     return host.owner_account if host is not None else None
+
+
+def hosts_of(uow: UnitOfWork, account_id: AccountId) -> list[Host]:
+    """The hosts of an account, without those that are retired."""
+    return [one for one in uow[HostRepository].of_owner(account_id) if one.admin_state is not AdminState.RETIRED]
 
 
 def slots_of(uow: UnitOfWork, host_id: HostId) -> Sequence[Slot]:

@@ -29,7 +29,14 @@ from windrow_master.identity.repository import (
     SignInLinkRepository,
     TokenRepository,
 )
-from windrow_master.identity.sessions import SECRET_CHARS_MAX, TOKEN_LIFE_NS_MAX, Asking, effective, new_secret
+from windrow_master.identity.sessions import (
+    SECRET_CHARS_MAX,
+    TOKEN_LIFE_NS_MAX,
+    Asking,
+    effective,
+    new_secret,
+    standing,
+)
 from windrow_master.identity.tokens import issue_token
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Forbidden, Unauthenticated
@@ -90,12 +97,13 @@ class AccountRegistry:
     def suspend(self, uow: UnitOfWork, principal: Principal, account: Account, reason: str) -> Account:
         """Let an account sign in no more, nor whom it made links for. Raises Conflict for one's own account and for the
         first one, which owns this Master."""
-        if account.id == principal.account_id or self._is_first(uow, account):
+        if account.id == principal.account_id or is_first(uow, account.id):
             raise Conflict("Your own account and the first one cannot be suspended.", subject=account.id)
+        check_open(account)
         if account.state is AccountState.SUSPENDED:
             return account
         uow[AccountRepository].suspend(account.id, uow.now_wall_ns)
-        _disable(uow, account.id, uow.now_wall_ns)
+        _disable(uow, account, uow.now_wall_ns)
         uow[SignInLinkRepository].forget(account.id)
         uow[SignInLinkRepository].forget_made_by(account.id)
         uow.audit(principal.actor, "account.suspend", account.id, reason)
@@ -109,7 +117,7 @@ class AccountRegistry:
         if account.state is not AccountState.SUSPENDED:
             return account
         uow[AccountRepository].suspend(account.id, None)
-        _disable(uow, account.id, None)
+        _disable(uow, account, None)
         uow.audit(principal.actor, "account.resume", account.id)
         said = f"The account {account.name} may sign in again"
         uow.event("account.resumed", (account.id,), said, actor=principal.actor)
@@ -132,9 +140,9 @@ class AccountRegistry:
     def another_link(self, uow: UnitOfWork, principal: Principal, account: Account) -> MadeLink:
         """Another link for an account. Raises Conflict while it is suspended, Forbidden where it would open more than
         the asker has."""
-        decide.check_opens(principal, account, is_first=self._is_first(uow, account))
+        decide.check_opens(principal, account, is_first=is_first(uow, account.id))
         user = uow[UserRepository].get(own_user(uow, account.id) or "")
-        if user is None:
+        if user is None or not standing(uow, user, account):
             raise Conflict("This project has members of its own. Its admins invite to it.", subject=account.id)
         if user.password is not None or len(uow[OrganisationRepository].organisations_of(user.id)) > 1:
             raise Forbidden(
@@ -142,6 +150,7 @@ class AccountRegistry:
             )
         if account.state is AccountState.SUSPENDED:
             raise Conflict(f"The account {account.name} is suspended. Resume it first.", subject=account.id)
+        check_open(account)
         return self.link(uow, principal, account)
 
     def redeem(self, uow: UnitOfWork, sha256: bytes) -> tuple[Account, ApiToken, str]:
@@ -153,6 +162,7 @@ class AccountRegistry:
             raise Unauthenticated(_REFUSED)
         if account.state is AccountState.SUSPENDED:
             raise Forbidden(f"The account {account.name} is suspended. Ask an operator of this market.")
+        check_open(account)
         uow[SignInLinkRepository].use(link.id, uow.now_wall_ns)
         actor = f"account/{account.id}"
         uow.audit(actor, "account.sign_in", account.id, fields={"link": link.id})
@@ -161,9 +171,25 @@ class AccountRegistry:
         token, text = issue_token(uow, account.id, TOKEN_NAME, roles, TOKEN_LIFE_NS_MAX, actor, user_id=user_id)
         return account, effective(uow, token), text
 
-    def _is_first(self, uow: UnitOfWork, account: Account) -> bool:
-        first = uow[AccountRepository].first()
-        return first is not None and first.id == account.id
+
+def is_first(uow: UnitOfWork, account_id: str) -> bool:
+    """True for the first account: it owns this Master, whose command line signs in to it."""
+    first = uow[AccountRepository].first()
+    return first is not None and first.id == account_id
+
+
+def check_open(account: Account) -> None:
+    """Raises Conflict for an account that was deleted."""
+    if account.state is AccountState.DELETED:
+        raise Conflict(f"The project {account.name} was deleted.", subject=account.id)
+
+
+def check_may_begin(uow: UnitOfWork, account_id: AccountId) -> None:
+    """Raises Conflict where an account may begin nothing any more: it was suspended or deleted since the caller was
+    let in."""
+    account = uow[AccountRepository].get(account_id)
+    if account is not None and account.state is not AccountState.ACTIVE:
+        raise Conflict(f"The project {account.name} is {account.state}.", subject=account_id)
 
 
 def link_sha256(secret: str) -> bytes:
@@ -188,10 +214,11 @@ def add_project_of_own(uow: UnitOfWork, account: Account, user_name: str, organi
     return owned
 
 
-def _disable(uow: UnitOfWork, account_id: AccountId, at_ns: int | None) -> None:
-    """Let the user for whom an account was made do nothing any more, in any project; None: again."""
-    user = uow[UserRepository].get(own_user(uow, account_id) or "")
-    if user is not None:
+def _disable(uow: UnitOfWork, account: Account, at_ns: int | None) -> None:
+    """Let the user for whom an account was made do nothing any more, in any project; None: again. Who has no more to do
+    with the account, since it has another organisation or the user was erased, stays as is."""
+    user = uow[UserRepository].get(own_user(uow, account.id) or "")
+    if user is not None and standing(uow, user, account):
         uow[UserRepository].save(replace(user, disabled_at_ns=at_ns))
 
 

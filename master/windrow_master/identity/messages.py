@@ -16,6 +16,13 @@ class AccountMade(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectPurged(Fact):
+    """A project was deleted long enough ago: what it kept is deleted."""
+
+    account_id: AccountId
+
+
+@dataclass(frozen=True, slots=True)
 class HostJoined(Fact):
     """A host has joined, perhaps again."""
 

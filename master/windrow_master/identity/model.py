@@ -43,15 +43,17 @@ SERVICE_ROLES = PROJECT_ROLES - {Role.ADMIN}
 
 
 class AccountState(StrEnum):
-    """The state of an account: active, or suspended and unable to do anything."""
+    """The state of an account: active, or suspended or deleted and unable to do anything."""
 
     ACTIVE = "active"
     SUSPENDED = "suspended"
+    DELETED = "deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A project, which owns, rents and pays. organisation_id: None for the Master's own, which nobody signs in to."""
+    """A project, which owns, rents and pays. organisation_id: None for the Master's own, which nobody signs in to.
+    purged_at_ns: since when what a deleted one kept is gone, so that it cannot be restored."""
 
     id: AccountId
     name: str
@@ -59,10 +61,14 @@ class Account:
     created_at_ns: int
     suspended_at_ns: int | None = None
     organisation_id: str | None = None
+    deleted_at_ns: int | None = None
+    purged_at_ns: int | None = None
 
     @property
     def state(self) -> AccountState:
         """The state of the account."""
+        if self.deleted_at_ns is not None:
+            return AccountState.DELETED
         return AccountState.ACTIVE if self.suspended_at_ns is None else AccountState.SUSPENDED
 
 

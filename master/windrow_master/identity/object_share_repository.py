@@ -50,6 +50,11 @@ class ObjectShareRepository(Repository):
         is_its = (table.c.account_id == account_id) & (table.c.object_kind == kind.value)
         self._connection.execute(delete(table).where(is_its & (table.c.object_id == object_id)))
 
+    def forget_party(self, party_id: str) -> None:
+        """Remove those that this project gave, or this project or user received."""
+        is_its = (table.c.account_id == party_id) | (table.c.receiver_id == party_id)
+        self._connection.execute(delete(table).where(is_its))
+
     def forget_expired(self, account_id: AccountId, now_ns: int) -> None:
         """Remove those of this project that have expired."""
         is_its = (table.c.account_id == account_id) & (table.c.until_ns <= now_ns)

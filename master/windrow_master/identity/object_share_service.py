@@ -1,6 +1,6 @@
 """Keeps shares of objects: makes, lists and withdraws them, and says who may visit an object by one.
 
-A share counts as long as it has not expired, its project is not suspended, and whoever made it might still make it.
+A share counts as long as it has not expired, its project is active, and whoever made it might still make it.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from windrow_master.identity.object_shares import (
     receivers_of,
     visiting,
 )
+from windrow_master.identity.people_lookup import organisation_named
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository
 from windrow_master.identity.sessions import standing
@@ -197,7 +198,7 @@ def _tell(uow: UnitOfWork, principal: Principal, share: ObjectShare, what: str, 
 
 def _is_active(uow: UnitOfWork, share: ObjectShare) -> bool:
     account = uow[AccountRepository].get(share.account_id)
-    if account is None or account.state is AccountState.SUSPENDED:
+    if account is None or account.state is not AccountState.ACTIVE:
         return False
     kind, _, maker = share.made_by.partition("/")
     if kind == "service":
@@ -235,13 +236,11 @@ def _receiver(uow: UnitOfWork, principal: Principal, kind: ReceiverKind, wanted:
     elsewhere: nobody learns here who else is a user."""
     if kind is ReceiverKind.PROJECT:
         project = uow[AccountRepository].get(AccountId(wanted)) or uow[AccountRepository].by_name(wanted)
-        if project is None or project.organisation_id is None:
+        if project is None or project.organisation_id is None or project.state is AccountState.DELETED:
             raise NotFound("There is no such project. Ask its members for its name.", subject="receiver")
         return project.id, project.name
     if kind is ReceiverKind.ORGANISATION:
-        organisation = uow[OrganisationRepository].get(wanted) or uow[OrganisationRepository].by_name(wanted)
-        if organisation is None:
-            raise NotFound("There is no such organisation. Ask its members for its name.", subject="receiver")
+        organisation = organisation_named(uow, wanted)
         return organisation.id, organisation.name
     found = uow[OrganisationRepository].members_named(principal.organisation_id or "", wanted)
     if len(found) > 1:

@@ -91,6 +91,16 @@ class Invitation:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectTransfer:
+    """An offer to transfer a project to another organisation. made_by: the actor, an owner of its organisation."""
+
+    account_id: AccountId
+    organisation_id: OrganisationId
+    made_by: str
+    expires_at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class PasswordLink:
     """A link to set a password that works once, known by the SHA-256 of its secret only. token_id: the token that asked
     for it, with which it ends; None: it was mailed to its user."""

@@ -25,11 +25,22 @@ class Project:
     roles: frozenset[Role] = frozenset()
 
 
+def user_of_id(uow: UnitOfWork, user_id: str) -> User:
+    """A user who was not erased. Raises NotFound."""
+    user = uow[UserRepository].get(user_id)
+    if user is None or user.erased_at_ns is not None:
+        raise NotFound("There is no such user. `windrow user ls` lists them.", subject=user_id[:64])
+    return user
+
+
 def own_user_of(uow: UnitOfWork, principal: Principal) -> User:
-    """The user who asks. Raises Forbidden where a project's own token asks."""
+    """The user who asks. Raises Forbidden where a project's own token asks, Unauthenticated for a user who was erased
+    since the request was let in."""
     user = uow[UserRepository].get(principal.user_id) if principal.user_id is not None else None
     if user is None:
         raise Forbidden(_NO_USER)
+    if user.erased_at_ns is not None:
+        raise Unauthenticated("This user was deleted.")
     return user
 
 
@@ -57,6 +68,14 @@ def organisation_of(uow: UnitOfWork, principal: Principal) -> Organisation:
     found = uow[OrganisationRepository].get(principal.organisation_id or "")
     if found is None:
         raise NotFound("This project belongs to no organisation.")
+    return found
+
+
+def organisation_named(uow: UnitOfWork, wanted: str) -> Organisation:
+    """An organisation by its id or name. Raises NotFound."""
+    found = uow[OrganisationRepository].get(wanted) or uow[OrganisationRepository].by_name(wanted)
+    if found is None:
+        raise NotFound("There is no such organisation. Ask its members for its name.", subject=wanted[:64])
     return found
 
 

@@ -14,6 +14,7 @@ from windrow_master.identity.people import (
     Organisation,
     PasswordLink,
     Projects,
+    ProjectTransfer,
     User,
 )
 from windrow_master.identity.tables import (
@@ -24,6 +25,7 @@ from windrow_master.identity.tables import (
     organisations,
     password_links,
     project_members,
+    project_transfers,
     users,
 )
 from windrow_master.store.prepared import page
@@ -99,6 +101,11 @@ class UserRepository(Repository):
         """Remove those of a user."""
         self._connection.execute(delete(password_links).where(password_links.c.user_id == user_id))
 
+    def list(self, after: str, limit: int) -> Sequence[User]:
+        """All that were not erased, in the order of their ids."""
+        query = select(users).where(users.c.id > after, users.c.erased_at_ns.is_(None)).order_by(users.c.id)
+        return page(self._connection, query, _user, limit)
+
     def _one(self, condition: Any) -> User | None:
         row = self._connection.execute(select(users).where(condition)).mappings().one_or_none()
         return None if row is None else _user(row)
@@ -135,10 +142,11 @@ class OrganisationRepository(Repository):
         return self._one(organisations.c.name == name)
 
     def projects(self, organisation_id: str, after: str = "", limit: int = 1_000) -> Sequence[tuple[AccountId, str]]:
-        """The ids and names of its projects, the oldest first."""
+        """The ids and names of its projects, the oldest first, without those that were deleted."""
+        is_its = (accounts.c.organisation_id == organisation_id) & accounts.c.deleted_at_ns.is_(None)
         query = (
             select(accounts.c.id, accounts.c.name)
-            .where(accounts.c.organisation_id == organisation_id, accounts.c.id > after)
+            .where(is_its, accounts.c.id > after)
             .order_by(accounts.c.id)
             .limit(limit)
         )
@@ -198,16 +206,23 @@ class OrganisationRepository(Repository):
         )
         return [_user(row) for row in self._connection.execute(query).mappings()]
 
-    def count(self, organisation_id: str, role: Role | None = None) -> int:
-        """How many members it has, of this role where one is given; the disabled do not count."""
+    def count(self, organisation_id: str, role: Role | None = None, but: str = "") -> int:
+        """How many members it has, of this role where one is given; the disabled do not count, nor the user `but`."""
         query = (
             select(func.count())
             .select_from(organisation_members.join(users, organisation_members.c.user_id == users.c.id))
             .where(organisation_members.c.organisation_id == organisation_id, users.c.disabled_at_ns.is_(None))
+            .where(users.c.id != but)
         )
         if role is not None:
             query = query.where(organisation_members.c.role == role.value)
         return int(self._connection.scalar(query) or 0)
+
+    def has_members(self, organisation_id: str, but: str = "") -> bool:
+        """True if it has a member, disabled or not, other than this user."""
+        is_its = organisation_members.c.organisation_id == organisation_id
+        query = select(organisation_members.c.user_id).where(is_its, organisation_members.c.user_id != but).limit(1)
+        return self._connection.scalar(query) is not None
 
     def project_roles(self, user_id: str, account_id: str) -> frozenset[Role]:
         """The roles of a user in a project; none: not a member."""
@@ -233,6 +248,10 @@ class OrganisationRepository(Repository):
         if roles:
             row = {"user_id": user_id, "account_id": account_id, "roles": sorted(roles)}
             self._connection.execute(insert(project_members).values(**row))
+
+    def forget_project(self, account_id: str) -> None:
+        """End all memberships in a project."""
+        self._connection.execute(delete(project_members).where(project_members.c.account_id == account_id))
 
     def organisations_of(self, user_id: str) -> Sequence[tuple[Organisation, Role | None]]:
         """The organisations that a user is a member of, and the user's role in each."""
@@ -293,6 +312,10 @@ class OrganisationRepository(Repository):
         is_open = (invitations.c.token_id == token_id) & invitations.c.used_at_ns.is_(None)
         self._connection.execute(delete(invitations).where(is_open))
 
+    def forget_address(self, user_id: str) -> None:
+        """Remove the address from those that this user accepted."""
+        self._connection.execute(update(invitations).where(invitations.c.used_by == user_id).values(address=None))
+
     def withdraw(self, invitation_id: str) -> None:
         """Remove one."""
         self._connection.execute(delete(invitations).where(invitations.c.id == invitation_id))
@@ -304,6 +327,27 @@ class OrganisationRepository(Repository):
     def _one(self, condition: Any) -> Organisation | None:
         row = self._connection.execute(select(organisations).where(condition)).mappings().one_or_none()
         return None if row is None else Organisation(**row)
+
+
+class ProjectTransferRepository(Repository):
+    """Offers to transfer projects."""
+
+    def save(self, transfer: ProjectTransfer) -> None:
+        """Add one, in place of one of the same project."""
+        self.remove(transfer.account_id)
+        self._connection.execute(insert(project_transfers).values(**asdict(transfer)))
+
+    def of_organisation(self, organisation_id: str, now_ns: int) -> Sequence[ProjectTransfer]:
+        """Those by and to an organisation that have not expired, in the order of their projects."""
+        own = select(accounts.c.id).where(accounts.c.organisation_id == organisation_id)
+        is_its = project_transfers.c.account_id.in_(own) | (project_transfers.c.organisation_id == organisation_id)
+        query = select(project_transfers).where(is_its, project_transfers.c.expires_at_ns > now_ns)
+        rows = self._connection.execute(query.order_by(project_transfers.c.account_id)).mappings()
+        return [ProjectTransfer(**row) for row in rows]
+
+    def remove(self, account_id: str) -> None:
+        """Remove that of a project, if there is one."""
+        self._connection.execute(delete(project_transfers).where(project_transfers.c.account_id == account_id))
 
 
 def _member(row: Mapping[Any, Any]) -> tuple[User, Role | None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.identity import decide, membership
+from windrow_master.identity.erasure import end_membership
 from windrow_master.identity.model import (
     MARKET_ROLES,
     Account,
@@ -18,7 +19,6 @@ from windrow_master.identity.model import (
     Role,
     Session,
 )
-from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.passwords import Passwords, hashed
 from windrow_master.identity.people import (
     Invitation,
@@ -36,17 +36,19 @@ from windrow_master.identity.people_lookup import (
     manages_all,
     member_of,
     named,
+    organisation_named,
     organisation_of,
     own_user_of,
     secret_sha256,
     sees_all,
+    user_of_id,
     whole_user_of,
 )
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import AccountRepository, SessionRepository, TokenRepository
 from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, new_secret
 from windrow_master.identity.sign_in import begin_for, project_for
-from windrow_master.identity.tokens import issue_token, revoke_with_all
+from windrow_master.identity.tokens import issue_token
 from windrow_master.mail.message import Letter
 from windrow_master.mail.service import MailService
 from windrow_master.sift import sift
@@ -73,6 +75,14 @@ class MemberView:
     member: Member
     has_factor: bool
     projects: Sequence[Project]
+
+
+@dataclass(frozen=True, slots=True)
+class UserView:
+    """A user, and the organisations with the user's role in each."""
+
+    user: User
+    organisations: Sequence[tuple[Organisation, Role | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +183,63 @@ class PeopleService:
                 membership.check_changes(principal, role)
                 check_rights(principal, user)
                 _check_ends(uow, principal, organisation, user, role)
-            owners = uow[OrganisationRepository].count(organisation.id, Role.ORG_OWNER)
-            membership.check_keeps_owner(role, None, owners)
-            its = [account_id for account_id, _ in uow[OrganisationRepository].projects(organisation.id)]
-            uow[OrganisationRepository].remove_member(organisation.id, user.id)
-            for token_id in uow[TokenRepository].ids_of_user(user.id, its):
-                revoke_with_all(uow, token_id)
-                uow[ObjectShareRepository].withdraw_of(token_id)
-            uow[ObjectShareRepository].withdraw_from(user.id, its)
-            uow.audit(principal.actor, "member.remove", user.id, fields={"organisation": organisation.id})
-            uow.after_commit(self._asking.forget)
+            self._end(uow, organisation, user, role, principal.actor)
 
         await self._store.write(remove, name="member.remove")
+
+    async def leave(self, principal: Principal, wanted: str) -> None:
+        """End the caller's membership of an organisation, by its id or name. Raises NotFound, Conflict for the last
+        owner."""
+
+        def leave(uow: UnitOfWork) -> None:
+            user = whole_user_of(uow, principal)
+            for organisation, role in uow[OrganisationRepository].organisations_of(user.id):
+                if wanted in (organisation.id, organisation.name):
+                    self._end(uow, organisation, user, role, principal.actor)
+                    return
+            raise NotFound("You are a member of no such organisation. Yours: windrow whoami", subject=wanted[:64])
+
+        await self._store.write(leave, name="member.leave")
+
+    def _end(self, uow: UnitOfWork, organisation: Organisation, user: User, role: Role | None, actor: str) -> None:
+        owners = uow[OrganisationRepository].count(organisation.id, Role.ORG_OWNER)
+        membership.check_keeps_owner(role, None, owners)
+        end_membership(uow, organisation, user, actor)
+        uow.after_commit(self._asking.forget)
+
+    async def make_owner(self, principal: Principal, user_id: str, wanted: str, reason: str, link: str) -> None:
+        """Make a member an owner of an organisation, by its id or name, for operators: its own owners may be gone. All
+        members are told by mail, where this market sends some. link: where members are shown. Raises NotFound."""
+
+        def make(uow: UnitOfWork) -> None:
+            repository = uow[OrganisationRepository]
+            organisation = organisation_named(uow, wanted)
+            user = user_of_id(uow, user_id)
+            if not repository.role(organisation.id, user.id)[0]:
+                raise NotFound(f"This user is no member of {organisation.name}.", subject=user_id[:64])
+            if user.disabled_at_ns is not None:
+                raise Conflict(f"{user.name} is disabled. Make somebody else an owner.", subject=user.id)
+            repository.set_role(organisation.id, user.id, Role.ORG_OWNER)
+            uow.audit(principal.actor, "organisation.owner", user.id, reason, {"organisation": organisation.id})
+            said = f"An operator made a member an owner of {organisation.name}: {reason}"
+            its = [account_id for account_id, _ in repository.projects(organisation.id)]
+            uow.event("organisation.owner_made", its, said, {"user": user.id}, principal.actor)
+            if self._mail.is_on:
+                for member, _ in repository.members(organisation.id, "", membership.MEMBERS_MAX):
+                    if member.address is not None:
+                        self._mail.write(uow, member.address, _owner_letter(organisation, user, reason, link))
+            uow.after_commit(self._asking.forget)
+
+        await self._store.write(make, name="organisation.owner")
+
+    async def users(self, after: str, limit: int) -> Sequence[UserView]:
+        """The users of the installation, for operators."""
+
+        def read(uow: UnitOfWork) -> list[UserView]:
+            found = uow[UserRepository].list(after, limit)
+            return [UserView(one, uow[OrganisationRepository].organisations_of(one.id)) for one in found]
+
+        return await self._store.read(read)
 
     # --- projects ------------------------------------------------------------------------------------------------
 
@@ -539,16 +594,32 @@ def _invitation_letter(invited: Invited, by: str, link: str) -> Letter:
     )
 
 
+def _owner_letter(organisation: Organisation, user: User, reason: str, link: str) -> Letter:
+    return Letter(
+        subject=f"{user.name} is an owner of {organisation.name} on Windrow now",
+        paragraphs=(
+            f"An operator of this market made {user.name} an owner of your organisation {organisation.name}.",
+            f"The reason: {reason}",
+        ),
+        link=link,
+        link_text="Look at the members",
+        below=("If nobody of you asked for this, write to who runs this market.",),
+    )
+
+
 def _sees(principal: Principal, invitation: Invitation) -> bool:
     return sees_all(principal) or (invitation.role is None and set(invitation.projects) == {principal.account_id})
 
 
 def _still_gives(uow: UnitOfWork, invitation: Invitation) -> bool:
-    """Return whether the user who made it may still give what it gives."""
+    """Return whether the user who made it may still give what it gives, and the organisation still has it."""
+    repository = uow[OrganisationRepository]
+    if not set(invitation.projects) <= set(dict(repository.projects(invitation.organisation_id))):
+        return False  # one of them was deleted, or is another organisation's now
     kind, _, maker = invitation.made_by.partition("/")
     if kind != "user":
         return True
-    repository, user = uow[OrganisationRepository], uow[UserRepository].get(maker)
+    user = uow[UserRepository].get(maker)
     if user is None or user.disabled_at_ns is not None:
         return False
     _, role = repository.role(invitation.organisation_id, maker)

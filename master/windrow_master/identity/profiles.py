@@ -300,6 +300,13 @@ class ProfileService:
             lambda uow: self._set_password(uow, find(uow), encoded, f"user/{user.id}", keep=None), name="user.password"
         )
 
+    async def proved(self, principal: Principal, password: str | None) -> User:
+        """The caller's user, who gives the password, or without one has signed in of late. Raises Forbidden,
+        SignInAgain."""
+        user = await self._store.read(lambda uow: whole_user_of(uow, principal))
+        await self.prove_present(principal, user, password)
+        return user
+
     async def prove_present(self, principal: Principal, user: User, password: str | None) -> None:
         """Like `check_password`; a user without a password has signed in of late instead. Raises SignInAgain."""
         if user.password is not None:

@@ -59,6 +59,10 @@ class ProviderRepository(Repository):
         is_it = (user_identities.c.provider == identity.provider) & (user_identities.c.subject == identity.subject)
         self._connection.execute(delete(user_identities).where(is_it))
 
+    def forget_user(self, user_id: str) -> None:
+        """Remove those of a user."""
+        self._connection.execute(delete(user_identities).where(user_identities.c.user_id == user_id))
+
     def _providers(self, query: Any) -> list[Provider]:
         return [_provider(row) for row in self._connection.execute(query).mappings()]
 

@@ -67,6 +67,24 @@ class AccountRepository(Repository):
         """Note since when it may do nothing; None: it may again."""
         self._connection.execute(update(accounts).where(accounts.c.id == account_id).values(suspended_at_ns=at_ns))
 
+    def save(self, account: Account) -> None:
+        """Write what changed."""
+        values = asdict(account) | {"roles": sorted(account.roles)}
+        self._connection.execute(update(accounts).where(accounts.c.id == account.id).values(**values))
+
+    def deleted_of(self, organisation_id: str) -> Sequence[Account]:
+        """Those of an organisation that were deleted and can be restored, the oldest first."""
+        return self._deleted(accounts.c.organisation_id == organisation_id)
+
+    def deleted_before(self, at_ns: int) -> Sequence[Account]:
+        """Those that were deleted until then, of which something is still kept."""
+        return self._deleted(accounts.c.deleted_at_ns <= at_ns)
+
+    def _deleted(self, condition: Any) -> Sequence[Account]:
+        is_kept = accounts.c.deleted_at_ns.is_not(None) & accounts.c.purged_at_ns.is_(None)
+        query = select(accounts).where(condition, is_kept).order_by(accounts.c.id)
+        return [_account(row) for row in self._connection.execute(query).mappings()]
+
     def first(self) -> Account | None:
         """The oldest account: the one that `windrow up` made."""
         return self._one(accounts.c.id.is_not(None))
@@ -168,10 +186,22 @@ class TokenRepository(Repository):
         is_it = (api_tokens.c.id == token_id) & api_tokens.c.is_sign_in.is_(True)
         self._connection.execute(update(api_tokens).where(is_it).values(revoked_at_ns=now_ns))
 
-    def ids_of_user(self, user_id: str, accounts_of: Sequence[AccountId]) -> Sequence[TokenId]:
-        """Those of a user that act, or have acted, in these accounts."""
-        is_its = (api_tokens.c.user_id == user_id) & api_tokens.c.account_id.in_(accounts_of)
+    def ids_of_user(self, user_id: str, accounts_of: Sequence[AccountId] | None = None) -> Sequence[TokenId]:
+        """Those of a user that act, or have acted, in these accounts; None: in any."""
+        is_its = api_tokens.c.user_id == user_id
+        if accounts_of is not None:
+            is_its &= api_tokens.c.account_id.in_(accounts_of)
         return [TokenId(row[0]) for row in self._connection.execute(select(api_tokens.c.id).where(is_its))]
+
+    def ids_of_account(self, account_id: AccountId) -> Sequence[TokenId]:
+        """Those of an account that are not revoked."""
+        is_its = (api_tokens.c.account_id == account_id) & api_tokens.c.revoked_at_ns.is_(None)
+        return [TokenId(row[0]) for row in self._connection.execute(select(api_tokens.c.id).where(is_its))]
+
+    def forget_person(self, user_id: str) -> None:
+        """Remove from those of a user what tells of a person: names, and the addresses from where they were used."""
+        values = {"name": "", "last_used_address": None}
+        self._connection.execute(update(api_tokens).where(api_tokens.c.user_id == user_id).values(**values))
 
     def of_service(self, service_id: str, now_ns: int) -> Sequence[ApiToken]:
         """Those of a service account that are worth something, oldest first."""
@@ -206,6 +236,7 @@ class TokenRepository(Repository):
     def used(self, token_id: TokenId, at_ns: int, address: str | None) -> None:
         """Note when and from where it was last used; the note only moves on. address: None: not known."""
         is_older = api_tokens.c.last_used_at_ns.is_(None) | (api_tokens.c.last_used_at_ns < at_ns)
+        is_older &= api_tokens.c.revoked_at_ns.is_(None)  # of a user who was deleted nothing is written down any more
         values = {"last_used_at_ns": at_ns} | ({} if address is None else {"last_used_address": address})
         self._connection.execute(update(api_tokens).where(api_tokens.c.id == token_id, is_older).values(**values))
 
@@ -246,6 +277,10 @@ class SessionRepository(Repository):
         """Those of a user that have not been ended."""
         query = select(sessions).where(sessions.c.user_id == user_id, sessions.c.revoked_at_ns.is_(None))
         return [_session(row) for row in self._connection.execute(query).mappings()]
+
+    def forget_user(self, user_id: str) -> None:
+        """Remove those of a user."""
+        self._connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
 
     def move(self, session_id: SessionId, account_id: AccountId, token_id: TokenId) -> None:
         """Let it act in another account, with a token of that one."""
@@ -337,6 +372,10 @@ class ServiceAccountRepository(Repository):
         query = select(func.count()).select_from(service_accounts).where(service_accounts.c.account_id == account_id)
         return int(self._connection.scalar(query) or 0)
 
+    def forget_account(self, account_id: AccountId) -> None:
+        """Remove those of a project."""
+        self._connection.execute(delete(service_accounts).where(service_accounts.c.account_id == account_id))
+
     def remove(self, service_id: str) -> None:
         """Remove one."""
         self._connection.execute(delete(service_accounts).where(service_accounts.c.id == service_id))
@@ -376,6 +415,11 @@ class DeviceRepository(Repository):
     def remove(self, code_id: str) -> None:
         """Remove one."""
         self._connection.execute(delete(device_codes).where(device_codes.c.id == code_id))
+
+    def forget_user(self, user_id: str) -> None:
+        """Remove those that a user approved or refused."""
+        its = select(api_tokens.c.id).where(api_tokens.c.user_id == user_id)
+        self._connection.execute(delete(device_codes).where(device_codes.c.approved_by.in_(its)))
 
     def forget_expired(self, now_ns: int) -> None:
         """Remove those that have expired."""
@@ -443,6 +487,11 @@ class JoinTokenRepository(Repository):
     def revoke(self, token_id: TokenId, now_ns: int) -> None:
         """Make it worthless from now on."""
         self._connection.execute(update(join_tokens).where(join_tokens.c.id == token_id).values(revoked_at_ns=now_ns))
+
+    def revoke_all(self, account_id: AccountId, now_ns: int) -> None:
+        """Make those of an account worthless."""
+        is_its = (join_tokens.c.account_id == account_id) & join_tokens.c.revoked_at_ns.is_(None)
+        self._connection.execute(update(join_tokens).where(is_its).values(revoked_at_ns=now_ns))
 
     def revoke_of(self, token_id: TokenId, now_ns: int) -> None:
         """Make those worthless that this API token asked for."""

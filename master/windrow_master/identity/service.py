@@ -34,6 +34,7 @@ from windrow_master.identity.outgoing import Outgoing
 from windrow_master.identity.passwords import Passwords
 from windrow_master.identity.people_service import PeopleService
 from windrow_master.identity.profiles import ProfileService
+from windrow_master.identity.projects import ProjectService
 from windrow_master.identity.provider_service import ProviderService
 from windrow_master.identity.repository import (
     AccountRepository,
@@ -113,6 +114,7 @@ class IdentityService:
         self.mail: Final = mail
         self.object_shares: Final = ObjectShareService(store, clock)
         self.people: Final = PeopleService(store, self.asking, passwords, mail, secret_end)
+        self.projects: Final = ProjectService(store, self.asking)
         self.profiles: Final = ProfileService(store, self.asking, self.sign_in, passwords, mail, secret_end)
         self.providers: Final = ProviderService(
             store, clock, self.seal_key, self.asking, OpenIdClient(outgoing, clock), self.profiles.prove_present

@@ -127,6 +127,8 @@ class Asking:
             raise Unauthenticated
         if account.state is AccountState.SUSPENDED:
             raise Forbidden(f"The account {account.name} is suspended. Ask an operator of this market.")
+        if account.state is AccountState.DELETED:
+            raise Unauthenticated(f"The project {account.name} was deleted. Sign in again.")
         found = Principal(
             account.id,
             account.name,

@@ -13,6 +13,17 @@ accounts = Table(
     Column("created_at_ns", Whole, nullable=False),
     Column("suspended_at_ns", Whole),
     Column("organisation_id", String(64), index=True),
+    Column("deleted_at_ns", Whole),
+    Column("purged_at_ns", Whole),
+)
+
+project_transfers = Table(
+    "project_transfers",
+    metadata,
+    Column("account_id", String(64), ForeignKey("accounts.id"), primary_key=True),
+    Column("organisation_id", String(64), ForeignKey("organisations.id"), nullable=False),
+    Column("made_by", String(128), nullable=False),
+    Column("expires_at_ns", Whole, nullable=False),
 )
 
 organisations = Table(

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from windrow_master.clusters import lookup
 from windrow_master.clusters.messages import IsOfJob
+from windrow_master.jobs.model import Job
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.model import SecretUser, by_name
@@ -11,11 +12,17 @@ from windrow_master.spec import Work
 from windrow_master.storage.messages import KeptByJobs
 from windrow_master.storage.retention_rules import KEPT_NS
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import AccountId
 
 
 def is_of_job(uow: UnitOfWork, question: IsOfJob) -> bool:
     """Return whether a job that has not ended made this cluster."""
     return uow[JobRepository].living_of_cluster(question.cluster_id) is not None
+
+
+def living_of(uow: UnitOfWork, account_id: AccountId) -> Sequence[Job]:
+    """The jobs of an account that have not ended."""
+    return uow[JobRepository].living_of(account_id)
 
 
 def kept_bytes(uow: UnitOfWork, question: KeptByJobs) -> int:

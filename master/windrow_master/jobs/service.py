@@ -13,6 +13,7 @@ from windrow_master.clusters import environments, lookup
 from windrow_master.clusters.model import ClusterRequest, Workload, names_of
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
+from windrow_master.identity.accounts import check_may_begin
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins, moving
 from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
@@ -122,6 +123,7 @@ class JobService:
                 if known[1] != self._digest(request):
                     raise IdempotencyMismatch(subject=known[0][0].job_id)
                 return tuple(_view(uow, job) for job in known[0])
+            check_may_begin(uow, principal.account_id)
             self._store.admit()
             count = max(1, request.array_size)
             _check_living(uow, principal.account_id, count)
@@ -318,6 +320,7 @@ class JobService:
             _check_env(job, env)
             checked(replace(job.request, env=dict(env), deadline_ns=None), job.job_id, uow.now_wall_ns)
             self._clusters.check_secrets(uow, job.account_id, job.request)
+            check_may_begin(uow, job.account_id)
             self._store.admit()
             _check_living(uow, job.account_id, 1)
             request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from windrow_master.mail.tables import outbox
 from windrow_master.store.repository import Repository
@@ -38,6 +38,10 @@ class OutboxRepository(Repository):
         """Send it later: so many tries have failed."""
         values = {"tries": tries, "due_at_ns": due_at_ns}
         self._connection.execute(update(outbox).where(outbox.c.id == mail_id).values(**values))
+
+    def forget(self, address: str) -> None:
+        """Send none to this address any more, in any case of its letters."""
+        self._connection.execute(delete(outbox).where(func.lower(outbox.c.address) == address.lower()))
 
     def remove(self, mail_id: str) -> None:
         """It is sent, or given up."""

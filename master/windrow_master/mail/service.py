@@ -62,6 +62,10 @@ class MailService:
         sealed = seal(self._seal_key.public, json.dumps(asdict(letter)).encode(), PURPOSE + mail_id)
         uow[OutboxRepository].add(Waiting(mail_id, to, sealed, uow.now_wall_ns, 0, uow.now_wall_ns))
 
+    def forget(self, uow: UnitOfWork, address: str) -> None:
+        """Send nothing to this address any more of what waits."""
+        uow[OutboxRepository].forget(address)
+
     async def turn(self) -> None:
         """Send what is due."""
         if self._settings is None:

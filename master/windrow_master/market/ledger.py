@@ -2,7 +2,7 @@
 
     mint:test ──mint──▶ acct:renter ──hold──▶ hold:rental ──charge──▶ acct:provider
                              ▲                    ├──────────fee────▶ platform:fees
-                             └───────void─────────┘
+      ◀──write_off────       └───────void─────────┘            acct:one ──move──▶ acct:another
 
 Nothing here reads a balance by itself or writes one; market/repository.py appends what these functions return.
 """
@@ -53,6 +53,17 @@ def minting(account_id: AccountId, now_ns: int, key: str = "first", amount: Micr
         None,
         now_ns,
         f"{key.partition(' ')[0]} test credits",
+    )
+
+
+def settlement(account_id: AccountId, to: AccountId | None, amount: Microcents, key: str, now_ns: int) -> Transfer:
+    """The transfer of what an account has left to another one; None: it is written off, and test money ends where it
+    began. key: of this settlement."""
+    kind = TransferKind.WRITE_OFF if to is None else TransferKind.MOVE
+    credit = MINT if to is None else account_of(to)
+    memo = "written off" if to is None else "moved to another project"
+    return Transfer(
+        transfer_id(kind, account_id, key), account_of(account_id), credit, amount, kind, None, now_ns, memo
     )
 
 

@@ -13,6 +13,15 @@ def renter_of(uow: UnitOfWork, rental_id: RentalId) -> AccountId | None:
     return rental.renter if rental is not None else None
 
 
+def unsettled(uow: UnitOfWork, account_id: AccountId) -> int:
+    """The number of rentals that an account pays for, or is paid for, and that are not closed: receipts may come."""
+    rentals = uow[RentalRepository]
+    return sum(
+        one.renter == account_id or any(line.provider == account_id for line in rentals.lines([one.rental_id]))
+        for one in rentals.live()
+    )
+
+
 def charged(uow: UnitOfWork, cluster_id: ClusterId) -> Microcents:
     """The charges of a cluster so far, for all its rentals together."""
     return Microcents(sum(rental.charged for rental in uow[RentalRepository].of_cluster(cluster_id)))

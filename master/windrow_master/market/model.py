@@ -207,13 +207,16 @@ class ReceiptRow:
 
 
 class TransferKind(StrEnum):
-    """MINT gives test money, HOLD sets aside, CHARGE pays the provider, FEE the platform, VOID gives the rest back."""
+    """MINT gives test money, HOLD sets aside, CHARGE pays the provider, FEE the platform, VOID gives the rest back.
+    MOVE gives what an account has to another one, WRITE_OFF to the mint."""
 
     MINT = "mint"
     HOLD = "hold"
     CHARGE = "charge"
     FEE = "fee"
     VOID = "void"
+    MOVE = "move"
+    WRITE_OFF = "write_off"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from windrow_master.market.prices import suggest
 from windrow_master.market.repository import AskRepository, LedgerRepository, ReceiptRepository, RentalRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import InsufficientFunds, InvalidInput, NotFound, TooMany
+from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NotFound, TooMany
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Receipt
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, money_text
@@ -98,6 +98,17 @@ class MarketService:
             )
             said = f"{money_text(amount)} of test credits were granted"
             uow.event("account.credited", (account_id,), said, actor=actor)
+
+    def settle(self, uow: UnitOfWork, account_id: AccountId, to: AccountId | None, reason: str, actor: str) -> None:
+        """Move what an account can spend to another one; None: write it off. Raises Conflict where there is nothing."""
+        amount = self.balance(uow, account_id)
+        if amount <= 0:
+            raise Conflict("This account has no money left.", subject=account_id)
+        uow[LedgerRepository].post(ledger.settlement(account_id, to, amount, uow.mint("settlement"), uow.now_wall_ns))
+        fields = {"amount": money_text(amount), "to": to or ""}
+        uow.audit(actor, "ledger.settle", account_of(account_id), reason, fields)
+        said = f"{money_text(amount)} were {'written off' if to is None else 'moved to another project'}: {reason}"
+        uow.event("account.settled", (account_id, *([to] if to else [])), said, fields, actor)
 
     def keep_funded(self, uow: UnitOfWork, account_id: AccountId) -> None:
         """Give an account of the market's own new test credits when it has spent half of the last."""

@@ -39,6 +39,10 @@ class SecretRepository(Repository):
         """Return whether there was one."""
         return self._connection.execute(delete(secrets).where(*_own(account_id, name))).rowcount > 0
 
+    def forget_account(self, account_id: AccountId) -> None:
+        """Delete all of a project."""
+        self._connection.execute(delete(secrets).where(secrets.c.account_id == account_id))
+
 
 def _own(account_id: AccountId, name: str) -> tuple[Any, Any]:
     return secrets.c.account_id == account_id, secrets.c.name == name

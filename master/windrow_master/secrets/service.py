@@ -115,6 +115,10 @@ class SecretService:
         """With who names it: that reads much, which no write waits for."""
         return await self._store.read(lambda uow: _view(uow, secret))
 
+    def forget_account(self, uow: UnitOfWork, account_id: AccountId) -> None:
+        """Delete all of a project."""
+        uow[SecretRepository].forget_account(account_id)
+
     # --- for work ---
 
     def open(self, uow: UnitOfWork, account_id: AccountId, request: Work) -> Opened:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, func, insert, select, update
 
 from windrow_master.clusters.model import Artefact, ObjectKey
 from windrow_master.storage.tables import artefacts as table
@@ -57,6 +57,10 @@ class ArtefactRepository(Repository):
         """Those whose time is over, the oldest first."""
         query = select(table).where(table.c.expires_at_ns <= now_ns).order_by(table.c.expires_at_ns)
         return page(self._connection, query, _artefact, limit)
+
+    def expire_all(self, account_id: AccountId, now_ns: int) -> None:
+        """Let all of an account expire now."""
+        self._connection.execute(update(table).where(table.c.account_id == account_id).values(expires_at_ns=now_ns))
 
     def known(self, keys: Sequence[ObjectKey]) -> frozenset[ObjectKey]:
         """Return which of these objects belong to an artefact."""

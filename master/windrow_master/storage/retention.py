@@ -16,14 +16,16 @@ from typing import Final
 import structlog
 
 from windrow_master.clusters import lookup, states
+from windrow_master.identity.projects import purge_past
 from windrow_master.loops import again, ends_alone
 from windrow_master.storage import checkpoints, volume_rules
+from windrow_master.storage.artefact_repository import ArtefactRepository
 from windrow_master.storage.artefacts import SWEEP_NS, ArtefactService
 from windrow_master.storage.retention_rules import KEPT_NS, Stay, of_ended
 from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import ClusterId
+from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.ports import Clock
 
 log = structlog.get_logger(__name__)
@@ -39,6 +41,13 @@ def _of_cluster(owner: str, uow: UnitOfWork) -> Stay | None:
     if cluster is None:
         return Stay(0, KEPT_NS)
     return of_ended(cluster.ended_at_ns if cluster.phase in states.FINAL else None, uow.now_wall_ns)
+
+
+def forget_account(uow: UnitOfWork, account_id: AccountId) -> None:
+    """Let go of the volumes and artefacts of an account; the sweeps delete their objects."""
+    for volume in uow[VolumeRepository].of_account(account_id):
+        uow[VolumeRepository].remove(volume.volume_id)
+    uow[ArtefactRepository].expire_all(account_id, uow.now_wall_ns)
 
 
 Stays = Callable[[str, UnitOfWork], Stay | None]
@@ -77,7 +86,10 @@ class RetentionService:
         await again(self.sweep, SWEEP_NS, self._clock, "retention")
 
     async def sweep(self) -> int:
-        """Remove what nobody will ask for again; returns how many objects, but for those of outdated checkpoints."""
+        """Remove what nobody will ask for again; returns how many objects, but for those of outdated checkpoints. What
+        projects kept that were deleted a while ago is first."""
+        with ends_alone("project_purge"):
+            await self._store.write(purge_past, name="project.purge")
         objects, count = self._artefacts.objects, 0
         for kind, stays in self._owners.items():
             async for owner in checkpoints.owners(objects, kind):

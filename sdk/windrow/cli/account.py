@@ -55,7 +55,7 @@ def login(
     # Refused before a token is read.
     place = refuse_plain_http(Config(url, "", authority, "the command line", insecure_http))
     if address is not None:
-        _sign_in(place, address, _password(password_file))
+        _sign_in(place, address, asked_password(password_file))
         return
     if token_file is not None:
         token = _token_in(token_file)
@@ -135,7 +135,7 @@ def _accept(place: Config, secret: str, person: Person) -> None:
         say(f"You are invited into {found['organisation']}.")
         address = person.address or found["address"] or _asked("Mail address")
         body = {"secret": secret, "name": person.name or _asked("Your name"), "address": address}
-        body["password"] = _password(person.password_file, is_new=True)
+        body["password"] = asked_password(person.password_file, is_new=True)
         session = api.request("POST", "/invitation/accept", body=body)["secret"]
     _keep_token_of(replace(place, token=session))
 
@@ -167,7 +167,8 @@ def _asked(question: str) -> str:
     return str(typer.prompt(question, err=True)).strip()
 
 
-def _password(file: Path | None, *, is_new: bool = False) -> str:
+def asked_password(file: Path | None, *, is_new: bool = False) -> str:
+    """The password in this file, or that somebody types. Raises InvalidInput where there is neither."""
     if file is not None:
         return _token_in(file).rstrip("\r\n")
     if not sys.stdin.isatty():

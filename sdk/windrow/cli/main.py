@@ -37,6 +37,7 @@ from windrow.cli import (
     shares,
     stopping,
     templates,
+    users,
     volumes,
 )  # fmt: skip
 from windrow.cli.context import Options
@@ -97,6 +98,7 @@ for name, group in (
     ("project", members.project_app),
     ("member", members.member_app),
     ("invitation", members.invitation_app),
+    ("user", users.user_app),
     ("share", shares.share_app),
     ("service-account", service_accounts.service_app),
     ("limit", limits.limit_app),

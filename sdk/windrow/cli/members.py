@@ -119,6 +119,23 @@ def member_rm(context: typer.Context, member: Member, yes: Yes = False) -> None:
     say(f"{member} is removed.")
 
 
+@member_app.command("leave")
+def member_leave(
+    context: typer.Context,
+    organisation: Annotated[
+        str | None, typer.Argument(metavar="ORG", help="Name or id; default: that of your present project.")
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Leave an organisation: your tokens and sessions in its projects stop at once. What runs goes on."""
+    api = client(context)
+    wanted = organisation or api.get("/organisation")["id"]
+    if not yes:
+        confirm(f"Leave the organisation {organisation or api.get('/organisation')['name']}?")
+    api.request("DELETE", f"/user/organisations/{wanted}")
+    say("You have left the organisation.")
+
+
 INVITATIONS_TABLE = Table(
     (
         id_column(),
@@ -167,7 +184,8 @@ PROJECTS_TABLE = Table(
     (
         id_column(rank=1),
         Column("NAME", lambda p: p["name"]),
-        Column("YOUR ROLES", lambda p: ", ".join(p["roles"]) or "-"),
+        Column("YOUR ROLES", lambda p: ", ".join(p.get("roles") or ()) or "-"),
+        time_column("KEPT UNTIL", lambda p: p.get("kept_until"), 2),
     ),
     "No projects.",
     name=lambda p: p["name"],
@@ -176,10 +194,14 @@ PROJECTS_TABLE = Table(
 
 @project_app.command("ls")
 @lists(PROJECTS_TABLE)
-def project_ls(context: typer.Context, view: View) -> None:
+def project_ls(
+    context: typer.Context,
+    view: View,
+    deleted: Annotated[bool, typer.Option("--deleted", help="Deleted ones that can be restored.")] = False,
+) -> None:
     """List the projects of your organisation."""
     api = client(context)
-    view.print(api, api.items("/projects"))
+    view.print(api, api.items("/projects/deleted" if deleted else "/projects"))
 
 
 @project_app.command("add")
@@ -211,6 +233,70 @@ def project_use(
     token = made["token"]
     save(replace(config, token=token["token"], token_id=token["id"], expires_at=token["expires_at"]))
     say(f"Commands act in the project {made['project']['name']} ({', '.join(made['project']['roles'])}) now.")
+
+
+Project = Annotated[str, typer.Argument(metavar="PROJECT", help="Name or id.")]
+
+
+@project_app.command("delete")
+def project_delete(context: typer.Context, name: Project, yes: Yes = False) -> None:
+    """Delete a project in which nothing goes on: its tokens stop, and nobody acts in it. It is kept for 30 days."""
+    if not yes:
+        confirm(f"Delete the project {name}?")
+    client(context).request("DELETE", f"/projects/{name}")
+    say(f"The project {name} is deleted. Within 30 days this restores it: windrow project restore {name}")
+
+
+@project_app.command("restore")
+def project_restore(context: typer.Context, name: Project) -> None:
+    """Restore a deleted project. Its members act in it again; its tokens and shares stay ended."""
+    client(context).request("POST", f"/projects/{name}/restore")
+    say(f"The project {name} is restored.")
+
+
+TRANSFERS_TABLE = Table(
+    (
+        Column("PROJECT", lambda t: t["name"]),
+        Column("OF", lambda t: t["source"], most=28),
+        Column("OFFERED TO", lambda t: t["target"], most=28),
+        time_column("EXPIRES", lambda t: t["expires_at"], 1),
+    ),
+    "No project is offered. Offer one: windrow project offer PROJECT --to ORG",
+    name=lambda t: t["name"],
+)
+
+
+@project_app.command("offer")
+def project_offer(
+    context: typer.Context,
+    name: Project,
+    organisation: Annotated[str, typer.Option("--to", metavar="ORG", help="Name or id of the organisation.")],
+) -> None:
+    """Offer a project with its money, hosts and all else to another organisation, for a week."""
+    client(context).request("POST", f"/projects/{name}/transfer", body={"organisation": organisation})
+    say(f"{name} is offered to {organisation}. An owner there accepts it: windrow project accept {name}")
+
+
+@project_app.command("offers")
+@lists(TRANSFERS_TABLE)
+def project_offers(context: typer.Context, view: View) -> None:
+    """List projects that your organisation offers to others, or that others offer to it."""
+    api = client(context)
+    view.print(api, api.items("/project-transfers"))
+
+
+@project_app.command("accept")
+def project_accept(context: typer.Context, name: Project) -> None:
+    """Take a project that is offered to your organisation; its members and tokens until now end."""
+    made = client(context).request("POST", f"/projects/{name}/transfer/accept")
+    say(f"{made['name']} belongs to your organisation now. Work in it: windrow project use {made['name']}")
+
+
+@project_app.command("withdraw")
+def project_withdraw(context: typer.Context, name: Project) -> None:
+    """Withdraw the offer of a project, or refuse one."""
+    client(context).request("DELETE", f"/projects/{name}/transfer")
+    say(f"The offer of {name} is withdrawn.")
 
 
 def _print_link(made: Item, hint: str, as_json: bool) -> None:

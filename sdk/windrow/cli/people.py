@@ -46,7 +46,7 @@ ACCOUNTS = Table(
     "No accounts. Add one: windrow account add NAME --role renter",
     name=lambda a: a["name"],
     states=lambda a: (a["state"],),
-    state_words=("active", "suspended"),
+    state_words=("active", "suspended", "deleted"),
 )
 
 
@@ -85,6 +85,22 @@ def account_resume(context: typer.Context, name: Name) -> None:
     say(f"{name} may sign in again. If its tokens have expired: windrow account link {name}")
 
 
+@people_app.command("transfer")
+def account_transfer(
+    context: typer.Context,
+    name: Name,
+    organisation: Annotated[str, typer.Option("--to", help="Name or id of the organisation that gets it.")],
+    reason: Annotated[str, typer.Option(help="Reason; kept in the audit log.")],
+    yes: Yes = False,
+) -> None:
+    """Give a project with its money and hosts to another organisation; its members and tokens until now end."""
+    if not yes:
+        confirm(f"Take {name} from its members, and give it to {organisation}?")
+    body = {"organisation": organisation, "reason": reason}
+    client(context).request("POST", f"/accounts/{name}/transfer", body=body)
+    say(f"{name} belongs to {organisation} now.")
+
+
 @credit_app.command("add")
 def credit_add(
     context: typer.Context,
@@ -94,6 +110,24 @@ def credit_add(
 ) -> None:
     """Grant an account test credits."""
     item = client(context).request("POST", f"/accounts/{name}/credit", body={"amount": amount})
+    if as_json:
+        print_json(item)
+    else:
+        say(f"{item['name']} now has {_balance(item)}.")
+
+
+@credit_app.command("settle")
+def credit_settle(
+    context: typer.Context,
+    name: Name,
+    reason: Annotated[str, typer.Option(help="Reason; kept in the audit log.")],
+    to: Annotated[
+        str | None, typer.Option(help="Project that gets it, of the same organisation; else written off.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move what is left of an account, in which nothing goes on, to another project, or write it off."""
+    item = client(context).request("POST", f"/accounts/{name}/settle", body={"to": to, "reason": reason})
     if as_json:
         print_json(item)
     else:

@@ -66,6 +66,12 @@ MEMBERS: Final = Kind(
     lambda api, name: api.items("/members"),
     names=lambda item: (item.get("name"), item.get("address")),
 )
+USERS: Final = Kind(
+    "user",
+    "user_",
+    lambda api, name: api.items("/users"),
+    names=lambda item: (item.get("name"), item.get("address")),
+)
 INVITATIONS: Final = Kind(
     "invitation", "invitation_", lambda api, name: api.items("/invitations"), names=lambda item: (item.get("address"),)
 )

@@ -15,7 +15,9 @@ LIMITED = ("/projects/{project}", "/service-accounts/{service_account}", "/token
 WEIGHTY = {
     ("POST", "/accounts"),
     ("POST", "/accounts/{account_id}/link"),
+    ("POST", "/accounts/{account_id}/settle"),
     ("POST", "/accounts/{account_id}/suspend"),
+    ("POST", "/accounts/{account_id}/transfer"),
     ("POST", "/device/approve"),
     ("DELETE", "/identity-providers/{provider}"),
     ("PUT", "/identity-providers/{provider}"),
@@ -25,12 +27,19 @@ WEIGHTY = {
     ("DELETE", "/members/{user_id}"),
     ("PUT", "/members/{user_id}"),
     ("POST", "/members/{user_id}/password-link"),
+    ("DELETE", "/projects/{project}"),
+    ("POST", "/projects/{project}/restore"),
     ("POST", "/projects/{project}/token"),
+    ("POST", "/projects/{project}/transfer"),
+    ("POST", "/projects/{project}/transfer/accept"),
     ("POST", "/service-accounts"),
     ("DELETE", "/service-accounts/{service_account}"),
     ("POST", "/service-accounts/{service_account}/rotate"),
     ("POST", "/tokens"),
     *((method, f"{path}/limits") for method in ("DELETE", "PUT") for path in LIMITED),
+    ("DELETE", "/user/organisations/{organisation}"),
+    ("POST", "/users/{user_id}/delete"),
+    ("POST", "/users/{user_id}/make-owner"),
 }
 
 

@@ -17,9 +17,11 @@ from windrow.cli import (
     clusters,
     hosts,
     jobs,
+    members,
     people,
     resolving,
     templates,
+    users,
     volumes,
 )
 from windrow.cli.main import app
@@ -92,6 +94,7 @@ EVERY = [
     clusters.CLUSTERS, jobs.JOBS, hosts.HOSTS, hosts.GPUS, hosts.OFFERS, hosts.COMMANDS, hosts.EVENTS,
     accesses.ACCESSES, account.TOKENS, account.RECEIPTS, account.TRANSFERS, account.BALANCES, artefacts.ARTEFACTS,
     artefacts.CHECKPOINTS, audit.ENTRIES, people.ACCOUNTS, templates.TEMPLATES, volumes.VOLUMES,
+    members.PROJECTS_TABLE, members.TRANSFERS_TABLE, users.USERS_TABLE,
 ]  # fmt: skip
 LONG = "x" * 70
 

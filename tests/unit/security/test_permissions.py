@@ -67,6 +67,7 @@ USERS_ALONE = {
     ("PUT", f"{V1}/user"),
     ("GET", f"{V1}/user/identities"),
     ("DELETE", f"{V1}/user/identities/{{provider}}"),
+    ("DELETE", f"{V1}/user/organisations/{{organisation}}"),
     ("POST", f"{V1}/projects/{{project}}/use"),
     ("POST", f"{V1}/projects/{{project}}/token"),
 }
@@ -108,6 +109,7 @@ def body_of(method: str, path: str) -> bytes:
     body = b"{}" if method in {"POST", "PUT"} and not path.endswith("/files") else b""
     body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
     body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
+    body = b'{"organisation": "x"}' if path.endswith("/transfer") else body
     body = b'{"port": 80}' if path.endswith("/tunnels") else body
     body = b'{"image": null}' if path.endswith("/default-image") else body
     return b'{"hosts": 2}' if path.endswith("/resize") else body
@@ -236,10 +238,13 @@ def _service(uow: UnitOfWork, account: AccountId, roles: frozenset[Role]) -> str
 
 
 def _invited(uow: UnitOfWork) -> None:
-    """A member of the owner's organisation who is in none of its projects, and an invitation into it."""
+    """A member of the owner's organisation who is in none of its projects, an invitation into it, and another
+    organisation that the owner may leave."""
     organisation = OrganisationId(f"organisation_of_{OWNER}")
     uow[UserRepository].add(User(UserId("user_billing"), "billing", uow.now_wall_ns))
     uow[OrganisationRepository].set_role(organisation, "user_billing", Role.ORG_BILLING)
+    uow[OrganisationRepository].add(Organisation(OrganisationId("organisation_left"), "left", uow.now_wall_ns))
+    uow[OrganisationRepository].set_role("organisation_left", f"user_of_{OWNER}", None)
     uow[OrganisationRepository].invite(
         Invitation("invitation_1", organisation, b"x" * 32, None, Role.ORG_AUDITOR, {}, "test", 0, 2**62)
     )
@@ -316,6 +321,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{service_account}": "service_1",
         "{share_id}": await _share(opened, owner, view.cluster.cluster_id, guest.account.id),
         "{project}": OWNER,
+        "{organisation}": "organisation_left",
         "{provider}": "linked",
         "{tier:path}": "cpu/C",
         "{owner_kind}": "account",
