@@ -10,6 +10,10 @@ from typing import Any, Final
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # no stubs
 
+PRETENDED: Final = (
+    *("access", "calls", "code", "fleet", "gpu", "map", "prices", "records", "regions", "secrets", "session", "shares"),
+    *("sign_in", "states", "tables", "usage"),
+)
 TOGETHER: Final = {
     "tests/architecture/": "one parsed tree",
     "tests/architecture/test_alone.py": "tests/architecture/test_alone.py",  # it installs
@@ -29,12 +33,15 @@ TOGETHER: Final = {
     "tests/integration/test_access_stop.py": "one fleet",
     "tests/integration/test_drain.py": "one fleet",
     "tests/integration/test_jobs.py": "one fleet",
+    # Pages of pretended Masters alone, which need no market: half of the time that one Chromium would take.
+    **{f"tests/browser/test_console_{name}.py": "another Chromium" for name in PRETENDED},
 }
 """Files and folders whose tests share what is costly to make, or a piece of the machine, by the name of that."""
 
 LONGEST: Final = (
     "one Chromium",
     "one market",
+    "another Chromium",
     "tests/integration/test_onboarding.py",
     "tests/contract/test_runtimes.py",
     "tests/integration/test_kills.py",

@@ -32,7 +32,8 @@ def test_one(costly, number):
     ("node_id", "unit"),
     [
         ("tests/unit/access/test_relay.py::test_one[a::b]", "tests/unit/access/test_relay.py"),
-        ("tests/browser/test_console_map.py::test_one", "one Chromium"),
+        ("tests/browser/test_console_map.py::test_one", "another Chromium"),
+        ("tests/browser/test_console_members.py::test_one", "one Chromium"),
         ("tests/integration/test_faults_link.py::test_one", "one market"),
         ("tests/integration/test_faults_work.py::Test::test_one", "one market"),
         ("test_alone.py::test_one", "test_alone.py"),
