@@ -16,8 +16,10 @@ RUN = """async (onlyColours) => {
 }"""
 STILL = """() => {
   const ends = document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime !== Infinity);
-  return Promise.all(ends.map((one) => one.finished.catch(() => undefined)));
+  const late = new Promise((done) => setTimeout(done, 5000));
+  return Promise.race([late, Promise.all(ends.map((one) => one.finished.catch(() => undefined)))]);
 }"""
+"""An animation of what is drawn no more never finishes: it is waited for five seconds."""
 
 
 def axe_source() -> str:
