@@ -49,7 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def is_left_out(item: pytest.Item) -> bool:
     """Whether it is a long test in a short run."""
-    return os.environ.get("SHORT", "") not in {"", "0"} and item.get_closest_marker("long") is not None
+    return is_short() and item.get_closest_marker("long") is not None
+
+
+def is_short() -> bool:
+    """Whether this is `make test`."""
+    return os.environ.get("SHORT", "") not in {"", "0"}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import Body, FastAPI, Response
 
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_world import Json, World, at
@@ -49,6 +49,24 @@ def overview_routes(app: FastAPI, world: World) -> None:
             "accesses": len(world.accesses),
             "events": world.events[:12],
         }
+
+    def simulated() -> Json:
+        return {"can_set": True, "wanted": world.simulated_hosts, "at_most": 2_000}
+
+    @app.get("/api/v1/simulated-hosts")
+    async def simulated_hosts() -> Json:
+        return simulated()
+
+    @app.put("/api/v1/simulated-hosts")
+    async def set_simulated_hosts(body: Json = Body()) -> Json:
+        world.simulated_hosts = body["count"]
+        return simulated()
+
+    @app.get("/api/v1/cli")
+    async def cli() -> Json:
+        url = "https://market.example:8443" if world.reached else "https://127.0.0.1:8443"
+        command = f"curl -fsSk --pinnedpubkey sha256//pin {url}/install-cli.sh | sh"
+        return {"command": command, "url": url, "this_machine_only": not world.reached}
 
 
 def _entries() -> list[Json]:

@@ -11,6 +11,7 @@ from tests.browser.chromium import NoBrowser
 from tests.browser.pretend_master import Served
 from tests.browser.pretend_resources import add_resource
 from tests.browser.pretend_volumes import add_volume
+from tests.browser.width import DESK, PHONE, wider_than_window
 from tests.services import all_required
 
 Pretend = Callable[..., Served]
@@ -96,7 +97,11 @@ async def test_no_page_breaks_a_rule_of_wcag_a_or_aa(page: Page, pretend: Preten
     cluster = await rented(page, served)
     for path in (*PAGES, cluster):
         await opened(page, served, path)
-        found[path] = await violations(page, axe)
+        found[path] = await violations(page, axe, dark=True)
+        await page.set_viewport_size(PHONE)
+        if wide := await wider_than_window(page):
+            found[path].append(f"wider than a phone: {wide}")
+        await page.set_viewport_size(DESK)
     await _palette(page)
     found["palette"] = await violations(page, axe)
     await page.keyboard.press("Escape")

@@ -35,6 +35,30 @@ async def test_the_overview_counts_what_is_idle_rented_and_faulty_and_what_it_ea
     await expect(page.get_by_role("region", name="Recent events")).to_contain_text("workbench is silent")
 
 
+async def test_an_operator_is_led_through_the_first_steps_and_may_put_them_away(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    served.world.profile |= {"address": None, "has_password": False}
+    served.world.reached = False
+    await signed_in(page, served, "/")
+    steps = page.get_by_role("region", name=re.compile("^Get started: [0-9] of 5 done$"))
+    password = steps.get_by_role("button", name="Set the password")
+    await expect(password).to_be_disabled()
+    await steps.get_by_label("Mail address").fill("ada@example.org")
+    await steps.get_by_label("New password").fill("hay raked together")
+    await password.click()
+    await expect(steps.get_by_text("Set your password (done)")).to_be_visible()
+    assert served.world.profile == served.world.profile | {"address": "ada@example.org", "has_password": True}
+    await expect(steps.get_by_text("make up LISTEN=0.0.0.0 PUBLIC=ADDRESS")).to_be_visible()
+    await steps.get_by_role("button", name="Add 50 simulated hosts").click()
+    await expect(steps.get_by_role("button", name="Remove the simulated hosts")).to_be_visible()
+    assert served.world.simulated_hosts == 50
+    await steps.get_by_role("button", name="Hide").click()
+    await expect(steps).to_have_count(0)
+    await page.reload()
+    await expect(page.get_by_role("region", name="Recent events")).to_be_visible()
+    await expect(steps).to_have_count(0)
+
+
 async def test_without_any_access_the_overview_and_health_say_that_nothing_is_heard(
     page: Page, pretend: Pretend
 ) -> None:

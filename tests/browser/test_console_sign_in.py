@@ -105,7 +105,7 @@ async def test_a_service_account_is_added_gets_another_token_and_is_removed(page
     await expect(panel.get_by_test_id("empty")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.long)])
 async def test_the_page_and_dialogs_break_no_rule_and_do_not_scroll_sideways(
     page: Page, pretend: Pretend, width: int
 ) -> None:

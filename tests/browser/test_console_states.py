@@ -169,44 +169,6 @@ async def test_a_host_is_reached_and_left_with_the_keyboard_alone(page: Page, pr
     await expect(page.get_by_role("heading", name="Clusters")).to_be_visible()
 
 
-async def test_no_screen_asks_anything_of_another_host_or_breaks_the_masters_policy(
-    page: Page, pretend: Pretend
-) -> None:
-    served = pretend(neighbours=2)
-    asked: set[str] = set()
-    complaints: list[str] = []
-    page.on("request", lambda request: asked.add("/".join(request.url.split("/")[:3])))
-    page.on(
-        "console",
-        lambda message: complaints.append(message.text) if "Content Security Policy" in message.text else None,
-    )
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    await signed_in(page, served)
-    host = next(iter(served.world.hosts))
-    for path in (
-        f"/hosts/{host}",
-        "/clusters",
-        "/clusters/new",
-        "/receipts",
-        "/offers",
-        "/join",
-        "/events",
-        "/people",
-        "/tokens",
-        "/regions",
-        "/health",
-        "/",
-        "/commands",
-        "/audit",
-        "/settings",
-        "/nowhere",
-    ):
-        await page.goto(served.url + path)
-        await expect(page.get_by_role("main")).not_to_be_empty()
-    assert asked == {served.url}
-    assert complaints == []
-
-
 async def test_a_request_that_nobody_can_take_says_why_for_each_host(page: Page, pretend: Pretend) -> None:
     await signed_in(page, pretend(), "/clusters/new")
     await expect(page.get_by_test_id("plan")).to_contain_text("Fits")

@@ -38,15 +38,17 @@ async def _signed_in(page: Page, served: Served) -> None:
     await expect(page.get_by_role("heading", level=1).first).to_be_visible()
 
 
-async def test_no_screen_breaks_the_policy_of_the_master_and_each_has_its_style(page: Page, pretend: Pretend) -> None:
+async def test_no_screen_breaks_the_policy_asks_another_host_or_lacks_its_style(page: Page, pretend: Pretend) -> None:
     served = pretend(neighbours=5)
     host = next(iter(served.world.hosts))
     errors: list[str] = []
+    asked: set[str] = set()
     page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: asked.add("/".join(request.url.split("/")[:3])))
     await _signed_in(page, served)
     seen: dict[str, list[str]] = {}
 
-    for path in [*_screens(), f"/hosts/{host}"]:
+    for path in [*_screens(), f"/hosts/{host}", "/nowhere"]:
         await page.goto(served.url + path)
         await expect(page.get_by_role("main")).to_be_visible()
         await expect(page.get_by_test_id("waiting")).to_have_count(0)
@@ -59,6 +61,7 @@ async def test_no_screen_breaks_the_policy_of_the_master_and_each_has_its_style(
     assert len(seen) > 10
     assert {path: found for path, found in seen.items() if found} == {}
     assert errors == []
+    assert asked == {served.url}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Says what makes a page wider than its window, once nothing moves and what measures itself was drawn again."""
 
-from playwright.async_api import Page
+from typing import Final
+
+from playwright.async_api import Page, ViewportSize
 
 from tests.browser.axe import STILL
 
@@ -18,6 +20,10 @@ WIDER = """() => {
     .filter((one) => one.getBoundingClientRect().right > most + 0.5 && !inScroller(one));
   return `${document.documentElement.scrollWidth} px: ` + wide.slice(-2).map((one) => one.outerHTML.slice(0, 160));
 }"""
+
+
+PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+DESK: Final[ViewportSize] = {"width": 1280, "height": 800}
 
 
 async def wider_than_window(page: Page) -> str | None:

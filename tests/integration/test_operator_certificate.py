@@ -144,6 +144,7 @@ def test_browsers_trust_the_operators_certificate_and_hosts_and_lines_the_master
         windrow.get("/me")
 
 
+@pytest.mark.long
 def test_a_renewal_is_taken_up_without_a_restart_and_a_broken_one_is_said(market: Market) -> None:
     before = market.get(NAME, market.ca.certificate_pem)[1]
     (market.folder / "chain.pem").write_text("half a file")

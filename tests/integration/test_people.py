@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,69 +61,71 @@ class Person:
         return json.loads(self.windrow(*words, "--json"))
 
 
+@pytest.fixture(scope="module")
+def market() -> Iterator[Stack]:
+    """A market of this file's own: its people come and go."""
+    with stack() as running:
+        Renter(running).online()
+        yield running
+
+
 @pytest.mark.proves("people: invited, signed in by password, at work in a project and removed, by the command line")
-def test_an_invited_person_signs_in_works_in_a_project_and_is_removed(tmp_path: Path) -> None:
-    with stack() as market:
-        Renter(market).online()
-        owner = _person(tmp_path / "owner", {"WINDROW_URL": market.cli["url"], "WINDROW_TOKEN": market.cli["token"]})
-        ada = _person(tmp_path / "ada", {})
-        secret = tmp_path / "password"
-        secret.write_text(PASSWORD + "\n")
+def test_an_invited_person_signs_in_works_in_a_project_and_is_removed(market: Stack, tmp_path: Path) -> None:
+    owner = _person(tmp_path / "owner", {"WINDROW_URL": market.cli["url"], "WINDROW_TOKEN": market.cli["token"]})
+    ada = _person(tmp_path / "ada", {})
+    secret = tmp_path / "password"
+    secret.write_text(PASSWORD + "\n")
 
-        owner.windrow("project", "add", "lab")
-        link = owner.windrow("invite", "--address", "ada@example.org", "--project", "lab:renter,admin").strip()
-        assert "ada@example.org" in owner.windrow("invitation", "ls")
-        ada.windrow("login", link, "--name", "Ada Lovelace", "--password-file", str(secret))
-        assert "accepted already" in ada.windrow(
-            "login", link, "--name", "A", "--password-file", str(secret), fails=True
-        )
+    owner.windrow("project", "add", "lab")
+    link = owner.windrow("invite", "--address", "ada@example.org", "--project", "lab:renter,admin").strip()
+    assert "ada@example.org" in owner.windrow("invitation", "ls")
+    ada.windrow("login", link, "--name", "Ada Lovelace", "--password-file", str(secret))
+    assert "accepted already" in ada.windrow("login", link, "--name", "A", "--password-file", str(secret), fails=True)
 
-        me = ada.json("whoami")
-        assert (me["user"]["name"], me["account"]["name"], me["roles"]) == ("Ada Lovelace", "lab", ["admin", "renter"])
-        ada.windrow("logout")
-        ada.windrow("whoami", fails=True)
-        ada.windrow("login", market.cli["url"], "--address", "ADA@example.org", "--password-file", str(secret))
-        assert ada.json("project", "ls") == [{**ada.json("project", "ls")[0], "name": "lab"}]
+    me = ada.json("whoami")
+    assert (me["user"]["name"], me["account"]["name"], me["roles"]) == ("Ada Lovelace", "lab", ["admin", "renter"])
+    ada.windrow("logout")
+    ada.windrow("whoami", fails=True)
+    ada.windrow("login", market.cli["url"], "--address", "ADA@example.org", "--password-file", str(secret))
+    assert ada.json("project", "ls") == [{**ada.json("project", "ls")[0], "name": "lab"}]
 
-        owner.windrow("member", "set", "ada@example.org", "--project", "default:viewer")
-        assert "default" in ada.windrow("project", "use", "default") + ada.windrow("whoami")
-        assert ada.json("whoami")["roles"] == ["viewer"]
-        assert "windrow project ls" in ada.windrow("project", "use", "nothing", fails=True)
-        owner.windrow("member", "rm", "Ada Lovelace", "--yes")
-        assert "not valid" in ada.windrow("whoami", fails=True)
-        _check_nothing_is_told(market)
+    owner.windrow("member", "set", "ada@example.org", "--project", "default:viewer")
+    assert "default" in ada.windrow("project", "use", "default") + ada.windrow("whoami")
+    assert ada.json("whoami")["roles"] == ["viewer"]
+    assert "windrow project ls" in ada.windrow("project", "use", "nothing", fails=True)
+    owner.windrow("member", "rm", "Ada Lovelace", "--yes")
+    assert "not valid" in ada.windrow("whoami", fails=True)
+    _check_nothing_is_told(market)
 
 
 @pytest.mark.proves("people: a command line without a token is signed in by a code that its user approves")
-def test_a_command_line_is_signed_in_by_a_code_that_its_user_approves(tmp_path: Path) -> None:
-    with stack() as market:
-        Renter(market).online()
-        url, own = market.cli["url"], {"WINDROW_URL": market.cli["url"], "WINDROW_TOKEN": market.cli["token"]}
-        owner, laptop = _person(tmp_path / "owner", own), _person(tmp_path / "laptop", {})
-        with laptop.begun("login", url) as login:
-            assert login.stderr is not None
-            code = next(found[0] for line in login.stderr if (found := re.search(r"code=([A-Z-]{9})", line)))[5:]
-            with httpx2.Client(base_url=f"{url}/api/v1", timeout=30) as browser:
-                secret = browser.post("/session", json={"token": market.cli["token"]}).json()["secret"]
-                browser.headers["Authorization"] = f"Bearer {secret}"
-                look = browser.post("/device/look", json={"user_code": code}).json()
-                assert (look["name"], look["project"]) == (platform.node()[:60], "default")
-                assert browser.post("/device/approve", json={"user_code": code}).status_code == 204
-                assert browser.post("/device/approve", json={"user_code": code}).status_code == 409
-            assert login.wait(60) == 0, login.stderr.read()
+def test_a_command_line_is_signed_in_by_a_code_that_its_user_approves(market: Stack, tmp_path: Path) -> None:
+    url, own = market.cli["url"], {"WINDROW_URL": market.cli["url"], "WINDROW_TOKEN": market.cli["token"]}
+    owner, laptop = _person(tmp_path / "owner", own), _person(tmp_path / "laptop", {})
+    with laptop.begun("login", url) as login:
+        assert login.stderr is not None
+        code = next(found[0] for line in login.stderr if (found := re.search(r"code=([A-Z-]{9})", line)))[5:]
+        with httpx2.Client(base_url=f"{url}/api/v1", timeout=30) as browser:
+            secret = browser.post("/session", json={"token": market.cli["token"]}).json()["secret"]
+            browser.headers["Authorization"] = f"Bearer {secret}"
+            look = browser.post("/device/look", json={"user_code": code}).json()
+            assert (look["name"], look["project"]) == (platform.node()[:60], "default")
+            assert browser.post("/device/approve", json={"user_code": code}).status_code == 204
+            assert browser.post("/device/approve", json={"user_code": code}).status_code == 409
+        assert login.wait(60) == 0, login.stderr.read()
 
-        me = laptop.json("whoami")
-        assert (me["user"]["name"], me["account"]["name"]) == ("owner", "default")
-        assert "renter" in me["roles"] and me["token"]["name"].startswith("windrow login on ")
-        laptop.windrow("can-i", "rent")
-        token = laptop.json("service-account", "add", "ci", "--role", "viewer")["token"]["token"]
-        ci = _person(tmp_path / "ci", {"WINDROW_URL": url, "WINDROW_TOKEN": token})
-        assert ci.json("whoami")["service"]["name"] == "ci"
-        assert "This needs the role renter" in ci.windrow("can-i", "POST", "/clusters", fails=True)
-        owner.windrow("service-account", "rm", "ci", "--yes")
-        assert "not valid" in ci.windrow("whoami", fails=True)
-        laptop.windrow("logout")
-        laptop.windrow("whoami", fails=True)
+    me = laptop.json("whoami")
+    assert (me["user"]["name"], me["account"]["name"]) == ("owner", "default")
+    assert "renter" in me["roles"] and me["token"]["name"].startswith("windrow login on ")
+    laptop.windrow("can-i", "rent")
+    token = laptop.json("service-account", "add", "ci", "--role", "viewer")["token"]["token"]
+    ci = _person(tmp_path / "ci", {"WINDROW_URL": url, "WINDROW_TOKEN": token})
+    assert ci.json("whoami")["service"]["name"] == "ci"
+    assert "This needs the role renter" in ci.windrow("can-i", "POST", "/clusters", fails=True)
+    owner.windrow("service-account", "rm", "ci", "--yes")
+    assert "not valid" in ci.windrow("whoami", fails=True)
+    laptop.windrow("logout")
+    laptop.windrow("whoami", fails=True)
 
 
 def _person(home: Path, own: dict[str, str]) -> Person:

@@ -121,6 +121,10 @@ def test_the_end_leaves_nothing_and_a_second_start_remembers_and_retires_who_is_
         renter.delete(left["id"])
         assert renter.flaws(done["id"], left["id"]) == []
         assert wait_for(lambda: lost <= set(truth.stored(running.data_dir)))
+        # As the console's button does it: more of them, without another start.
+        set_to = renter.ask("PUT", "/simulated-hosts", {"count": 2})
+        assert (set_to["can_set"], set_to["wanted"]) == (True, 2)
+        assert wait_for(lambda: (found := _simulated(running, "online")) and len(found) == 2 and kept < found)
         assert _stop(running, signal.SIGHUP) == 0
 
 

@@ -108,6 +108,7 @@ def test_a_volume_is_free_while_its_cluster_is_stopped_and_there_again_when_it_i
     assert (_volume(renter, "lab")["version"], _volume(renter, "lab")["size_bytes"]) == (2, 4)
 
 
+@pytest.mark.long
 def test_a_job_leaves_its_volume_for_the_next(renter: Renter, tmp_path: Path) -> None:
     renter.ask("POST", "/volumes", {"name": "jobs"})
     script = 'f="$WINDROW_VOLUME_JOBS/n"; echo x >> "$f"; wc -l < "$f"'

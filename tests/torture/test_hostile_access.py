@@ -28,7 +28,7 @@ from windrow_proto.units import HOUR
 from windrow_proto.v1 import link_pb2
 from windrow_proto.wire import Envelope, seal
 
-CASES = int(os.environ.get("CASES") or ("200000" if os.environ.get("TORTURE") else "20000"))
+CASES = int(os.environ.get("CASES") or ("200000" if os.environ.get("TORTURE") else "8000"))
 SEED = int(os.environ.get("SEED") or "1")
 CONNECTIONS = 10
 """Of each host, one after the other: what was said on one is replayed on the next."""

@@ -28,7 +28,7 @@ from windrow_master.app import wiring
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 
-CASES = int(os.environ.get("CASES") or ("20000" if os.environ.get("TORTURE") else "45"))
+CASES = int(os.environ.get("CASES") or ("20000" if os.environ.get("TORTURE") else "25"))
 PATHS = os.environ.get("PATHS", "")
 """Only the operations whose path begins so; empty: all."""
 ROLES = ("renter", "provider", "auditor")

@@ -13,7 +13,8 @@ from windrow_proto.errors import WindrowError
 from windrow_proto.networks import parse_networks
 from windrow_up import config
 from windrow_up.free_ports import checked
-from windrow_up.market import MASTERS_MAX, SIMULATED_MAX, Market, UpConfig
+from windrow_up.market import MASTERS_MAX, Market, UpConfig
+from windrow_up.requests import SIMULATED_MAX
 
 DATA_DIR: Final = Path(".windrow")
 
@@ -22,7 +23,10 @@ def command(
     data_dir: Annotated[Path, typer.Option(help="Folder for state, keys and logs.")] = DATA_DIR,
     listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, Accesses, trunk.")] = "127.0.0.1",
     public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
-    simulate: Annotated[int, typer.Option(min=0, max=SIMULATED_MAX, help="Simulated hosts to add.")] = 0,
+    simulate: Annotated[
+        int | None,
+        typer.Option(min=0, max=SIMULATED_MAX, help="Simulated hosts to add; without it as set in the console."),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Rent this host once, print the receipt, and stop.")] = False,
     masters: Annotated[
         int, typer.Option(min=1, max=MASTERS_MAX, help="Number of Masters: one leads, the others stand by.")

@@ -28,7 +28,7 @@ from windrow_up.client import MasterHttp
 from windrow_up.free_ports import at_hand, free_port, is_free
 from windrow_up.masters import MasterLines
 from windrow_up.once import FINAL, Job
-from windrow_up.requests import MasterRequests
+from windrow_up.requests import SIMULATED_MAX, MasterRequests, Simulated
 from windrow_up.supervisor import Daemon
 from windrow_up.words import AS_ROOT, progress, troubles
 
@@ -41,7 +41,6 @@ JOIN_S: Final = 20.0
 CLUSTERS_END_S: Final = 20.0
 LOOK_S: Final = 0.1
 WATCH_S: Final = 1.0
-SIMULATED_MAX: Final = 2_000
 MASTERS_MAX: Final = 5
 
 
@@ -52,7 +51,8 @@ class UpConfig:
     data_dir: Path
     listen: str
     public: str
-    simulate: int
+    simulate: int | None
+    """None: as many as were last set in the console."""
     once: bool
     masters: int = 1
     trusted_proxies: tuple[str, ...] = ()
@@ -74,7 +74,11 @@ class Market:
         self._stop = asyncio.Event()
         self._daemons: dict[str, Daemon] = {}
         self._http: MasterHttp | None = None
-        self._requests = MasterRequests(self._accesses, self.say)
+        before = self._cli.read().get("simulated")
+        set_before = min(max(before, 0), SIMULATED_MAX) if isinstance(before, int) else 0
+        self._simulated = Simulated(set_before if config.simulate is None else config.simulate)
+        self._simulated_now: int | None = None
+        self._requests = MasterRequests(self._accesses, self._simulated, self.say)
         self._group = asyncio.TaskGroup()
         self._started_at = time.monotonic()
         self._has_moved = False
@@ -227,9 +231,16 @@ class Market:
         return True
 
     async def _simulate(self) -> None:
-        count, folder = self._config.simulate, self._data / "simulated"
+        count, folder = self._simulated.wanted, self._data / "simulated"
+        if count == self._simulated_now:
+            return
+        if "simulated" in self._daemons:
+            await supervisor.stop(self._daemons.pop("simulated"))
         await self._until(lambda http: self._retire_unwanted(http, folder, count), "the Master to answer")
+        if self._simulated_now is not None:  # set in the console: it holds at the next start, too
+            self._cli.write(self._cli.read() | {"simulated": count})
         if count == 0:
+            self._simulated_now = count
             return
         tokens = list[str]()
 
@@ -245,6 +256,7 @@ class Market:
         arguments = ["simulate", "--count", str(count), "--data-dir", str(folder)]
         arguments += ["--master", self._cli.read()["local_url"], "--token-file", str(token_file)]
         self._launch("simulated", supervisor.module("windrow_agent", *arguments))
+        self._simulated_now = count
         self.say(f"Simulated neighbours: {count}, marked as such everywhere")
 
     def _retire_unwanted(self, http: MasterHttp, folder: Path, count: int) -> bool:
@@ -268,6 +280,7 @@ class Market:
             try:
                 http = self._current()
                 self._lead_accesses()
+                await self._simulate()
                 host = await asyncio.to_thread(http.call, "GET", f"/hosts/{self._host_id()}")
                 health = await asyncio.to_thread(http.call, "GET", "/operators/health")
                 lines = (*troubles(health), *progress(host, time.monotonic() - self._started_at, self._config.windrow))

@@ -1,4 +1,5 @@
-"""Answers the Masters that `windrow up` has started: names the Accesses that it keeps, and kills one as a test.
+"""Answers the Masters that `windrow up` has started: names the Accesses that it keeps, kills one as a test, and sets
+how many simulated hosts there are.
 
 Each Master inherits one end of a socket pair, and nobody else can have it: no path, no port, no secret. A question and
 its answer are one message each, JSON with a number, of at most SUPERVISOR_MESSAGE_MAX bytes.
@@ -8,19 +9,31 @@ import asyncio
 import json
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from windrow_proto.master_process import SUPERVISOR_MESSAGE_MAX
 from windrow_up import supervisor
 from windrow_up.supervisor import Daemon
 
+SIMULATED_MAX: Final = 2_000
+
+
+@dataclass(slots=True)
+class Simulated:
+    """How many simulated hosts there are to be; whoever sets it does not wait until they are there."""
+
+    wanted: int = 0
+
 
 class MasterRequests:
     """The supervisor's end of the lines to its Masters."""
 
-    def __init__(self, accesses: Callable[[], Mapping[str, Daemon]], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, accesses: Callable[[], Mapping[str, Daemon]], simulated: Simulated, say: Callable[[str], None]
+    ) -> None:
         """accesses: the Accesses that are kept, by their ids. say: for the person who looks on."""
-        self._accesses, self._say = accesses, say
+        self._accesses, self._simulated, self._say = accesses, simulated, say
         self._open: list[socket.socket] = []
 
     def open(self) -> int:
@@ -46,6 +59,11 @@ class MasterRequests:
             self._say(f"A Master asked what was not understood: {error!r}")
 
     def _answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        if asked.get("ask") == "simulated":
+            return {"wanted": self._simulated.wanted, "at_most": SIMULATED_MAX}
+        if "simulate" in asked:
+            self._simulated.wanted = min(max(int(asked["simulate"]), 0), SIMULATED_MAX)
+            return {"wanted": self._simulated.wanted}
         kept = self._accesses()
         if asked.get("ask") == "accesses":
             return {"accesses": {access_id: daemon.name for access_id, daemon in kept.items()}}

@@ -60,6 +60,7 @@ import type {
   Secret,
   ServiceAccount,
   SessionRow,
+  SimulatedHosts,
   SpendingLimit,
   Standing,
   StopTest,
@@ -341,6 +342,10 @@ export const serviceAccounts = all<ServiceAccount>(["service-accounts"], "/servi
 export const tokens = all<TokenRow>(["tokens"], "/tokens");
 /** Of the present project, its tokens and service accounts, and of other projects that the user sees. */
 export const limits = all<SpendingLimit>(["limits"], "/limits", { refetchInterval: CALM_MS });
+export const simulatedHosts = one<SimulatedHosts>(["simulated-hosts"], "/simulated-hosts", {
+  staleTime: CALM_MS,
+  retry: false,
+});
 export const joinTokens = all<JoinTokenRow>(["join-tokens"], "/join-tokens");
 export const health = one<Health>(["health"], "/operators/health", { refetchInterval: BRISK_MS });
 export const accesses = all<Access>(["accesses"], "/accesses", {

@@ -2176,7 +2176,7 @@ export interface PastVerificationOut {
 }
 
 /** The permission that a route asks for; `NOBODY` is for a route that needs no sign-in. */
-export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits";
+export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits" | "simulated_hosts";
 
 /** A permission, and whether the caller has it. */
 export interface PermissionOut {
@@ -2956,6 +2956,20 @@ export interface SignedInOut {
 export interface SignedOut {
   signed: string;
   signature: string;
+}
+
+/** The simulated hosts of a market on one machine. */
+export interface SimulatedHostsOut {
+  /** True where `windrow up` started the market */
+  can_set: boolean;
+  /** How many there are to be; they join within a minute */
+  wanted: number;
+  at_most: number;
+}
+
+/** How many simulated hosts there are to be. */
+export interface SimulatedHostsSet {
+  count: number;
 }
 
 /** The unit that one renter can hold: a GPU, or a host's processors. */

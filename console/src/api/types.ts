@@ -69,6 +69,7 @@ export type TokenRow = Schema.TokenOut;
 export type TokenMade = Schema.TokenMadeOut;
 export type Me = Schema.MeOut;
 export type Person = Schema.PersonOut;
+export type SimulatedHosts = Schema.SimulatedHostsOut;
 export type PersonMade = Schema.PersonMadeOut;
 export type LinkRedeemed = Schema.LinkRedeemedOut;
 export type AccountBody = Schema.AccountBody;

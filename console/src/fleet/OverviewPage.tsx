@@ -6,6 +6,7 @@ import { type ReactNode, useEffect } from "react";
 import { overview as overviewQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Overview, TierCounts, UseCounts } from "../api/types.ts";
+import { GettingStarted } from "../app/GettingStarted.tsx";
 import { PageButton, useMayOpen } from "../app/PageButton.tsx";
 import { DayBars, USES, type Use, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
 import { amount, count, plain, words } from "../parts/format.ts";
@@ -59,7 +60,12 @@ export function OverviewPage() {
         }
       />
       <Loaded query={query} lines={12}>
-        {(data) => <Shown data={data} />}
+        {(data) => (
+          <div className="wr-stack">
+            <GettingStarted overview={data} />
+            <Shown data={data} />
+          </div>
+        )}
       </Loaded>
     </div>
   );

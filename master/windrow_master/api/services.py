@@ -27,6 +27,7 @@ from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
+from windrow_master.onboarding.simulated import SimulatedService
 from windrow_master.prices.book import PriceBook
 from windrow_master.records.service import RecordService
 from windrow_master.secrets.service import SecretService
@@ -80,6 +81,7 @@ class Services:
     cli_wheels: Wheelhouse
     """What people's machines install the command `windrow` from."""
     packages: Packages
+    simulated: SimulatedService
     fleet: FleetService
     accesses: AccessService
     trials: TrialService

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from windrow_master.acceptance.rental import Ways
 from windrow_master.acceptance.service import ProofService
@@ -64,6 +64,7 @@ from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import CLI, Wheelhouse
+from windrow_master.onboarding.simulated import SimulatedService, Simulator
 from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
 from windrow_master.records.earlier_repository import seal_earlier
@@ -118,6 +119,10 @@ class Reached:
     trunk_addresses: tuple[str, ...] = ()
 
 
+class MarketSupervisor(Supervisor, Simulator, Protocol):
+    """`windrow up`, where it started this Master."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of a Master. reached_at: given the market's keys. artefacts: where they are kept; None: in a
@@ -134,7 +139,7 @@ class Settings:
     disk_space: DiskSpace | None = None
     acceptance_tests: bool | None = None
     measure_cap_bytes: int = MEASURE_CAP_BYTES
-    supervisor: Supervisor | None = None
+    supervisor: MarketSupervisor | None = None
     trusts_local_user: bool = False
     """The registry answers this process' own user on this machine without a token."""
     price_book: Callable[[], PriceBook] = shipped
@@ -527,6 +532,7 @@ class _Parts:
             health=self.health,
             wheelhouse=self.wheelhouse,
             cli_wheels=self.cli_wheels,
+            simulated=SimulatedService(self.store, self.settings.supervisor),
             packages=Packages(self.data_dir / "packages", self.wheelhouse, self.authority.signing),
             fleet=self.fleet,
             accesses=self.accesses,

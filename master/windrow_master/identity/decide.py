@@ -247,6 +247,7 @@ class Permission(StrEnum):
     SECRETS = "secrets"
     SHARES = "shares"
     LIMITS = "limits"
+    SIMULATED_HOSTS = "simulated_hosts"
 
 
 _EVERYONE: Final = frozenset(Role)
@@ -274,6 +275,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.SECRETS: frozenset({Role.RENTER, Role.ADMIN}),
     Permission.SHARES: frozenset({Role.RENTER, Role.ADMIN}),
     Permission.LIMITS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ADMIN, Role.OPERATOR}),
+    Permission.SIMULATED_HOSTS: frozenset({Role.OPERATOR}),
 }
 """Which roles have which permission; one of them is enough."""
 

@@ -340,6 +340,15 @@ def host_set(
     say(f"{item['name']}: default image {item['default_image'] or 'none'}.")
 
 
+@host_app.command("simulate")
+def host_simulate(
+    context: typer.Context, count: Annotated[int, typer.Argument(min=0, help="How many; 0 takes them away.")]
+) -> None:
+    """Have simulated hosts to look around (only in a market that `windrow up` started)."""
+    item = client(context).request("PUT", "/simulated-hosts", body={"count": count})
+    say(f"{item['wanted']} simulated hosts are there within a minute; see `windrow host ls`.")
+
+
 @host_app.command("measure")
 def host_measure(context: typer.Context, host: Host) -> None:
     """Measure the bandwidth of a host through its Access now."""

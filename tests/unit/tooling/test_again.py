@@ -39,6 +39,7 @@ def _run(
     )
 
 
+@pytest.mark.long
 def test_what_passes_alone_is_flaky_and_fails_the_run(tmp_path: Path) -> None:
     done = _run(tmp_path, FLAKY, "-n", "2")
 
@@ -53,6 +54,7 @@ def test_it_is_only_said_where_the_run_is_not_to_fail_for_it(tmp_path: Path) -> 
     assert "test_made.py::test_flaky" in done.stdout.split("these are flaky: mend them")[1]
 
 
+@pytest.mark.long
 def test_what_the_list_names_with_a_date_fails_nothing(tmp_path: Path) -> None:
     today = datetime.now(UTC).date()
     named = tmp_path / "flaky.txt"

@@ -15,7 +15,7 @@ from windrow_master.accesses.failover_test.supervisor import SupervisorLine
 from windrow_proto.errors import Conflict, Unavailable
 from windrow_proto.ids import AccessId
 from windrow_up import supervisor
-from windrow_up.requests import MasterRequests
+from windrow_up.requests import SIMULATED_MAX, MasterRequests, Simulated
 from windrow_up.supervisor import Daemon
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
@@ -41,7 +41,7 @@ def line_of(fd: int) -> Iterator[SupervisorLine]:
 
 async def test_a_kept_access_is_named_killed_and_started_again(kept: Daemon) -> None:
     said: list[str] = []
-    requests = MasterRequests(lambda: {"access_1": kept}, said.append)
+    requests = MasterRequests(lambda: {"access_1": kept}, Simulated(), said.append)
     with line_of(requests.open()) as line:
         assert await line.accesses() == {"access_1": "access-local-a"}
         before = kept.pid
@@ -54,7 +54,7 @@ async def test_a_kept_access_is_named_killed_and_started_again(kept: Daemon) -> 
 
 async def test_what_is_not_kept_or_does_not_run_is_refused(tmp_path: Path) -> None:
     gone = Daemon("access-local-b", SLEEPS, tmp_path / "access.log")
-    requests = MasterRequests(lambda: {"access_2": gone}, lambda line: None)
+    requests = MasterRequests(lambda: {"access_2": gone}, Simulated(), lambda line: None)
     with line_of(requests.open()) as line:
         with pytest.raises(Conflict, match="did not start this Access"):
             await line.kill(AccessId("access_1"))
@@ -63,8 +63,20 @@ async def test_what_is_not_kept_or_does_not_run_is_refused(tmp_path: Path) -> No
     requests.close()
 
 
+async def test_the_wanted_number_of_simulated_hosts_is_told_and_set_within_bounds() -> None:
+    simulated = Simulated(3)
+    requests = MasterRequests(dict, simulated, lambda line: None)
+    with line_of(requests.open()) as line:
+        assert await line.simulated() == (3, SIMULATED_MAX)
+        await line.simulate(50)
+        assert simulated.wanted == 50
+        await line.simulate(10**9)
+        assert simulated.wanted == SIMULATED_MAX
+    requests.close()
+
+
 async def test_an_answer_that_a_dead_master_left_is_not_taken_for_ones_own() -> None:
-    requests = MasterRequests(dict, lambda line: None)
+    requests = MasterRequests(dict, Simulated(), lambda line: None)
     theirs = requests.open()
     with socket.socket(fileno=os.dup(theirs)) as dead:
         dead.send(b'{"number": 1, "kill": "access_1"}')
@@ -75,7 +87,7 @@ async def test_an_answer_that_a_dead_master_left_is_not_taken_for_ones_own() -> 
 
 async def test_words_that_are_no_question_are_said_and_the_requests_goes_on() -> None:
     said: list[str] = []
-    requests = MasterRequests(dict, said.append)
+    requests = MasterRequests(dict, Simulated(), said.append)
     theirs = requests.open()
     with socket.socket(fileno=os.dup(theirs)) as strange:
         strange.send(b"[1, 2]")

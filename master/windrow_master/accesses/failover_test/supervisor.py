@@ -43,6 +43,15 @@ class SupervisorLine:
             raise Conflict(answer["refused"], subject=access_id)
         return int(answer["killed"])
 
+    async def simulated(self) -> tuple[int, int]:
+        """How many simulated hosts there are to be, and may be at most. Raises Unavailable when it does not answer."""
+        answer = await self._ask({"ask": "simulated"})
+        return int(answer["wanted"]), int(answer["at_most"])
+
+    async def simulate(self, count: int) -> None:
+        """Have so many simulated hosts. Raises Unavailable when it does not answer."""
+        await self._ask({"simulate": count})
+
     def close(self) -> None:
         """Ask nothing any more."""
         self._socket.close()
