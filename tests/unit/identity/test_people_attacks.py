@@ -14,7 +14,7 @@ from tests.unit.identity.people_world import PASSWORD, RENTER, Market, ask, peop
 from windrow_master.api.app import build_app
 from windrow_master.api.rate_limits import Limits
 from windrow_master.identity.members import note_restored
-from windrow_master.identity.sign_in import Delays, network_of
+from windrow_master.identity.sign_in import Delays
 from windrow_proto.errors import TooMany
 from windrow_proto.units import HOUR, SECOND
 
@@ -195,11 +195,6 @@ def test_nobody_else_keeps_a_user_out_of_a_network_that_is_known(market: Market)
     with pytest.raises(TooMany):
         delays.begin("ada@example.org", "203.0.113.5")
     delays.begin("ada@example.org", "192.0.2.1")
-
-
-def test_an_address_of_ipv4_in_ipv6_is_its_own_network() -> None:
-    assert network_of("::ffff:198.51.100.7") == network_of("198.51.100.7") == "198.51.100.7"
-    assert network_of("2001:db8:1:2::7") == network_of("2001:db8:1:2::8") == "2001:db8:1:2::/64"
 
 
 async def test_a_browser_that_was_left_is_linked_with_nobody_elses_identity(door: Entrance) -> None:
