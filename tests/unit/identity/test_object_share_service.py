@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from tests.unit.identity.people_world import JSON, RENTER, Market, ask, people_market, secret_of
+from tests.unit.identity.test_spending_limits import join_hosts
 from windrow_master.identity import object_share_service
 from windrow_proto.units import HOUR, SECOND
 
@@ -78,6 +79,24 @@ async def test_a_shared_job_is_seen_used_and_managed_as_its_level_says(market: M
     await ask(market.owner, "DELETE", f"/shares/{made['id']}")
     assert {await _status(guest, method, f"/jobs/{job}{end}") for method, end in routes.values()} == {404}
     assert await _items(guest, "/shares/received") == []
+
+
+async def test_an_operation_is_read_by_who_began_it_on_a_shared_cluster_and_by_its_project(market: Market) -> None:
+    await join_hosts(market, 1)
+    cluster = (await ask(market.owner, "POST", "/clusters", 202, argv=["true"]))["cluster"]["id"]
+    guests = [await _stranger(market, name) for name in ("guest", "other")]
+    for guest in guests:
+        await _share(market.owner, cluster, await _user(guest), "manage", object_kind="cluster")
+
+    begun = [
+        (await ask(client, "DELETE", f"/clusters/{cluster}", 202))["operation"]["id"]
+        for client in (*guests, market.owner)
+    ]
+
+    seen = [[await _status(client, "GET", f"/operations/{one}") for one in begun[:2]] for client in guests]
+    assert seen == [[200, 404], [404, 200]]
+    assert begun[2] in begun[:2] and await _items(guests[0], "/operations") == []
+    assert await _status(market.owner, "GET", f"/operations/{begun[2]}") == 200
 
 
 async def test_the_page_of_a_shared_job_tells_who_shares_and_who_is_inside(market: Market) -> None:
