@@ -65,12 +65,12 @@ class Declaration:
     """It is answered however often anybody asks."""
     hears_token: bool = False
     """It needs no sign-in, and answers by the token where the request carries one."""
-    is_weighty: bool = False
+    changes_rights: bool = False
     """It makes or ends rights: a browser's session is asked for a password, a code or a token again where its user has
     shown none for ten minutes."""
     keeps_limits: bool = False
-    """Its rights count for the token that asks: a token with a spending limit may ask it, too. Other weighty routes it
-    may not, since they could give rights without one."""
+    """Its rights count for the token that asks: a token with a spending limit may ask it, too. It may ask no other
+    route that changes rights, since those could give rights without a limit."""
     is_local: bool = False
     """The Master's own user may ask it on the same machine without a token, where the Master allows that
     (local_user.py)."""
@@ -87,9 +87,9 @@ class Declaration:
             return
         if not is_allowed(principal.roles, self.may):
             raise Forbidden(rights.missing(principal, self.may))
-        if self.is_weighty and not rights.is_fresh(principal, services_of(request).clock.wall_ns()):
+        if self.changes_rights and not rights.is_fresh(principal, services_of(request).clock.wall_ns()):
             raise SignInAgain
-        if self.is_weighty and not self.keeps_limits and await services_of(request).spending.is_limited(principal):
+        if self.changes_rights and not self.keeps_limits and await services_of(request).spending.is_limited(principal):
             raise Forbidden("A token with a spending limit makes and ends no rights but tokens. Sign in without it.")
 
     async def _visitor(self, request: Request, principal: Principal, needed: Level) -> Principal | None:

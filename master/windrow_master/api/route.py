@@ -102,7 +102,7 @@ class Routes:
         signs_in: bool = False,
         hashes: bool = False,
         body_max: int | None = None,
-        is_weighty: bool = False,
+        changes_rights: bool = False,
         keeps_limits: bool = False,
         is_local: bool = False,
         answer: Any = None,
@@ -111,7 +111,7 @@ class Routes:
         """A route that does something. repeat: how it is answered when it comes again with its Idempotency-Key."""
         rules = Declaration(
             *(may, reach, repeat, share, shared, body_max, signs_in, hashes),
-            is_weighty=is_weighty,
+            changes_rights=changes_rights,
             keeps_limits=keeps_limits,
             is_local=is_local,
         )
@@ -126,14 +126,14 @@ class Routes:
         shared: Level | None = None,
         share: ShareKind = ShareKind.REQUESTS,
         body_max: int | None = None,
-        is_weighty: bool = False,
+        changes_rights: bool = False,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that keeps what it is sent. body_max: bytes, of an upload or where others' limit is too much."""
         rules = Declaration(
-            may, reach, share=share, shared=shared, body_max=body_max, is_weighty=is_weighty, is_local=is_local
+            may, reach, share=share, shared=shared, body_max=body_max, changes_rights=changes_rights, is_local=is_local
         )
         return self._add("PUT", path, rules, answer, fastapi)
 
@@ -145,14 +145,14 @@ class Routes:
         reach: Reach | None = None,
         shared: Level | None = None,
         hears_token: bool = False,
-        is_weighty: bool = False,
+        changes_rights: bool = False,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that ends or removes something."""
         rules = Declaration(
-            may, reach, shared=shared, hears_token=hears_token, is_weighty=is_weighty, is_local=is_local
+            may, reach, shared=shared, hears_token=hears_token, changes_rights=changes_rights, is_local=is_local
         )
         return self._add("DELETE", path, rules, answer, fastapi)
 

@@ -29,7 +29,7 @@ SERVICES = Table(
         time_column("EXPIRES", lambda s: _newest(s).get("expires_at")),
         time_column("LAST USED", lambda s: _last(s).get("last_used_at"), 1),
         Column("FROM", lambda s: _last(s).get("last_used_address"), 1),
-        Column("MADE BY", lambda s: s["made_by"], 3),
+        Column("CREATED BY", lambda s: s["created_by"], 3),
     ),
     "No service accounts. Make one: windrow service-account add NAME --role renter",
     name=lambda s: s["name"],

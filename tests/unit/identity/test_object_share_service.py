@@ -212,7 +212,7 @@ async def test_nobody_shares_with_oneself_or_at_a_level_that_there_is_not(market
     await _share(market.owner, job, "home", receiver_kind="organisation")
     await _share(market.owner, job, "home", "own", status=422, receiver_kind="organisation")
     await _share(market.owner, job, "home", status=422, receiver_kind="everybody")
-    await _share(market.owner, job, "home", status=422, receiver_kind="organisation", lasts_s=0)
+    await _share(market.owner, job, "home", status=422, receiver_kind="organisation", expires_in_s=0)
     assert [one["level"] for one in await _items(market.owner, "/shares")] == ["use"]
 
 
@@ -247,7 +247,7 @@ async def test_a_share_reaches_another_object_of_its_owner_by_no_trick(market: M
 
 async def test_a_share_ends_with_its_time(market: Market) -> None:
     guest, job = await _stranger(market), await _job(market.owner)
-    await _share(market.owner, job, await _user(guest), lasts_s=3_600)
+    await _share(market.owner, job, await _user(guest), expires_in_s=3_600)
     assert await _status(guest, "GET", f"/jobs/{job}") == 200
 
     market.clock.advance(HOUR + SECOND)
@@ -308,7 +308,7 @@ async def test_a_project_has_so_many_shares_and_expired_ones_take_no_room(
 ) -> None:
     monkeypatch.setattr(object_share_service, "SHARES_MAX", 2)
     guest, job = await _stranger(market), await _job(market.owner)
-    await _share(market.owner, job, "guest", receiver_kind="project", lasts_s=60)
+    await _share(market.owner, job, "guest", receiver_kind="project", expires_in_s=60)
     await _share(market.owner, job, "guest", receiver_kind="organisation")
     await _share(market.owner, job, await _user(guest), status=429)
 
@@ -321,7 +321,7 @@ async def test_a_project_has_so_many_shares_and_expired_ones_take_no_room(
 async def test_a_stream_by_a_share_ends_with_it_and_the_owners_goes_on(market: Market, how: str) -> None:
     owner, guest = await _stranger(market, "owner"), await _stranger(market)
     job = await _job(owner)
-    made = await _share(owner, job, await _user(guest), "use", lasts_s=3_600)
+    made = await _share(owner, job, await _user(guest), "use", expires_in_s=3_600)
     begun = market.opened.services.broadcaster
 
     async with asyncio.timeout(ENDS_S), asyncio.TaskGroup() as group:
