@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from windrow_master.api.deps import principal_of, recognises_local_user, services_of
+from windrow_master.api.deps import Services, principal_of, recognises_local_user, services_of
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity import rights
 from windrow_master.identity.decide import Permission, is_allowed
@@ -89,8 +89,8 @@ class Declaration:
             raise Forbidden(rights.missing(principal, self.may))
         if self.changes_rights and not rights.is_fresh(principal, services_of(request).clock.wall_ns()):
             raise SignInAgain
-        if self.changes_rights and not self.keeps_limits and await services_of(request).spending.is_limited(principal):
-            raise Forbidden("A token with a spending limit makes and ends no rights but tokens. Sign in without it.")
+        if self.changes_rights and not self.keeps_limits:
+            await check_unlimited(services_of(request), principal)
 
     async def _visitor(self, request: Request, principal: Principal, needed: Level) -> Principal | None:
         """The caller as an object's project lets it act there; None: no share of the object says anything."""
@@ -107,6 +107,12 @@ class Declaration:
         if kind is ObjectKind.TEMPLATE:
             request.path_params["name"] = visit[1].object_id
         return visit[0]
+
+
+async def check_unlimited(services: Services, principal: Principal) -> None:
+    """Raises Forbidden for a token with a spending limit: what it asks for could be used without the limit."""
+    if await services.spending.is_limited(principal):
+        raise Forbidden("A token with a spending limit makes and ends no rights but tokens. Sign in without it.")
 
 
 def _object_of(request: Request) -> tuple[ObjectKind, str] | None:

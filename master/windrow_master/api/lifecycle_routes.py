@@ -8,7 +8,7 @@ from pydantic import Field
 from windrow_master.api import answers
 from windrow_master.api.account_routes import PersonOut
 from windrow_master.api.answers import Out, Read, Time
-from windrow_master.api.auth import Reach
+from windrow_master.api.auth import Reach, check_unlimited
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page, page_of, read_cursor
@@ -132,6 +132,7 @@ async def make_owner(
 @route.post("/user/delete", may=Permission.SIGNED_IN, status_code=204)
 async def delete_own_user(services: Serving, principal: Asking, body: OwnEndBody) -> Response:
     """Delete the caller's user with all personal data."""
+    await check_unlimited(services, principal)
     password = None if body.password is None else body.password.get_secret_value()
     await services.lifecycle.delete_self(principal, body.name, password)
     return Response(status_code=204)

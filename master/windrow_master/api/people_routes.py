@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr
 
 from windrow_master.api import answers
 from windrow_master.api.answers import Out, Read, Time
-from windrow_master.api.auth import Reach, Repeat
+from windrow_master.api.auth import Reach, Repeat, check_unlimited
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.identity_routes import SignedInOut, TokenMadeOut, TokenOut
@@ -278,6 +278,8 @@ async def profile(services: Serving, principal: Asking) -> Any:
 @route.put("/user", may=Permission.SIGNED_IN, answer=ProfileOut)
 async def change_profile(services: Serving, principal: Asking, body: ProfileBody) -> Any:
     """Change the caller's name or mail address."""
+    if body.address is not None:  # by which people sign in
+        await check_unlimited(services, principal)
     await services.identity.profiles.change_profile(principal, body.name, body.address, _text(body.password))
     return _profile(await services.identity.profiles.profile(principal))
 
@@ -285,6 +287,7 @@ async def change_profile(services: Serving, principal: Asking, body: ProfileBody
 @route.put("/user/password", may=Permission.SIGNED_IN, status_code=204)
 async def set_password(services: Serving, principal: Asking, body: PasswordBody) -> Response:
     """Set or change the caller's password. All other sessions of the user end; tokens stay."""
+    await check_unlimited(services, principal)
     profiles = services.identity.profiles
     await profiles.set_password(principal, _text(body.present), body.password.get_secret_value())
     return Response(status_code=204)

@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr
 
 from windrow_master.api import answers
 from windrow_master.api.answers import Out, Read, Time
-from windrow_master.api.auth import Reach, Repeat
+from windrow_master.api.auth import Reach, Repeat, check_unlimited
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.identity_routes import SignedInOut
@@ -214,6 +214,7 @@ async def own_identities(services: Serving, principal: Asking, limit: Limit = 10
 )
 async def start_link(request: Request, services: Serving, principal: Asking, body: LinkStartBody) -> Any:
     """Begin to link the caller's user with an identity at a provider."""
+    await check_unlimited(services, principal)
     password = None if body.password is None else body.password.get_secret_value()
     providers = services.identity.providers
     return ProviderStartedOut.of(await providers.start_link(principal, body.provider, password, _origin(request)))

@@ -222,7 +222,7 @@ class ClusterService:
         def change(uow: UnitOfWork) -> ClusterView | Needs:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             self._store.admit()
-            found = self._resizer.resize(uow, cluster, hosts, principal.actor, most, login)
+            found = self._resizer.resize(uow, cluster, hosts, principal, most, login)
             return self._view(uow, found) if isinstance(found, Cluster) else found
 
         return await self._meeting_needs(lambda: self._store.write(change, name="cluster.resize"))
