@@ -12,6 +12,7 @@ from windrow_master.api.deps import principal_of, services_of
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.object_shares import Level
+from windrow_proto.errors import Unauthenticated
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -43,7 +44,10 @@ class DeclaredRoute(APIRoute):
             return await checked(request)
 
         async def checked(request: Request) -> Response:
-            await values.check(request, queries, has_body=self.body_field is not None)
+            has_body = self.body_field is not None
+            await values.check(request, queries, has_body=has_body)
+            if has_body and not await streaming.is_allowed(request):  # its body may have taken long to come
+                raise Unauthenticated(streaming.GONE)
             names.resolve(request, services_of(request))
             if is_post and declaration.repeat is not Repeat.ALWAYS:
                 may_resume = declaration.repeat is Repeat.REPEATABLE

@@ -252,6 +252,19 @@ async def test_what_a_suspended_owner_offered_is_not_taken(market: Market) -> No
     await ask(guest, "POST", "/projects/lab/transfer/accept", 409)
 
 
+async def test_a_request_whose_body_comes_after_the_right_has_gone_does_nothing(market: Market) -> None:
+    ada = await market.joined("ada@example.org", projects=ADMIN)
+    ada_id = await _id(ada)
+
+    async def late() -> AsyncIterator[bytes]:
+        await ask(market.owner, "DELETE", f"/members/{ada_id}", 204)
+        yield b'{"name": "ci", "roles": ["renter"]}'
+
+    answer = await ada.post("/service-accounts", content=late(), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 401
+    assert (await ask(market.owner, "GET", "/service-accounts"))["items"] == []
+
+
 async def test_a_suspended_project_stays_with_its_organisation(market: Market) -> None:
     guest = await _stranger(market)
     await ask(market.owner, "POST", "/projects", name="lab")
