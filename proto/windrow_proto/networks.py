@@ -9,6 +9,8 @@ from windrow_proto.errors import InvalidInput
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 NAT64: Final = IPv6Network("64:ff9b::/96")
+SUBSCRIBER_PREFIX: Final = 64
+"""The IPv6 prefix that one subscriber gets: a limit per address would be no limit."""
 
 
 def host_and_port(host: str, port: int | str) -> str:
@@ -29,6 +31,18 @@ def parse_networks(texts: Iterable[str], what: str) -> tuple[Network, ...]:
             raise InvalidInput(f"{what} {text} would let everybody claim any address. Name the proxies' own addresses.")
         found.append(network)
     return tuple(dict.fromkeys(found))
+
+
+def network_of(address: str) -> str:
+    """The network that counts as one caller: an IPv4 address, also one inside IPv6, or the IPv6 network of one
+    subscriber. A zone is left out; text that is no address is itself."""
+    try:
+        found: Address = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        return str(found.ipv4_mapped or ip_network((found, SUBSCRIBER_PREFIX), strict=False))
+    return str(found)
 
 
 def is_public(text: str) -> bool:

@@ -47,7 +47,7 @@ def member(user_id: str, name: str, role: str | None, projects: list[Json]) -> J
 def invitation(invitation_id: str, address: str | None, role: str | None, projects: list[Json]) -> Json:
     """One invitation that can be accepted."""
     row = {"id": invitation_id, "organisation": "home", "address": address, "role": role, "projects": projects}
-    return row | {"made_by": MADE_BY, "expires_at": at(-7 * 86_400)}
+    return row | {"created_by": MADE_BY, "expires_at": at(-7 * 86_400)}
 
 
 def member_routes(app: FastAPI, world: World, asking: Asking, session: Session) -> None:
@@ -247,7 +247,9 @@ def share(share_id: str, object_id: str, receiver: str, level: str, **more: Any)
     row = {"id": share_id, "object_kind": kind, "object_id": object_id, "object_name": "trainer", "level": level}
     row |= {"project_id": "account_1", "project": "first account", "receiver_kind": "user", "receiver": receiver}
     return (
-        row | {"receiver_id": "user_9", "made_by": MADE_BY, "made_at": at(60), "until": None, "is_active": True} | more
+        row
+        | {"receiver_id": "user_9", "created_by": MADE_BY, "created_at": at(60), "expires_at": None, "is_active": True}
+        | more
     )
 
 
@@ -268,7 +270,7 @@ def _share_routes(app: FastAPI, world: World) -> None:
         if body["receiver"] == "nobody":
             return problem(404, "not_found", "Not found", "There is no such member of your organisation.")
         made = share(f"share_{len(world.shares)}", body["object_id"], body["receiver"], body["level"])
-        made |= {"receiver_kind": body["receiver_kind"], "until": at(-86_400) if "lasts_s" in body else None}
+        made |= {"receiver_kind": body["receiver_kind"], "expires_at": at(-86_400) if "expires_in_s" in body else None}
         world.shares.append(made)
         return JSONResponse(made, 201)
 

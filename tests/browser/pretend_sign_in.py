@@ -61,7 +61,7 @@ def service_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/service-accounts")
     async def add(body: Json = Body()) -> JSONResponse:
         row = {"id": f"service_{len(world.services) + 1}", "name": body["name"], "roles": sorted(body["roles"])}
-        row |= {"made_by": "user/user_1", "created_at": at(), "tokens": []}
+        row |= {"created_by": "user/user_1", "created_at": at(), "tokens": []}
         world.services.append(row)
         return made(row)
 

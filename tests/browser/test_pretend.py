@@ -92,7 +92,9 @@ async def test_the_pretend_master_answers_as_described() -> None:
         assert_described(redeemed, account_routes.LinkRedeemedOut, 201)
         given = {"projects": [{"project": "first account", "roles": ["renter"]}]}
         assert_described(await client.post("/invitations", json=given), people_routes.InvitationMadeOut, 201)
-        assert_described(await client.post("/invitation", json={"secret": INVITATION}), people_routes.LookOut)
+        assert_described(
+            await client.post("/invitation", json={"secret": INVITATION}), people_routes.InvitationShownOut
+        )
         assert_described(await client.put("/members/user_1", json={"role": "org_admin"}), people_routes.MemberOut)
         linked = await client.post("/members/user_1/password-link")
         assert_described(linked, people_routes.PasswordLinkOut, 201)

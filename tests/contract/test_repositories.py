@@ -284,7 +284,7 @@ def test_events_and_operations_are_read_by_their_subjects(store: Store) -> None:
         for number in range(5):
             uow.random_bytes = lambda count, n=number: bytes([n]) * count  # type: ignore[misc]
             uow.event(f"kind.{number}", ["a", "b"] if number % 2 else ["a"], TEXT, {"text": TEXT})
-        operation = uow.operation("measure", "host_1", ACCOUNT)
+        operation = uow.operation("measure", "host_1", ACCOUNT, "user/ada")
         assert uow.operations.running("host_1", "measure") == [operation]
         uow.operations.finish(operation.id, LARGE, "conflict", TEXT)
         uow.operations.finish(operation.id, 1)

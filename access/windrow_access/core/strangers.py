@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_address
 from urllib.parse import unquote
 
 from windrow_access.core.admission import Limits
+from windrow_proto import networks
 from windrow_proto.units import SECOND
 
 FILES_KEPT = 256
@@ -23,8 +24,6 @@ Endpoint = tuple[str, int]
 """A plain address and a port."""
 ADDRESSES_KEPT = 16_384
 """Spellings remembered: to read one takes longer than to ask the system for it."""
-IPV6_PREFIX = 64
-"""The smallest block of IPv6 addresses that a provider gives to one customer: all of them count as one visitor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +80,7 @@ def plain_address(address: str) -> str:
     return str(mapped or parsed)
 
 
-@lru_cache(maxsize=ADDRESSES_KEPT)
-def network_of(address: str) -> str:
-    """Returns the network that counts as one caller, by a plain address: an IPv4 address, or an IPv6 network; other
-    text is itself."""
-    return str(ip_network((address, IPV6_PREFIX), strict=False)) if ":" in address else address
+network_of = lru_cache(maxsize=ADDRESSES_KEPT)(networks.network_of)
 
 
 def overstaying(strangers: Iterable[Stranger], limits: StrangerLimits, now_ns: int) -> tuple[Stranger, ...]:

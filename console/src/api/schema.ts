@@ -273,11 +273,6 @@ export interface BusHealthOut {
   peers: (Record<string, string>)[];
 }
 
-/** A provider that one can sign in by. */
-export interface ButtonOut {
-  name: string;
-}
-
 /** One GPU that an attempt had: a minute before, during and a minute after it. */
 export interface CardImpactOut {
   host_id: string;
@@ -528,16 +523,6 @@ export interface CodesOut {
   recovery_codes: string[];
 }
 
-/** What the browser brings back from the provider, and the secret that it was given at the start. iss, error: as the provider wrote them into the address. */
-export interface ComeBackBody {
-  provider: string;
-  state: string;
-  secret: string;
-  code?: string | null;
-  iss?: string | null;
-  error?: string | null;
-}
-
 /** A command to a host and what became of it. */
 export interface CommandOut {
   id: string;
@@ -629,19 +614,19 @@ export interface DefaultImageBody {
   image: string | null;
 }
 
-/** A deleted project, which can be restored until its end. */
+/** A deleted project. expires_at: until then it can be restored. */
 export interface DeletedProjectOut {
   id: string;
   name: string;
   /** RFC 3339 in UTC, with milliseconds */
   deleted_at: string;
   /** RFC 3339 in UTC, with milliseconds */
-  kept_until: string;
+  expires_at: string;
 }
 
 /** The codes of a device that wants to be signed in, as RFC 8628 names them. */
 export interface DeviceBegunOut {
-  /** The secret of the device, which it asks for its token with */
+  /** The secret with which the device asks for its token */
   device_code: string;
   /** The code that a person compares and approves */
   user_code: string;
@@ -653,24 +638,24 @@ export interface DeviceBegunOut {
   interval: number;
 }
 
-/** What a device calls itself, for the person who approves it. */
+/** The name of a device, for the person who approves it. */
 export interface DeviceBody {
   name?: string;
 }
 
 /** A device that waits to be approved. */
 export interface DeviceOut {
-  /** What it calls itself */
+  /** The name that the device gives itself */
   name: string;
-  /** From where it asks */
+  /** The network address that it asks from */
   address: string;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
-  /** The project that it would act in: the caller's */
+  /** The project that it will act in: the caller's */
   project: string;
-  /** What it would be able to do: the caller's roles there */
+  /** The roles that it will have: the caller's */
   roles: Role[];
 }
 
@@ -732,7 +717,7 @@ export interface FactorOffBody {
 /** The secret of an authenticator app, shown this once. */
 export interface FactorOut {
   secret: string;
-  /** What a QR code holds for the app */
+  /** The content of a QR code for the app */
   uri: string;
 }
 
@@ -951,7 +936,7 @@ export interface GpusOut {
   version: number;
 }
 
-/** The roles in one project; none of them ends the membership there. */
+/** Roles in one project. Without roles the membership there ends. */
 export interface GrantBody {
   /** Id or name */
   project: string;
@@ -964,7 +949,7 @@ export interface GrantsOut {
   projects: ProjectOut[];
 }
 
-/** What one group of a provider gives. */
+/** The roles that one group of a provider gives. */
 export interface GroupBody {
   group: string;
   /** In the organisation */
@@ -972,7 +957,7 @@ export interface GroupBody {
   projects?: GrantBody[];
 }
 
-/** What one group gives. */
+/** The roles that one group gives. */
 export interface GroupOut {
   role: Role | null;
   projects: ProjectOut[];
@@ -1142,7 +1127,7 @@ export interface InvitationBody {
   projects?: GrantBody[];
 }
 
-/** The secret of an invitation: what follows `#invitation=`. */
+/** The secret of an invitation: the text after `#invitation=`. */
 export interface InvitationLinkBody {
   secret: string;
 }
@@ -1155,7 +1140,7 @@ export interface InvitationMadeOut {
   address: string | null;
   role: Role | null;
   projects: ProjectOut[];
-  made_by: string;
+  created_by: string;
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
   /** A URL that works once, shown this once; null: it was mailed */
@@ -1170,7 +1155,17 @@ export interface InvitationOut {
   address: string | null;
   role: Role | null;
   projects: ProjectOut[];
-  made_by: string;
+  created_by: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  expires_at: string;
+}
+
+/** An invitation, as the invited person sees it. */
+export interface InvitationShownOut {
+  organisation: string;
+  address: string | null;
+  role: Role | null;
+  projects: ProjectOut[];
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
 }
@@ -1488,12 +1483,12 @@ export interface KeptVolumeOut {
   problem: string | null;
 }
 
-/** How far a share reaches. see: the object's page. use: the inside: commands, tunnels, log and files. manage: stop, start, resize, delete, too. */
+/** The level of a share. see: read the object's page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete. */
 export type Level = "see" | "use" | "manage";
 
-/** What a project, a token or a service account may spend, null: as much as there is, and what is used of that. */
+/** The spending limits of a project, a token or a service account, and the use so far. Null: no limit. */
 export interface LimitOut {
-  /** Of the project, token or service account */
+  /** Id of the project, token or service account */
   id: string;
   kind: SpenderKind;
   name: string;
@@ -1512,21 +1507,21 @@ export interface LimitOut {
   /** A decimal amount of money */
   total_cost: string;
   leases: number;
-  /** Set aside for what runs; it counts for the limits of money, too */
+  /** Set aside for what runs. It counts for the limits of money */
   held: string;
   /** The month of `monthly_cost`, in UTC */
   month: string;
-  set_at: string | null;
-  set_by: string | null;
+  updated_at: string | null;
+  updated_by: string | null;
 }
 
-/** Spending limits; what is left out is not limited. */
+/** Spending limits. Null: no limit. */
 export interface LimitsBody {
-  /** The price per hour of all that runs at once */
+  /** Price per hour of all that runs at once */
   max_hourly_cost?: string | null;
-  /** In a calendar month, in UTC */
+  /** Cost in a calendar month, in UTC */
   max_monthly_cost?: string | null;
-  /** In all, what was spent before counts, too */
+  /** Cost in all, with what was spent before */
   max_total_cost?: string | null;
   /** Rented clusters at once */
   max_leases?: number | null;
@@ -1555,7 +1550,7 @@ export interface LinkBody {
   secret: string;
 }
 
-/** The secret of a link, which follows `#password=`, and the new password. */
+/** A new password, and the secret of the link: the text after `#password=`. */
 export interface LinkPasswordBody {
   secret: string;
   password: string;
@@ -1568,7 +1563,7 @@ export interface LinkRedeemedOut {
   token: TokenMadeOut;
 }
 
-/** The provider to link with. password: the present one, where the user has one. */
+/** The provider to link with. password: the present password, if the user has one. */
 export interface LinkStartBody {
   provider: string;
   password?: string | null;
@@ -1585,16 +1580,6 @@ export interface LogHealthOut {
   unread_segments: number;
   kept_bytes: number;
   damage: number;
-}
-
-/** An invitation as the invited sees it. */
-export interface LookOut {
-  organisation: string;
-  address: string | null;
-  role: Role | null;
-  projects: ProjectOut[];
-  /** RFC 3339 in UTC, with milliseconds */
-  expires_at: string;
 }
 
 /** A host that was not chosen. */
@@ -1778,18 +1763,18 @@ export interface NetworkOut {
 /** A kind of object that can be shared. */
 export type ObjectKind = "cluster" | "job" | "template";
 
-/** A share to make, in place of an earlier one of the same object with the same receiver. */
+/** A new share. It replaces an earlier share of the object with the same receiver. */
 export interface ObjectShareBody {
   object_kind: ObjectKind;
-  /** Of a template its name */
+  /** Id of a cluster or job, or name of a template */
   object_id: string;
   receiver_kind: ReceiverKind;
-  /** Id or name; a user of another organisation by id alone */
+  /** Id or name. A user of another organisation is named by id */
   receiver: string;
-  /** see: its page. use: its inside, too. manage: stop, start, resize and delete, too */
+  /** see: read its page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete */
   level: Level;
-  /** Seconds; null: until it is withdrawn */
-  lasts_s?: number | null;
+  /** Null: it does not expire */
+  expires_in_s?: number | null;
 }
 
 /** A share of an object. */
@@ -1797,27 +1782,27 @@ export interface ObjectShareOut {
   id: string;
   object_kind: string;
   object_id: string;
-  /** When it was shared */
+  /** The name when the share was made */
   object_name: string;
-  /** Which owns the object and pays for it */
+  /** The project that owns the object and pays for it */
   project_id: string;
   project: string;
   receiver_kind: string;
   receiver_id: string;
   receiver: string;
   level: string;
-  made_by: string;
+  created_by: string;
   /** RFC 3339 in UTC, with milliseconds */
-  made_at: string;
-  until: string | null;
-  /** False: its project is suspended, or whoever made it could not make it any more */
+  created_at: string;
+  expires_at: string | null;
+  /** False: the project is suspended, or the maker has lost the right to share */
   is_active: boolean;
 }
 
 /** The kind of a reason against a host. Refusals name them in this order: first what passes or a little more money solves, then what another request solves, then what nothing solves. */
 export type Obstacle = "price" | "busy" | "settling" | "offline" | "closed" | "too_few_hosts" | "cpus" | "memory" | "gpus" | "gpu_memory" | "tier" | "gpu_model" | "slice" | "image" | "runtime" | "isolation" | "unverified" | "network" | "no_slot" | "not_named" | "other";
 
-/** The organisation that a project is offered to. */
+/** The organisation that gets the offer of a project. */
 export interface OfferBody {
   /** Id or name */
   organisation: string;
@@ -1866,7 +1851,7 @@ export interface OperationOut {
   done_at: string | null;
 }
 
-/** The organisation that gets an owner or a project, and the reason, which its members read. */
+/** The organisation that gets an owner or a project, and the reason. Its members read the reason. */
 export interface OrganisationBody {
   /** Kept in the audit log */
   reason: string;
@@ -1896,7 +1881,7 @@ export interface OverviewOut {
   events: EventOut[];
 }
 
-/** One's own name or id, so that nobody deletes the wrong user, and the password where there is one. */
+/** The caller's own name or id, as a confirmation, and the password if the user has one. */
 export interface OwnEndBody {
   name: string;
   password?: string | null;
@@ -1934,12 +1919,6 @@ export interface PageBalanceOut {
 
 export interface PageBindingOut {
   items: BindingOut[];
-  /** Give it as `cursor` for what follows; null at the end */
-  next_cursor: string | null;
-}
-
-export interface PageButtonOut {
-  items: ButtonOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2100,6 +2079,12 @@ export interface PageSessionOut {
   next_cursor: string | null;
 }
 
+export interface PageSignInProviderOut {
+  items: SignInProviderOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageTemplateOut {
   items: TemplateOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2141,7 +2126,7 @@ export interface PassedOut {
   reason: string;
 }
 
-/** A new password. present: the one until now; null where there is none. */
+/** A new password. present: the present password; null if there is none. */
 export interface PasswordBody {
   present?: string | null;
   password: string;
@@ -2184,13 +2169,13 @@ export interface PermissionOut {
   allowed: boolean;
   /** Those that have it; one is enough */
   roles: Role[];
-  /** Why not, and who can give it; null where it is allowed */
+  /** The reason of a refusal, and who can help; null if allowed */
   reason: string | null;
-  /** Of a route whose path names an object: whose it reaches */
+  /** The owners whose objects the route reaches; null if its path names no object */
   objects: Reach | null;
 }
 
-/** Permissions, and whether the caller has them. */
+/** Permissions of the caller. */
 export interface PermissionsOut {
   items: PermissionOut[];
 }
@@ -2342,7 +2327,7 @@ export interface ProblemReason {
   field?: string;
 }
 
-/** Changes of the own user; a field that is null stays as it is. A new address needs the present password. */
+/** Changes of the caller's user. Null leaves a field as it is. A new address needs the present password. */
 export interface ProfileBody {
   name?: string | null;
   address?: string | null;
@@ -2365,7 +2350,7 @@ export interface ProjectBody {
   name: string;
 }
 
-/** A project, and the roles of whom the answer is about. */
+/** A project, and the roles in it: the caller's, or those of the member that the answer is about. */
 export interface ProjectOut {
   id: string;
   name: string;
@@ -2425,7 +2410,7 @@ export interface ProveBody {
   token?: string | null;
 }
 
-/** An identity provider. client_secret: null keeps the present one. domains: of verified mail addresses that may become users; empty: any. private: its own host may lie in a private network. */
+/** An identity provider. client_secret: null keeps the present one. domains: mail domains whose verified addresses may become users; empty: all. private: the issuer's host may be in a private network. */
 export interface ProviderBody {
   issuer: string;
   client_id: string;
@@ -2440,7 +2425,17 @@ export interface ProviderBody {
   groups?: GroupBody[];
 }
 
-/** An identity provider. Its client's secret is never shown. */
+/** The parameters of the provider's redirect, and the secret that the browser got at the start. */
+export interface ProviderCallbackBody {
+  provider: string;
+  state: string;
+  secret: string;
+  code?: string | null;
+  iss?: string | null;
+  error?: string | null;
+}
+
+/** An identity provider. The client secret is never shown. */
 export interface ProviderOut {
   name: string;
   issuer: string;
@@ -2453,7 +2448,7 @@ export interface ProviderOut {
   scopes: string[];
   group_claim: string;
   groups: GroupOut[];
-  /** To be registered at the provider */
+  /** Register this URI at the provider */
   redirect_uri: string;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
@@ -2464,23 +2459,23 @@ export interface ProviderStartBody {
   provider: string;
 }
 
-/** A sign-in under way. Its browser keeps state and secret, opens the URL, and gives both back with the code. */
+/** A sign-in that has begun. The browser opens the URL, and sends state and secret back with the code. */
 export interface ProviderStartedOut {
   url: string;
   state: string;
   secret: string;
 }
 
-/** What a provider says of itself. */
+/** The metadata of a provider, and its keys. */
 export interface ProviderTestedOut {
   issuer: string;
   authorization_endpoint: string;
   token_endpoint: string;
   userinfo_endpoint: string | null;
   jwks_uri: string;
-  /** With each code (RFC 9207) */
+  /** True if it sends `iss` with each code (RFC 9207) */
   sends_issuer: boolean;
-  /** Keys by which it signs */
+  /** Number of its signing keys */
   keys: number;
 }
 
@@ -2786,9 +2781,9 @@ export interface Revenue {
 /** A role: a named bundle of permissions. Its scope is the installation, an organisation or a project. */
 export type Role = "operator" | "auditor" | "org_owner" | "org_admin" | "org_billing" | "org_auditor" | "admin" | "renter" | "viewer" | "provider";
 
-/** A new token of a service account. overlap_s: for which the one before stays valid. */
+/** A new token of a service account. overlap_s: the old token stays valid for so long. */
 export interface RotateBody {
-  /** Of the token */
+  /** Lifetime of the token */
   expires_in_s?: number;
   overlap_s?: number;
 }
@@ -2830,20 +2825,20 @@ export interface SavedVolumesOut {
   volumes: KeptVolumeOut[];
 }
 
-/** The value of a secret. It goes to the hosts of work that names the secret, and is never shown again. */
+/** The value of a secret. Hosts of work that names the secret get it. It is never shown again. */
 export interface SecretBody {
-  /** 1 to 65,536 bytes: a text without NUL; of a file its base64; of a registry NAME:PASSWORD */
+  /** 1 to 65,536 bytes. Text without NUL; file: its base64; registry: NAME:PASSWORD */
   value: string;
-  /** A file's bytes are in their variable as base64; a registry login is for images */
+  /** text, file (its variable holds base64) or registry (a login for images) */
   kind?: SecretKind;
 }
 
-/** The end of a secret. */
+/** A secret that was deleted. */
 export interface SecretDeletedOut {
   name: string;
-  /** Who still names it */
+  /** Clusters, jobs and templates that still name it */
   used_by: SecretUserOut[];
-  /** What will fail without it; null: nothing */
+  /** The work that will fail without it; null: none */
   warning: string | null;
 }
 
@@ -2861,9 +2856,9 @@ export interface SecretOut {
   updated_at: string;
   updated_by: string;
   last_used_at: string | null;
-  /** The cluster that was last given the value */
+  /** The cluster that got the value last */
   last_used_by: string | null;
-  /** Who names it: what is not over, and templates */
+  /** Clusters and jobs that have not ended, and templates */
   used_by: SecretUserOut[];
 }
 
@@ -2873,7 +2868,7 @@ export interface SecretUserOut {
   kind: string;
   id: string;
   name: string;
-  /** It will need the value: it waits for a place, or is stopped */
+  /** True if it still needs the value: it waits for a place, or is stopped */
   is_waiting: boolean;
 }
 
@@ -2890,26 +2885,26 @@ export interface SeriesOut {
 export interface ServiceBody {
   name: string;
   roles: ("renter" | "viewer" | "provider")[];
-  /** Of the token */
+  /** Lifetime of the token */
   expires_in_s?: number;
   limits?: LimitsBody;
 }
 
-/** A service account, and a new token of it. */
+/** A service account and its new token. */
 export interface ServiceMadeOut {
   service_account: ServiceOut;
   token: TokenMadeOut;
 }
 
-/** A service account. roles: those that it has now. */
+/** A service account. roles: its present roles. */
 export interface ServiceOut {
   id: string;
   name: string;
   roles: Role[];
-  made_by: string;
+  created_by: string;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
-  /** Those that are valid, the oldest first */
+  /** Its valid tokens, the oldest first */
   tokens: TokenOut[];
 }
 
@@ -2930,11 +2925,11 @@ export interface SessionOut {
   last_used_at: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
-  /** Whether it is the one that asks */
+  /** True for the session that asks */
   current: boolean;
 }
 
-/** to: the project that gets the money; null: it is written off. */
+/** to: the project that gets the money; null: write it off. */
 export interface SettleBody {
   /** Kept in the audit log */
   reason: string;
@@ -2944,11 +2939,16 @@ export interface SettleBody {
 /** How soon a person has to look. PAGE: at once. TICKET: within days. INFO: never, it only explains. */
 export type Severity = "info" | "ticket" | "page";
 
+/** An identity provider for sign-in. */
+export interface SignInProviderOut {
+  name: string;
+}
+
 /** A browser that has just signed in. */
 export interface SignedInOut {
   account: AccountOut;
   session: MySessionOut;
-  /** What further requests of this browser carry as a bearer token */
+  /** The bearer token for further requests of this browser */
   secret: string;
 }
 
@@ -3175,15 +3175,15 @@ export interface TrafficOut {
   bytes_out: number;
 }
 
-/** A project that one organisation offers to another. */
+/** An offer to transfer a project to another organisation. */
 export interface TransferOfferOut {
   project: string;
   name: string;
-  /** Its organisation */
+  /** The organisation that has it */
   source: string;
   /** The organisation that may accept it */
   target: string;
-  /** True where the caller's organisation offers it */
+  /** True if the caller's organisation offers it */
   is_mine: boolean;
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;

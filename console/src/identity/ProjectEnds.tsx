@@ -97,7 +97,7 @@ export function OfferProject({ project, close }: { project: Project; close: () =
 const DELETED: readonly Column<DeletedProject>[] = [
   { id: "name", name: "Name", value: (row) => row.name },
   moment("deleted_at", "Deleted", (row) => row.deleted_at),
-  moment("kept_until", "Kept until", (row) => row.kept_until),
+  moment("expires_at", "Kept until", (row) => row.expires_at),
   actions((row) => <Restore project={row} />),
 ];
 

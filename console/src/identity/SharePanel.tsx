@@ -110,9 +110,9 @@ function Shared({ share, mayWithdraw }: { share: ObjectShare; mayWithdraw: boole
       </Group>
       <Text size="xs" className="wr-quiet">
         {levelText(share)}
-        {share.until && (
+        {share.expires_at && (
           <>
-            , until <When at={share.until} />
+            , until <When at={share.expires_at} />
           </>
         )}
       </Text>

@@ -17,7 +17,7 @@ const COLUMNS: readonly Column<ObjectShare>[] = [
   { id: "project", name: "Project", value: (row) => row.project, facet: true },
   { id: "level", name: "Level", value: (row) => row.level, facet: true, cell: (row) => words(row.level) },
   { id: "with", name: "Shared with", value: receiverText },
-  moment("until", "Until", (row) => row.until, "withdrawn"),
+  moment("expires_at", "Until", (row) => row.expires_at, "withdrawn"),
   identity((row) => row.id),
 ];
 

@@ -27,8 +27,8 @@ const limit: SpendingLimit = {
   leases: 1,
   held: "0.05",
   month: "2030-01",
-  set_at: null,
-  set_by: null,
+  updated_at: null,
+  updated_by: null,
 };
 const ci = { kind: "token", id: "token_1", name: "ci" } as const;
 

@@ -34,7 +34,7 @@ it("makes a request and a command of a draft", () => {
   expect(body).toEqual({ ...cluster, receiver_kind: "user", receiver: "Ada Lovelace", level: "use" });
   expect(shareCommand(body)).toBe("windrow share add --with 'Ada Lovelace' --level use cluster_1");
   const lab = toShare(cluster, { kind: "organisation", receiver: "lab", level: "see", lasts: "86400" })!;
-  expect(lab.lasts_s).toBe(86_400);
+  expect(lab.expires_in_s).toBe(86_400);
   expect(shareCommand(lab)).toBe("windrow share add --with org:lab --level see --for 24h cluster_1");
 });
 

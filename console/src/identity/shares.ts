@@ -71,14 +71,14 @@ export function toShare(
   const receiver = draft.receiver.trim();
   if (!receiver) return null;
   const body = { ...object, receiver_kind: draft.kind, receiver, level: draft.level };
-  return draft.lasts ? { ...body, lasts_s: Number(draft.lasts) } : body;
+  return draft.lasts ? { ...body, expires_in_s: Number(draft.lasts) } : body;
 }
 
 const PREFIXES: Readonly<Record<ReceiverKind, string>> = { user: "", project: "project:", organisation: "org:" };
 
 export function shareCommand(body: ShareRequest): string {
   const kind = body.object_kind === "template" ? "template:" : "";
-  const lasts = body.lasts_s ? ` --for ${body.lasts_s / 3600}h` : "";
+  const lasts = body.expires_in_s ? ` --for ${body.expires_in_s / 3600}h` : "";
   const receiver = quoted(`${PREFIXES[body.receiver_kind]}${body.receiver}`);
   return `windrow share add --with ${receiver} --level ${body.level}${lasts} ${operand(kind + body.object_id)}`;
 }

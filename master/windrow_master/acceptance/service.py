@@ -111,7 +111,7 @@ class ProofService(HostScheduler[Walk]):
             walk = self._begin(uow, host_id, actor)
             if isinstance(walk, str):
                 raise Conflict(f"This host cannot be proved: {walk}.", subject=host_id)
-            return walk, uow.operation(OPERATION, host_id, account_id)
+            return walk, uow.operation(OPERATION, host_id, account_id, actor)
 
         if self._group is None:
             raise Unavailable("This Master does not prove hosts yet; try again in a moment.")

@@ -90,7 +90,7 @@ async def accounts(services: Serving, limit: Limit = 100, cursor: Cursor = None)
 @route.post(
     "/accounts",
     may=Permission.ACCOUNTS,
-    is_weighty=True,
+    changes_rights=True,
     repeat=Repeat.ALWAYS,
     status_code=201,
     answer=PersonMadeOut,
@@ -129,7 +129,7 @@ async def credit_account(
 @route.post(
     "/accounts/{account_id}/link",
     may=Permission.ACCOUNTS,
-    is_weighty=True,
+    changes_rights=True,
     reach=Reach.OPERATED,
     repeat=Repeat.ALWAYS,
     status_code=201,
@@ -143,7 +143,7 @@ async def new_link(request: Request, services: Serving, principal: Asking, accou
 @route.post(
     "/accounts/{account_id}/suspend",
     may=Permission.ACCOUNTS,
-    is_weighty=True,
+    changes_rights=True,
     reach=Reach.OPERATED,
     answer=PersonOut,
 )

@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from windrow_master.api.deps import principal_of, recognises_local_user, services_of
+from windrow_master.api.deps import Services, principal_of, recognises_local_user, services_of
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity import rights
 from windrow_master.identity.decide import Permission, is_allowed
@@ -65,12 +65,12 @@ class Declaration:
     """It is answered however often anybody asks."""
     hears_token: bool = False
     """It needs no sign-in, and answers by the token where the request carries one."""
-    is_weighty: bool = False
+    changes_rights: bool = False
     """It makes or ends rights: a browser's session is asked for a password, a code or a token again where its user has
     shown none for ten minutes."""
     keeps_limits: bool = False
-    """Its rights count for the token that asks: a token with a spending limit may ask it, too. Other weighty routes it
-    may not, since they could give rights without one."""
+    """Its rights count for the token that asks: a token with a spending limit may ask it, too. It may ask no other
+    route that changes rights, since those could give rights without a limit."""
     is_local: bool = False
     """The Master's own user may ask it on the same machine without a token, where the Master allows that
     (local_user.py)."""
@@ -87,10 +87,10 @@ class Declaration:
             return
         if not is_allowed(principal.roles, self.may):
             raise Forbidden(rights.missing(principal, self.may))
-        if self.is_weighty and not rights.is_fresh(principal, services_of(request).clock.wall_ns()):
+        if self.changes_rights and not rights.is_fresh(principal, services_of(request).clock.wall_ns()):
             raise SignInAgain
-        if self.is_weighty and not self.keeps_limits and await services_of(request).spending.is_limited(principal):
-            raise Forbidden("A token with a spending limit makes and ends no rights but tokens. Sign in without it.")
+        if self.changes_rights and not self.keeps_limits:
+            await check_unlimited(services_of(request), principal)
 
     async def _visitor(self, request: Request, principal: Principal, needed: Level) -> Principal | None:
         """The caller as an object's project lets it act there; None: no share of the object says anything."""
@@ -107,6 +107,12 @@ class Declaration:
         if kind is ObjectKind.TEMPLATE:
             request.path_params["name"] = visit[1].object_id
         return visit[0]
+
+
+async def check_unlimited(services: Services, principal: Principal) -> None:
+    """Raises Forbidden for a token with a spending limit: what it asks for could be used without the limit."""
+    if await services.spending.is_limited(principal):
+        raise Forbidden("A token with a spending limit makes and ends no rights but tokens. Sign in without it.")
 
 
 def _object_of(request: Request) -> tuple[ObjectKind, str] | None:

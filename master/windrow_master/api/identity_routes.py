@@ -134,7 +134,7 @@ class SignedInOut(Out):
 
     account: AccountOut
     session: MySessionOut
-    secret: Annotated[str, Field(description="What further requests of this browser carry as a bearer token")]
+    secret: Annotated[str, Field(description="The bearer token for further requests of this browser")]
 
 
 class SessionOut(Out):
@@ -148,7 +148,7 @@ class SessionOut(Out):
     created_at: Time
     last_used_at: Time | None
     expires_at: Time
-    current: Annotated[bool, Field(description="Whether it is the one that asks")]
+    current: Annotated[bool, Field(description="True for the session that asks")]
 
 
 class TokenOut(Out):
@@ -275,7 +275,7 @@ async def tokens(services: Serving, principal: Asking, limit: Limit = 100, curso
 @route.post(
     "/tokens",
     may=Permission.TOKENS,
-    is_weighty=True,
+    changes_rights=True,
     keeps_limits=True,
     repeat=Repeat.ALWAYS,
     status_code=201,

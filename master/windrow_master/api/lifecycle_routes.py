@@ -8,7 +8,7 @@ from pydantic import Field
 from windrow_master.api import answers
 from windrow_master.api.account_routes import PersonOut
 from windrow_master.api.answers import Out, Read, Time
-from windrow_master.api.auth import Reach
+from windrow_master.api.auth import Reach, check_unlimited
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page, page_of, read_cursor
@@ -26,7 +26,7 @@ OrganisationName = Annotated[str, Field(min_length=1, max_length=128, descriptio
 
 
 class OwnEndBody(Body):
-    """One's own name or id, so that nobody deletes the wrong user, and the password where there is one."""
+    """The caller's own name or id, as a confirmation, and the password if the user has one."""
 
     name: Name
     password: Given | None = None
@@ -39,19 +39,19 @@ class ReasonBody(Body):
 
 
 class OrganisationBody(ReasonBody):
-    """The organisation that gets an owner or a project, and the reason, which its members read."""
+    """The organisation that gets an owner or a project, and the reason. Its members read the reason."""
 
     organisation: OrganisationName
 
 
 class OfferBody(Body):
-    """The organisation that a project is offered to."""
+    """The organisation that gets the offer of a project."""
 
     organisation: OrganisationName
 
 
 class SettleBody(ReasonBody):
-    """to: the project that gets the money; null: it is written off."""
+    """to: the project that gets the money; null: write it off."""
 
     to: ProjectName | None = None
 
@@ -77,22 +77,22 @@ class MarketUserOut(Out):
 
 
 class DeletedProjectOut(Out):
-    """A deleted project, which can be restored until its end."""
+    """A deleted project. expires_at: until then it can be restored."""
 
     id: str
     name: str
     deleted_at: Annotated[Time, Read("deleted_at_ns")]
-    kept_until: Annotated[Time, Read(lambda account: account.deleted_at_ns + KEPT_NS)]
+    expires_at: Annotated[Time, Read(lambda account: account.deleted_at_ns + KEPT_NS)]
 
 
 class TransferOfferOut(Out):
-    """A project that one organisation offers to another."""
+    """An offer to transfer a project to another organisation."""
 
     project: Annotated[str, Read("project.id")]
     name: Annotated[str, Read("project.name")]
-    source: Annotated[str, Read("source.name"), Field(description="Its organisation")]
+    source: Annotated[str, Read("source.name"), Field(description="The organisation that has it")]
     target: Annotated[str, Read("target.name"), Field(description="The organisation that may accept it")]
-    is_mine: Annotated[bool, Field(description="True where the caller's organisation offers it")]
+    is_mine: Annotated[bool, Field(description="True if the caller's organisation offers it")]
     expires_at: Annotated[Time, Read("transfer.expires_at_ns")]
 
 
@@ -106,21 +106,23 @@ async def users(services: Serving, limit: Limit = 100, cursor: Cursor = None) ->
     return page(found, limit, _user, lambda view: view.user.id)
 
 
-@route.post("/users/{user_id}/delete", may=Permission.ACCOUNTS, reach=Reach.OPERATED, is_weighty=True, status_code=204)
+@route.post(
+    "/users/{user_id}/delete", may=Permission.ACCOUNTS, reach=Reach.OPERATED, changes_rights=True, status_code=204
+)
 async def delete_user(services: Serving, principal: Asking, user_id: str, body: ReasonBody) -> Response:
-    """Erase a user: what tells of the person is gone, tokens and sessions end at once, the id stays in ledger and audit
-    log. 409 for the last owner of an organisation that is still in use."""
+    """Delete a user with all personal data. Tokens and sessions end at once. The id stays in ledger and audit log.
+    409: the last owner of an organisation that is still in use."""
     await services.lifecycle.delete_user(principal, user_id, body.reason)
     return Response(status_code=204)
 
 
 @route.post(
-    "/users/{user_id}/make-owner", may=Permission.ACCOUNTS, reach=Reach.OPERATED, is_weighty=True, status_code=204
+    "/users/{user_id}/make-owner", may=Permission.ACCOUNTS, reach=Reach.OPERATED, changes_rights=True, status_code=204
 )
 async def make_owner(
     request: Request, services: Serving, principal: Asking, user_id: str, body: OrganisationBody
 ) -> Response:
-    """Make a member an owner of an organisation whose own owners are gone. All members are told by mail."""
+    """Make a member an owner of an organisation that has lost its owners. All members get a mail."""
     base = services.https_url or str(request.base_url).rstrip("/")
     link = f"{base}/{MEMBERS_PAGE}"
     await services.identity.people.make_owner(principal, user_id, body.organisation, body.reason, link)
@@ -129,7 +131,8 @@ async def make_owner(
 
 @route.post("/user/delete", may=Permission.SIGNED_IN, status_code=204)
 async def delete_own_user(services: Serving, principal: Asking, body: OwnEndBody) -> Response:
-    """Delete one's own user, as an operator does."""
+    """Delete the caller's user with all personal data."""
+    await check_unlimited(services, principal)
     password = None if body.password is None else body.password.get_secret_value()
     await services.lifecycle.delete_self(principal, body.name, password)
     return Response(status_code=204)
@@ -139,12 +142,11 @@ async def delete_own_user(services: Serving, principal: Asking, body: OwnEndBody
     "/user/organisations/{organisation}",
     may=Permission.SIGNED_IN,
     reach=Reach.OWN,
-    is_weighty=True,
+    changes_rights=True,
     status_code=204,
 )
 async def leave_organisation(services: Serving, principal: Asking, organisation: str) -> Response:
-    """Leave an organisation, by its id or name: one's tokens and sessions in its projects end at once. 409 for its last
-    owner."""
+    """Leave an organisation, by its id or name. Tokens and sessions in its projects end at once. 409: last owner."""
     await services.identity.people.leave(principal, organisation)
     return Response(status_code=204)
 
@@ -153,11 +155,11 @@ async def leave_organisation(services: Serving, principal: Asking, organisation:
 
 
 @route.delete(
-    "/projects/{project}", may=Permission.PROJECTS, reach=Reach.ORGANISATION, is_weighty=True, status_code=204
+    "/projects/{project}", may=Permission.PROJECTS, reach=Reach.ORGANISATION, changes_rights=True, status_code=204
 )
 async def delete_project(services: Serving, principal: Asking, project: str) -> Response:
-    """Delete a project, by its id or name, in which nothing goes on and no money is left; 409 gives the reasons. It can
-    be restored for 30 days; then its files, volumes, logs and secrets are deleted."""
+    """Delete a project, by its id or name. 409: it is still in use, or has money; the reasons follow. For 30 days it
+    can be restored; then its files, volumes, logs and secrets are deleted."""
     await services.lifecycle.delete_project(principal, project)
     return Response(status_code=204)
 
@@ -170,16 +172,20 @@ async def deleted_projects(services: Serving, principal: Asking, limit: Limit = 
 
 
 @route.post(
-    "/projects/{project}/restore", may=Permission.PROJECTS, reach=Reach.ORGANISATION, is_weighty=True, answer=ProjectOut
+    "/projects/{project}/restore",
+    may=Permission.PROJECTS,
+    reach=Reach.ORGANISATION,
+    changes_rights=True,
+    answer=ProjectOut,
 )
 async def restore_project(services: Serving, principal: Asking, project: str) -> Any:
-    """Restore a deleted project, by its id or name. Its members act in it again; its tokens and shares stay ended."""
+    """Restore a deleted project, by its id or name. Its members get access again; old tokens and shares do not work."""
     return ProjectOut.of(await services.identity.projects.restore(principal, project))
 
 
 @route.get("/project-transfers", may=Permission.PROJECTS, answer=answers.Page[TransferOfferOut])
 async def project_transfers(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """Projects that the organisation offers to others, or that others offer to it."""
+    """Open offers to transfer a project, by the caller's organisation or to it."""
     found = await services.identity.projects.transfers(principal)
     return page_of(found, limit, cursor, TransferOfferOut.of, lambda one: one.project.id)
 
@@ -188,12 +194,12 @@ async def project_transfers(services: Serving, principal: Asking, limit: Limit =
     "/projects/{project}/transfer",
     may=Permission.PROJECTS,
     reach=Reach.ORGANISATION,
-    is_weighty=True,
+    changes_rights=True,
     status_code=201,
     answer=TransferOfferOut,
 )
 async def offer_project(services: Serving, principal: Asking, project: str, body: OfferBody) -> Any:
-    """Offer a project with all it has to another organisation, for a week; owners do."""
+    """Offer a project with all that it has to another organisation, for a week. Only for owners."""
     return TransferOfferOut.of(await services.identity.projects.offer(principal, project, body.organisation))
 
 
@@ -201,17 +207,17 @@ async def offer_project(services: Serving, principal: Asking, project: str, body
     "/projects/{project}/transfer/accept",
     may=Permission.PROJECTS,
     reach=Reach.ORGANISATION,
-    is_weighty=True,
+    changes_rights=True,
     answer=ProjectOut,
 )
 async def accept_project(services: Serving, principal: Asking, project: str) -> Any:
-    """Take a project that is offered to the organisation; owners do. Its members and tokens until now end."""
+    """Accept a project that is offered to the organisation. Its old members and tokens lose access. Only for owners."""
     return ProjectOut.of(await services.identity.projects.accept(principal, project))
 
 
 @route.delete("/projects/{project}/transfer", may=Permission.PROJECTS, reach=Reach.ORGANISATION, status_code=204)
 async def withdraw_project(services: Serving, principal: Asking, project: str) -> Response:
-    """Withdraw an offer, or refuse one; owners do."""
+    """Withdraw an offer, or refuse one. Only for owners."""
     await services.identity.projects.withdraw(principal, project)
     return Response(status_code=204)
 
@@ -223,12 +229,12 @@ async def withdraw_project(services: Serving, principal: Asking, project: str) -
     "/accounts/{account_id}/settle",
     may=Permission.ACCOUNTS,
     reach=Reach.OPERATED,
-    is_weighty=True,
+    changes_rights=True,
     answer=PersonOut,
 )
 async def settle_account(services: Serving, principal: Asking, account_id: str, body: SettleBody) -> Any:
-    """Move the money that is left of an account, in which nothing goes on, to another project of its organisation, or
-    write it off."""
+    """Move the rest of an account's money to another project of its organisation, or write it off. 409: the account is
+    still in use."""
     account = await services.lifecycle.settle(principal, account_id, body.to, body.reason)
     return PersonOut.of(await services.accounts.get(account.id))
 
@@ -237,11 +243,11 @@ async def settle_account(services: Serving, principal: Asking, account_id: str, 
     "/accounts/{account_id}/transfer",
     may=Permission.ACCOUNTS,
     reach=Reach.OPERATED,
-    is_weighty=True,
+    changes_rights=True,
     answer=PersonOut,
 )
 async def transfer_account(services: Serving, principal: Asking, account_id: str, body: OrganisationBody) -> Any:
-    """Give a project to another organisation without an offer. Its members and tokens until now end."""
+    """Transfer a project to another organisation without an offer. Its old members and tokens lose access."""
     account = await services.identity.projects.transfer(principal, account_id, body.organisation, body.reason)
     return PersonOut.of(await services.accounts.get(account.id))
 

@@ -22,13 +22,11 @@ LEASES_MAX = 1_000_000
 
 
 class LimitsBody(Body):
-    """Spending limits; what is left out is not limited."""
+    """Spending limits. Null: no limit."""
 
-    max_hourly_cost: Annotated[GivenMoney | None, Field(description="The price per hour of all that runs at once")] = (
-        None
-    )
-    max_monthly_cost: Annotated[GivenMoney | None, Field(description="In a calendar month, in UTC")] = None
-    max_total_cost: Annotated[GivenMoney | None, Field(description="In all, what was spent before counts, too")] = None
+    max_hourly_cost: Annotated[GivenMoney | None, Field(description="Price per hour of all that runs at once")] = None
+    max_monthly_cost: Annotated[GivenMoney | None, Field(description="Cost in a calendar month, in UTC")] = None
+    max_total_cost: Annotated[GivenMoney | None, Field(description="Cost in all, with what was spent before")] = None
     max_leases: Annotated[int | None, Field(ge=0, le=LEASES_MAX, description="Rented clusters at once")] = None
 
     def parsed(self) -> Limits:
@@ -42,9 +40,9 @@ class LimitsBody(Body):
 
 
 class LimitOut(Out):
-    """What a project, a token or a service account may spend, null: as much as there is, and what is used of that."""
+    """The spending limits of a project, a token or a service account, and the use so far. Null: no limit."""
 
-    id: Annotated[str, Field(description="Of the project, token or service account"), Read("spender.id")]
+    id: Annotated[str, Field(description="Id of the project, token or service account"), Read("spender.id")]
     kind: Annotated[SpenderKind, Read("spender.kind")]
     name: Annotated[str, Read("spender.name")]
     project_id: Annotated[str, Read("spender.account_id")]
@@ -57,17 +55,17 @@ class LimitOut(Out):
     total_cost: Annotated[Money, Read("limit.spent")]
     leases: Annotated[int, Read("use.leases")]
     held: Annotated[
-        Money, Field(description="Set aside for what runs; it counts for the limits of money, too"), Read("use.held")
+        Money, Field(description="Set aside for what runs. It counts for the limits of money"), Read("use.held")
     ]
     month: Annotated[str, Field(description="The month of `monthly_cost`, in UTC")]
-    set_at: Annotated[Time | None, Read(lambda view: view.limit.set_at_ns if view.is_set else None)]
-    set_by: Annotated[str | None, Read("limit.set_by")]
+    updated_at: Annotated[Time | None, Read(lambda view: view.limit.set_at_ns if view.is_set else None)]
+    updated_by: Annotated[str | None, Read("limit.set_by")]
 
 
 @route.get("/limits", may=Permission.TOKENS, answer=answers.Page[LimitOut])
 async def limits(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """The spending of the project, limited or not, and the limits of its tokens and service accounts, and of other
-    projects of the organisation, that the caller sees; by their ids."""
+    """The limits and the spending of the project, and of its tokens, its service accounts and other projects of the
+    organisation that have limits, as far as the caller sees them; by id."""
     return page_of(await services.spending.list(principal), limit, cursor, LimitOut.of, lambda one: one.spender.id)
 
 
@@ -81,11 +79,11 @@ async def project_limits(services: Serving, principal: Asking, project: str) -> 
     "/projects/{project}/limits",
     may=Permission.LIMITS,
     reach=Reach.OWN_OR_OPERATED,
-    is_weighty=True,
+    changes_rights=True,
     answer=LimitOut,
 )
 async def limit_project(services: Serving, principal: Asking, project: str, body: LimitsBody) -> Any:
-    """Let these be the limits of a project, in place of those before. What runs and comes to one is ended."""
+    """Replace the limits of a project. What runs is ended when it reaches one."""
     return LimitOut.of(await services.spending.set(principal, SpenderKind.PROJECT, project, body.parsed()))
 
 
@@ -93,7 +91,7 @@ async def limit_project(services: Serving, principal: Asking, project: str, body
     "/projects/{project}/limits",
     may=Permission.LIMITS,
     reach=Reach.OWN_OR_OPERATED,
-    is_weighty=True,
+    changes_rights=True,
     status_code=204,
 )
 async def free_project(services: Serving, principal: Asking, project: str) -> Response:
@@ -104,17 +102,18 @@ async def free_project(services: Serving, principal: Asking, project: str) -> Re
 
 @route.get("/tokens/{token_id}/limits", may=Permission.TOKENS, reach=Reach.OWN, answer=LimitOut)
 async def token_limits(services: Serving, principal: Asking, token_id: str) -> Any:
-    """The spending limits of a token; what it made counts for it. All tokens of a service account share one limit."""
+    """The spending limits of a token. Tokens that it made count for it. All tokens of a service account share its
+    limits."""
     return LimitOut.of(await services.spending.get(principal, SpenderKind.TOKEN, token_id))
 
 
-@route.put("/tokens/{token_id}/limits", may=Permission.TOKENS, reach=Reach.OWN, is_weighty=True, answer=LimitOut)
+@route.put("/tokens/{token_id}/limits", may=Permission.TOKENS, reach=Reach.OWN, changes_rights=True, answer=LimitOut)
 async def limit_token(services: Serving, principal: Asking, token_id: str, body: LimitsBody) -> Any:
-    """Let these be the limits of a token, in place of those before. A token does not set its own."""
+    """Replace the limits of a token. A token cannot set its own limits."""
     return LimitOut.of(await services.spending.set(principal, SpenderKind.TOKEN, token_id, body.parsed()))
 
 
-@route.delete("/tokens/{token_id}/limits", may=Permission.TOKENS, reach=Reach.OWN, is_weighty=True, status_code=204)
+@route.delete("/tokens/{token_id}/limits", may=Permission.TOKENS, reach=Reach.OWN, changes_rights=True, status_code=204)
 async def free_token(services: Serving, principal: Asking, token_id: str) -> Response:
     """Remove the limits of a token."""
     await services.spending.remove(principal, SpenderKind.TOKEN, token_id)
@@ -131,11 +130,11 @@ async def service_limits(services: Serving, principal: Asking, service_account: 
     "/service-accounts/{service_account}/limits",
     may=Permission.MEMBERS,
     reach=Reach.OWN,
-    is_weighty=True,
+    changes_rights=True,
     answer=LimitOut,
 )
 async def limit_service(services: Serving, principal: Asking, service_account: str, body: LimitsBody) -> Any:
-    """Let these be the limits of a service account, in place of those before."""
+    """Replace the limits of a service account."""
     kind = SpenderKind.SERVICE_ACCOUNT
     return LimitOut.of(await services.spending.set(principal, kind, service_account, body.parsed()))
 
@@ -144,7 +143,7 @@ async def limit_service(services: Serving, principal: Asking, service_account: s
     "/service-accounts/{service_account}/limits",
     may=Permission.MEMBERS,
     reach=Reach.OWN,
-    is_weighty=True,
+    changes_rights=True,
     status_code=204,
 )
 async def free_service(services: Serving, principal: Asking, service_account: str) -> Response:

@@ -23,25 +23,31 @@ from windrow_proto.units import SECOND
 route = Routes("shares")
 
 ObjectId = Annotated[
-    str | None, Query(max_length=64, description="Those of one object: the id of a cluster or job, a template's name")
+    str | None, Query(max_length=64, description="Only of one object: id of a cluster or job, or name of a template")
 ]
 
 
 class ObjectShareBody(Body):
-    """A share to make, in place of an earlier one of the same object with the same receiver."""
+    """A new share. It replaces an earlier share of the object with the same receiver."""
 
     object_kind: ObjectKind
-    object_id: Annotated[str, Field(min_length=1, max_length=64, description="Of a template its name")]
+    object_id: Annotated[
+        str, Field(min_length=1, max_length=64, description="Id of a cluster or job, or name of a template")
+    ]
     receiver_kind: ReceiverKind
     receiver: Annotated[
         str,
-        Field(min_length=1, max_length=320, description="Id or name; a user of another organisation by id alone"),
+        Field(min_length=1, max_length=320, description="Id or name. A user of another organisation is named by id"),
     ]
     level: Annotated[
-        Level, Field(description="see: its page. use: its inside, too. manage: stop, start, resize and delete, too")
+        Level,
+        Field(
+            description="see: read its page. use: also commands, SSH, tunnels, log and files. "
+            "manage: also stop, start, resize and delete"
+        ),
     ]
-    lasts_s: Annotated[
-        int | None, Field(ge=1, le=LIFE_NS_MAX // SECOND, description="Seconds; null: until it is withdrawn")
+    expires_in_s: Annotated[
+        int | None, Field(ge=1, le=LIFE_NS_MAX // SECOND, description="Null: it does not expire")
     ] = None
 
 
@@ -51,24 +57,26 @@ class ObjectShareOut(Out):
     id: Annotated[str, Read("share.id")]
     object_kind: Annotated[str, Read("share.object_kind")]
     object_id: Annotated[str, Read("share.object_id")]
-    object_name: Annotated[str, Read("share.object_name"), Field(description="When it was shared")]
-    project_id: Annotated[str, Read("share.account_id"), Field(description="Which owns the object and pays for it")]
+    object_name: Annotated[str, Read("share.object_name"), Field(description="The name when the share was made")]
+    project_id: Annotated[
+        str, Read("share.account_id"), Field(description="The project that owns the object and pays for it")
+    ]
     project: Annotated[str, Read("project_name")]
     receiver_kind: Annotated[str, Read("share.receiver_kind")]
     receiver_id: Annotated[str, Read("share.receiver_id")]
     receiver: Annotated[str, Read("receiver_name")]
     level: Annotated[str, Read("share.level")]
-    made_by: Annotated[str, Read("share.made_by")]
-    made_at: Annotated[Time, Read("share.made_at_ns")]
-    until: Annotated[Time | None, Read("share.until_ns")]
+    created_by: Annotated[str, Read("share.made_by")]
+    created_at: Annotated[Time, Read("share.made_at_ns")]
+    expires_at: Annotated[Time | None, Read("share.until_ns")]
     is_active: Annotated[
-        bool, Field(description="False: its project is suspended, or whoever made it could not make it any more")
+        bool, Field(description="False: the project is suspended, or the maker has lost the right to share")
     ]
 
 
-@route.post("/shares", may=Permission.SHARES, is_weighty=True, status_code=201, answer=ObjectShareOut)
+@route.post("/shares", may=Permission.SHARES, changes_rights=True, status_code=201, answer=ObjectShareOut)
 async def share_object(services: Serving, principal: Asking, body: ObjectShareBody) -> Any:
-    """Share an object of this project. The project goes on owning it and paying for it."""
+    """Share an object of the project. The project still owns it and pays for it."""
     wanted = ShareRequest(
         body.object_kind,
         body.object_id,
@@ -76,7 +84,7 @@ async def share_object(services: Serving, principal: Asking, body: ObjectShareBo
         body.receiver_kind,
         body.receiver,
         body.level,
-        None if body.lasts_s is None else body.lasts_s * SECOND,
+        None if body.expires_in_s is None else body.expires_in_s * SECOND,
     )
     return ObjectShareOut.of(await services.identity.object_shares.add(principal, wanted))
 
@@ -85,7 +93,7 @@ async def share_object(services: Serving, principal: Asking, body: ObjectShareBo
 async def shares(
     services: Serving, principal: Asking, object_id: ObjectId = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Any:
-    """The shares of this project's objects, the oldest first."""
+    """The shares of the project's objects, the oldest first."""
     found = await services.identity.object_shares.given(principal, object_id, read_cursor(cursor), limit + 1)
     return page(found, limit, ObjectShareOut.of, lambda view: view.share.id)
 
@@ -94,14 +102,14 @@ async def shares(
 async def received_shares(
     services: Serving, principal: Asking, object_id: ObjectId = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Any:
-    """What others share with the caller, with the caller's project or its organisation, the oldest first."""
+    """The shares with the caller, the caller's project or its organisation, the oldest first."""
     found = await services.identity.object_shares.received(principal, object_id, read_cursor(cursor), limit + 1)
     return page(found, limit, ObjectShareOut.of, lambda view: view.share.id)
 
 
 @route.delete("/shares/{share_id}", may=Permission.SHARES, reach=Reach.OWN, status_code=204)
 async def withdraw_share(services: Serving, principal: Asking, share_id: str) -> Response:
-    """Withdraw a share. Requests are refused at once; commands, tunnels and streams by it end within 5 seconds."""
+    """Withdraw a share. Requests are refused at once; commands, tunnels and streams end within 5 seconds."""
     await services.identity.object_shares.withdraw(principal, share_id)
     return Response(status_code=204)
 

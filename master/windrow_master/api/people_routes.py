@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr
 
 from windrow_master.api import answers
 from windrow_master.api.answers import Out, Read, Time
-from windrow_master.api.auth import Reach, Repeat
+from windrow_master.api.auth import Reach, Repeat, check_unlimited
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.identity_routes import SignedInOut, TokenMadeOut, TokenOut
@@ -45,7 +45,7 @@ class PasswordSignInBody(Body):
 
 
 class ProfileBody(Body):
-    """Changes of the own user; a field that is null stays as it is. A new address needs the present password."""
+    """Changes of the caller's user. Null leaves a field as it is. A new address needs the present password."""
 
     name: Name | None = None
     address: Address | None = None
@@ -53,7 +53,7 @@ class ProfileBody(Body):
 
 
 class PasswordBody(Body):
-    """A new password. present: the one until now; null where there is none."""
+    """A new password. present: the present password; null if there is none."""
 
     present: Given | None = None
     password: Given
@@ -78,7 +78,7 @@ class CodeBody(Body):
 
 
 class LinkPasswordBody(Body):
-    """The secret of a link, which follows `#password=`, and the new password."""
+    """A new password, and the secret of the link: the text after `#password=`."""
 
     secret: Secret
     password: Given
@@ -91,7 +91,7 @@ class ForgottenBody(Body):
 
 
 class InvitationLinkBody(Body):
-    """The secret of an invitation: what follows `#invitation=`."""
+    """The secret of an invitation: the text after `#invitation=`."""
 
     secret: Secret
 
@@ -105,7 +105,7 @@ class AcceptBody(InvitationLinkBody):
 
 
 class GrantBody(Body):
-    """The roles in one project; none of them ends the membership there."""
+    """Roles in one project. Without roles the membership there ends."""
 
     project: ProjectName
     roles: Annotated[list[ProjectRole], Field(max_length=4)]
@@ -139,7 +139,7 @@ class ProjectTokenBody(Body):
 
 
 class ProjectOut(Out):
-    """A project, and the roles of whom the answer is about."""
+    """A project, and the roles in it: the caller's, or those of the member that the answer is about."""
 
     id: str
     name: str
@@ -171,7 +171,7 @@ class FactorOut(Out):
     """The secret of an authenticator app, shown this once."""
 
     secret: str
-    uri: Annotated[str, Field(description="What a QR code holds for the app")]
+    uri: Annotated[str, Field(description="The content of a QR code for the app")]
 
 
 class CodesOut(Out):
@@ -207,7 +207,7 @@ class InvitationOut(Out):
     address: Annotated[str | None, Read("invitation.address"), Field(description="Null: anybody with the link")]
     role: Annotated[Role | None, Read("invitation.role")]
     projects: list[ProjectOut]
-    made_by: Annotated[str, Read("invitation.made_by")]
+    created_by: Annotated[str, Read("invitation.made_by")]
     expires_at: Annotated[Time, Read("invitation.expires_at_ns")]
 
 
@@ -217,8 +217,8 @@ class InvitationMadeOut(InvitationOut):
     link: Annotated[str | None, Field(description="A URL that works once, shown this once; null: it was mailed")]
 
 
-class LookOut(Out):
-    """An invitation as the invited sees it."""
+class InvitationShownOut(Out):
+    """An invitation, as the invited person sees it."""
 
     organisation: Annotated[str, Read("organisation.name")]
     address: Annotated[str | None, Read("invitation.address")]
@@ -261,7 +261,7 @@ async def set_password_by_link(services: Serving, body: LinkPasswordBody) -> Res
 
 @route.post("/password/forgotten", may=Permission.NOBODY, repeat=Repeat.ALWAYS, status_code=204)
 async def forgotten_password(request: Request, services: Serving, body: ForgottenBody) -> Response:
-    """Mail a link to a new password to the user with this address, if there is one; the answer does not tell."""
+    """Mail a link for a new password to the user with this address. The answer is the same if there is no such user."""
     await services.identity.profiles.forgotten(body.address, _link_of(request, services, PASSWORD_FRAGMENT))
     return Response(status_code=204)
 
@@ -277,14 +277,17 @@ async def profile(services: Serving, principal: Asking) -> Any:
 
 @route.put("/user", may=Permission.SIGNED_IN, answer=ProfileOut)
 async def change_profile(services: Serving, principal: Asking, body: ProfileBody) -> Any:
-    """Change one's own name or mail address."""
+    """Change the caller's name or mail address."""
+    if body.address is not None:  # by which people sign in
+        await check_unlimited(services, principal)
     await services.identity.profiles.change_profile(principal, body.name, body.address, _text(body.password))
     return _profile(await services.identity.profiles.profile(principal))
 
 
 @route.put("/user/password", may=Permission.SIGNED_IN, status_code=204)
 async def set_password(services: Serving, principal: Asking, body: PasswordBody) -> Response:
-    """Set or change one's own password. All other sessions of the user end; tokens stay."""
+    """Set or change the caller's password. All other sessions of the user end; tokens stay."""
+    await check_unlimited(services, principal)
     profiles = services.identity.profiles
     await profiles.set_password(principal, _text(body.present), body.password.get_secret_value())
     return Response(status_code=204)
@@ -292,20 +295,20 @@ async def set_password(services: Serving, principal: Asking, body: PasswordBody)
 
 @route.post("/user/second-factor", may=Permission.SIGNED_IN, repeat=Repeat.ALWAYS, status_code=201, answer=FactorOut)
 async def begin_factor(services: Serving, principal: Asking, body: ProofBody) -> Any:
-    """A secret for an authenticator app. It is asked for at sign-in once a code of it was shown."""
+    """Create a secret for an authenticator app. Sign-in asks for a code after the first code was confirmed."""
     secret, uri = await services.identity.profiles.begin_factor(principal, body.password.get_secret_value())
     return {"secret": secret, "uri": uri}
 
 
 @route.put("/user/second-factor", may=Permission.SIGNED_IN, answer=CodesOut)
 async def confirm_factor(services: Serving, principal: Asking, body: CodeBody) -> Any:
-    """Show that the app works; from now on sign-in asks for its codes. Other sessions of the user end."""
+    """Confirm the app with a code. From now on sign-in asks for codes. Other sessions of the user end."""
     return {"recovery_codes": await services.identity.profiles.confirm_factor(principal, body.code)}
 
 
 @route.post("/user/second-factor/remove", may=Permission.SIGNED_IN, status_code=204)
 async def remove_factor(services: Serving, principal: Asking, body: FactorOffBody) -> Response:
-    """Ask for no second factor any more."""
+    """Remove the second factor."""
     await services.identity.profiles.remove_factor(principal, body.password.get_secret_value(), body.code)
     return Response(status_code=204)
 
@@ -326,7 +329,9 @@ async def members(services: Serving, principal: Asking, limit: Limit = 100, curs
     return page(found, limit, MemberOut.of, lambda view: view.member.user.id)
 
 
-@route.put("/members/{user_id}", may=Permission.MEMBERS, reach=Reach.ORGANISATION, is_weighty=True, answer=MemberOut)
+@route.put(
+    "/members/{user_id}", may=Permission.MEMBERS, reach=Reach.ORGANISATION, changes_rights=True, answer=MemberOut
+)
 async def set_member(services: Serving, principal: Asking, user_id: str, body: MemberBody) -> Any:
     """Change a member's roles. They hold at once, in the member's sessions and tokens too."""
     role = None if body.role in (None, "none") else Role(body.role)
@@ -335,7 +340,7 @@ async def set_member(services: Serving, principal: Asking, user_id: str, body: M
 
 
 @route.delete(
-    "/members/{user_id}", may=Permission.SIGNED_IN, reach=Reach.ORGANISATION, is_weighty=True, status_code=204
+    "/members/{user_id}", may=Permission.SIGNED_IN, reach=Reach.ORGANISATION, changes_rights=True, status_code=204
 )
 async def remove_member(services: Serving, principal: Asking, user_id: str) -> Response:
     """Remove a member, or leave. The user's tokens and sessions in the organisation's projects end at once."""
@@ -346,14 +351,14 @@ async def remove_member(services: Serving, principal: Asking, user_id: str) -> R
 @route.post(
     "/members/{user_id}/password-link",
     may=Permission.MEMBERS,
-    is_weighty=True,
+    changes_rights=True,
     reach=Reach.ORGANISATION,
     repeat=Repeat.ALWAYS,
     status_code=201,
     answer=PasswordLinkOut,
 )
 async def password_link(request: Request, services: Serving, principal: Asking, user_id: str) -> Any:
-    """A link by which a member who cannot sign in sets a new password: good for 30 minutes, works once."""
+    """Create a link by which a member sets a new password. It works once, within 30 minutes."""
     _, secret, until_ns = await services.identity.profiles.password_link(principal, user_id)
     link = _link_of(request, services, PASSWORD_FRAGMENT)(secret)
     return {"link": link, "link_expires_at": time_text(until_ns)}
@@ -368,20 +373,20 @@ async def projects(services: Serving, principal: Asking, limit: Limit = 100, cur
 
 @route.post("/projects", may=Permission.PROJECTS, status_code=201, answer=ProjectOut)
 async def add_project(services: Serving, principal: Asking, body: ProjectBody) -> Any:
-    """A new project of the organisation, with the caller as its admin. It begins without money."""
+    """Create a project in the organisation, with the caller as its admin. It has no money at first."""
     return ProjectOut.of(await services.identity.people.add_project(principal, body.name))
 
 
 @route.post("/projects/{project}/use", may=Permission.SIGNED_IN, reach=Reach.OWN, answer=ProjectOut)
 async def use_project(services: Serving, principal: Asking, project: str) -> Any:
-    """Let this session act in another project of the user, by its id or name."""
+    """Switch this session to another project of the user, by its id or name."""
     return ProjectOut.of(await services.identity.people.use_project(principal, project))
 
 
 @route.post(
     "/projects/{project}/token",
     may=Permission.TOKENS,
-    is_weighty=True,
+    changes_rights=True,
     keeps_limits=True,
     reach=Reach.OWN,
     repeat=Repeat.ALWAYS,
@@ -389,7 +394,8 @@ async def use_project(services: Serving, principal: Asking, project: str) -> Any
     answer=ProjectTokenOut,
 )
 async def project_token(services: Serving, principal: Asking, project: str, body: ProjectTokenBody) -> Any:
-    """A token of the caller's user in another project, with at most the roles and the life of the one that asks."""
+    """Create a token of the caller's user in another project. It has at most the roles and the lifetime of the token
+    that asks."""
     found, token, text = await services.identity.people.token_in(principal, project, body.name)
     return {"project": ProjectOut.of(found), "token": {**TokenOut.of(token), "token": text}}
 
@@ -408,13 +414,13 @@ async def invitations(services: Serving, principal: Asking, limit: Limit = 100, 
     "/invitations",
     may=Permission.MEMBERS,
     repeat=Repeat.ALWAYS,
-    is_weighty=True,
+    changes_rights=True,
     status_code=201,
     answer=InvitationMadeOut,
 )
 async def invite(request: Request, services: Serving, principal: Asking, body: InvitationBody) -> Any:
-    """Invite somebody: the link works once, for a week. It is mailed to the address where this market sends mail, else
-    shown this once."""
+    """Create an invitation. Its link works once, within a week. It is mailed to the address if this market sends mail;
+    otherwise the answer has it, this once."""
     role = None if body.role is None else Role(body.role)
     link_of = _link_of(request, services, INVITATION_FRAGMENT)
     made = await services.identity.people.invite(principal, body.address, role, grants_of(body.projects), link_of)
@@ -424,14 +430,14 @@ async def invite(request: Request, services: Serving, principal: Asking, body: I
 @route.post(
     "/invitations/{invitation_id}/link",
     may=Permission.MEMBERS,
-    is_weighty=True,
+    changes_rights=True,
     reach=Reach.ORGANISATION,
     repeat=Repeat.ALWAYS,
     status_code=201,
     answer=InvitationMadeOut,
 )
 async def renew_invitation(request: Request, services: Serving, principal: Asking, invitation_id: str) -> Any:
-    """Another link for an invitation; the one before opens nothing any more."""
+    """Create a new link for an invitation. The old link stops working."""
     link_of = _link_of(request, services, INVITATION_FRAGMENT)
     return _made(*await services.identity.people.renew_invitation(principal, invitation_id, link_of))
 
@@ -443,11 +449,11 @@ async def withdraw_invitation(services: Serving, principal: Asking, invitation_i
     return Response(status_code=204)
 
 
-@route.post("/invitation", may=Permission.NOBODY, signs_in=True, repeat=Repeat.ALWAYS, answer=LookOut)
+@route.post("/invitation", may=Permission.NOBODY, signs_in=True, repeat=Repeat.ALWAYS, answer=InvitationShownOut)
 async def look_at_invitation(services: Serving, body: InvitationLinkBody) -> Any:
     """The invitation that a link is for, before it is accepted."""
     found = await services.identity.people.look_at(body.secret)
-    return LookOut.of(found, projects=[ProjectOut.of(one) for one in found.projects])
+    return InvitationShownOut.of(found, projects=[ProjectOut.of(one) for one in found.projects])
 
 
 @route.post(

@@ -29,20 +29,22 @@ class PermissionOut(Out):
     permission: Permission
     allowed: bool
     roles: Annotated[list[Role], Field(description="Those that have it; one is enough")]
-    reason: Annotated[str | None, Field(description="Why not, and who can give it; null where it is allowed")]
-    objects: Annotated[Reach | None, Field(description="Of a route whose path names an object: whose it reaches")]
+    reason: Annotated[str | None, Field(description="The reason of a refusal, and who can help; null if allowed")]
+    objects: Annotated[
+        Reach | None, Field(description="The owners whose objects the route reaches; null if its path names no object")
+    ]
 
 
 class PermissionsOut(Out):
-    """Permissions, and whether the caller has them."""
+    """Permissions of the caller."""
 
     items: list[PermissionOut]
 
 
 @route.get("/permissions", may=Permission.SIGNED_IN, answer=PermissionsOut)
 async def permissions(request: Request, principal: Asking, wanted: Wanted = None) -> Any:
-    """What the caller may do, and who can give what is missing. An object of a path need not be in reach: the route
-    itself answers 404 then."""
+    """The permissions of the caller, and who can give the missing ones. It does not check the object of a path: the
+    route itself answers 404."""
     if wanted is None:
         return {"items": [_told(principal, one, None) for one in Permission]}
     if wanted in set(Permission):

@@ -41,7 +41,7 @@ def document() -> str:
         known = "yes" if rules.may is Permission.NOBODY else "401"
         cells = ["yes" if is_allowed(frozenset({role}), rules.may) else "403" for role in roles]
         cells += [rules.reach or "", rules.shared or ""]
-        named = f"{rules.may}, again" if rules.is_weighty else rules.may
+        named = f"{rules.may}, again" if rules.changes_rights else rules.may
         lines.append(f"| `{method} {path}` | {named} | {known} | {' | '.join(cells)} |")
     return HEAD + "\n".join(lines) + "\n"
 

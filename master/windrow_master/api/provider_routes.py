@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr
 
 from windrow_master.api import answers
 from windrow_master.api.answers import Out, Read, Time
-from windrow_master.api.auth import Reach, Repeat
+from windrow_master.api.auth import Reach, Repeat, check_unlimited
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.identity_routes import SignedInOut
@@ -40,7 +40,7 @@ Secret = Annotated[str, Field(max_length=200)]
 
 
 class GroupBody(Body):
-    """What one group of a provider gives."""
+    """The roles that one group of a provider gives."""
 
     group: Group
     role: Annotated[OrganisationRole | None, Field(description="In the organisation")] = None
@@ -48,8 +48,8 @@ class GroupBody(Body):
 
 
 class ProviderBody(Body):
-    """An identity provider. client_secret: null keeps the present one. domains: of verified mail addresses that may
-    become users; empty: any. private: its own host may lie in a private network."""
+    """An identity provider. client_secret: null keeps the present one. domains: mail domains whose verified addresses
+    may become users; empty: all. private: the issuer's host may be in a private network."""
 
     issuer: Annotated[str, Field(min_length=1, max_length=1_000)]
     client_id: Annotated[str, Field(min_length=1, max_length=500)]
@@ -70,14 +70,13 @@ class ProviderStartBody(Body):
 
 
 class LinkStartBody(ProviderStartBody):
-    """The provider to link with. password: the present one, where the user has one."""
+    """The provider to link with. password: the present password, if the user has one."""
 
     password: Given | None = None
 
 
-class ComeBackBody(ProviderStartBody):
-    """What the browser brings back from the provider, and the secret that it was given at the start. iss, error: as the
-    provider wrote them into the address."""
+class ProviderCallbackBody(ProviderStartBody):
+    """The parameters of the provider's redirect, and the secret that the browser got at the start."""
 
     state: Secret
     secret: Secret
@@ -92,14 +91,14 @@ class GroupsBody(Body):
     groups: Annotated[list[Group], Field(max_length=1_000)]
 
 
-class ButtonOut(Out):
-    """A provider that one can sign in by."""
+class SignInProviderOut(Out):
+    """An identity provider for sign-in."""
 
     name: str
 
 
 class ProviderStartedOut(Out):
-    """A sign-in under way. Its browser keeps state and secret, opens the URL, and gives both back with the code."""
+    """A sign-in that has begun. The browser opens the URL, and sends state and secret back with the code."""
 
     url: str
     state: str
@@ -114,13 +113,13 @@ class GrantsOut(Out):
 
 
 class GroupOut(GrantsOut):
-    """What one group gives."""
+    """The roles that one group gives."""
 
     group: str
 
 
 class ProviderOut(Out):
-    """An identity provider. Its client's secret is never shown."""
+    """An identity provider. The client secret is never shown."""
 
     name: Annotated[str, Read("provider.name")]
     issuer: Annotated[str, Read("provider.issuer")]
@@ -133,20 +132,22 @@ class ProviderOut(Out):
     scopes: Annotated[list[str], Read(lambda one: list(one.provider.scopes))]
     group_claim: Annotated[str, Read("provider.group_claim")]
     groups: list[GroupOut]
-    redirect_uri: Annotated[str, Field(description="To be registered at the provider")]
+    redirect_uri: Annotated[str, Field(description="Register this URI at the provider")]
     created_at: Annotated[Time, Read("provider.created_at_ns")]
 
 
 class ProviderTestedOut(Out):
-    """What a provider says of itself."""
+    """The metadata of a provider, and its keys."""
 
     issuer: Annotated[str, Read("metadata.issuer")]
     authorization_endpoint: Annotated[str, Read("metadata.authorization_endpoint")]
     token_endpoint: Annotated[str, Read("metadata.token_endpoint")]
     userinfo_endpoint: Annotated[str | None, Read("metadata.userinfo_endpoint")]
     jwks_uri: Annotated[str, Read("metadata.jwks_uri")]
-    sends_issuer: Annotated[bool, Read("metadata.sends_issuer"), Field(description="With each code (RFC 9207)")]
-    keys: Annotated[int, Field(description="Keys by which it signs")]
+    sends_issuer: Annotated[
+        bool, Read("metadata.sends_issuer"), Field(description="True if it sends `iss` with each code (RFC 9207)")
+    ]
+    keys: Annotated[int, Field(description="Number of its signing keys")]
 
 
 class IdentityOut(Out):
@@ -161,11 +162,11 @@ class IdentityOut(Out):
 # --- signing in ------------------------------------------------------------------------------------------------------
 
 
-@route.get("/sign-in/providers", may=Permission.NOBODY, answer=answers.Page[ButtonOut])
+@route.get("/sign-in/providers", may=Permission.NOBODY, answer=answers.Page[SignInProviderOut])
 async def sign_in_providers(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """The identity providers that one can sign in by."""
+    """The identity providers for sign-in."""
     found = await services.identity.providers.all()
-    return page_of(found, limit, cursor, ButtonOut.of, lambda one: one.name)
+    return page_of(found, limit, cursor, SignInProviderOut.of, lambda one: one.name)
 
 
 @route.post(
@@ -176,7 +177,7 @@ async def sign_in_providers(services: Serving, limit: Limit = 100, cursor: Curso
     answer=ProviderStartedOut,
 )
 async def start_sign_in(request: Request, services: Serving, body: ProviderStartBody) -> Any:
-    """Begin to sign in by a provider. 503: it does not answer."""
+    """Begin a sign-in by a provider. 503: the provider does not answer."""
     return ProviderStartedOut.of(await services.identity.providers.start(body.provider, _origin(request)))
 
 
@@ -188,8 +189,8 @@ async def start_sign_in(request: Request, services: Serving, body: ProviderStart
     status_code=201,
     answer=SignedInOut,
 )
-async def finish_sign_in(request: Request, services: Serving, body: ComeBackBody) -> Any:
-    """Sign in with what the provider gave. It works once, in the browser that began."""
+async def finish_sign_in(request: Request, services: Serving, body: ProviderCallbackBody) -> Any:
+    """Finish a sign-in by a provider. It works once, in the browser that began it."""
     return signed_in(*await services.identity.providers.finish(_came(body), *seen_from(request)))
 
 
@@ -198,7 +199,7 @@ async def finish_sign_in(request: Request, services: Serving, body: ComeBackBody
 
 @route.get("/user/identities", may=Permission.SIGNED_IN, answer=answers.Page[IdentityOut])
 async def own_identities(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """The identities at providers that the caller's user is linked with."""
+    """The identities at providers that are linked with the caller's user."""
     found = await services.identity.providers.identities(principal)
     return page_of(found, limit, cursor, IdentityOut.of, lambda one: one.provider)
 
@@ -213,20 +214,21 @@ async def own_identities(services: Serving, principal: Asking, limit: Limit = 10
 )
 async def start_link(request: Request, services: Serving, principal: Asking, body: LinkStartBody) -> Any:
     """Begin to link the caller's user with an identity at a provider."""
+    await check_unlimited(services, principal)
     password = None if body.password is None else body.password.get_secret_value()
     providers = services.identity.providers
     return ProviderStartedOut.of(await providers.start_link(principal, body.provider, password, _origin(request)))
 
 
 @route.put("/user/identities", may=Permission.SIGNED_IN, answer=IdentityOut)
-async def finish_link(services: Serving, principal: Asking, body: ComeBackBody) -> Any:
-    """Link the caller's user with the identity that the provider proved."""
+async def finish_link(services: Serving, principal: Asking, body: ProviderCallbackBody) -> Any:
+    """Finish the link with the identity at a provider."""
     return IdentityOut.of(await services.identity.providers.finish_link(principal, _came(body)))
 
 
 @route.delete("/user/identities/{provider}", may=Permission.SIGNED_IN, reach=Reach.OWN, status_code=204)
 async def unlink(services: Serving, principal: Asking, provider: str) -> Response:
-    """Unlink the caller's user from its identity at a provider."""
+    """Remove the link with an identity at a provider."""
     await services.identity.providers.unlink(principal, provider)
     return Response(status_code=204)
 
@@ -244,7 +246,7 @@ async def identity_providers(
 
 
 @route.put(
-    "/identity-providers/{provider}", may=Permission.ACCOUNTS, reach=Reach.ALL, is_weighty=True, answer=ProviderOut
+    "/identity-providers/{provider}", may=Permission.ACCOUNTS, reach=Reach.ALL, changes_rights=True, answer=ProviderOut
 )
 async def set_identity_provider(
     request: Request,
@@ -253,7 +255,7 @@ async def set_identity_provider(
     provider: Annotated[str, Path(pattern=NAME)],
     body: ProviderBody,
 ) -> Any:
-    """Add an identity provider, or change the one of this name: what the body leaves out gets its default."""
+    """Create or replace the identity provider of this name. Fields that are left out get their defaults."""
     wanted = Provider(
         name=provider,
         issuer=body.issuer,
@@ -273,10 +275,10 @@ async def set_identity_provider(
 
 
 @route.delete(
-    "/identity-providers/{provider}", may=Permission.ACCOUNTS, reach=Reach.ALL, is_weighty=True, status_code=204
+    "/identity-providers/{provider}", may=Permission.ACCOUNTS, reach=Reach.ALL, changes_rights=True, status_code=204
 )
 async def remove_identity_provider(services: Serving, principal: Asking, provider: str) -> Response:
-    """Remove an identity provider. Its users stay, and sign in another way."""
+    """Remove an identity provider. Its users stay; they need another way to sign in."""
     await services.identity.providers.remove(principal, provider)
     return Response(status_code=204)
 
@@ -289,7 +291,7 @@ async def remove_identity_provider(services: Serving, principal: Asking, provide
     answer=ProviderTestedOut,
 )
 async def test_identity_provider(services: Serving, principal: Asking, provider: str) -> Any:
-    """Ask a provider for what it says of itself, and for its keys. 503 says what is wrong."""
+    """Read the metadata and the keys of a provider. 503: the detail says what is wrong."""
     return ProviderTestedOut.of(await services.identity.providers.test(provider))
 
 
@@ -301,7 +303,7 @@ async def test_identity_provider(services: Serving, principal: Asking, provider:
     answer=GrantsOut,
 )
 async def preview_roles(services: Serving, principal: Asking, provider: str, body: GroupsBody) -> Any:
-    """The roles that somebody in these groups would have by them."""
+    """The roles that these groups would give."""
     return GrantsOut.of(None, **_granted(await services.identity.providers.preview(provider, body.groups)))
 
 
@@ -317,7 +319,7 @@ def _origin(request: Request) -> str:
     return origin if is_own else str(request.base_url).rstrip("/")
 
 
-def _came(body: ComeBackBody) -> Came:
+def _came(body: ProviderCallbackBody) -> Came:
     return Came(body.provider, body.state, body.secret, body.code, body.iss, body.error)
 
 

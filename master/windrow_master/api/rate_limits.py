@@ -6,7 +6,6 @@ The counts are the bus's: shared by all processes while its server answers, each
 """
 
 import hashlib
-import ipaddress
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,12 +19,11 @@ from windrow_master.api.auth import Declarations
 from windrow_master.api.deps import bearer_of
 from windrow_master.store.bus import Bus, Limit, Taken
 from windrow_proto.errors import TooMany
+from windrow_proto.networks import network_of
 from windrow_proto.units import MILLISECOND, SECOND
 
 PROVEN_MAX: Final = 10_000
 """Tokens this process remembers as real; a forgotten one is looked up once more."""
-IPV6_NETWORK: Final = 64
-"""The IPv6 prefix that one subscriber gets: a limit per address would be no limit."""
 
 TOKEN: Final = Limit("token", burst=5_000, refill_ns=2 * MILLISECOND)
 """Per token. Generous beside what the console and the command line need (a few a second), strict beside what hurts: a
@@ -162,13 +160,4 @@ def _digest(credential: str) -> str | None:
 
 
 def _address(request: Request) -> str:
-    host = request.client.host if request.client is not None else ""
-    try:
-        found = ipaddress.ip_address(host)
-    except ValueError:
-        return "unknown"
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, IPV6_NETWORK), strict=False))
-    return str(found)
+    return network_of(request.client.host if request.client is not None else "") or "unknown"

@@ -61,9 +61,10 @@ async def operations(services: Serving, principal: Asking, limit: Limit = 100, c
     "/operations/{operation_id}", may=Permission.SIGNED_IN, reach=Reach.OWN_OR_OVERSEEN, answer=answers.OperationOut
 )
 async def operation(services: Serving, principal: Asking, operation_id: str) -> Any:
-    """The state of a long action."""
+    """The state of a long action, for its account and for who began it."""
     found = await services.store.read(lambda uow: uow.operations.get(OperationId(operation_id)))
-    if found is None or (found.account_id != principal.account_id and not visibility.oversees(principal)):
+    is_own = found is not None and found.is_of(principal.account_id, principal.actor)
+    if found is None or not (is_own or visibility.oversees(principal)):
         raise NotFound(subject=operation_id[:64])
     return OperationOut.of(found)
 

@@ -12,6 +12,7 @@ from windrow_master.api.deps import principal_of, services_of
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.object_shares import Level
+from windrow_proto.errors import Unauthenticated
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -43,7 +44,10 @@ class DeclaredRoute(APIRoute):
             return await checked(request)
 
         async def checked(request: Request) -> Response:
-            await values.check(request, queries, has_body=self.body_field is not None)
+            has_body = self.body_field is not None
+            await values.check(request, queries, has_body=has_body)
+            if has_body and not await streaming.is_allowed(request):  # its body may have taken long to come
+                raise Unauthenticated(streaming.GONE)
             names.resolve(request, services_of(request))
             if is_post and declaration.repeat is not Repeat.ALWAYS:
                 may_resume = declaration.repeat is Repeat.REPEATABLE
@@ -102,7 +106,7 @@ class Routes:
         signs_in: bool = False,
         hashes: bool = False,
         body_max: int | None = None,
-        is_weighty: bool = False,
+        changes_rights: bool = False,
         keeps_limits: bool = False,
         is_local: bool = False,
         answer: Any = None,
@@ -111,7 +115,7 @@ class Routes:
         """A route that does something. repeat: how it is answered when it comes again with its Idempotency-Key."""
         rules = Declaration(
             *(may, reach, repeat, share, shared, body_max, signs_in, hashes),
-            is_weighty=is_weighty,
+            changes_rights=changes_rights,
             keeps_limits=keeps_limits,
             is_local=is_local,
         )
@@ -126,14 +130,14 @@ class Routes:
         shared: Level | None = None,
         share: ShareKind = ShareKind.REQUESTS,
         body_max: int | None = None,
-        is_weighty: bool = False,
+        changes_rights: bool = False,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that keeps what it is sent. body_max: bytes, of an upload or where others' limit is too much."""
         rules = Declaration(
-            may, reach, share=share, shared=shared, body_max=body_max, is_weighty=is_weighty, is_local=is_local
+            may, reach, share=share, shared=shared, body_max=body_max, changes_rights=changes_rights, is_local=is_local
         )
         return self._add("PUT", path, rules, answer, fastapi)
 
@@ -145,14 +149,14 @@ class Routes:
         reach: Reach | None = None,
         shared: Level | None = None,
         hears_token: bool = False,
-        is_weighty: bool = False,
+        changes_rights: bool = False,
         is_local: bool = False,
         answer: Any = None,
         **fastapi: Any,
     ) -> Decorator:
         """A route that ends or removes something."""
         rules = Declaration(
-            may, reach, shared=shared, hears_token=hears_token, is_weighty=is_weighty, is_local=is_local
+            may, reach, shared=shared, hears_token=hears_token, changes_rights=changes_rights, is_local=is_local
         )
         return self._add("DELETE", path, rules, answer, fastapi)
 

@@ -25,18 +25,18 @@ CHARS_MAX: Final = 96 * 1024
 
 
 class SecretBody(Body):
-    """The value of a secret. It goes to the hosts of work that names the secret, and is never shown again."""
+    """The value of a secret. Hosts of work that names the secret get it. It is never shown again."""
 
     value: Annotated[
         SecretStr,
         Field(
             max_length=CHARS_MAX,
-            description="1 to 65,536 bytes: a text without NUL; of a file its base64; of a registry NAME:PASSWORD",
+            description="1 to 65,536 bytes. Text without NUL; file: its base64; registry: NAME:PASSWORD",
         ),
     ]
     kind: Annotated[
         SecretKind,
-        Field(description="A file's bytes are in their variable as base64; a registry login is for images"),
+        Field(description="text, file (its variable holds base64) or registry (a login for images)"),
     ] = SecretKind.TEXT
 
 
@@ -46,7 +46,9 @@ class SecretUserOut(answers.Out):
     kind: Annotated[str, Field(description="job, cluster or template")]
     id: str
     name: str
-    is_waiting: Annotated[bool, Field(description="It will need the value: it waits for a place, or is stopped")]
+    is_waiting: Annotated[
+        bool, Field(description="True if it still needs the value: it waits for a place, or is stopped")
+    ]
 
 
 class SecretOut(answers.Out):
@@ -59,16 +61,16 @@ class SecretOut(answers.Out):
     updated_at: answers.Time
     updated_by: str
     last_used_at: answers.Time | None
-    last_used_by: Annotated[str | None, Field(description="The cluster that was last given the value")]
-    used_by: Annotated[list[SecretUserOut], Field(description="Who names it: what is not over, and templates")]
+    last_used_by: Annotated[str | None, Field(description="The cluster that got the value last")]
+    used_by: Annotated[list[SecretUserOut], Field(description="Clusters and jobs that have not ended, and templates")]
 
 
 class SecretDeletedOut(answers.Out):
-    """The end of a secret."""
+    """A secret that was deleted."""
 
     name: str
-    used_by: Annotated[list[SecretUserOut], Field(description="Who still names it")]
-    warning: Annotated[str | None, Field(description="What will fail without it; null: nothing")]
+    used_by: Annotated[list[SecretUserOut], Field(description="Clusters, jobs and templates that still name it")]
+    warning: Annotated[str | None, Field(description="The work that will fail without it; null: none")]
 
 
 def secret_json(view: SecretView) -> dict[str, Any]:
@@ -94,13 +96,13 @@ async def secret(services: Serving, principal: Asking, name: Name) -> Any:
 
 @route.put("/secrets/{name}", may=Permission.SECRETS, reach=Reach.ALL, answer=SecretOut)
 async def set_secret(services: Serving, principal: Asking, name: Name, body: SecretBody) -> Any:
-    """Keep a value under a name, in place of what was kept there. Work that runs keeps the value that it was given."""
+    """Create or replace a secret. Work that runs keeps the old value."""
     return secret_json(await services.secrets.set(principal, name, body.kind, body.value.get_secret_value()))
 
 
 @route.delete("/secrets/{name}", may=Permission.SECRETS, reach=Reach.OWN, answer=SecretDeletedOut)
 async def delete_secret(services: Serving, principal: Asking, name: Name) -> Any:
-    """Forget it. Work that runs keeps the value that it was given; jobs that wait for a place and name it will fail."""
+    """Delete a secret. Work that runs keeps the value; jobs that name it and wait for a place will fail."""
     view = await services.secrets.delete(principal, name)
     waiting = ", ".join(f"{one.kind} {one.name} ({one.id})" for one in view.users if one.is_waiting)
     warning = f"These will fail unless the secret {name} is set again: {waiting}." if waiting else None

@@ -22,7 +22,7 @@ from windrow_proto.units import SECOND
 
 route = Routes("service-accounts")
 
-Life = Annotated[int, Field(gt=0, le=90 * 86_400, description="Of the token")]
+Life = Annotated[int, Field(gt=0, le=90 * 86_400, description="Lifetime of the token")]
 
 
 class ServiceBody(Body):
@@ -35,25 +35,25 @@ class ServiceBody(Body):
 
 
 class RotateBody(Body):
-    """A new token of a service account. overlap_s: for which the one before stays valid."""
+    """A new token of a service account. overlap_s: the old token stays valid for so long."""
 
     expires_in_s: Life = 90 * 86_400
     overlap_s: Annotated[int, Field(ge=0, le=OVERLAP_NS_MAX // SECOND)] = OVERLAP_NS // SECOND
 
 
 class ServiceOut(Out):
-    """A service account. roles: those that it has now."""
+    """A service account. roles: its present roles."""
 
     id: Annotated[str, Read("account.id")]
     name: Annotated[str, Read("account.name")]
     roles: Annotated[list[Role], Read(lambda view: sorted(view.account.roles))]
-    made_by: Annotated[str, Read("account.made_by")]
+    created_by: Annotated[str, Read("account.made_by")]
     created_at: Annotated[Time, Read("account.created_at_ns")]
-    tokens: Annotated[list[TokenOut], Field(description="Those that are valid, the oldest first")]
+    tokens: Annotated[list[TokenOut], Field(description="Its valid tokens, the oldest first")]
 
 
 class ServiceMadeOut(Out):
-    """A service account, and a new token of it."""
+    """A service account and its new token."""
 
     service_account: ServiceOut
     token: TokenMadeOut
@@ -69,13 +69,13 @@ async def service_accounts(services: Serving, principal: Asking, limit: Limit = 
 @route.post(
     "/service-accounts",
     may=Permission.MEMBERS,
-    is_weighty=True,
+    changes_rights=True,
     repeat=Repeat.ALWAYS,
     status_code=201,
     answer=ServiceMadeOut,
 )
 async def add_service_account(services: Serving, principal: Asking, body: ServiceBody) -> Any:
-    """A new service account of the project, and its token, shown this once. Its roles are among the caller's."""
+    """Create a service account with a token, which is shown this once. It gets no roles that the caller lacks."""
     roles = frozenset(map(Role, body.roles))
     life_ns, limits = body.expires_in_s * SECOND, body.limits.parsed()
     view, token, text = await services.identity.service_accounts.add(principal, body.name, roles, life_ns)
@@ -87,23 +87,23 @@ async def add_service_account(services: Serving, principal: Asking, body: Servic
 @route.post(
     "/service-accounts/{service_account}/rotate",
     may=Permission.MEMBERS,
-    is_weighty=True,
+    changes_rights=True,
     reach=Reach.OWN,
     repeat=Repeat.ALWAYS,
     status_code=201,
     answer=ServiceMadeOut,
 )
 async def rotate_service_account(services: Serving, principal: Asking, service_account: str, body: RotateBody) -> Any:
-    """Another token of a service account, shown this once; the one before ends after the overlap."""
+    """Create a new token of a service account, which is shown this once. The old token ends after the overlap."""
     life_ns, overlap_ns = body.expires_in_s * SECOND, body.overlap_s * SECOND
     return _made(*await services.identity.service_accounts.rotate(principal, service_account, life_ns, overlap_ns))
 
 
 @route.delete(
-    "/service-accounts/{service_account}", may=Permission.MEMBERS, is_weighty=True, reach=Reach.OWN, status_code=204
+    "/service-accounts/{service_account}", may=Permission.MEMBERS, changes_rights=True, reach=Reach.OWN, status_code=204
 )
 async def remove_service_account(services: Serving, principal: Asking, service_account: str) -> Response:
-    """End a service account and its tokens, by its id or name. What runs goes on."""
+    """Remove a service account, by its id or name. Its tokens end at once; its clusters and jobs go on."""
     await services.identity.service_accounts.remove(principal, service_account)
     return Response(status_code=204)
 

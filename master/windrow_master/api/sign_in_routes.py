@@ -26,7 +26,7 @@ UserCode = Annotated[str, Field(min_length=8, max_length=20, description="As the
 
 
 class DeviceBody(Body):
-    """What a device calls itself, for the person who approves it."""
+    """The name of a device, for the person who approves it."""
 
     name: Annotated[str, Field(min_length=1, max_length=60)] = "a device"
 
@@ -54,7 +54,7 @@ class ProveBody(Body):
 class DeviceBegunOut(Out):
     """The codes of a device that wants to be signed in, as RFC 8628 names them."""
 
-    device_code: Annotated[str, Field(description="The secret of the device, which it asks for its token with")]
+    device_code: Annotated[str, Field(description="The secret with which the device asks for its token")]
     user_code: Annotated[str, Field(description="The code that a person compares and approves")]
     verification_uri: str
     verification_uri_complete: str
@@ -65,17 +65,17 @@ class DeviceBegunOut(Out):
 class DeviceOut(Out):
     """A device that waits to be approved."""
 
-    name: Annotated[str, Field(description="What it calls itself")]
-    address: Annotated[str, Field(description="From where it asks")]
+    name: Annotated[str, Field(description="The name that the device gives itself")]
+    address: Annotated[str, Field(description="The network address that it asks from")]
     created_at: Time
     expires_at: Time
-    project: Annotated[str, Field(description="The project that it would act in: the caller's")]
-    roles: Annotated[list[Role], Field(description="What it would be able to do: the caller's roles there")]
+    project: Annotated[str, Field(description="The project that it will act in: the caller's")]
+    roles: Annotated[list[Role], Field(description="The roles that it will have: the caller's")]
 
 
 @route.post("/device", may=Permission.NOBODY, repeat=Repeat.ALWAYS, status_code=201, answer=DeviceBegunOut)
 async def begin_device(request: Request, services: Serving, body: DeviceBody) -> Any:
-    """Ask for a device to be signed in. A person who is signed in approves its code on the console's page."""
+    """Begin the sign-in of a device. A person who is signed in approves its code in the console."""
     place = request.client.host if request.client is not None else ""
     begun = await services.identity.devices.begin(body.name, place)
     page = f"{services.https_url or str(request.base_url).rstrip('/')}/{PAGE}"
@@ -98,8 +98,8 @@ async def begin_device(request: Request, services: Serving, body: DeviceBody) ->
     answer=TokenMadeOut,
 )
 async def device_token(services: Serving, body: DeviceTokenBody) -> Any:
-    """The token of a device that was approved, told once. 400 `authorization_pending`: nobody has decided yet;
-    `slow_down`: likewise, and it asked too early; `access_denied`, `expired_token`: it is over."""
+    """The token of an approved device, shown this once. 400 `authorization_pending`: nobody has decided yet;
+    `slow_down`: likewise, and the device asks too often; `access_denied`, `expired_token`: begin again."""
     token, text = await services.identity.devices.token(body.device_code)
     return {**TokenOut.of(token), "token": text}
 
@@ -111,23 +111,23 @@ async def look_at_device(services: Serving, principal: Asking, body: UserCodeBod
     return DeviceOut.of(code, project=principal.account_name, roles=sorted(principal.roles))
 
 
-@route.post("/device/approve", may=Permission.TOKENS, is_weighty=True, keeps_limits=True, status_code=204)
+@route.post("/device/approve", may=Permission.TOKENS, changes_rights=True, keeps_limits=True, status_code=204)
 async def approve_device(services: Serving, principal: Asking, body: UserCodeBody) -> Response:
-    """Let the device with this code act as the caller, in the caller's project."""
+    """Approve the device with this code. It will act as the caller, in the caller's project."""
     await services.identity.devices.decide(principal, body.user_code, approves=True)
     return Response(status_code=204)
 
 
 @route.post("/device/refuse", may=Permission.TOKENS, status_code=204)
 async def refuse_device(services: Serving, principal: Asking, body: UserCodeBody) -> Response:
-    """Let the device with this code not sign in."""
+    """Refuse the device with this code."""
     await services.identity.devices.decide(principal, body.user_code, approves=False)
     return Response(status_code=204)
 
 
 @route.post("/session/proof", may=Permission.SIGNED_IN, repeat=Repeat.ALWAYS, status_code=204)
 async def sign_in_again(services: Serving, principal: Asking, body: ProveBody) -> Response:
-    """Sign in again in the present session. Acts of weight ask for it after ten minutes: 403 `sign_in_again`."""
+    """Prove again who uses this session. Routes that change rights need it after ten minutes: 403 `sign_in_again`."""
     password, code, token = body.password, body.code, body.token
     if sum(one is not None for one in (password, code, token)) != 1:
         raise InvalidInput("Give one of password, code and token.", subject="password")

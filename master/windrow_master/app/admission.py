@@ -11,17 +11,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import ip_network
 from typing import Final
 
 from windrow_master.proxies import is_among
-from windrow_proto.networks import Network
+from windrow_proto.networks import Network, network_of
 from windrow_proto.units import MILLISECOND, SECOND
 
 LOCAL: Final = "local"
 """All of this machine's own addresses and trusted proxies count as one; operators come from here."""
-IPV6_PREFIX: Final = 64
-"""The IPv6 prefix that one subscriber gets: a limit per address would be no limit."""
+LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 RATES_KEPT: Final = 4_096
 """Networks whose rate of new connections is remembered; the one not heard of longest is forgotten."""
 
@@ -79,7 +78,7 @@ class Admission:
 
     def come(self, key: Key, address: str, now_ns: int) -> Verdict:
         """Judge a new connection; one that is admitted counts until `leave`."""
-        network = LOCAL if is_among(address, self.proxies) else network_of(address)
+        network = LOCAL if is_among(address, (*LOOPBACK, *self.proxies)) else network_of(address)
         if network != LOCAL and not self._is_in_rate(network, now_ns):
             return Verdict(False)
         others = self.count - self._size(LOCAL)
@@ -164,16 +163,3 @@ class Patience:
         """Return whether this much in each look is too little."""
         recent = moved[-self.looks :]
         return len(recent) == self.looks and sum(recent) * SECOND < self.bytes_per_s * self.look_ns * self.looks
-
-
-def network_of(address: str) -> str:
-    """Return the network that is counted as one, by a socket's address; text that is no address is itself."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    if found.is_loopback:
-        return LOCAL
-    return str(ip_network((found, IPV6_PREFIX), strict=False)) if isinstance(found, IPv6Address) else str(found)

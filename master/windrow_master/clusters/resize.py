@@ -17,6 +17,8 @@ from windrow_master.clusters.model import HOSTS_MAX, Cluster, ClusterKind, Clust
 from windrow_master.clusters.needs import Look, Needs, eviction
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.states import noted
+from windrow_master.identity.model import Principal
+from windrow_master.market import spending
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Refusal
 from windrow_master.store.unit import UnitOfWork
@@ -38,14 +40,15 @@ class Resizer:
         uow: UnitOfWork,
         cluster: Cluster,
         hosts: int,
-        actor: str,
+        principal: Principal,
         most: Microcents | None = None,
         login: RegistryLogin | None = None,
     ) -> Cluster | Needs:
         """The cluster with so many hosts, or what has to happen first. most: what all of it may cost per hour; None: as
         was asked. login: for the registry of its image, on the new hosts; wanted where those before took one.
 
-        Raises InvalidInput, Conflict, InsufficientFunds, NoCapacity.
+        Raises InvalidInput, Conflict, InsufficientFunds, NoCapacity; Forbidden where what it costs more would not count
+        for a spending limit of the caller's token.
         """
         if cluster.kind not in RESIZED:
             words = f"hosts of a cluster of kind {cluster.kind} cannot be changed: its members know how many they are."
@@ -55,7 +58,9 @@ class Resizer:
         if cluster.phase is not ClusterPhase.RUNNING:
             raise Conflict(f"Only a running cluster can be resized, and this one is {cluster.phase}. Try again later.")
         members = multi_host.members_of(uow[WorkloadRepository].of_cluster(cluster.cluster_id))
+        actor = principal.actor
         if hosts > len(members):
+            spending.check_counts(uow, principal.spenders, cluster.rental_id)
             return self._grown(uow, cluster, members, hosts, actor, most, login)
         return self._shrunk(uow, cluster, members, hosts, actor) if hosts < len(members) else cluster
 

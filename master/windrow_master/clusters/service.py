@@ -222,7 +222,7 @@ class ClusterService:
         def change(uow: UnitOfWork) -> ClusterView | Needs:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             self._store.admit()
-            found = self._resizer.resize(uow, cluster, hosts, principal.actor, most, login)
+            found = self._resizer.resize(uow, cluster, hosts, principal, most, login)
             return self._view(uow, found) if isinstance(found, Cluster) else found
 
         return await self._meeting_needs(lambda: self._store.write(change, name="cluster.resize"))
@@ -275,7 +275,7 @@ class ClusterService:
         said = f"{cluster.name} starts on {names(found)}"
         uow.event("cluster.creating", (cluster_id, cluster.account_id, *hosts), said, actor=principal.actor)
         uow.after_commit(lambda: self._changed(cluster_id))
-        return uow.operation(kind, cluster_id, principal.account_id), self._view(uow, cluster)
+        return uow.operation(kind, cluster_id, principal.account_id, principal.actor), self._view(uow, cluster)
 
     async def stop(self, principal: Principal, cluster_id: ClusterId) -> tuple[Operation, ClusterView]:
         """End its work as a delete does, but keep it: it can be started again. Asked again it answers again.
@@ -565,9 +565,10 @@ class ClusterService:
         return uow.operations.get(operation.id) or operation, self._view(uow, cluster)
 
     def _asked(self, uow: UnitOfWork, principal: Principal, cluster_id: ClusterId, kind: str) -> Operation:
-        """The operation of this kind that goes on, or a new one."""
+        """The operation of this kind that goes on and that the caller may read, or a new one, which ends with it."""
         running = uow.operations.running(cluster_id, kind)
-        return running[0] if running else uow.operation(kind, cluster_id, principal.account_id)
+        own = [one for one in running if one.is_of(principal.home_id, principal.actor)]
+        return own[0] if own else uow.operation(kind, cluster_id, principal.account_id, principal.actor)
 
     def _load(self, uow: UnitOfWork, principal: Principal, cluster_id: ClusterId, others: frozenset[Role]) -> Cluster:
         """A cluster of one's own, or of anybody with one of these roles."""

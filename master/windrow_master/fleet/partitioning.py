@@ -41,4 +41,4 @@ class GpuPartitioner:
         command_id = self._commands.issue(uow, host_id, command, not_after_ns, subject=gpu.uuid, actor=actor)
         words = "make it whole again" if is_whole else f"cut it into {', '.join(gpu.layout)}"
         uow.audit(actor, OPERATION, gpu.uuid, words, {"host": host_id, "command": command_id})
-        return uow.operation(OPERATION, command_id, account_id)
+        return uow.operation(OPERATION, command_id, account_id, actor)

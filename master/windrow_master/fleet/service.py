@@ -190,7 +190,7 @@ class FleetService:
 
         def begin(uow: UnitOfWork) -> OperationId:
             command_id = self.measures.ask(uow, host_id, actor, relays)
-            return uow.operation("host.measure", command_id, account_id).id
+            return uow.operation("host.measure", command_id, account_id, actor).id
 
         return await self._store.write(begin, name="host.measure")
 

@@ -17,11 +17,12 @@ from windrow_master.identity.people_lookup import digest_of, own_user_of
 from windrow_master.identity.people_repository import UserRepository
 from windrow_master.identity.repository import AccountRepository, DeviceRepository, TokenRepository
 from windrow_master.identity.sessions import effective, new_secret
-from windrow_master.identity.sign_in import Delays, network_of
+from windrow_master.identity.sign_in import Delays
 from windrow_master.identity.tokens import issue_token
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import AccessDenied, TooMany, WindrowError
+from windrow_proto.networks import network_of
 
 _NO_DEVICE: Final = "This is no device code. Begin again: windrow login URL"
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from windrow_master.identity import membership
 from windrow_master.identity.accounts import own_user
+from windrow_master.identity.messages import UserErased
 from windrow_master.identity.model import Account, Role
 from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.people import Organisation, User
@@ -37,8 +38,8 @@ def ending_with(uow: UnitOfWork, user: User) -> list[Account]:
     repository, found = uow[OrganisationRepository], list[Account]()
     for organisation, role in repository.organisations_of(user.id):
         if repository.has_members(organisation.id, but=user.id):
-            owners = 1 + repository.count(organisation.id, Role.ORG_OWNER, but=user.id)
-            membership.check_keeps_owner(role, None, owners, organisation.name)
+            others = repository.count(organisation.id, Role.ORG_OWNER, but=user.id)
+            membership.check_keeps_owner(role, None, others, organisation.name)
             continue
         accounts = [uow[AccountRepository].get(account_id) for account_id, _ in repository.projects(organisation.id)]
         found += [one for one in accounts if one is not None]
@@ -55,9 +56,11 @@ def erase(uow: UnitOfWork, mail: MailService, user: User, actor: str, reason: st
         end_membership(uow, organisation, user, actor)
         if not organisations.has_members(organisation.id):
             organisations.save(replace(organisation, name=organisation.id))
-    for token_id in uow[TokenRepository].ids_of_user(user.id):
+    tokens = uow[TokenRepository].ids_of_user(user.id)
+    for token_id in tokens:
         revoke_with_all(uow, token_id)
         uow[ObjectShareRepository].withdraw_of(token_id)
+    uow.publish(UserErased(tokens))
     uow[ObjectShareRepository].forget_party(user.id)
     uow[DeviceRepository].forget_user(user.id)
     uow[SessionRepository].forget_user(user.id)

@@ -124,10 +124,10 @@ def check_accepts(invitation: Invitation | None, address: str | None, now_ns: in
     return invitation
 
 
-def check_keeps_owner(before: Role | None, after: Role | None, owners: int, name: str = "An organisation") -> None:
-    """Raises Conflict where the last owner of an organisation would go. owners: how many there are. name: of the
+def check_keeps_owner(before: Role | None, after: Role | None, others: int, name: str = "An organisation") -> None:
+    """Raises Conflict where the last owner of an organisation would go. others: owners beside this one. name: of the
     organisation."""
-    if before is Role.ORG_OWNER and after is not Role.ORG_OWNER and owners <= 1:
+    if before is Role.ORG_OWNER and after is not Role.ORG_OWNER and others < 1:
         raise Conflict(
             f"{name} keeps at least one owner. Make somebody else an owner first: "
             "windrow member set NAME --role org_owner"

@@ -1,11 +1,13 @@
-"""Messages of identity to the packages above it: machines that join, and certificates that are no longer honoured.
-Pure."""
+"""Messages of identity to the packages above it: machines that join, certificates that are no longer honoured, and the
+end of users and projects. Pure.
+"""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windrow_master.identity.model import Member
 from windrow_master.store.messages import Fact
-from windrow_proto.ids import AccountId
+from windrow_proto.ids import AccountId, TokenId
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,13 @@ class ProjectPurged(Fact):
     """A project was deleted long enough ago: what it kept is deleted."""
 
     account_id: AccountId
+
+
+@dataclass(frozen=True, slots=True)
+class UserErased(Fact):
+    """A user was erased: the names of these tokens are, too."""
+
+    token_ids: Sequence[TokenId]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ class ReceiverKind(StrEnum):
 
 
 class Level(StrEnum):
-    """How far a share reaches. see: the object's page. use: the inside: commands, tunnels, log and files. manage: stop,
-    start, resize, delete, too."""
+    """The level of a share. see: read the object's page. use: also commands, SSH, tunnels, log and files. manage: also
+    stop, start, resize and delete."""
 
     SEE = "see"
     USE = "use"
@@ -154,4 +154,4 @@ def check_receiver(principal: Principal, receiver_id: str) -> None:
 def check_life(life_ns: int | None) -> None:
     """Raises InvalidInput for a share that would end at once or in more than ten years."""
     if life_ns is not None and not 0 < life_ns <= LIFE_NS_MAX:
-        raise InvalidInput("lasts_s: A share lasts from 1 second to 3,650 days.", subject="lasts_s")
+        raise InvalidInput("expires_in_s: A share lasts from 1 second to 3,650 days.", subject="expires_in_s")

@@ -1,7 +1,8 @@
 """Asks identity providers over HTTP, within a deadline and a size, at addresses that this Master may ask; the adapter
 of httpx2.
 
-A name is looked up once, and the connection goes to an address that was looked at. Redirects are not followed.
+A name is looked up once, and the connection goes to an address that was looked at: to the next one, of the other family
+first, where one does not answer within a second. Redirects are not followed.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Final
 
 import httpx2
@@ -24,6 +26,8 @@ DEADLINE_S: Final = 5.0
 BYTES_MAX: Final = 256 * 1024
 """Of an answer; 10,000 groups have some 150 KiB."""
 ADDRESSES_TRIED: Final = 3
+CONNECT_S: Final = 1.0
+"""For a connection to an address that is not the last one: a dead route leaves time for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,11 @@ class Outgoing:
         transport: httpx2.AsyncBaseTransport | None = None,
         look_up: Callable[[str, int], Awaitable[Sequence[str]]] = looked_up,
         deadline_s: float = DEADLINE_S,
+        connect_s: float = CONNECT_S,
     ) -> None:
         """transport: instead of the network."""
-        self._transport, self._look_up, self._deadline_s = transport, look_up, deadline_s
+        self._transport, self._look_up = transport, look_up
+        self._deadline_s, self._connect_s = deadline_s, connect_s
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
@@ -75,10 +81,12 @@ class Outgoing:
         failed: Exception = OSError("its name has no address")
         try:
             async with asyncio.timeout(self._deadline_s):
-                for address in await self._addresses(target, is_private=target.host == private_host):
+                addresses = await self._addresses(target, is_private=target.host == private_host)
+                for address in addresses:
+                    wait = httpx2.Timeout(None, connect=None if address == addresses[-1] else self._connect_s)
                     try:
-                        return await self._exchange(method, target, address, form, headers or {})
-                    except httpx2.ConnectError as error:
+                        return await self._exchange(method, target, address, wait, form, headers or {})
+                    except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                         failed = error
                 raise failed
         except TimeoutError:
@@ -92,19 +100,20 @@ class Outgoing:
             raise Unavailable(
                 f"{target.host} lies in a private network. If it is your own identity provider, add it with --private."
             )
-        return found[:ADDRESSES_TRIED]
+        return alternating(found)[:ADDRESSES_TRIED]
 
     async def _exchange(
         self,
         method: str,
         target: httpx2.URL,
         address: str,
+        wait: httpx2.Timeout,
         form: Mapping[str, str] | None,
         headers: Mapping[str, str],
     ) -> Answer:
         known = {"Host": target.netloc.decode(), "Accept": "application/json", "Accept-Encoding": "identity"}
         options: dict[str, Any] = {"transport": self._transport} if self._transport else {"verify": self._trust}
-        async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None, **options) as client:
+        async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=wait, **options) as client:
             asked = client.build_request(
                 method,
                 target.copy_with(host=address),
@@ -117,6 +126,13 @@ class Outgoing:
                 return Answer(answer.status_code, _object(await _content(answer, target.host)))
             finally:
                 await answer.aclose()
+
+
+def alternating(addresses: Sequence[str]) -> list[str]:
+    """The same with the two families in turn, from that of the first (RFC 8305)."""
+    families = [[one for one in addresses if (":" in one) is is_ipv6] for is_ipv6 in (True, False)]
+    families.sort(key=lambda family: family[:1] != list(addresses[:1]))
+    return [one for turn in zip_longest(*families) for one in turn if one is not None]
 
 
 async def _content(answer: httpx2.Response, host: str) -> bytes:

@@ -105,12 +105,11 @@ def check_free(uow: UnitOfWork, address: str, own_id: str | None) -> None:
 
 
 def named(uow: UnitOfWork, projects: Projects) -> list[Project]:
-    """The projects with their names."""
-    found = []
-    for account_id, roles in projects.items():
-        account = uow[AccountRepository].get(account_id)
-        found.append(Project(account_id, account.name if account is not None else "", roles))
-    return found
+    """The projects with their names, without those that were deleted."""
+    accounts = ((uow[AccountRepository].get(account_id), roles) for account_id, roles in projects.items())
+    return [
+        Project(one.id, one.name, roles) for one, roles in accounts if one is not None and one.deleted_at_ns is None
+    ]
 
 
 def secret_sha256(secret: str) -> bytes:

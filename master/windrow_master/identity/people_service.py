@@ -153,8 +153,7 @@ class PeopleService:
                 membership.check_changes(principal, before)
                 if role is not None:
                     membership.check_role(principal, role)
-                owners = uow[OrganisationRepository].count(organisation.id, Role.ORG_OWNER)
-                membership.check_keeps_owner(before, after, owners)
+                membership.check_keeps_owner(before, after, _others(uow, organisation, user))
             membership.check_projects(principal, projects, known, kept)
             if after is None and not any(both.values()):
                 raise Conflict("A member has a role in the organisation or in a project. Remove the member instead.")
@@ -202,8 +201,7 @@ class PeopleService:
         await self._store.write(leave, name="member.leave")
 
     def _end(self, uow: UnitOfWork, organisation: Organisation, user: User, role: Role | None, actor: str) -> None:
-        owners = uow[OrganisationRepository].count(organisation.id, Role.ORG_OWNER)
-        membership.check_keeps_owner(role, None, owners)
+        membership.check_keeps_owner(role, None, _others(uow, organisation, user))
         end_membership(uow, organisation, user, actor)
         uow.after_commit(self._asking.forget)
 
@@ -536,6 +534,11 @@ class PeopleService:
             said = f"A token was made: {token.name} ({', '.join(sorted(most & standing))})"
             uow.event("token.made", (token.id, found.id), said, actor=principal.actor)
         return Project(found.id, found.name, most & standing), replace(token, roles=most & standing), text
+
+
+def _others(uow: UnitOfWork, organisation: Organisation, user: User) -> int:
+    """How many other owners an organisation has who are not disabled."""
+    return uow[OrganisationRepository].count(organisation.id, Role.ORG_OWNER, but=user.id)
 
 
 def _check_ends(

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.identity import membership
-from windrow_master.identity.accounts import check_open, is_first
+from windrow_master.identity.accounts import check_may_begin, is_first
 from windrow_master.identity.messages import ProjectPurged
 from windrow_master.identity.model import Account, AccountState, Principal, Role
 from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.people import Organisation, ProjectTransfer, User
 from windrow_master.identity.people_lookup import Project, organisation_named, organisation_of, own_user_of
-from windrow_master.identity.people_repository import OrganisationRepository, ProjectTransferRepository
+from windrow_master.identity.people_repository import OrganisationRepository, ProjectTransferRepository, UserRepository
 from windrow_master.identity.repository import (
     AccountRepository,
     JoinTokenRepository,
@@ -64,13 +64,14 @@ class ProjectService:
 
     async def restore(self, principal: Principal, wanted: str) -> Project:
         """Let people act in a deleted project again, by its id or name. Its tokens and shares stay ended. Raises
-        NotFound."""
+        NotFound, Conflict where the organisation has no room for it."""
 
         def restore(uow: UnitOfWork) -> Project:
             deleted = uow[AccountRepository].deleted_of(organisation_of(uow, principal).id)
             account = next((one for one in deleted if wanted in (one.id, one.name)), None)
             if account is None:
                 raise NotFound("There is no such deleted project. List them: windrow project ls --deleted")
+            _check_room(uow, account.organisation_id or "")
             uow[AccountRepository].save(replace(account, deleted_at_ns=None))
             uow.audit(principal.actor, "project.restore", account.id)
             said = f"The project {account.name} was restored"
@@ -89,6 +90,7 @@ class ProjectService:
         def offer(uow: UnitOfWork) -> TransferView:
             account = project_of(uow, principal, wanted)
             _check_owner(principal)
+            check_may_begin(uow, account.id)
             organisation = organisation_named(uow, target)
             check_leaves(uow, account)
             _check_target(uow, account, organisation)
@@ -135,7 +137,8 @@ class ProjectService:
                 raise NotFound(_NOT_OFFERED, subject=wanted[:64])
             maker = transfer.made_by.partition("/")[2]
             _, role = uow[OrganisationRepository].role(account.organisation_id or "", maker)
-            if role is not Role.ORG_OWNER:
+            by = uow[UserRepository].get(maker)
+            if role is not Role.ORG_OWNER or by is None or by.disabled_at_ns is not None:
                 raise Conflict("Who offered this project is no owner there any more. Ask for a new offer.")
             check_leaves(uow, account)
             self._move(uow, account, organisation, user, principal.actor, "")
@@ -161,10 +164,9 @@ class ProjectService:
         """admin: who becomes its admin; None: nobody, so that owners and admins of the organisation give roles."""
         if is_first(uow, account.id):
             raise Conflict("The first project belongs to this Master and is not transferred.", subject=account.id)
-        check_open(account)
+        check_may_begin(uow, account.id)
         _check_target(uow, account, target)
-        if len(uow[OrganisationRepository].projects(target.id)) >= membership.PROJECTS_MAX:
-            raise Conflict(f"An organisation has at most {membership.PROJECTS_MAX:,} projects.")
+        _check_room(uow, target.id)
         end_access(uow, account.id)
         uow[OrganisationRepository].forget_project(account.id)
         moved = replace(account, organisation_id=target.id)
@@ -245,6 +247,12 @@ def _check_target(uow: UnitOfWork, account: Account, target: Organisation) -> No
         raise Conflict(f"The project {account.name} belongs to {target.name} already.", subject=account.id)
     if not uow[OrganisationRepository].has_members(target.id):
         raise Conflict("This organisation has no members any more.", subject=target.id)
+
+
+def _check_room(uow: UnitOfWork, organisation_id: str) -> None:
+    """Raises Conflict where an organisation has as many projects as it may."""
+    if len(uow[OrganisationRepository].projects(organisation_id)) >= membership.PROJECTS_MAX:
+        raise Conflict(f"An organisation has at most {membership.PROJECTS_MAX:,} projects.")
 
 
 def _offered(uow: UnitOfWork, principal: Principal, wanted: str) -> tuple[Account, ProjectTransfer]:

@@ -321,8 +321,8 @@ class ProviderService:
             is_member, now = repository.role(provider.organisation_id, user_id)
             role = providers.role_after(now, before, after)
             try:
-                owners = repository.count(provider.organisation_id, Role.ORG_OWNER)
-                membership.check_keeps_owner(now, role, owners)
+                others = repository.count(provider.organisation_id, Role.ORG_OWNER, but=user_id)
+                membership.check_keeps_owner(now, role, others)
             except Conflict:
                 role, after = now, replace(after, role=now)
             known = dict(repository.projects(provider.organisation_id))
@@ -331,7 +331,7 @@ class ProviderService:
             if role is not now or (changed and not is_member):
                 repository.set_role(provider.organisation_id, user_id, role)
             for project, roles in changed.items():
-                if project in known:
+                if project in known or project in own:  # also what was deleted, and may be restored
                     repository.set_project_roles(user_id, project, roles)
             if changed or role is not now:
                 said = ",".join(f"{one}:{'+'.join(sorted(roles))}" for one, roles in changed.items())[:1_000]

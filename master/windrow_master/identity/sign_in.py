@@ -6,7 +6,6 @@ computed either way.
 
 from collections import OrderedDict
 from dataclasses import replace
-from ipaddress import IPv4Address, ip_address, ip_network
 from typing import Final
 
 from windrow_master.identity import decide, second_factor
@@ -31,6 +30,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import FactorRequired, Forbidden, TooMany, Unauthenticated
 from windrow_proto.ids import AccountId
+from windrow_proto.networks import network_of
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey
 from windrow_proto.units import DAY, MINUTE, SECOND
@@ -103,17 +103,6 @@ class Delays:
 def _keys(address: str, place: str) -> tuple[tuple[str, str], ...]:
     known = address_key(address)
     return ((known, place), (known, "*")) if place else ((known, ""),)
-
-
-def network_of(place: str) -> str:
-    """The network that an address stands for: itself, of IPv6 its first 64 bits."""
-    try:
-        found = ip_address(place)
-    except ValueError:
-        return place
-    if isinstance(found, IPv4Address):
-        return str(found)
-    return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
 
 
 class SignIn:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import Text, bindparam, case, delete, func, literal_column, or_, select
+from sqlalchemy import Text, bindparam, case, delete, func, literal_column, or_, select, update
 
 from windrow_master.market.limits import Limits, SpendingLimit, Use
 from windrow_master.market.model import RentalState, TransferKind
@@ -60,6 +60,15 @@ class LimitRepository(Repository):
         """Return whether there was one."""
         is_it = spending_limits.c.spender_id == spender_id
         return self._connection.execute(delete(spending_limits).where(is_it)).rowcount > 0
+
+    def forget_names(self, spender_ids: Sequence[str]) -> None:
+        """Let the ids of these stand for their names. Their limits stay for what still runs."""
+        is_it = spending_limits.c.spender_id.in_(spender_ids)
+        self._connection.execute(update(spending_limits).where(is_it).values(name=spending_limits.c.spender_id))
+
+    def forget_account(self, account_id: AccountId) -> None:
+        """Remove those of a project, of its tokens and service accounts."""
+        self._connection.execute(delete(spending_limits).where(spending_limits.c.account_id == account_id))
 
     def use(self, spender_id: str) -> Use:
         """What the rentals that count for a spender take now."""

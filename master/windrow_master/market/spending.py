@@ -19,6 +19,7 @@ from windrow_master.market.model import Rental, RentalId
 from windrow_master.market.repository import RentalRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Forbidden
 from windrow_proto.ids import AccountId
 from windrow_proto.units import Microcents, money_text
 
@@ -39,6 +40,18 @@ def check(uow: UnitOfWork, renter: AccountId, spender_ids: Sequence[str], asked:
     """Raises SpendingLimitReached where a request of this project by these tokens would pass a limit."""
     for one, use in used(uow, uow[LimitRepository].of((renter, *spender_ids))):
         limits.check(one, use, asked, uow.now_wall_ns)
+
+
+def check_counts(uow: UnitOfWork, spender_ids: Sequence[str], rental_id: RentalId) -> None:
+    """Raises Forbidden where one of these tokens has limits that a rental does not count for: it makes it no larger."""
+    rental = uow[RentalRepository].get(rental_id)
+    counted = () if rental is None else rental.spenders
+    for one in uow[LimitRepository].of(spender_ids):
+        if one.spender_id not in counted:
+            raise Forbidden(
+                f"This does not count for {one.whose}, which has a spending limit. Ask without that token.",
+                subject=one.spender_id,
+            )
 
 
 def funds(uow: UnitOfWork, found: Sequence[SpendingLimit], balance: Microcents) -> Microcents:

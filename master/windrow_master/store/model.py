@@ -70,17 +70,23 @@ class OperationState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A long action that was answered with 202; its subject says what is going on in detail."""
+    """A long action that was answered with 202; its subject says what is going on in detail. account_id: the owner of
+    its subject. begun_by: an actor, of another project where the subject is shared; None: of an older release."""
 
     id: OperationId
     kind: str
     subject: str
     account_id: AccountId
+    begun_by: str | None
     state: OperationState
     error_code: str | None
     error_detail: str | None
     created_at_ns: int
     done_at_ns: int | None
+
+    def is_of(self, account_id: AccountId, actor: str) -> bool:
+        """Return whether who acts in this account may read it."""
+        return account_id == self.account_id or actor == self.begun_by
 
 
 @dataclass(frozen=True, slots=True)

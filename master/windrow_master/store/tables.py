@@ -69,6 +69,7 @@ operations = Table(
     Column("kind", String(100), nullable=False),
     Column("subject", String(200), nullable=False, index=True),
     Column("account_id", String(64), nullable=False),
+    Column("begun_by", String(128)),
     Column("state", String(20), nullable=False),
     Column("error_code", String(64)),
     Column("error_detail", Text),

@@ -160,13 +160,14 @@ class UnitOfWork:
         self.told.append(row)
         return row
 
-    def operation(self, kind: str, subject: str, account_id: AccountId) -> Operation:
-        """Begin a long action: the value that a 202 answers with."""
+    def operation(self, kind: str, subject: str, account_id: AccountId, begun_by: str) -> Operation:
+        """Begin a long action: the value that a 202 answers with. begun_by: the actor, who may read it, too."""
         operation = Operation(
             OperationId(self.mint("operation")),
             kind,
             subject,
             account_id,
+            begun_by,
             OperationState.RUNNING,
             None,
             None,

@@ -95,7 +95,7 @@ class VerificationService(HostScheduler[Begun]):
             begun = self._begin(uow, host_id, actor, is_asked=True)
             if isinstance(begun, str):
                 raise Conflict("Every GPU of this host is in use or out of order.", subject=host_id)
-            return begun, uow.operation(OPERATION, host_id, account_id)
+            return begun, uow.operation(OPERATION, host_id, account_id, actor)
 
         self._running[host_id] = None
         try:

@@ -12,7 +12,8 @@ import typer
 from windrow import link
 from windrow.cli import device, resolving
 from windrow.cli.context import AsJson, client
-from windrow.cli.limits import MaxHourly, MaxLeases, MaxMonthly, MaxTotal, given
+from windrow.cli.flags import options
+from windrow.cli.limits import LIMITS, given
 from windrow.cli.output import brief, facts, plain, print_json, say
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column, time_of
 from windrow.client import Client
@@ -244,21 +245,19 @@ def token_ls(context: typer.Context, view: View) -> None:
 
 
 @token_app.command("add")
+@options(LIMITS)
 def token_add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of the token, for example its purpose.")] = "",
     join: Annotated[bool, typer.Option("--join", help="Create a single-use token with which one host joins.")] = False,
     role: Annotated[list[str] | None, typer.Option(help="Roles of the token; with --join: host or access.")] = None,
     days: Annotated[int, typer.Option(min=1, max=90, help="Lifetime of an API token, in days.")] = 30,
-    max_hourly: MaxHourly = None,
-    max_monthly: MaxMonthly = None,
-    max_total: MaxTotal = None,
-    max_leases: MaxLeases = None,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Create a token; its secret is shown only now. Limits are of what it and the tokens that it makes spend."""
     api = client(context)
-    limits = given(max_hourly, max_monthly, max_total, max_leases)
+    limits = given(asked)
     if join and limits:
         raise InvalidInput("A join token spends nothing: leave the limits out.")
     if join:

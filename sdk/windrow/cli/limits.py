@@ -1,55 +1,57 @@
 """`windrow limit`: how much a project, a token or a service account may spend."""
 
 import sys
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 
 from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.flags import options
 from windrow.cli.output import print_json, say
 from windrow.cli.resolving import SERVICE_ACCOUNTS, TOKENS, found
 from windrow.cli.tables import Column, Table, View, id_column, lists
 from windrow.client import Client
 from windrow.errors import InvalidInput
+from windrow.fields import Field
 
 limit_app = typer.Typer(help="Spending limits of projects, tokens and service accounts.", no_args_is_help=True)
 
 Item = dict[str, Any]
-MaxHourly = Annotated[
-    str | None, typer.Option("--max-hourly", metavar="AMOUNT", help="Price per hour of all that runs at once.")
-]
-MaxMonthly = Annotated[
-    str | None, typer.Option("--max-monthly", metavar="AMOUNT", help="Money in a calendar month (UTC).")
-]
-MaxTotal = Annotated[str | None, typer.Option("--max-total", metavar="AMOUNT", help="Money in all.")]
-MaxLeases = Annotated[str | None, typer.Option("--max-leases", metavar="N", help="Rented clusters at once.")]
-Project = Annotated[str | None, typer.Option("--project", help="Project by name or id; default: the present one.")]
-Token = Annotated[str | None, typer.Option("--token", help="Token by name or id, in place of a project.")]
-Service = Annotated[str | None, typer.Option("--service-account", help="Service account by name or id.")]
 
-FIELDS: Final = ("max_hourly_cost", "max_monthly_cost", "max_total_cost", "max_leases")
+LIMITS: Final = (
+    Field("max_hourly_cost", "text", flag="--max-hourly", help="Price per hour of all that runs at once."),
+    Field("max_monthly_cost", "text", flag="--max-monthly", help="Money in a calendar month (UTC)."),
+    Field("max_total_cost", "text", flag="--max-total", help="Money in all."),
+    Field("max_leases", "text", flag="--max-leases", help="Rented clusters at once."),
+)
+"""The options of all commands that set limits."""
+SPENDERS: Final = (
+    Field("project", "text", flag="--project", help="Project by name or id; default: the present one."),
+    Field("token", "text", flag="--token", help="Token by name or id, in place of a project."),
+    Field("service_account", "text", flag="--service-account", help="Service account by name or id."),
+)
+FIELDS: Final = tuple(field.name for field in LIMITS)
 USED: Final = ("hourly_cost", "monthly_cost", "total_cost", "leases")
 NONE: Final = "none"
 """In place of an amount: this limit ends."""
 
 
-def given(*values: str | None) -> Item:
-    """Those limits of a command line that were written, in the order of FIELDS, as the Master takes them; null ends
-    one."""
-    said = {field: None if text == NONE else text for field, text in zip(FIELDS, values, strict=True) if text}
-    leases = said.get(FIELDS[-1])
+def given(asked: Item) -> Item:
+    """The limits that a command line gives, as the Master takes them; null ends one. asked: its options."""
+    said = {field: None if asked[field] == NONE else asked[field] for field in FIELDS if asked[field]}
+    leases = said.get("max_leases")
     if leases is None:
         return said
     if not leases.isdecimal():
         raise InvalidInput(f"--max-leases is a whole number, or {NONE}.")
-    return said | {FIELDS[-1]: int(leases)}
+    return said | {"max_leases": int(leases)}
 
 
 def _cell(field: str, used: str) -> Any:
     return lambda one: f"{one[used]} / {'no limit' if one[field] is None else one[field]}"
 
 
-LIMITS: Final = Table(
+SHOWN: Final = Table(
     (
         Column("OF", lambda one: one["kind"].replace("_", " ")),
         Column("NAME", lambda one: one["name"]),
@@ -66,7 +68,7 @@ LIMITS: Final = Table(
 
 
 @limit_app.command("ls")
-@lists(LIMITS)
+@lists(SHOWN)
 def limit_ls(context: typer.Context, view: View) -> None:
     """List what your project has spent, and the limits that you may see, each as used / limit."""
     api = client(context)
@@ -74,41 +76,27 @@ def limit_ls(context: typer.Context, view: View) -> None:
 
 
 @limit_app.command("set")
-def limit_set(
-    context: typer.Context,
-    project: Project = None,
-    token: Token = None,
-    service_account: Service = None,
-    max_hourly: MaxHourly = None,
-    max_monthly: MaxMonthly = None,
-    max_total: MaxTotal = None,
-    max_leases: MaxLeases = None,
-    as_json: AsJson = False,
-) -> None:
+@options((*SPENDERS, *LIMITS))
+def limit_set(context: typer.Context, as_json: AsJson = False, **asked: Any) -> None:
     """Set limits of a project, a token or a service account; `none` ends one, and those not named stay."""
-    wanted = given(max_hourly, max_monthly, max_total, max_leases)
+    wanted = given(asked)
     if not wanted:
         raise InvalidInput("Name a limit: --max-hourly, --max-monthly, --max-total or --max-leases.")
     api = client(context)
-    path = _path(api, project, token, service_account)
+    path = _path(api, **{field.name: asked[field.name] for field in SPENDERS})
     before = api.get(path)
     changed = api.request("PUT", path, body={field: before[field] for field in FIELDS} | wanted)
     print_json(changed) if as_json else say(_said(changed))
 
 
 @limit_app.command("rm")
-def limit_rm(
-    context: typer.Context,
-    project: Project = None,
-    token: Token = None,
-    service_account: Service = None,
-    yes: Yes = False,
-) -> None:
+@options(SPENDERS)
+def limit_rm(context: typer.Context, yes: Yes = False, **asked: Any) -> None:
     """Remove all limits of a project, a token or a service account."""
     api = client(context)
-    path = _path(api, project, token, service_account)
+    path = _path(api, **asked)
     if not yes and sys.stdin.isatty():
-        confirm(f"Remove the spending limits of {token or service_account or project or 'this project'}?")
+        confirm(f"Remove the spending limits of {next(filter(None, asked.values()), 'this project')}?")
     api.request("DELETE", path)
     say("Its spending is not limited any more.")
 

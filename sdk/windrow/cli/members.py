@@ -185,7 +185,7 @@ PROJECTS_TABLE = Table(
         id_column(rank=1),
         Column("NAME", lambda p: p["name"]),
         Column("YOUR ROLES", lambda p: ", ".join(p.get("roles") or ()) or "-"),
-        time_column("KEPT UNTIL", lambda p: p.get("kept_until"), 2),
+        time_column("KEPT UNTIL", lambda p: p.get("expires_at"), 2),
     ),
     "No projects.",
     name=lambda p: p["name"],

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from windrow.cli.context import AsJson, Yes, client, confirm
-from windrow.cli.limits import MaxHourly, MaxLeases, MaxMonthly, MaxTotal, given
+from windrow.cli.flags import options
+from windrow.cli.limits import LIMITS, given
 from windrow.cli.output import print_json, say
 from windrow.cli.resolving import SERVICE_ACCOUNTS, found
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
@@ -28,7 +29,7 @@ SERVICES = Table(
         time_column("EXPIRES", lambda s: _newest(s).get("expires_at")),
         time_column("LAST USED", lambda s: _last(s).get("last_used_at"), 1),
         Column("FROM", lambda s: _last(s).get("last_used_address"), 1),
-        Column("MADE BY", lambda s: s["made_by"], 3),
+        Column("CREATED BY", lambda s: s["created_by"], 3),
     ),
     "No service accounts. Make one: windrow service-account add NAME --role renter",
     name=lambda s: s["name"],
@@ -54,20 +55,18 @@ def service_ls(context: typer.Context, view: View) -> None:
 
 
 @service_app.command("add")
+@options(LIMITS)
 def service_add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and .@_-")],
     role: Annotated[list[str], typer.Option(help="renter, viewer or provider; may be repeated.")],
     days: Days = 90,
-    max_hourly: MaxHourly = None,
-    max_monthly: MaxMonthly = None,
-    max_total: MaxTotal = None,
-    max_leases: MaxLeases = None,
     as_json: AsJson = False,
+    **asked: Any,
 ) -> None:
     """Make a service account and print its token, shown only now. Limits hold for all tokens that it ever has."""
     body: Item = {"name": name, "roles": role, "expires_in_s": int(timedelta(days=days).total_seconds())}
-    limits = given(max_hourly, max_monthly, max_total, max_leases)
+    limits = given(asked)
     body |= {"limits": limits} if limits else {}
     _print(client(context).request("POST", "/service-accounts", body=body), as_json)
 

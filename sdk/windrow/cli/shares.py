@@ -56,13 +56,13 @@ def share_add(
         "receiver_kind": RECEIVERS.get(prefix, "user") if colon else "user",
         "receiver": name if colon and prefix in RECEIVERS else receiver,
         "level": level,
-        "lasts_s": None if lasts is None else max(1, round(parse_span(lasts))),
+        "expires_in_s": None if lasts is None else max(1, round(parse_span(lasts))),
     }
     made = api.request("POST", "/shares", body=body)
     if as_json:
         print_json(made)
         return
-    until = f" until {made['until']}" if made["until"] else ""
+    until = f" until {made['expires_at']}" if made["expires_at"] else ""
     say(f"{made['receiver']} may {made['level']} {_named(made)}{until}. Withdraw it: windrow share rm {made['id']}")
 
 
@@ -73,7 +73,7 @@ SHARES = Table(
         Column("PROJECT", lambda s: s["project"], 1, 28),
         Column("WITH", lambda s: _receiver(s), most=40),
         Column("LEVEL", lambda s: s["level"] if s["is_active"] else f"{s['level']} (not in force)"),
-        time_column("UNTIL", lambda s: s["until"]),
+        time_column("EXPIRES", lambda s: s["expires_at"]),
         Column("OBJECT ID", lambda s: s["object_id"], 2, 40),
     ),
     "Nothing is shared. Share a cluster: windrow share add CLUSTER --with USER",

@@ -10,8 +10,10 @@ from tests.unit.clusters.test_over_hosts import m as m
 from tests.unit.clusters.world import OWNER, STRANGER, principal
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Network, NetworkMode, WorkPhase
 from windrow_master.clusters.needs import Refused
+from windrow_master.market.limit_repository import LimitRepository
+from windrow_master.market.limits import Limits, SpendingLimit, month_of
 from windrow_master.market.repository import RentalRepository
-from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NoCapacity, NotFound
+from windrow_proto.errors import Conflict, Forbidden, InsufficientFunds, InvalidInput, NoCapacity, NotFound
 from windrow_proto.model import CommandKind, WorkloadPhase
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
 
@@ -61,6 +63,19 @@ async def test_more_hosts_are_refused_where_the_rest_of_the_budget_does_not_pay_
     with pytest.raises(InvalidInput, match=r"The rest of the budget, .* is less than a minute costs here"):
         await resize(m, view, 3)
     assert (await look(m, view)).cluster.request.hosts == 1
+
+
+async def test_a_token_with_a_limit_adds_no_hosts_to_what_does_not_count_for_it(m):
+    view = await ray(m, 1)
+    month = month_of(m.read(lambda uow: uow.now_wall_ns))
+    counted = Microcents(0), month, Microcents(0)
+    row = SpendingLimit("token_ci", OWNER, "ci", Limits(max_leases=9), *counted, 0, "user/1")
+    m.write(lambda uow: uow[LimitRepository].save(row))
+    limited = replace(principal(), spenders=("token_ci",))
+    with pytest.raises(Forbidden, match="does not count for the token ci"):
+        await m.clusters.resize(limited, view.cluster.cluster_id, 2)
+    await m.clusters.resize(replace(principal(), spenders=("token_other",)), view.cluster.cluster_id, 2)
+    await m.clusters.resize(limited, view.cluster.cluster_id, 1)
 
 
 async def test_the_highest_ranks_go_and_cost_nothing_from_then_on(m):

@@ -12,10 +12,13 @@ from sqlalchemy import select
 from tests.unit.identity.people_world import PASSWORD, RENTER, Market, ask, people_market, secret_of
 from windrow_master.app.tables import whole_schema
 from windrow_master.app.wiring import Settings
+from windrow_master.identity.membership import PROJECTS_MAX
+from windrow_master.identity.model import Account
 from windrow_master.identity.projects import KEPT_NS
-from windrow_master.identity.repository import ServiceAccountRepository
+from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository
 from windrow_master.mail.repository import OutboxRepository
 from windrow_master.mail.settings import mail_settings
+from windrow_master.market.limit_repository import LimitRepository
 from windrow_master.secrets.repository import SecretRepository
 from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_master.store.unit import UnitOfWork
@@ -136,6 +139,14 @@ async def test_nothing_that_tells_of_the_person_is_left_in_the_tables(market: Ma
     assert [one["reason"] for one in await _audited(market, "user.erase")] == [WHY]
 
 
+async def test_a_limit_keeps_no_name_of_a_token_of_who_was_deleted(market: Market) -> None:
+    ada = await market.joined("ada@example.org", projects=RENTER)
+    token = await ask(ada, "POST", "/tokens", name="laptop of ada", limits={"max_leases": 1})
+    await ask(market.owner, "POST", f"/users/{await _id(ada)}/delete", 204, reason=WHY)
+    limit = market.opened.store.read_now(lambda uow: uow[LimitRepository].get(token["id"]))
+    assert limit is not None and (limit.name, limit.limits.max_leases) == (token["id"], 1)
+
+
 async def test_the_last_owner_stays_while_there_are_other_members_or_something_is_left(market: Market) -> None:
     guest = await _guest(market, credit="5")
     guest_id = await _id(guest)
@@ -212,6 +223,8 @@ async def test_a_deleted_project_lets_nobody_in_and_is_restored_for_its_members(
         await ask(client, "GET", "/me", 401)
     await ask(await market.client(), "POST", "/sign-in/password", 403, address="ada@example.org", password=PASSWORD)
     assert [one["name"] for one in await _items(market.owner, "/projects")] == ["default"]
+    members = {one["name"]: one["projects"] for one in await _items(market.owner, "/members")}
+    assert members["ada"] == [] and [one["name"] for one in members["owner"]] == ["default"]
     stranger = await market.client()
     body = {"secret": open_invitation, "name": "Bob", "address": "bob@example.org", "password": PASSWORD}
     await ask(stranger, "POST", "/invitation/accept", 409, **body)
@@ -303,22 +316,21 @@ async def test_what_a_deleted_project_kept_is_gone_after_thirty_days_and_the_led
     await ask(market.owner, "POST", "/accounts/lab/settle", reason=WHY)
     await ask(ada, "PUT", "/secrets/TOKEN", value="secret", kind="text")
     await ask(ada, "POST", "/volumes", name="data")
-    await ask(ada, "POST", "/service-accounts", name="ci", roles=["renter"])
+    await ask(ada, "POST", "/service-accounts", name="ci", roles=["renter"], limits={"max_leases": 1})
     await ask(market.owner, "DELETE", "/projects/lab", 204)
     retention = market.opened.services.retention
 
     def left(uow: UnitOfWork) -> tuple[int, ...]:
         services = uow[ServiceAccountRepository].list(lab_id, "", 10)
-        return tuple(
-            map(len, (uow[SecretRepository].of_account(lab_id), uow[VolumeRepository].of_account(lab_id), services))
-        )
+        secrets, volumes = uow[SecretRepository].of_account(lab_id), uow[VolumeRepository].of_account(lab_id)
+        return tuple(map(len, (secrets, volumes, services, uow[LimitRepository].of_projects([lab_id]))))
 
     market.clock.advance(KEPT_NS - HOUR)
     await retention.sweep()
-    assert market.opened.store.read_now(left) == (1, 1, 1)
+    assert market.opened.store.read_now(left) == (1, 1, 1, 1)
     market.clock.advance(DAY)
     await retention.sweep()
-    assert market.opened.store.read_now(left) == (0, 0, 0)
+    assert market.opened.store.read_now(left) == (0, 0, 0, 0)
 
     assert await _items(market.owner, "/projects/deleted") == []
     await ask(market.owner, "POST", "/projects/lab/restore", 404)
@@ -326,6 +338,21 @@ async def test_what_a_deleted_project_kept_is_gone_after_thirty_days_and_the_led
     kinds = [one["kind"] for one in await _items(market.owner, "/ledger/transfers") if str(lab_id) in str(one)]
     assert kinds == ["write_off", "mint"]
     assert [one["subject"] for one in await _audited(market, "project.purge")] == [lab_id]
+
+
+async def test_no_project_is_restored_beyond_the_most_that_an_organisation_may_have(market: Market) -> None:
+    await _lab(market)
+    await ask(market.owner, "DELETE", "/projects/lab", 204)
+    organisation = (await ask(market.owner, "GET", "/organisation"))["id"]
+
+    def fill(uow: UnitOfWork) -> None:
+        for number in range(PROJECTS_MAX - 1):
+            name = f"account_{number:032x}"
+            row = Account(AccountId(name), name, frozenset(), uow.now_wall_ns, organisation_id=organisation)
+            uow[AccountRepository].add(row)
+
+    await market.opened.store.write(fill, name="test")
+    await ask(market.owner, "POST", "/projects/lab/restore", 409)
 
 
 # --- transfers -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from tests.unit.identity.people_world import JSON, RENTER, Market, ask, people_market, secret_of
+from tests.unit.identity.test_spending_limits import join_hosts
 from windrow_master.identity import object_share_service
 from windrow_proto.units import HOUR, SECOND
 
@@ -78,6 +79,24 @@ async def test_a_shared_job_is_seen_used_and_managed_as_its_level_says(market: M
     await ask(market.owner, "DELETE", f"/shares/{made['id']}")
     assert {await _status(guest, method, f"/jobs/{job}{end}") for method, end in routes.values()} == {404}
     assert await _items(guest, "/shares/received") == []
+
+
+async def test_an_operation_is_read_by_who_began_it_on_a_shared_cluster_and_by_its_project(market: Market) -> None:
+    await join_hosts(market, 1)
+    cluster = (await ask(market.owner, "POST", "/clusters", 202, argv=["true"]))["cluster"]["id"]
+    guests = [await _stranger(market, name) for name in ("guest", "other")]
+    for guest in guests:
+        await _share(market.owner, cluster, await _user(guest), "manage", object_kind="cluster")
+
+    begun = [
+        (await ask(client, "DELETE", f"/clusters/{cluster}", 202))["operation"]["id"]
+        for client in (*guests, market.owner)
+    ]
+
+    seen = [[await _status(client, "GET", f"/operations/{one}") for one in begun[:2]] for client in guests]
+    assert seen == [[200, 404], [404, 200]]
+    assert begun[2] in begun[:2] and await _items(guests[0], "/operations") == []
+    assert await _status(market.owner, "GET", f"/operations/{begun[2]}") == 200
 
 
 async def test_the_page_of_a_shared_job_tells_who_shares_and_who_is_inside(market: Market) -> None:
@@ -193,7 +212,7 @@ async def test_nobody_shares_with_oneself_or_at_a_level_that_there_is_not(market
     await _share(market.owner, job, "home", receiver_kind="organisation")
     await _share(market.owner, job, "home", "own", status=422, receiver_kind="organisation")
     await _share(market.owner, job, "home", status=422, receiver_kind="everybody")
-    await _share(market.owner, job, "home", status=422, receiver_kind="organisation", lasts_s=0)
+    await _share(market.owner, job, "home", status=422, receiver_kind="organisation", expires_in_s=0)
     assert [one["level"] for one in await _items(market.owner, "/shares")] == ["use"]
 
 
@@ -228,7 +247,7 @@ async def test_a_share_reaches_another_object_of_its_owner_by_no_trick(market: M
 
 async def test_a_share_ends_with_its_time(market: Market) -> None:
     guest, job = await _stranger(market), await _job(market.owner)
-    await _share(market.owner, job, await _user(guest), lasts_s=3_600)
+    await _share(market.owner, job, await _user(guest), expires_in_s=3_600)
     assert await _status(guest, "GET", f"/jobs/{job}") == 200
 
     market.clock.advance(HOUR + SECOND)
@@ -289,7 +308,7 @@ async def test_a_project_has_so_many_shares_and_expired_ones_take_no_room(
 ) -> None:
     monkeypatch.setattr(object_share_service, "SHARES_MAX", 2)
     guest, job = await _stranger(market), await _job(market.owner)
-    await _share(market.owner, job, "guest", receiver_kind="project", lasts_s=60)
+    await _share(market.owner, job, "guest", receiver_kind="project", expires_in_s=60)
     await _share(market.owner, job, "guest", receiver_kind="organisation")
     await _share(market.owner, job, await _user(guest), status=429)
 
@@ -302,7 +321,7 @@ async def test_a_project_has_so_many_shares_and_expired_ones_take_no_room(
 async def test_a_stream_by_a_share_ends_with_it_and_the_owners_goes_on(market: Market, how: str) -> None:
     owner, guest = await _stranger(market, "owner"), await _stranger(market)
     job = await _job(owner)
-    made = await _share(owner, job, await _user(guest), "use", lasts_s=3_600)
+    made = await _share(owner, job, await _user(guest), "use", expires_in_s=3_600)
     begun = market.opened.services.broadcaster
 
     async with asyncio.timeout(ENDS_S), asyncio.TaskGroup() as group:

@@ -12,12 +12,12 @@ from tests.unit.identity.people_world import PASSWORD, ask, secret_of
 from tests.unit.master_api.described import assert_described
 from windrow_master.api.answers import Page
 from windrow_master.api.provider_routes import (
-    ButtonOut,
     GrantsOut,
     IdentityOut,
     ProviderOut,
     ProviderStartedOut,
     ProviderTestedOut,
+    SignInProviderOut,
 )
 from windrow_master.identity.provider_service import SESSION_LIFE_NS
 from windrow_proto.conditions import ConditionCode
@@ -213,7 +213,7 @@ async def test_operators_configure_test_and_try_providers(door: Entrance) -> Non
     assert_described(await owner.get("/identity-providers"), Page[ProviderOut])
     assert_described(await owner.post(f"/identity-providers/{NAME}/test", json={}), ProviderTestedOut)
     stranger = await door.market.client()
-    assert_described(await stranger.get("/sign-in/providers"), Page[ButtonOut])
+    assert_described(await stranger.get("/sign-in/providers"), Page[SignInProviderOut])
     assert_described(await stranger.post("/sign-in/provider", json={"provider": NAME}), ProviderStartedOut, 201)
 
     tried = await owner.post(f"/identity-providers/{NAME}/preview", json={"groups": ["ml", "owners", "x"]})

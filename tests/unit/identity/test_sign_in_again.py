@@ -50,7 +50,7 @@ async def market(tmp_path: Path) -> AsyncIterator[Market]:
 
 
 def test_these_routes_ask_for_it() -> None:
-    found = {(method, path.removeprefix("/api/v1")) for (method, path), one in declared().items() if one.is_weighty}
+    found = {(method, path.removeprefix("/api/v1")) for (method, path), one in declared().items() if one.changes_rights}
     assert found == WEIGHTY
 
 

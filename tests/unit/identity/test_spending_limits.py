@@ -54,7 +54,7 @@ async def test_admins_set_the_limits_of_a_project_and_its_renters_read_them(mark
     bob = await market.joined("bob@example.org", projects=RENTER)
     none = await bob.get(PROJECT)
     assert_described(none, LimitOut)
-    assert none.json()["max_monthly_cost"] is None and none.json()["set_at"] is None
+    assert none.json()["max_monthly_cost"] is None and none.json()["updated_at"] is None
     set_ = await ada.put(PROJECT, json={"max_monthly_cost": "12.5", "max_leases": 3})
     assert_described(set_, LimitOut)
     limit = set_.json()
@@ -65,7 +65,7 @@ async def test_admins_set_the_limits_of_a_project_and_its_renters_read_them(mark
         3,
     )
     assert limit["monthly_cost"] == limit["total_cost"] == limit["held"] == "0.00" and limit["leases"] == 0
-    assert limit["set_by"].startswith("user/") and limit["month"] == limit["set_at"][:7]
+    assert limit["updated_by"].startswith("user/") and limit["month"] == limit["updated_at"][:7]
     listed = await bob.get("/limits")
     assert_described(listed, Page[LimitOut])
     assert listed.json()["items"] == [limit]
@@ -75,7 +75,7 @@ async def test_admins_set_the_limits_of_a_project_and_its_renters_read_them(mark
     assert (await ask(ada, "PUT", PROJECT, max_total_cost="1"))["max_monthly_cost"] is None, "it is put in place"
     await ask(ada, "DELETE", PROJECT, 204)
     await ask(ada, "DELETE", PROJECT, 204)
-    assert (await ask(bob, "GET", PROJECT))["set_at"] is None
+    assert (await ask(bob, "GET", PROJECT))["updated_at"] is None
     entries = [one for one in (await ask(market.owner, "GET", "/audit"))["items"] if one["action"].startswith("limit.")]
     assert [one["action"] for one in entries] == ["limit.remove", "limit.set", "limit.set"]
 

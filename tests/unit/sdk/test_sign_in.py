@@ -186,7 +186,7 @@ def test_a_service_account_is_rotated_by_its_name_and_its_token_alone_is_printed
     answered: Callable[[Any], list[httpx2.Request]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     token = {"expires_at": "2030-01-01T00:00:00Z", "last_used_at": None, "last_used_address": None, "token": TOKEN}
-    row = {"id": "service_1", "name": "ci", "roles": ["renter"], "made_by": "user/user_1", "tokens": [token]}
+    row = {"id": "service_1", "name": "ci", "roles": ["renter"], "created_by": "user/user_1", "tokens": [token]}
     asked = answered({"items": [row], "next_cursor": None, "service_account": row, "token": token})
 
     get_command(app)(["service-account", "add", "ci", "--role", "renter", "--days", "7"], standalone_mode=False)
