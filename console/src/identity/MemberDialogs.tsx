@@ -10,8 +10,8 @@ import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
-import { LinkShown } from "../parts/LinkShown.tsx";
 import { Same } from "../parts/Same.tsx";
+import { LinkShown } from "../parts/ShownOnce.tsx";
 import { Grants } from "./Grants.tsx";
 import { draftOf, givableProjects, givableRoles, memberCommand, toMemberChange } from "./members.ts";
 

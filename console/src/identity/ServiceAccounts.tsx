@@ -1,5 +1,5 @@
 // The service accounts of a project, and the dialogs that add one, rotate its token, and remove it.
-import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
@@ -10,8 +10,9 @@ import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
-import { Command, Empty, Panel } from "../parts/page.tsx";
+import { Empty, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { TokenShown } from "../parts/ShownOnce.tsx";
 import { actions, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -105,18 +106,8 @@ function useAfter(): () => void {
   };
 }
 
-function TokenShown({ made, close }: { made: ServiceMade; close: () => void }) {
-  return (
-    <Modal opened onClose={close} title={`Token of ${plain(made.service_account.name)}`} closeOnClickOutside={false}>
-      <Stack gap="sm">
-        <Text size="sm">Copy it now: you will not see it again.</Text>
-        <Command text={made.token.token} label="token" />
-        <Group justify="flex-end">
-          <Button onClick={close}>Done</Button>
-        </Group>
-      </Stack>
-    </Modal>
-  );
+function Shown({ made, close }: { made: ServiceMade; close: () => void }) {
+  return <TokenShown title={`Token of ${plain(made.service_account.name)}`} token={made.token.token} close={close} />;
 }
 
 function Add({ me, close }: { me: Me; close: () => void }) {
@@ -132,7 +123,7 @@ function Add({ me, close }: { me: Me; close: () => void }) {
     gcTime: 0,
     onSuccess: after,
   });
-  if (act.data) return <TokenShown made={act.data} close={close} />;
+  if (act.data) return <Shown made={act.data} close={close} />;
   return (
     <FormDialog
       title="New service account"
@@ -173,7 +164,7 @@ function Rotate({ service, close }: { service: ServiceAccount; close: () => void
   const path = `${pathOf(service)}/rotate`;
   const after = useAfter();
   const act = useMutation({ mutationFn: () => post<ServiceMade>(path, {}), gcTime: 0, onSuccess: after });
-  if (act.data) return <TokenShown made={act.data} close={close} />;
+  if (act.data) return <Shown made={act.data} close={close} />;
   return (
     <FormDialog title={`New token: ${plain(service.name)}`} close={close} act={act} ready submit="Make the token">
       <Text size="sm">The token before stays valid for 24 hours; older ones end at once.</Text>
