@@ -183,7 +183,7 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await page.get_by_role("button", name="New token").click()
     await dialog.get_by_label("Name").fill(f"--{NASTY}")
     await dialog.get_by_label("auditor").uncheck()
-    await dialog.get_by_label("Lives").select_option("7 days")
+    await dialog.get_by_label("Valid for").select_option("7 days")
     await forms.same(dialog, dialog.get_by_role("button", name="Make token").click, "POST", "/tokens")
     await dialog.get_by_role("button", name="Done").click()
     await page.get_by_role("button", name=f"Revoke --{NASTY}").click()

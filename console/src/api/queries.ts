@@ -341,6 +341,14 @@ export const serviceAccounts = all<ServiceAccount>(["service-accounts"], "/servi
 export const tokens = all<TokenRow>(["tokens"], "/tokens");
 /** Of the present project, its tokens and service accounts, and of other projects that the user sees. */
 export const limits = all<SpendingLimit>(["limits"], "/limits", { refetchInterval: CALM_MS });
+/** Those of one, set or not: read anew by each form, which puts all of them. */
+export const limitsOf = (path: string) =>
+  queryOptions({
+    queryKey: [...limits.queryKey, path],
+    queryFn: ({ signal }) => get<SpendingLimit>(path, undefined, signal),
+    staleTime: Infinity,
+    gcTime: 0,
+  });
 export const joinTokens = all<JoinTokenRow>(["join-tokens"], "/join-tokens");
 export const health = one<Health>(["health"], "/operators/health", { refetchInterval: BRISK_MS });
 export const accesses = all<Access>(["accesses"], "/accesses", {

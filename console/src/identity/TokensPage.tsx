@@ -191,7 +191,7 @@ function NewToken({ close }: { close: () => void }) {
         </Group>
       </Checkbox.Group>
       <NativeSelect
-        label="Lives"
+        label="Valid for"
         value={life}
         onChange={(event) => setLife(event.currentTarget.value)}
         data={LIVES.map(([value, label]) => ({ value, label }))}

@@ -6,7 +6,7 @@ export function useFocusBack(): void {
   useLayoutEffect(() => {
     const before = document.activeElement;
     return () => {
-      if (before instanceof HTMLElement) before.focus({ preventScroll: true });
+      if (before instanceof HTMLElement && before !== document.body) before.focus({ preventScroll: true });
     };
   }, []);
 }
