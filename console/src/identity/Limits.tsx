@@ -1,11 +1,11 @@
 // Spending limits: how much of them is used, the fields of a form, and the dialog that sets them.
 import { Group, Modal, Stack, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { put, remove } from "../api/client.ts";
 import { limitsOf, limits as limitsQuery } from "../api/queries.ts";
 import type { SpendingLimit } from "../api/types.ts";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { useFocusBack } from "../parts/focus.ts";
 import { DASH, plain } from "../parts/format.ts";
@@ -124,19 +124,11 @@ export function SetLimits({ spender, close }: { spender: Spender; close: () => v
 const titleOf = ({ name }: Spender): string => `Spending limits of ${plain(name)}`;
 
 function ChangeLimits({ spender, now, close }: { spender: Spender; now: SpendingLimit; close: () => void }) {
-  const client = useQueryClient();
   const [draft, setDraft] = useState(() => draftOfLimits(now));
   const { body, faults } = toLimits(draft);
   const [path, ends] = [limitsPath(spender), isEmpty(body)];
-  const act = useMutation({
-    mutationFn: () => (ends ? remove(path) : put<SpendingLimit>(path, body)),
-    onSuccess: () => {
-      void client.invalidateQueries({ queryKey: limitsQuery.queryKey });
-      const said = ends ? "is not limited any more" : "is limited";
-      notifications.show({ message: `The spending of ${plain(spender.name)} ${said}` });
-      close();
-    },
-  });
+  const said = `The spending of ${plain(spender.name)} ${ends ? "is not limited any more" : "is limited"}`;
+  const act = useChange(() => (ends ? remove(path) : put(path, body)), { lists: [limitsQuery], said, close });
   return (
     <FormDialog
       title={titleOf(spender)}

@@ -1,13 +1,13 @@
 // The service accounts of a project, and the dialogs that add one, rotate its token, and remove it.
 import { Button, Checkbox, Group, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
-import { serviceAccounts as query } from "../api/queries.ts";
+import { limits as limitsQuery, serviceAccounts as query } from "../api/queries.ts";
 import type { Me, ServiceAccount, ServiceMade } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Empty, Panel } from "../parts/page.tsx";
@@ -98,11 +98,12 @@ export function ServiceAccounts({ me }: { me: Me }) {
   );
 }
 
+const LISTS = [query, limitsQuery];
+
 function useAfter(): () => void {
   const client = useQueryClient();
   return () => {
-    void client.invalidateQueries({ queryKey: query.queryKey });
-    void client.invalidateQueries({ queryKey: ["limits"] });
+    for (const { queryKey } of LISTS) void client.invalidateQueries({ queryKey });
   };
 }
 
@@ -174,16 +175,9 @@ function Rotate({ service, close }: { service: ServiceAccount; close: () => void
 }
 
 function Remove({ service, close }: { service: ServiceAccount; close: () => void }) {
-  const after = useAfter();
   const name = plain(service.name);
-  const act = useMutation({
-    mutationFn: () => remove(pathOf(service)),
-    onSuccess: () => {
-      after();
-      notifications.show({ message: `The service account ${name} is removed` });
-      close();
-    },
-  });
+  const said = `The service account ${name} is removed`;
+  const act = useChange(() => remove(pathOf(service)), { lists: LISTS, said, close });
   return (
     <ConfirmByName
       title={`Remove ${name}`}
