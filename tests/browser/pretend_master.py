@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -19,8 +20,10 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.browser.pretend_accesses import access_routes
+from tests.browser.pretend_ends import operator_end_routes, project_end_routes, user_end_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
+from tests.browser.pretend_limits import limit_routes
 from tests.browser.pretend_members import OPEN, member_routes
 from tests.browser.pretend_people import people_routes, person
 from tests.browser.pretend_records import overview_routes, record_routes
@@ -50,6 +53,9 @@ SECRET = "ws_pretend-secret"
 OTHER_TOKEN = "pretend-token-of-another"
 SESSIONS = {TOKEN: (SECRET, ACCOUNT), OTHER_TOKEN: ("ws_other-secret", {"id": "account_2", "name": "another account"})}
 """The session that a token begins: a session's secret, and whose it is."""
+FIRST_READ = re.compile(r"/me\?|/clusters\?.*\bname=.*|/.+/limits\?")
+"""What a command of `windrow` reads before it changes something: the name of a cluster may be taken, a user may be
+one's own, limits that are not named stay."""
 LOOKS_AT_LAST = 4
 """Turns of the loop: what was accepted is a connection two turns later."""
 
@@ -61,6 +67,7 @@ def make_app(world: World) -> FastAPI:
         world.people.append(person(ACCOUNT["id"], ACCOUNT["name"], ["operator", "provider", "renter"], "99.91"))
     app.add_middleware(Gate, world=world)
     _session_routes(app, world)
+    _token_routes(app, world)
     fleet_routes(app, world)
     host_routes(app, world)
     reading_routes(app, world)
@@ -70,7 +77,11 @@ def make_app(world: World) -> FastAPI:
     people_routes(app, world, OTHER_TOKEN)
     sign_in_routes(app, world)
     service_routes(app, world)
-    member_routes(app, world, lambda request: _asking(request) or ACCOUNT, lambda: _session_of(OTHER_TOKEN))
+    member_routes(app, world, _whose, lambda: _session_of(OTHER_TOKEN))
+    limit_routes(app, world, "token_1")
+    project_end_routes(app, world)
+    user_end_routes(app, world, _whose)
+    operator_end_routes(app, world)
     market_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)
@@ -116,8 +127,8 @@ class Gate:
             if path.startswith(prefix):
                 return problem(**told)
         if request.headers.get("authorization") == f"Bearer {TOKEN}":
-            if request.method == "GET" and path == "/clusters" and "name" in request.query_params:
-                return None  # `cluster create` looks first whether the name is taken
+            if request.method == "GET" and FIRST_READ.fullmatch(f"{path}?{request.url.query}"):
+                return None
             body = await request.body()
             said = json.loads(body) if body else None
             self._world.asked.append(Asked(request.method, path, dict(request.query_params), said))
@@ -125,7 +136,8 @@ class Gate:
         if self._world.is_stale and (request.method, path) in WEIGHTY:
             said = "Your last sign-in is more than ten minutes ago."
             return problem(403, "sign_in_again", "Not allowed", said)
-        if _asking(request) is None and path not in {"/session", "/sign-in", *OPEN}:
+        is_known = _asking(request) is not None and not self._world.is_signed_out
+        if not is_known and path not in {"/session", "/sign-in", "/cli", *OPEN}:
             return problem(
                 401, "unauthenticated", "Not signed in", "Your token is missing or not valid. Sign in again."
             )
@@ -136,6 +148,10 @@ def _asking(request: Request) -> Json | None:
     """Returns the session whose secret this request carries."""
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     return next((account for secret, account in SESSIONS.values() if secret == given), None)
+
+
+def _whose(request: Request) -> Json:
+    return _asking(request) or ACCOUNT
 
 
 def _session_of(token: str) -> Json:
@@ -158,7 +174,7 @@ def _session_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/me")
     async def me(request: Request) -> Json:
-        account = _asking(request) or ACCOUNT
+        account = _whose(request)
         return {
             "account": world.project or account,
             "user": {"id": account["id"].replace("account", "user"), "name": account["name"]},
@@ -170,6 +186,12 @@ def _session_routes(app: FastAPI, world: World) -> None:
             "master": {"version": "0.1.0", "epoch": 3, "currency_is_test": True},
         }
 
+    @app.get("/api/v1/cli")
+    async def cli() -> Json:
+        return {"command": world.command_line, "url": "https://market.example:8443", "this_machine_only": False}
+
+
+def _token_routes(app: FastAPI, world: World) -> None:
     @app.get("/api/v1/tokens")
     async def tokens() -> Json:
         return listed(world.tokens)

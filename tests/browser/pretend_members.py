@@ -155,14 +155,6 @@ def _own_routes(app: FastAPI, world: World, asking: Asking) -> None:
 
 
 def _member_routes(app: FastAPI, world: World) -> None:
-    @app.get("/api/v1/projects/deleted")
-    async def deleted_projects() -> Json:
-        return listed([])
-
-    @app.get("/api/v1/project-transfers")
-    async def project_transfers() -> Json:
-        return listed([])
-
     @app.get("/api/v1/organisation")
     async def organisation() -> Json:
         return {"id": "organisation_1", "name": "home", "created_at": at(86_400)}

@@ -30,6 +30,15 @@ def people_routes(app: FastAPI, world: World, opened_token: str) -> None:
     def found(account_id: str) -> Json:
         return next(one for one in world.people if one["id"] == account_id)
 
+    def stand(account_id: str, state: str) -> Json:
+        """The user for whom the account was made is disabled while it is suspended."""
+        for user in world.users:
+            if user["id"] == account_id.replace("account", "user"):
+                user["is_disabled"] = state == "suspended"
+        one = found(account_id)
+        one["state"] = state
+        return one
+
     def made(one: Json) -> JSONResponse:
         link = f"https://market.example:8443/#sign-in={LINK}"
         return JSONResponse({"account": one, "link": link, "link_expires_at": at(-3 * 86_400)}, 201)
@@ -37,10 +46,6 @@ def people_routes(app: FastAPI, world: World, opened_token: str) -> None:
     @app.get("/api/v1/accounts")
     async def people() -> Json:
         return listed(world.people)
-
-    @app.get("/api/v1/users")
-    async def users() -> Json:
-        return listed([])
 
     @app.post("/api/v1/accounts")
     async def add(body: Json = Body()) -> Any:
@@ -62,15 +67,11 @@ def people_routes(app: FastAPI, world: World, opened_token: str) -> None:
 
     @app.post("/api/v1/accounts/{account_id}/suspend")
     async def suspend(account_id: str) -> Json:
-        one = found(account_id)
-        one["state"] = "suspended"
-        return one
+        return stand(account_id, "suspended")
 
     @app.post("/api/v1/accounts/{account_id}/resume")
     async def resume(account_id: str) -> Json:
-        one = found(account_id)
-        one["state"] = "active"
-        return one
+        return stand(account_id, "active")
 
     @app.post("/api/v1/sign-in")
     async def redeem(body: Json = Body()) -> Any:

@@ -80,6 +80,19 @@ class World:
     sends_mail: bool = False
     services: list[Json] = field(default_factory=list)
     """Service accounts."""
+    limits: dict[str, Json] = field(default_factory=dict)
+    """Spending limits that are set, by the id of whose they are."""
+    users: list[Json] = field(default_factory=list)
+    """Of the installation, as operators see them."""
+    deleted_projects: list[Json] = field(default_factory=list)
+    offers: list[Json] = field(default_factory=list)
+    """Projects that one organisation offers to another."""
+    in_use: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What goes on in a project, by its id: sentences, each with what to do."""
+    is_signed_out: bool = False
+    """The sessions have ended: their user left, or is deleted."""
+    command_line: str | None = "curl -fsS https://market.example:8443/install-cli.sh | sh"
+    """The line that installs `windrow`; None: there is no HTTPS."""
     devices: dict[str, str] = field(default_factory=dict)
     """By the user code of each device: waiting, approve or refuse."""
     is_stale: bool = False

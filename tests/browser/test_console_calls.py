@@ -17,8 +17,10 @@ from playwright.async_api import Locator, Page, Request, expect
 from pydantic import BaseModel
 from typer.main import get_command
 
+from tests.browser.pretend_ends import market_user, offer
 from tests.browser.pretend_master import TOKEN, Served
 from tests.browser.pretend_members import member, project
+from tests.browser.pretend_people import person
 from tests.browser.pretend_world import Asked
 from tests.browser.test_console_states import signed_in
 from tests.services import all_required
@@ -27,6 +29,8 @@ from windrow.errors import ApiProblem
 from windrow_master.api.bodies import Reason
 from windrow_master.api.cluster_routes import ClusterBody, ResizeBody
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
+from windrow_master.api.lifecycle_routes import OfferBody, OrganisationBody, ReasonBody, SettleBody
+from windrow_master.api.limit_routes import LimitsBody
 from windrow_master.api.market_routes import PriceBody
 from windrow_master.api.people_routes import InvitationBody, MemberBody, ProjectBody
 from windrow_master.api.service_account_routes import RotateBody, ServiceBody
@@ -55,6 +59,11 @@ BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/projects", ProjectBody),
     (r"/service-accounts", ServiceBody),
     (r"/service-accounts/[^/]+/rotate", RotateBody),
+    (r"/.+/limits", LimitsBody),
+    (r"/projects/[^/]+/transfer", OfferBody),
+    (r"/users/[^/]+/delete", ReasonBody),
+    (r"/(users/[^/]+/make-owner|accounts/[^/]+/transfer)", OrganisationBody),
+    (r"/accounts/[^/]+/settle", SettleBody),
 )
 PAGING = {"limit", "cursor"}
 
@@ -183,7 +192,7 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await page.get_by_role("button", name="New token").click()
     await dialog.get_by_label("Name").fill(f"--{NASTY}")
     await dialog.get_by_label("auditor").uncheck()
-    await dialog.get_by_label("Lives").select_option("7 days")
+    await dialog.get_by_label("Valid for").select_option("7 days")
     await forms.same(dialog, dialog.get_by_role("button", name="Make token").click, "POST", "/tokens")
     await dialog.get_by_role("button", name="Done").click()
     await page.get_by_role("button", name=f"Revoke --{NASTY}").click()
@@ -246,6 +255,44 @@ async def test_the_forms_of_members_show_the_calls_that_they_make(forms: Forms) 
     await dialog.get_by_label("Type ci to confirm").fill("ci")
     act = dialog.get_by_role("button", name="Remove").click
     await forms.same(dialog, act, "DELETE", "/service-accounts/service_1")
+
+
+async def test_the_forms_of_limits_show_the_calls_that_they_make(forms: Forms) -> None:
+    page, dialog = forms.page, forms.page.get_by_role("dialog")
+    await signed_in(page, forms.served, "/members")
+    for per_hour, verb, method in (("2.50", "Set", "PUT"), ("", "Remove", "DELETE")):
+        await page.get_by_role("button", name="Limits: first account").click()
+        await dialog.get_by_label("Per hour").fill(per_hour)
+        act = dialog.get_by_role("button", name=f"{verb} the limits").click
+        await forms.same(dialog, act, method, "/projects/account_1/limits")
+        await expect(dialog).to_have_count(0)
+
+
+async def test_the_forms_of_ends_show_the_calls_that_they_make(forms: Forms) -> None:
+    page, dialog, world = forms.page, forms.page.get_by_role("dialog"), forms.served.world
+    world.users.append(market_user("user_7", "bob", "org_admin"))
+    world.people.append(person("account_7", "bob", ["renter"], "12.00"))
+    world.projects.append(project("account_8", "lab", "admin"))
+    world.offers.append(offer("account_9", "farm", is_mine=False))
+    why, given = {"Reason": NASTY}, {"Organisation": "acme"}
+    await signed_in(page, forms.served)
+    for path, opens, fields, act, method, called in (
+        ("/members", "Transfer: lab", given, "Offer the project", "POST", "/projects/[^/]+/transfer"),
+        ("", "Accept: farm", {}, "Accept the project", "POST", "/projects/account_9/transfer/accept"),
+        ("", "Delete: lab", {"Type lab to confirm": "lab"}, "Delete the project", "DELETE", "/projects/account_8"),
+        ("/people", "Settle: bob", why, "Write it off", "POST", "/accounts/account_7/settle"),
+        ("", "Transfer: bob", why | given, "Transfer", "POST", "/accounts/account_7/transfer"),
+        ("", "Make owner: bob", why, "Make owner", "POST", "/users/user_7/make-owner"),
+        ("", "Delete user: bob", why | {"Type bob to confirm": "bob"}, "Delete user", "POST", "/users/.*/delete"),
+        ("/members", "Leave: first account", {"Type home to confirm": "home"}, "Leave", "DELETE", "/user/.*"),
+    ):
+        if path:
+            await page.goto(forms.served.url + path)
+        await page.get_by_role("button", name=opens).click()
+        for label, text in fields.items():
+            await dialog.get_by_label(label).fill(text)
+        await forms.same(dialog, dialog.get_by_role("button", name=act).click, method, called)
+        await expect(dialog).to_have_count(0)
 
 
 async def test_what_a_form_says_is_kept_by_a_name_and_fills_it_again(forms: Forms) -> None:

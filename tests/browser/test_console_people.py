@@ -34,7 +34,7 @@ async def test_a_person_is_added_and_the_link_shows_once(page: Page, pretend: Pr
     )
     await expect(dialog.get_by_role("button", name="Copy sign-in link")).to_be_visible()
     await dialog.get_by_role("button", name="Done").click()
-    row = page.get_by_role("row", name="ada")
+    row = page.get_by_role("region", name="Accounts").get_by_role("row", name="ada")
     await expect(row).to_contain_text("50.00 CRD")
     assert LINK not in await page.content()
 
@@ -65,7 +65,7 @@ async def test_people_are_credited_suspended_with_their_name_typed_and_resumed(p
     await expect(page.get_by_role("button", name="Suspend: first account")).to_have_count(0)
 
     await page.get_by_label("Filter", exact=True).fill("bob")
-    await expect(page.get_by_test_id("shown")).to_have_text("1 of 2 shown")
+    await expect(page.get_by_role("region", name="Accounts").get_by_test_id("shown")).to_have_text("1 of 2 shown")
     await page.get_by_label("Filter", exact=True).fill("zebra")
     await expect(page.get_by_test_id("empty")).to_contain_text("No person matches")
 
@@ -78,7 +78,7 @@ async def test_a_list_that_cannot_be_read_says_why(page: Page, pretend: Pretend)
     await expect(page.get_by_role("alert")).to_contain_text("The accounts could not be read.")
     served.world.problems.clear()
     await page.get_by_role("button", name="Try again").click()
-    await expect(page.get_by_role("row", name="first account")).to_be_visible()
+    await expect(page.get_by_role("region", name="Accounts").get_by_role("row", name="first account")).to_be_visible()
 
 
 async def test_a_sign_in_link_signs_in_once_and_leaves_the_address(page: Page, pretend: Pretend) -> None:

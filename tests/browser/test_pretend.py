@@ -4,7 +4,7 @@ import httpx2
 from pydantic import BaseModel
 
 from tests.browser.pretend_master import SECRET, TOKEN, make_app
-from tests.browser.pretend_members import INVITATION, PASSWORD
+from tests.browser.pretend_members import INVITATION, PASSWORD, project
 from tests.browser.pretend_people import LINK
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_sign_in import DEVICE_CODE
@@ -20,6 +20,8 @@ from windrow_master.api import (
     fleet_shapes,
     health,
     identity_routes,
+    lifecycle_routes,
+    limit_routes,
     market_routes,
     onboarding_routes,
     overview_routes,
@@ -60,6 +62,11 @@ READS: dict[str, type[BaseModel]] = {
     "/organisation": people_routes.OrganisationOut,
     "/members": answers.Page[people_routes.MemberOut],
     "/projects": answers.Page[people_routes.ProjectOut],
+    "/projects/deleted": answers.Page[lifecycle_routes.DeletedProjectOut],
+    "/project-transfers": answers.Page[lifecycle_routes.TransferOfferOut],
+    "/users": answers.Page[lifecycle_routes.MarketUserOut],
+    "/limits": answers.Page[limit_routes.LimitOut],
+    "/cli": onboarding_routes.CliOut,
     "/service-accounts": answers.Page[service_account_routes.ServiceOut],
     "/invitations": answers.Page[people_routes.InvitationOut],
     "/join-tokens": answers.Page[identity_routes.JoinTokenOut],
@@ -105,6 +112,14 @@ async def test_the_pretend_master_answers_as_described() -> None:
         assert_described(look, sign_in_routes.DeviceOut)
         service = await client.post("/service-accounts", json={"name": "ci", "roles": ["renter"]})
         assert_described(service, service_account_routes.ServiceMadeOut, 201)
+        world.projects += [project(f"account_{name}", name, "admin") for name in ("lab", "gone")]
+        offered = await client.post("/projects/account_lab/transfer", json={"organisation": "acme"})
+        assert_described(offered, lifecycle_routes.TransferOfferOut, 201)
+        assert (await client.delete("/projects/account_gone")).status_code == 204
+        settled = await client.post("/accounts/account_2/settle", json={"reason": "left"})
+        assert_described(settled, account_routes.PersonOut)
+        limited = await client.put("/service-accounts/service_1/limits", json={"max_leases": 1})
+        assert_described(limited, limit_routes.LimitOut)
         begun = await client.post("/user/second-factor", json={"password": PASSWORD})
         assert_described(begun, people_routes.FactorOut, 201)
         assert_described(await client.put("/user/second-factor", json={"code": "123456"}), people_routes.CodesOut)

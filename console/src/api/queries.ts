@@ -346,6 +346,14 @@ export const simulatedHosts = one<SimulatedHosts>(["simulated-hosts"], "/simulat
   staleTime: CALM_MS,
   retry: false,
 });
+/** Those of one, set or not: read anew by each form, which puts all of them. */
+export const limitsOf = (path: string) =>
+  queryOptions({
+    queryKey: [...limits.queryKey, path],
+    queryFn: ({ signal }) => get<SpendingLimit>(path, undefined, signal),
+    staleTime: Infinity,
+    gcTime: 0,
+  });
 export const joinTokens = all<JoinTokenRow>(["join-tokens"], "/join-tokens");
 export const health = one<Health>(["health"], "/operators/health", { refetchInterval: BRISK_MS });
 export const accesses = all<Access>(["accesses"], "/accesses", {

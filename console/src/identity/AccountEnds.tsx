@@ -1,12 +1,11 @@
 // Two dialogs for operators: what is left of an account is moved or written off, a project gets another organisation.
 import { Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { post } from "../api/client.ts";
 import { me as meQuery, people as peopleQuery, users as usersQuery } from "../api/queries.ts";
 import type { Person } from "../api/types.ts";
 import { operand, quoted } from "../clusters/request.ts";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { money, plain } from "../parts/format.ts";
 import { Same } from "../parts/Same.tsx";
@@ -16,22 +15,20 @@ interface Ends {
   close: () => void;
 }
 
-function useChange(path: string, body: unknown, said: string, close: () => void) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: () => post<Person>(path, body),
-    onSuccess: () => {
-      for (const { queryKey } of [peopleQuery, usersQuery, meQuery]) void client.invalidateQueries({ queryKey });
-      notifications.show({ message: said });
-      close();
-    },
-  });
+const LISTS = [peopleQuery, usersQuery, meQuery];
+
+interface FieldProps {
+  label: string;
+  description?: string;
+  text: string;
+  set: (text: string) => void;
+  "data-autofocus"?: boolean;
 }
 
-function Field({ label, text, set }: { label: string; text: string; set: (text: string) => void }) {
+function Field({ text, set, ...words }: FieldProps) {
   return (
     <TextInput
-      label={label}
+      {...words}
       autoComplete="off"
       maxLength={400}
       value={text}
@@ -46,7 +43,7 @@ export function Settle({ person, close }: Ends) {
   const path = `/accounts/${encodeURIComponent(person.id)}/settle`;
   const body = { reason: reason.trim(), ...(to.trim() && { to: to.trim() }) };
   const name = plain(person.name);
-  const act = useChange(path, body, `${name} has no money left`, close);
+  const act = useChange(() => post(path, body), { lists: LISTS, said: `${name} has no money left`, close });
   const words = [...(body.to ? [`--to ${operand(body.to)}`] : []), `--reason ${quoted(body.reason || "WHY")}`];
   return (
     <FormDialog
@@ -58,10 +55,15 @@ export function Settle({ person, close }: Ends) {
       danger
     >
       <Text size="sm">
-        {money(person.balance.amount, person.balance.currency)} are left. They move to another project of its
-        organisation; without one they are written off. Nothing of it may run.
+        {name} has {money(person.balance.amount, person.balance.currency)} left. Nothing of it may run.
       </Text>
-      <Field label="Move to the project" text={to} set={setTo} />
+      <Field
+        label="Move to the project"
+        description="Name or id, of the same organisation. Empty: the money is written off."
+        text={to}
+        set={setTo}
+        data-autofocus
+      />
       <Field label="Reason" text={reason} set={setReason} />
       <Same
         method="POST"
@@ -79,7 +81,8 @@ export function TransferAccount({ person, close }: Ends) {
   const path = `/accounts/${encodeURIComponent(person.id)}/transfer`;
   const body = { organisation: organisation.trim(), reason: reason.trim() };
   const name = plain(person.name);
-  const act = useChange(path, body, `${name} belongs to ${plain(body.organisation)} now`, close);
+  const said = `${name} belongs to ${plain(body.organisation)} now`;
+  const act = useChange(() => post(path, body), { lists: LISTS, said, close });
   const words = `--to ${operand(body.organisation || "ORG")} --reason ${quoted(body.reason || "WHY")}`;
   return (
     <FormDialog
@@ -91,10 +94,10 @@ export function TransferAccount({ person, close }: Ends) {
       danger
     >
       <Text size="sm">
-        The project goes to another organisation with its money, hosts and all else, without an offer. All of its
-        members and tokens until now end.
+        The project goes to another organisation with its money, hosts and all else, without an offer. Its present
+        members and tokens end.
       </Text>
-      <Field label="Organisation" text={organisation} set={setOrganisation} />
+      <Field label="Organisation" description="Name or id" text={organisation} set={setOrganisation} data-autofocus />
       <Field label="Reason" text={reason} set={setReason} />
       <Same
         method="POST"

@@ -7,9 +7,9 @@ import { invitations as invitationsQuery, projects as projectsQuery } from "../a
 import type { Invitation, InvitationMade, Me } from "../api/types.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
-import { LinkShown } from "../parts/LinkShown.tsx";
 import { Empty, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { LinkShown } from "../parts/ShownOnce.tsx";
 import { When } from "../parts/state.tsx";
 import { actions, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";

@@ -1,15 +1,17 @@
 // Spending limits: how much of them is used, the fields of a form, and the dialog that sets them.
-import { Stack, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { put, remove } from "../api/client.ts";
-import { limits as limitsQuery } from "../api/queries.ts";
+import { limitsOf, limits as limitsQuery } from "../api/queries.ts";
 import type { SpendingLimit } from "../api/types.ts";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { useFocusBack } from "../parts/focus.ts";
 import { DASH, plain } from "../parts/format.ts";
+import { Loaded } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { Meter } from "../parts/state.tsx";
+import { Meter, State } from "../parts/state.tsx";
 import type { Column } from "../tables/table.ts";
 import {
   draftOfLimits,
@@ -23,6 +25,7 @@ import {
   type Spender,
   toLimits,
   usedLimits,
+  usedText,
 } from "./limits.ts";
 
 type Limits = ReadonlyMap<string, SpendingLimit>;
@@ -46,41 +49,51 @@ function UsedLimits({ limit }: { limit: SpendingLimit | undefined }) {
   if (used.length === 0) return <>{DASH}</>;
   return (
     <Stack gap={2} className="wr-meter-wide" miw={200}>
-      {used.map(({ label, text, share }) => (
-        <span key={label}>
-          <Text size="xs" className="wr-quiet" span>
-            {label}
-          </Text>
+      {used.map(({ label, text, share, held }) => (
+        <div key={label}>
+          <Group justify="space-between" gap={6}>
+            <Text size="xs" className="wr-quiet" span>
+              {label}
+              {held && `, ${held} set aside`}
+            </Text>
+            {share === 1 && <State state="reached" tone="warn" />}
+          </Group>
           <Meter ratio={share} text={text} label={label} />
-        </span>
+        </div>
       ))}
     </Stack>
   );
 }
 
 interface FieldsProps {
+  /** What is used so far. */
+  now?: SpendingLimit;
   draft: LimitsDraft;
   change: (draft: LimitsDraft) => void;
   faults: LimitsFaults;
 }
 
-export function LimitFields({ draft, change, faults }: FieldsProps) {
+function LimitFields({ now, draft, change, faults }: FieldsProps) {
   return (
     <>
-      {LIMIT_KINDS.map(({ field, label, hint }) => (
-        <TextInput
-          key={field}
-          label={`Limit: ${label.toLowerCase()}`}
-          description={hint}
-          placeholder="no limit"
-          autoComplete="off"
-          inputMode="decimal"
-          maxLength={30}
-          value={draft[field]}
-          error={faults[field]}
-          onChange={(event) => change({ ...draft, [field]: event.currentTarget.value })}
-        />
-      ))}
+      {LIMIT_KINDS.map((kind, index) => {
+        const { field, label, hint } = kind;
+        return (
+          <TextInput
+            key={field}
+            label={label}
+            description={now ? `${hint} Used: ${usedText(kind, now)}.` : hint}
+            placeholder="no limit"
+            autoComplete="off"
+            inputMode="decimal"
+            maxLength={30}
+            value={draft[field]}
+            error={faults[field]}
+            onChange={(event) => change({ ...draft, [field]: event.currentTarget.value })}
+            data-autofocus={(now && index === 0) || undefined}
+          />
+        );
+      })}
     </>
   );
 }
@@ -98,35 +111,41 @@ export function MoreLimits(props: FieldsProps) {
 }
 
 export function SetLimits({ spender, close }: { spender: Spender; close: () => void }) {
-  const client = useQueryClient();
-  const [draft, setDraft] = useState(draftOfLimits(useLimits().get(spender.id)));
+  useFocusBack();
+  const query = useQuery(limitsOf(limitsPath(spender)));
+  if (query.data) return <ChangeLimits spender={spender} now={query.data} close={close} />;
+  return (
+    <Modal opened onClose={close} title={titleOf(spender)}>
+      <Loaded query={query}>{() => null}</Loaded>
+    </Modal>
+  );
+}
+
+const titleOf = ({ name }: Spender): string => `Spending limits of ${plain(name)}`;
+
+function ChangeLimits({ spender, now, close }: { spender: Spender; now: SpendingLimit; close: () => void }) {
+  const [draft, setDraft] = useState(() => draftOfLimits(now));
   const { body, faults } = toLimits(draft);
-  const path = limitsPath(spender);
-  const act = useMutation({
-    mutationFn: () => (isEmpty(body) ? remove(path) : put<SpendingLimit>(path, body)),
-    onSuccess: () => {
-      void client.invalidateQueries({ queryKey: limitsQuery.queryKey });
-      const said = isEmpty(body) ? "is not limited any more" : "is limited";
-      notifications.show({ message: `The spending of ${plain(spender.name)} ${said}` });
-      close();
-    },
-  });
+  const [path, ends] = [limitsPath(spender), isEmpty(body)];
+  const said = `The spending of ${plain(spender.name)} ${ends ? "is not limited any more" : "is limited"}`;
+  const act = useChange(() => (ends ? remove(path) : put(path, body)), { lists: [limitsQuery], said, close });
   return (
     <FormDialog
-      title={`Spending limits of ${plain(spender.name)}`}
+      title={titleOf(spender)}
       close={close}
       act={act}
-      ready={Object.keys(faults).length === 0}
-      submit="Set the limits"
+      ready={Object.keys(faults).length === 0 && !(ends && now.set_at === null)}
+      submit={ends && now.set_at !== null ? "Remove the limits" : "Set the limits"}
     >
       <Text size="sm">
-        What would pass a limit is refused, and what runs is ended before it costs more. Empty: no limit.
+        A request that would pass a limit is refused. What runs is ended before it passes one per month or in all. Leave
+        a field empty for no limit.
       </Text>
-      <LimitFields draft={draft} change={setDraft} faults={faults} />
+      <LimitFields now={now} draft={draft} change={setDraft} faults={faults} />
       <Same
-        method={isEmpty(body) ? "DELETE" : "PUT"}
+        method={ends ? "DELETE" : "PUT"}
         path={path}
-        body={isEmpty(body) ? undefined : body}
+        body={ends ? undefined : body}
         command={limitCommand(spender, body)}
       />
     </FormDialog>

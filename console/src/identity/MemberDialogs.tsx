@@ -1,45 +1,32 @@
 // The dialogs about one member: other roles, a link for a new password, removal.
 import { Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { post, put, remove } from "../api/client.ts";
 import { members as membersQuery, me as meQuery, projects as projectsQuery } from "../api/queries.ts";
-import type { Me, OrganisationMember, PasswordLinkMade } from "../api/types.ts";
+import type { Me, Organisation, OrganisationMember, PasswordLinkMade } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
-import { LinkShown } from "../parts/LinkShown.tsx";
 import { Same } from "../parts/Same.tsx";
+import { LinkShown } from "../parts/ShownOnce.tsx";
 import { Grants } from "./Grants.tsx";
 import { draftOf, givableProjects, givableRoles, memberCommand, toMemberChange } from "./members.ts";
 
 const pathOf = (member: OrganisationMember): string => `/members/${encodeURIComponent(member.id)}`;
 
-/** After a change: the list is read again, and one's own roles, which may be other ones. */
-function useAfter(): () => void {
-  const client = useQueryClient();
-  return () => {
-    void client.invalidateQueries({ queryKey: membersQuery.queryKey });
-    void client.invalidateQueries({ queryKey: meQuery.queryKey });
-  };
-}
+/** Also one's own roles, which may be other ones. */
+const LISTS = [membersQuery, meQuery];
 
 export function ChangeRoles({ me, member, close }: { me: Me; member: OrganisationMember; close: () => void }) {
   const projects = useQuery(projectsQuery).data ?? [];
   const before = useMemo(() => draftOf(member), [member]);
   const [draft, setDraft] = useState(before);
-  const after = useAfter();
   const body = toMemberChange(before, draft);
-  const act = useMutation({
-    mutationFn: () => put<OrganisationMember>(pathOf(member), body),
-    onSuccess: () => {
-      after();
-      notifications.show({ message: `The roles of ${plain(member.name)} are changed` });
-      close();
-    },
-  });
+  const said = `The roles of ${plain(member.name)} are changed`;
+  const act = useChange(() => put(pathOf(member), body), { lists: LISTS, said, close });
   return (
     <FormDialog
       title={`Roles of ${plain(member.name)}`}
@@ -83,40 +70,34 @@ export function PasswordLink({ member, close }: { member: OrganisationMember; cl
 
 interface RemoveProps {
   member: OrganisationMember;
-  /** The organisation, where it is oneself who leaves. */
-  leaves: string | undefined;
+  /** Where it is oneself who leaves. */
+  leaves: Organisation | undefined;
   close: () => void;
 }
 
 export function RemoveMember({ member, leaves, close }: RemoveProps) {
-  const after = useAfter();
-  const [name, isMine] = [plain(member.name), leaves !== undefined];
-  const path = leaves ? `/user/organisations/${encodeURIComponent(leaves)}` : pathOf(member);
-  const act = useMutation({
-    mutationFn: () => remove(path),
-    onSuccess: () => {
-      after();
-      notifications.show({ message: isMine ? "You have left the organisation" : `${name} is removed` });
-      close();
-    },
-  });
+  const name = plain((leaves ?? member).name);
+  const path = leaves ? `/user/organisations/${encodeURIComponent(leaves.id)}` : pathOf(member);
+  const said = leaves ? `You have left ${name}` : `${name} is removed`;
+  const act = useChange(() => remove(path), { lists: LISTS, said, close });
   return (
     <ConfirmByName
-      title={isMine ? "Leave the organisation" : `Remove ${name}`}
-      name={member.name}
-      button={isMine ? "Leave" : "Remove"}
+      title={leaves ? `Leave the organisation ${name}` : `Remove ${name}`}
+      name={(leaves ?? member).name}
+      button={leaves ? "Leave" : "Remove"}
       act={act}
       close={close}
       text={
-        isMine
-          ? "Your browsers and tokens are signed out of its projects at once. What runs there goes on."
+        leaves
+          ? "Your browsers, this one too, and your tokens are signed out of its projects at once. What runs there goes " +
+            "on. You come back by an invitation alone."
           : `Browsers and tokens of ${name} are signed out of the organisation's projects at once. What runs goes on.`
       }
     >
       <Same
         method="DELETE"
         path={path}
-        command={`windrow member ${isMine ? "leave" : "rm"} ${operand(leaves ?? member.id)} --yes`}
+        command={`windrow member ${leaves ? "leave" : "rm"} ${operand((leaves ?? member).id)} --yes`}
       />
     </ConfirmByName>
   );

@@ -120,7 +120,7 @@ export function MembersPage() {
       {asked?.deed === "remove" && (
         <RemoveMember
           member={asked.member}
-          leaves={asked.member.id === me?.user?.id ? organisation?.id : undefined}
+          leaves={asked.member.id === me?.user?.id ? organisation : undefined}
           close={close}
         />
       )}

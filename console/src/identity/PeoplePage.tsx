@@ -5,15 +5,15 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
-import { me as meQuery, people as peopleQuery } from "../api/queries.ts";
+import { me as meQuery, people as peopleQuery, users as usersQuery } from "../api/queries.ts";
 import type { Person, PersonMade, Role } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { money, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
-import { LinkShown } from "../parts/LinkShown.tsx";
 import { Empty, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { LinkShown } from "../parts/ShownOnce.tsx";
 import { actions, identity, moment, state } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -135,15 +135,14 @@ function Actions({ person, isMine, ask }: { person: Person; isMine: boolean; ask
   );
 }
 
-/** A change of an account: the list and one's own balance are read again. */
+/** A change of an account: the lists and one's own balance are read again. */
 function useChange<T>(change: () => Promise<T>, done: (made: T) => void) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,
     gcTime: 0, // the answer may hold a sign-in link
     onSuccess: (made: T) => {
-      void client.invalidateQueries({ queryKey: peopleQuery.queryKey });
-      void client.invalidateQueries({ queryKey: meQuery.queryKey });
+      for (const { queryKey } of [peopleQuery, usersQuery, meQuery]) void client.invalidateQueries({ queryKey });
       done(made);
     },
   });

@@ -1,8 +1,7 @@
-// The end of projects: the dialogs that delete one and offer it to another organisation, the lists of deleted and of
-// offered ones.
+// The end of projects: the dialogs that delete one, offer it to another organisation and accept it there; the lists of
+// deleted and of offered ones.
 import { Button, Group, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
 import {
@@ -14,6 +13,7 @@ import {
 import type { DeletedProject, Me, Project, ProjectOffer } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Panel, ProblemNote } from "../parts/page.tsx";
@@ -24,23 +24,12 @@ import type { Column } from "../tables/table.ts";
 
 const pathOf = (id: string): string => `/projects/${encodeURIComponent(id)}`;
 
-/** A change of a project: the lists are read again. */
-function useChange(change: () => Promise<unknown>, said: string, close: () => void = () => undefined) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: change,
-    onSuccess: () => {
-      for (const { queryKey } of [projectsQuery, deletedQuery, offersQuery, userQuery])
-        void client.invalidateQueries({ queryKey });
-      notifications.show({ message: said });
-      close();
-    },
-  });
-}
+const LISTS = [projectsQuery, deletedQuery, offersQuery, userQuery];
 
 export function DeleteProject({ project, close }: { project: Project; close: () => void }) {
   const name = plain(project.name);
-  const act = useChange(() => remove(pathOf(project.id)), `Project ${name} is deleted. It is kept for 30 days.`, close);
+  const said = `Project ${name} is deleted. It can be restored for 30 days.`;
+  const act = useChange(() => remove(pathOf(project.id)), { lists: LISTS, said, close });
   return (
     <ConfirmByName
       title={`Delete the project ${name}`}
@@ -49,8 +38,8 @@ export function DeleteProject({ project, close }: { project: Project; close: () 
       act={act}
       close={close}
       text={
-        "Its tokens and shares end, and nobody acts in it. For 30 days it can be restored; then its files, volumes, " +
-        "logs and secrets are deleted. Nothing of it may run, and no money may be left."
+        "Nothing of it may run, and no money may be left. Its tokens and shares end, and nobody acts in it any more. " +
+        "For 30 days it can be restored; then its files, volumes, logs and secrets are deleted."
       }
     >
       <Same method="DELETE" path={pathOf(project.id)} command={`windrow project delete ${operand(project.id)} --yes`} />
@@ -62,7 +51,8 @@ export function OfferProject({ project, close }: { project: Project; close: () =
   const [typed, setTyped] = useState("");
   const name = plain(project.name);
   const [path, body] = [`${pathOf(project.id)}/transfer`, { organisation: typed.trim() }];
-  const act = useChange(() => post(path, body), `Project ${name} is offered to ${plain(body.organisation)}`, close);
+  const said = `Project ${name} is offered to ${plain(body.organisation)}`;
+  const act = useChange(() => post(path, body), { lists: LISTS, said, close });
   return (
     <FormDialog
       title={`Transfer ${name}`}
@@ -72,8 +62,8 @@ export function OfferProject({ project, close }: { project: Project; close: () =
       submit="Offer the project"
     >
       <Text size="sm">
-        An owner of the other organisation accepts it within a week. It goes with its money, hosts, volumes and secrets.
-        All of its members and tokens until now end.
+        An owner of the other organisation has a week to accept it. The project then goes there with its money, hosts,
+        volumes and secrets, and what runs goes on. Its present members and tokens end.
       </Text>
       <TextInput
         label="Organisation"
@@ -103,7 +93,8 @@ const DELETED: readonly Column<DeletedProject>[] = [
 
 function Restore({ project }: { project: DeletedProject }) {
   const name = plain(project.name);
-  const act = useChange(() => post(`${pathOf(project.id)}/restore`), `Project ${name} is restored`);
+  const said = `Project ${name} is restored. Its tokens stay ended: make new ones.`;
+  const act = useChange(() => post(`${pathOf(project.id)}/restore`), { lists: LISTS, said });
   return (
     <>
       <Button
@@ -123,7 +114,7 @@ function Restore({ project }: { project: DeletedProject }) {
 /** Not shown while there are none. For owners and admins. */
 export function DeletedProjects() {
   const query = useQuery(deletedQuery);
-  if (!query.data?.length) return null;
+  if (!query.data?.length && !query.error) return null;
   return (
     <Panel title="Deleted projects" bare>
       <DataTable
@@ -148,36 +139,48 @@ const offersFor = (isOwner: boolean): readonly Column<ProjectOffer>[] => [
 ];
 
 function Answer({ offer }: { offer: ProjectOffer }) {
-  const [name, path] = [plain(offer.name), `${pathOf(offer.project)}/transfer`];
-  const accept = useChange(() => post(`${path}/accept`), `Project ${name} belongs to your organisation now`);
-  const end = useChange(() => remove(path), `The offer of ${name} is withdrawn`);
-  const word = offer.is_mine ? "Withdraw" : "Refuse";
-  const error = accept.error ?? end.error;
+  const name = plain(offer.name);
+  const [word, said] = offer.is_mine ? ["Withdraw", "withdrawn"] : ["Refuse", "refused"];
+  const [isAccepting, setAccepting] = useState(false);
+  const change = () => remove(`${pathOf(offer.project)}/transfer`);
+  const end = useChange(change, { lists: LISTS, said: `The offer of ${name} is ${said}` });
   return (
-    <Group gap={4} justify="flex-end">
-      {!offer.is_mine && (
+    <>
+      <Group gap={4} justify="flex-end">
+        {!offer.is_mine && (
+          <Button variant="subtle" size="compact-sm" onClick={() => setAccepting(true)} aria-label={`Accept: ${name}`}>
+            Accept
+          </Button>
+        )}
         <Button
           variant="subtle"
+          color="red"
           size="compact-sm"
-          loading={accept.isPending}
-          onClick={() => accept.mutate()}
-          aria-label={`Accept: ${name}`}
+          loading={end.isPending}
+          onClick={() => end.mutate()}
+          aria-label={`${word}: ${name}`}
         >
-          Accept
+          {word}
         </Button>
-      )}
-      <Button
-        variant="subtle"
-        color="red"
-        size="compact-sm"
-        loading={end.isPending}
-        onClick={() => end.mutate()}
-        aria-label={`${word}: ${name}`}
-      >
-        {word}
-      </Button>
-      {error && <ProblemNote error={error} />}
-    </Group>
+      </Group>
+      {end.error && <ProblemNote error={end.error} />}
+      {isAccepting && <AcceptProject offer={offer} close={() => setAccepting(false)} />}
+    </>
+  );
+}
+
+function AcceptProject({ offer, close }: { offer: ProjectOffer; close: () => void }) {
+  const [name, path] = [plain(offer.name), `${pathOf(offer.project)}/transfer/accept`];
+  const said = `Project ${name} belongs to your organisation now. Work in it: choose it in the menu at the top.`;
+  const act = useChange(() => post(path), { lists: LISTS, said, close });
+  return (
+    <FormDialog title={`Accept ${name}`} close={close} act={act} ready submit="Accept the project">
+      <Text size="sm">
+        The project comes from {plain(offer.source)} with its money, hosts, volumes and secrets, and what runs goes on.
+        Its present members and tokens end, and you become its admin.
+      </Text>
+      <Same method="POST" path={path} body={{}} command={`windrow project accept ${operand(offer.project)}`} />
+    </FormDialog>
   );
 }
 
@@ -186,7 +189,7 @@ export function ProjectOffers({ me }: { me: Me }) {
   const query = useQuery(offersQuery);
   const isOwner = me.roles.includes("org_owner");
   const columns = useMemo(() => offersFor(isOwner), [isOwner]);
-  if (!query.data?.length) return null;
+  if (!query.data?.length && !query.error) return null;
   return (
     <Panel title="Offered projects" bare>
       <DataTable

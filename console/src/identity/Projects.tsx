@@ -1,12 +1,12 @@
 // The projects of an organisation: one is added, deleted or transferred.
 import { Button, Group, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { post } from "../api/client.ts";
 import { projects as projectsQuery, user as userQuery } from "../api/queries.ts";
 import type { Me, Project } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Empty, Panel } from "../parts/page.tsx";
@@ -103,6 +103,11 @@ export function Projects({ me }: { me: Me }) {
           </Empty>
         }
       />
+      {managesAll(me) && (
+        <Text size="xs" className="wr-quiet" px="md" py="xs">
+          To delete or transfer the project that you act in, change to another one first, in the menu at the top.
+        </Text>
+      )}
       {asked?.deed === "limit" && <SetLimits spender={{ kind: "project", ...asked.project }} close={() => ask(null)} />}
       {asked?.deed === "delete" && <DeleteProject project={asked.project} close={() => ask(null)} />}
       {asked?.deed === "offer" && <OfferProject project={asked.project} close={() => ask(null)} />}
@@ -112,18 +117,10 @@ export function Projects({ me }: { me: Me }) {
 }
 
 function NewProject({ close }: { close: () => void }) {
-  const client = useQueryClient();
   const [typed, setTyped] = useState("");
   const name = typed.trim();
-  const act = useMutation({
-    mutationFn: () => post<Project>("/projects", { name }),
-    onSuccess: () => {
-      void client.invalidateQueries({ queryKey: projectsQuery.queryKey });
-      void client.invalidateQueries({ queryKey: userQuery.queryKey });
-      notifications.show({ message: `Project ${plain(name)} is added. Work in it: choose it in the menu at the top.` });
-      close();
-    },
-  });
+  const said = `Project ${plain(name)} is added. Work in it: choose it in the menu at the top.`;
+  const act = useChange(() => post("/projects", { name }), { lists: [projectsQuery, userQuery], said, close });
   return (
     <FormDialog title="New project" close={close} act={act} ready={name !== ""} submit="Add the project">
       <Text size="sm">It begins without money, with you as its admin.</Text>

@@ -1,17 +1,18 @@
 // The service accounts of a project, and the dialogs that add one, rotate its token, and remove it.
-import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import { Button, Checkbox, Group, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
-import { serviceAccounts as query } from "../api/queries.ts";
+import { limits as limitsQuery, serviceAccounts as query } from "../api/queries.ts";
 import type { Me, ServiceAccount, ServiceMade } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
-import { Command, Empty, Panel } from "../parts/page.tsx";
+import { Empty, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { TokenShown } from "../parts/ShownOnce.tsx";
 import { actions, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -97,26 +98,17 @@ export function ServiceAccounts({ me }: { me: Me }) {
   );
 }
 
+const LISTS = [query, limitsQuery];
+
 function useAfter(): () => void {
   const client = useQueryClient();
   return () => {
-    void client.invalidateQueries({ queryKey: query.queryKey });
-    void client.invalidateQueries({ queryKey: ["limits"] });
+    for (const { queryKey } of LISTS) void client.invalidateQueries({ queryKey });
   };
 }
 
-function TokenShown({ made, close }: { made: ServiceMade; close: () => void }) {
-  return (
-    <Modal opened onClose={close} title={`Token of ${plain(made.service_account.name)}`} closeOnClickOutside={false}>
-      <Stack gap="sm">
-        <Text size="sm">Copy it now: you will not see it again.</Text>
-        <Command text={made.token.token} label="token" />
-        <Group justify="flex-end">
-          <Button onClick={close}>Done</Button>
-        </Group>
-      </Stack>
-    </Modal>
-  );
+function Shown({ made, close }: { made: ServiceMade; close: () => void }) {
+  return <TokenShown title={`Token of ${plain(made.service_account.name)}`} token={made.token.token} close={close} />;
 }
 
 function Add({ me, close }: { me: Me; close: () => void }) {
@@ -132,7 +124,7 @@ function Add({ me, close }: { me: Me; close: () => void }) {
     gcTime: 0,
     onSuccess: after,
   });
-  if (act.data) return <TokenShown made={act.data} close={close} />;
+  if (act.data) return <Shown made={act.data} close={close} />;
   return (
     <FormDialog
       title="New service account"
@@ -173,7 +165,7 @@ function Rotate({ service, close }: { service: ServiceAccount; close: () => void
   const path = `${pathOf(service)}/rotate`;
   const after = useAfter();
   const act = useMutation({ mutationFn: () => post<ServiceMade>(path, {}), gcTime: 0, onSuccess: after });
-  if (act.data) return <TokenShown made={act.data} close={close} />;
+  if (act.data) return <Shown made={act.data} close={close} />;
   return (
     <FormDialog title={`New token: ${plain(service.name)}`} close={close} act={act} ready submit="Make the token">
       <Text size="sm">The token before stays valid for 24 hours; older ones end at once.</Text>
@@ -183,16 +175,9 @@ function Rotate({ service, close }: { service: ServiceAccount; close: () => void
 }
 
 function Remove({ service, close }: { service: ServiceAccount; close: () => void }) {
-  const after = useAfter();
   const name = plain(service.name);
-  const act = useMutation({
-    mutationFn: () => remove(pathOf(service)),
-    onSuccess: () => {
-      after();
-      notifications.show({ message: `The service account ${name} is removed` });
-      close();
-    },
-  });
+  const said = `The service account ${name} is removed`;
+  const act = useChange(() => remove(pathOf(service)), { lists: LISTS, said, close });
   return (
     <ConfirmByName
       title={`Remove ${name}`}

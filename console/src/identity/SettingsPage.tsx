@@ -3,7 +3,7 @@ import { Button, type MantineColorScheme, SegmentedControl, Stack, Text, useMant
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { remove } from "../api/client.ts";
-import { me as meQuery, sessions as sessionsQuery } from "../api/queries.ts";
+import { cli as cliQuery, me as meQuery, sessions as sessionsQuery } from "../api/queries.ts";
 import type { SessionRow } from "../api/types.ts";
 import { money, plain } from "../parts/format.ts";
 import { Empty, Facts, Id, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
@@ -22,6 +22,7 @@ const browserOf = (session: SessionRow): string => plain((session.browser ?? "A 
 export function SettingsPage() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const me = useQuery(meQuery);
+  const hasLine = useQuery(cliQuery).data?.command != null; // null: this Master serves no HTTPS
   return (
     <div className="wr-page" style={{ maxWidth: 980 }}>
       <PageHead title="Settings" />
@@ -99,12 +100,14 @@ export function SettingsPage() {
             />
           )}
         </Panel>
-        <Panel title="Command line">
-          <CommandLine>
-            This installs <code>windrow</code> on your machine, or the release of this Master in its place, and says how
-            to sign in.
-          </CommandLine>
-        </Panel>
+        {hasLine && (
+          <Panel title="Command line">
+            <CommandLine>
+              This installs <code>windrow</code> on your machine, or the release of this Master in its place, and says
+              how to sign in.
+            </CommandLine>
+          </Panel>
+        )}
         <Panel title="Signed in" bare>
           <Sessions />
         </Panel>

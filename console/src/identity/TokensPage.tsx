@@ -1,16 +1,18 @@
 // The lists of API tokens and join tokens, which are made and revoked here.
-import { Button, Checkbox, Group, Modal, NativeSelect, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, NativeSelect, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } from "../api/queries.ts";
 import type { JoinTokenRow, TokenMade, TokenRow } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
-import { DialogFoot } from "../parts/DialogFoot.tsx";
+import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain, words } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { TokenShown } from "../parts/ShownOnce.tsx";
 import { actions, events, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -159,78 +161,61 @@ function NewToken({ close }: { close: () => void }) {
   const body = { name: name.trim(), roles, expires_in_s: Number(life), ...(isEmpty(limits) ? {} : { limits }) };
   const make = useMutation({
     mutationFn: () => post<TokenMade>("/tokens", body),
+    gcTime: 0,
     onSuccess: () => {
       void client.invalidateQueries({ queryKey: ["tokens"] });
       void client.invalidateQueries({ queryKey: ["limits"] });
     },
   });
-  const ready = name.trim() !== "" && roles.length > 0 && Object.keys(faults).length === 0;
+  if (make.data) return <TokenShown title="Your token" token={make.data.token} close={close} />;
   return (
-    <Modal opened onClose={close} title={make.data ? "Your token" : "New token"}>
-      {make.data ? (
-        <Stack gap="sm">
-          <Text size="sm">Copy it now: you will not see it again.</Text>
-          <Command text={make.data.token} label="token" />
-          <Group justify="flex-end">
-            <Button onClick={close}>Done</Button>
-          </Group>
-        </Stack>
-      ) : (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (ready) make.mutate();
-          }}
-        >
-          <Stack gap="sm">
-            <TextInput
-              label="Name"
-              description="What it is for."
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-              data-autofocus
-            />
-            <Checkbox.Group label="Roles" value={roles} onChange={setRoles}>
-              <Group mt={4}>
-                {mine.map((role) => (
-                  <Checkbox key={role} value={role} label={roleName(role)} />
-                ))}
-              </Group>
-            </Checkbox.Group>
-            <NativeSelect
-              label="Lives"
-              value={life}
-              onChange={(event) => setLife(event.currentTarget.value)}
-              data={LIVES.map(([value, label]) => ({ value, label }))}
-            />
-            <MoreLimits draft={draft} change={setDraft} faults={faults} />
-            {make.error && <ProblemNote error={make.error} />}
-            <Same
-              method="POST"
-              path="/tokens"
-              body={body}
-              command={[
-                "windrow token add",
-                ...roles.map((role) => `--role ${role}`),
-                `--days ${Number(life) / 86_400}`,
-                ...limitWords(limits),
-                ...(body.name ? [operand(body.name)] : []),
-              ].join(" ")}
-            />
-            <DialogFoot close={close} disabled={!ready} loading={make.isPending}>
-              Make token
-            </DialogFoot>
-          </Stack>
-        </form>
-      )}
-    </Modal>
+    <FormDialog
+      title="New token"
+      close={close}
+      act={make}
+      ready={body.name !== "" && roles.length > 0 && Object.keys(faults).length === 0}
+      submit="Make token"
+    >
+      <TextInput
+        label="Name"
+        description="What it is for."
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        data-autofocus
+      />
+      <Checkbox.Group label="Roles" value={roles} onChange={setRoles}>
+        <Group mt={4}>
+          {mine.map((role) => (
+            <Checkbox key={role} value={role} label={roleName(role)} />
+          ))}
+        </Group>
+      </Checkbox.Group>
+      <NativeSelect
+        label="Valid for"
+        value={life}
+        onChange={(event) => setLife(event.currentTarget.value)}
+        data={LIVES.map(([value, label]) => ({ value, label }))}
+      />
+      <MoreLimits draft={draft} change={setDraft} faults={faults} />
+      <Same
+        method="POST"
+        path="/tokens"
+        body={body}
+        command={[
+          "windrow token add",
+          ...roles.map((role) => `--role ${role}`),
+          `--days ${Number(life) / 86_400}`,
+          ...limitWords(limits),
+          ...(body.name ? [operand(body.name)] : []),
+        ].join(" ")}
+      />
+    </FormDialog>
   );
 }
 
 function Revoke({ token, close }: { token: TokenRow; close: () => void }) {
   const client = useQueryClient();
   const me = useQuery(meQuery);
-  const [typed, setTyped] = useState("");
   const act = useMutation({
     mutationFn: () => remove(`/tokens/${encodeURIComponent(token.id)}`),
     onSuccess: () => {
@@ -240,34 +225,22 @@ function Revoke({ token, close }: { token: TokenRow; close: () => void }) {
     },
   });
   return (
-    <Modal opened onClose={close} title={`Revoke ${plain(token.name)}`}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (typed === token.name) act.mutate();
-        }}
-      >
-        <Stack gap="sm">
-          <Text size="sm">
-            Whatever uses it is refused from now on.
-            {me.data?.token.id === token.id && (
-              <strong> It is the one you are signed in with: you will be signed out.</strong>
-            )}
-          </Text>
-          <TextInput
-            label={`Type ${plain(token.name)} to confirm`}
-            value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
-            autoComplete="off"
-            data-autofocus
-          />
-          <Same method="DELETE" path={`/tokens/${token.id}`} command={`windrow token rm ${token.id}`} />
-          {act.error && <ProblemNote error={act.error} />}
-          <DialogFoot close={close} color="red" disabled={typed !== token.name} loading={act.isPending}>
-            Revoke
-          </DialogFoot>
-        </Stack>
-      </form>
-    </Modal>
+    <ConfirmByName
+      title={`Revoke ${plain(token.name)}`}
+      name={token.name}
+      button="Revoke"
+      act={act}
+      close={close}
+      text={
+        <>
+          Whatever uses it is refused from now on.
+          {me.data?.token.id === token.id && (
+            <strong> It is the one you are signed in with: you will be signed out.</strong>
+          )}
+        </>
+      }
+    >
+      <Same method="DELETE" path={`/tokens/${token.id}`} command={`windrow token rm ${token.id}`} />
+    </ConfirmByName>
   );
 }

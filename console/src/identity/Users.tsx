@@ -1,15 +1,15 @@
 // The users of the market, for operators: who is deleted, and who becomes an owner of an organisation.
 import { Button, Group, NativeSelect, Text, TextInput } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
 import { post } from "../api/client.ts";
 import { me as meQuery, people as peopleQuery, users as usersQuery } from "../api/queries.ts";
 import type { MarketUser } from "../api/types.ts";
 import { operand, quoted } from "../clusters/request.ts";
+import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
-import { Panel } from "../parts/page.tsx";
+import { Empty, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { actions, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
@@ -55,17 +55,21 @@ export function Users() {
   const query = useQuery(usersQuery);
   const mine = useQuery(meQuery).data?.user?.id;
   const [asked, ask] = useState<Asked | null>(null);
+  const columns = useMemo(() => columnsFor(mine, ask), [mine]);
   const close = () => ask(null);
   return (
     <Panel title="Users" bare>
       <DataTable
         of={["user", "users"]}
-        columns={columnsFor(mine, ask)}
+        columns={columns}
         id={(row) => row.id}
         rows={query.data}
         query={query}
-        bare
-        empty={null}
+        empty={
+          <Empty title="No users" command="windrow invite">
+            Who accepts an invitation becomes a user.
+          </Empty>
+        }
       />
       {asked?.deed === "delete" && <DeleteUser user={asked.user} close={close} />}
       {asked?.deed === "owner" && <MakeOwner user={asked.user} close={close} />}
@@ -73,18 +77,7 @@ export function Users() {
   );
 }
 
-function useChange(change: () => Promise<unknown>, said: string, close: () => void) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: change,
-    onSuccess: () => {
-      void client.invalidateQueries({ queryKey: usersQuery.queryKey });
-      void client.invalidateQueries({ queryKey: peopleQuery.queryKey });
-      notifications.show({ message: said });
-      close();
-    },
-  });
-}
+const LISTS = [usersQuery, peopleQuery];
 
 function Reason({ value, set }: { value: string; set: (value: string) => void }) {
   return (
@@ -104,7 +97,7 @@ function DeleteUser({ user, close }: { user: MarketUser; close: () => void }) {
   const [typed, setTyped] = useState("");
   const [name, path] = [plain(user.name), `/users/${encodeURIComponent(user.id)}/delete`];
   const body = { reason: reason.trim() };
-  const act = useChange(() => post(path, body), `The user ${name} is deleted`, close);
+  const act = useChange(() => post(path, body), { lists: LISTS, said: `The user ${name} is deleted`, close });
   return (
     <FormDialog
       title={`Delete the user ${name}`}
@@ -141,7 +134,7 @@ function MakeOwner({ user, close }: { user: MarketUser; close: () => void }) {
   const [reason, setReason] = useState("");
   const [name, path] = [plain(user.name), `/users/${encodeURIComponent(user.id)}/make-owner`];
   const body = { organisation, reason: reason.trim() };
-  const act = useChange(() => post(path, body), `${name} is an owner now`, close);
+  const act = useChange(() => post(path, body), { lists: LISTS, said: `${name} is an owner now`, close });
   const words = `--organisation ${operand(organisation)} --reason ${quoted(body.reason || "WHY")}`;
   return (
     <FormDialog

@@ -64,9 +64,10 @@ it("puts all four limits, as its command does", () => {
 it("shows what is used of each limit without a float", () => {
   expect(usedLimits(limit)).toEqual([
     { label: "Per hour", text: "0.50 / 2.00", share: 0.25 },
-    { label: "In all", text: "0.10 / 0.30", share: 0.333 },
+    { label: "In all", text: "0.10 / 0.30", share: 0.5, held: "0.05" },
     { label: "Leases", text: "1 / 3", share: 0.333 },
   ]);
+  expect(usedLimits({ ...limit, held: "0.00" })[1]?.share).toBe(0.333);
   expect(limitsText(limit)).toBe("Per hour 0.50 / 2.00, In all 0.10 / 0.30, Leases 1 / 3");
   expect(limitsText(undefined)).toBe("");
 });

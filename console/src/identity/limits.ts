@@ -11,6 +11,8 @@ export interface LimitKind {
   label: string;
   hint: string;
   flag: string;
+  /** What is set aside for what runs counts for it, too. */
+  holds?: true;
 }
 
 export const LIMIT_KINDS: readonly LimitKind[] = [
@@ -27,6 +29,7 @@ export const LIMIT_KINDS: readonly LimitKind[] = [
     label: "Per month",
     hint: "In a calendar month, in UTC.",
     flag: "--max-monthly",
+    holds: true,
   },
   {
     field: "max_total_cost",
@@ -34,6 +37,7 @@ export const LIMIT_KINDS: readonly LimitKind[] = [
     label: "In all",
     hint: "What was spent before counts, too.",
     flag: "--max-total",
+    holds: true,
   },
   {
     field: "max_leases",
@@ -101,9 +105,9 @@ function whole(text: string): bigint {
   return BigInt(before + after.slice(0, DECIMALS).padEnd(DECIMALS, "0"));
 }
 
-/** The share of a limit that is used, for a bar: from 0 to 1, in steps of a thousandth. */
-export function shareOf(used: string, most: string): number {
-  const [part, all] = [whole(used), whole(most)];
+/** The share of a limit that is used, for a bar: from 0 to 1, in steps of a thousandth. held: set aside beside it. */
+export function shareOf(used: string, most: string, held = "0"): number {
+  const [part, all] = [whole(used) + whole(held), whole(most)];
   if (all === 0n || part >= all) return 1;
   return Number((part * 1000n) / all) / 1000;
 }
@@ -112,18 +116,26 @@ export interface UsedLimit {
   label: string;
   /** Used / limit. */
   text: string;
+  /** 1: nothing is left. */
   share: number;
+  /** Set aside beside it. */
+  held?: string;
 }
 
 const shown = (value: string | number): string => (typeof value === "number" ? String(value) : amount(value, 2, 4));
 
-/** What is used of each limit that is set. */
+/** What is used of a limit so far, whether or not there is one. */
+export const usedText = ({ used }: LimitKind, limit: SpendingLimit): string => shown(limit[used]);
+
+/** What is used of each limit that is set. Money that is set aside for what runs is taken already. */
 export const usedLimits = (limit: SpendingLimit | undefined): UsedLimit[] =>
-  LIMIT_KINDS.flatMap(({ field, used, label }) => {
-    const most = limit?.[field];
+  LIMIT_KINDS.flatMap((kind) => {
+    const most = limit?.[kind.field];
     if (!limit || most == null) return [];
-    const text = `${shown(limit[used])} / ${shown(most)}`;
-    return [{ label, text, share: shareOf(String(limit[used]), String(most)) }];
+    const held = kind.holds && whole(limit.held) > 0n ? limit.held : undefined;
+    const text = `${usedText(kind, limit)} / ${shown(most)}`;
+    const share = shareOf(String(limit[kind.used]), String(most), held);
+    return [{ label: kind.label, text, share, ...(held && { held: shown(held) }) }];
   });
 
 /** In one line, for search and CSV. */

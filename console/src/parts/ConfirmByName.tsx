@@ -1,9 +1,8 @@
 // The dialog that acts only after the name of its object was typed.
-import { Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Text, TextInput } from "@mantine/core";
 import { type ReactNode, useState } from "react";
-import { DialogFoot } from "./DialogFoot.tsx";
+import { FormDialog } from "./FormDialog.tsx";
 import { plain } from "./format.ts";
-import { ProblemNote } from "./page.tsx";
 
 interface Confirmed {
   title: string;
@@ -22,31 +21,17 @@ interface Confirmed {
 
 export function ConfirmByName({ title, name, button, act, confirmed = false, close, text, children }: Confirmed) {
   const [typed, setTyped] = useState("");
-  const ready = typed === name || confirmed;
   return (
-    <Modal opened onClose={close} title={title}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (ready) act.mutate();
-        }}
-      >
-        <Stack gap="sm">
-          <Text size="sm">{text}</Text>
-          <TextInput
-            label={`Type ${plain(name)} to confirm`}
-            value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
-            autoComplete="off"
-            data-autofocus
-          />
-          {children}
-          {act.error && <ProblemNote error={act.error} />}
-          <DialogFoot close={close} color="red" disabled={!ready} loading={act.isPending}>
-            {button}
-          </DialogFoot>
-        </Stack>
-      </form>
-    </Modal>
+    <FormDialog title={title} close={close} act={act} ready={typed === name || confirmed} submit={button} danger>
+      <Text size="sm">{text}</Text>
+      <TextInput
+        label={`Type ${plain(name)} to confirm`}
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+        autoComplete="off"
+        data-autofocus
+      />
+      {children}
+    </FormDialog>
   );
 }

@@ -2,6 +2,7 @@
 import { Modal, Stack } from "@mantine/core";
 import type { FormEvent, ReactNode } from "react";
 import { DialogFoot } from "./DialogFoot.tsx";
+import { useFocusBack } from "./focus.ts";
 import { ProblemNote } from "./page.tsx";
 
 interface FormDialogProps {
@@ -16,6 +17,7 @@ interface FormDialogProps {
 }
 
 export function FormDialog({ title, close, act, ready, submit, danger = false, children }: FormDialogProps) {
+  useFocusBack();
   const go = (event: FormEvent) => {
     event.preventDefault();
     if (ready) act.mutate();
