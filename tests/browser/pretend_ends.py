@@ -61,7 +61,7 @@ def project_end_routes(app: FastAPI, world: World) -> None:
             said = f"{name} cannot be deleted yet."
             return problem(409, "conflict", "Conflict", said, reasons=reasons)
         world.projects = _without(world.projects, project_id)
-        times = {"deleted_at": at(), "kept_until": at(-30 * DAY_S)}
+        times = {"deleted_at": at(), "expires_at": at(-30 * DAY_S)}
         world.deleted_projects.append({"id": project_id, "name": name} | times)
         return Response(status_code=204)
 

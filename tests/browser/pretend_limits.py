@@ -18,7 +18,7 @@ USED = {"hourly_cost": "0.80", "monthly_cost": "12.50", "total_cost": "48.00", "
 def limit(spender_id: str, name: str, **more: Any) -> Json:
     """The limits of one, not set, and what is used. more: other values of fields."""
     row = {"id": spender_id, "kind": SpenderKind.of(spender_id), "name": name, "project_id": OWN}
-    row |= dict.fromkeys(FIELDS) | USED | {"month": at()[:7], "set_at": None, "set_by": None}
+    row |= dict.fromkeys(FIELDS) | USED | {"month": at()[:7], "updated_at": None, "updated_by": None}
     return row | more
 
 
@@ -49,7 +49,7 @@ def limit_routes(app: FastAPI, world: World, own_token: str) -> None:
         except InvalidInput as refused:
             return problem(422, refused.code, "Not valid", refused.detail)
         row = found(spender_id) | {field: body.get(field) for field in FIELDS}
-        world.limits[spender_id] = row | {"set_at": at(), "set_by": "user/user_1"}
+        world.limits[spender_id] = row | {"updated_at": at(), "updated_by": "user/user_1"}
         return world.limits[spender_id]
 
     @app.delete("/api/v1/{kind}/{spender_id}/limits")

@@ -134,8 +134,8 @@ function ChangeLimits({ spender, now, close }: { spender: Spender; now: Spending
       title={titleOf(spender)}
       close={close}
       act={act}
-      ready={Object.keys(faults).length === 0 && !(ends && now.set_at === null)}
-      submit={ends && now.set_at !== null ? "Remove the limits" : "Set the limits"}
+      ready={Object.keys(faults).length === 0 && !(ends && now.updated_at === null)}
+      submit={ends && now.updated_at !== null ? "Remove the limits" : "Set the limits"}
     >
       <Text size="sm">
         A request that would pass a limit is refused. What runs is ended before it passes one per month or in all. Leave

@@ -97,11 +97,12 @@ class InvitationLinkBody(Body):
 
 
 class AcceptBody(InvitationLinkBody):
-    """A new user, who accepts an invitation."""
+    """Who accepts an invitation: a new user, or one with this address and password. code: of the second factor."""
 
     name: Name
     address: Address
     password: Given
+    code: Code | None = None
 
 
 class GrantBody(Body):
@@ -466,10 +467,10 @@ async def look_at_invitation(services: Serving, body: InvitationLinkBody) -> Any
     answer=SignedInOut,
 )
 async def accept_invitation(request: Request, services: Serving, body: AcceptBody) -> Any:
-    """Become a user by an invitation, and sign in."""
+    """Accept an invitation and sign in, as a new user or as the one with this address and password."""
     password = body.password.get_secret_value()
     made = await services.identity.people.accept_as_new(
-        body.secret, body.name, body.address, password, *seen_from(request)
+        body.secret, body.name, body.address, password, body.code, *seen_from(request)
     )
     return signed_in(*made)
 

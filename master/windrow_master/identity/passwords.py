@@ -102,7 +102,8 @@ def check_password(password: str, *known_words: str) -> None:
     for word in sorted(_COMMON | {re.sub(r"[^a-z]", "", one.translate(_LETTERS_OF)) for one in own}, key=len)[::-1]:
         rest = rest.replace(word, "") if word else rest
     is_guessed = len(set(rest)) < 4 and len(bare) >= len(plain) / 3 and bare != rest
-    if is_guessed or len(set(plain)) < 5 or _is_row(plain):
+    is_own = any(word and word.casefold() in plain and len(plain) < len(word) + 6 for word in known_words)
+    if is_guessed or is_own or len(set(plain)) < 5 or _is_row(plain):
         said = "This password is among the first that are guessed. Take several words that do not belong together."
         raise InvalidInput(f"password: {said}", subject="password")
 

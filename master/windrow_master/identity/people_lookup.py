@@ -101,7 +101,7 @@ def check_free(uow: UnitOfWork, address: str, own_id: str | None) -> None:
     """Raises Conflict where another user has this mail address."""
     other = uow[UserRepository].by_address(address)
     if other is not None and other.id != own_id:
-        raise Conflict("There is a user with this address already. Sign in, then open the link again.")
+        raise Conflict("There is a user with this address already. Sign in as that user.")
 
 
 def named(uow: UnitOfWork, projects: Projects) -> list[Project]:

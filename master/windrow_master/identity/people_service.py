@@ -47,14 +47,14 @@ from windrow_master.identity.people_lookup import (
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import AccountRepository, SessionRepository, TokenRepository
 from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, new_secret
-from windrow_master.identity.sign_in import begin_for, project_for
+from windrow_master.identity.sign_in import SignIn, begin_for, project_for
 from windrow_master.identity.tokens import issue_token
 from windrow_master.mail.message import Letter
 from windrow_master.mail.service import MailService
 from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict, Forbidden, InvalidInput, NotFound
+from windrow_proto.errors import Conflict, FactorRequired, Forbidden, InvalidInput, NotFound, Unauthenticated
 from windrow_proto.ids import NO_ID, AccountId, resembles_id
 from windrow_proto.units import DAY, MINUTE
 
@@ -94,12 +94,32 @@ class Invited:
     projects: Sequence[Project]
 
 
+KNOWN_ADDRESS: Final = (
+    "There is a user with this address already, and this is not that user's password. Give it, or sign in and open the "
+    "link again. Who forgot it asks for a new one at the sign-in."
+)
+
+
+def _check_name_free(uow: UnitOfWork, organisation_id: str, name: str) -> None:
+    """Raises Conflict where a member has this name: nobody is to be taken for somebody else."""
+    if any(other.name == name for other in uow[OrganisationRepository].members_named(organisation_id, name)):
+        raise Conflict(f"Another member has the name {name}. Add a surname, or an initial.", subject="name")
+
+
 class PeopleService:
     """Users, organisations, projects and invitations."""
 
-    def __init__(self, store: Store, asking: Asking, passwords: Passwords, mail: MailService, secret_end: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        asking: Asking,
+        passwords: Passwords,
+        sign_in: SignIn,
+        mail: MailService,
+        secret_end: str,
+    ) -> None:
         """secret_end: the part of a link by which its reader knows the market."""
-        self._store, self._asking = store, asking
+        self._store, self._asking, self._sign_in = store, asking, sign_in
         self._passwords, self._mail, self._secret_end = passwords, mail, secret_end
         self._mailed: OrderedDict[tuple[str, str], int] = OrderedDict()
 
@@ -406,19 +426,23 @@ class PeopleService:
         return await self._store.read(read)
 
     async def accept_as_new(
-        self, secret: str, name: str, address: str, password: str, browser: str, place: str
+        self, secret: str, name: str, address: str, password: str, code: str | None, browser: str, place: str
     ) -> tuple[Session, str, Principal]:
-        """Make a user of who holds this link, and a session. Raises Conflict where there is a user with this address,
-        who accepts while signed in."""
+        """Make a user of who holds this link, and a session. A user with this address accepts by the own password, and
+        code of the second factor, which is the only way back for who is in no project. Raises Conflict where that
+        password is wrong, FactorRequired where a code is missing."""
         digest = digest_of(secret, INVITATION_PREFIX, "This is no invitation.")
         checked_name, checked = membership.check_person(name), membership.check_address(address)
         await self.look_at(secret)
+        if await self._store.read(lambda uow: uow[UserRepository].by_address(checked)) is not None:
+            return await self._accept_as_known(digest, checked, password, code, browser, place)
         encoded = await hashed(self._store, self._passwords, password, checked_name, checked)
 
         def accept(uow: UnitOfWork) -> tuple[Session, str, Principal]:
             found = uow[OrganisationRepository].invitation(digest)
             invitation = membership.check_accepts(found, checked, uow.now_wall_ns)
             check_free(uow, checked, None)
+            _check_name_free(uow, invitation.organisation_id, checked_name)
             user = User(UserId(uow.mint("user")), checked_name, uow.now_wall_ns, checked, encoded)
             uow[UserRepository].add(user)
             self._join(uow, user, invitation)
@@ -432,13 +456,7 @@ class PeopleService:
         digest = digest_of(secret, INVITATION_PREFIX, "This is no invitation.")
 
         def accept(uow: UnitOfWork) -> Organisation:
-            user = whole_user_of(uow, principal)
-            found = uow[OrganisationRepository].invitation(digest)
-            invitation = membership.check_accepts(found, user.address, uow.now_wall_ns)
-            if uow[OrganisationRepository].role(invitation.organisation_id, user.id)[0]:
-                raise Conflict("You are a member of this organisation already.")
-            self._join(uow, user, invitation)
-            uow.after_commit(self._asking.forget)
+            invitation = self._accepted(uow, whole_user_of(uow, principal), digest)
             organisation = uow[OrganisationRepository].get(invitation.organisation_id)
             assert organisation is not None
             return organisation
@@ -446,6 +464,28 @@ class PeopleService:
         return await self._store.write(accept, name="invitation.accept")
 
     # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _accept_as_known(
+        self, digest: bytes, address: str, password: str, code: str | None, browser: str, place: str
+    ) -> tuple[Session, str, Principal]:
+        def accept(uow: UnitOfWork, user: User) -> AccountId | None:
+            return next(iter(self._accepted(uow, user, digest).projects), None)
+
+        try:
+            return await self._sign_in.with_password(address, password, code, browser, place, accept)
+        except FactorRequired:
+            raise
+        except Unauthenticated as wrong:
+            raise Conflict(KNOWN_ADDRESS) from wrong
+
+    def _accepted(self, uow: UnitOfWork, user: User, digest: bytes) -> Invitation:
+        found = uow[OrganisationRepository].invitation(digest)
+        invitation = membership.check_accepts(found, user.address, uow.now_wall_ns)
+        if uow[OrganisationRepository].role(invitation.organisation_id, user.id)[0]:
+            raise Conflict("You are a member of this organisation already.")
+        self._join(uow, user, invitation)
+        uow.after_commit(self._asking.forget)
+        return invitation
 
     def _invitation(self, uow: UnitOfWork, principal: Principal, invitation_id: str) -> tuple[Organisation, Invitation]:
         organisation = organisation_of(uow, principal)

@@ -113,7 +113,7 @@ class IdentityService:
         secret_end = self.ca_sha256[:CA_HASH_HEX]
         self.mail: Final = mail
         self.object_shares: Final = ObjectShareService(store, clock)
-        self.people: Final = PeopleService(store, self.asking, passwords, mail, secret_end)
+        self.people: Final = PeopleService(store, self.asking, passwords, self.sign_in, mail, secret_end)
         self.projects: Final = ProjectService(store, self.asking)
         self.profiles: Final = ProfileService(store, self.asking, self.sign_in, passwords, mail, secret_end)
         self.providers: Final = ProviderService(

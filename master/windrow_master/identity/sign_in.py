@@ -5,6 +5,7 @@ computed either way.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -105,6 +106,10 @@ def _keys(address: str, place: str) -> tuple[tuple[str, str], ...]:
     return ((known, place), (known, "*")) if place else ((known, ""),)
 
 
+First = Callable[[UnitOfWork, User], AccountId | None]
+"""Done before a session begins; the project that it is to begin in, None: the user's first."""
+
+
 class SignIn:
     """Makes sessions for users who know their password."""
 
@@ -113,16 +118,23 @@ class SignIn:
         self.delays: Final = Delays(clock)
 
     async def with_password(
-        self, address: str, password: str, code: str | None, browser: str, place: str
+        self,
+        address: str,
+        password: str,
+        code: str | None,
+        browser: str,
+        place: str,
+        first: First = lambda uow, user: None,
     ) -> tuple[Session, str, Principal]:
         """A session, its secret, and who it is. code: of the second factor; None: none was given. place: the address
-        that asks. Raises Unauthenticated, FactorRequired, TooMany, or Forbidden for a user who is in no project."""
+        that asks. first: what happens with the user in the same transaction. Raises Unauthenticated, FactorRequired,
+        TooMany, or Forbidden for a user who is in no project."""
         if len(password) > LENGTH_MAX:
             raise Unauthenticated(WRONG)
         network = network_of(place) or "-"
         self.delays.begin(address, network)
         try:
-            made = await self._judged(address, password, code, browser, place)
+            made = await self._judged(address, password, code, browser, place, first)
         except Unauthenticated as refused:
             if isinstance(refused, FactorRequired):
                 self.delays.take_back(address, network)
@@ -134,7 +146,7 @@ class SignIn:
         return made
 
     async def _judged(
-        self, address: str, password: str, code: str | None, browser: str, place: str
+        self, address: str, password: str, code: str | None, browser: str, place: str, first: First
     ) -> tuple[Session, str, Principal]:
         user = await self._store.read(lambda uow: uow[UserRepository].by_address(address))
         is_known = await self._passwords.matches(password, None if user is None else user.password)
@@ -142,7 +154,7 @@ class SignIn:
             raise Unauthenticated(WRONG)
         renewed = await self._renewed(user, password)
         return await self._store.write(
-            lambda uow: self._begin(uow, replace(user, password=renewed), user, code, browser, place),
+            lambda uow: self._begin(uow, replace(user, password=renewed), user, code, browser, place, first),
             name="session.begin",
         )
 
@@ -154,7 +166,7 @@ class SignIn:
         return await self._passwords.encoded(password, salt)
 
     def _begin(
-        self, uow: UnitOfWork, renewed: User, was: User, code: str | None, browser: str, place: str
+        self, uow: UnitOfWork, renewed: User, was: User, code: str | None, browser: str, place: str, first: First
     ) -> tuple[Session, str, Principal]:
         user = uow[UserRepository].get(was.id)
         if user is None or user.password != was.password or user.disabled_at_ns is not None:
@@ -162,7 +174,7 @@ class SignIn:
         self.check_factor(uow, user, code)
         if renewed.password != user.password:
             uow[UserRepository].save(replace(user, password=renewed.password))
-        return begin_for(uow, user, None, browser, place)
+        return begin_for(uow, user, first(uow, user), browser, place)
 
     def check_factor(self, uow: UnitOfWork, user: User, code: str | None) -> None:
         """Use up a code of this user's second factor, where there is one. Raises FactorRequired without a code,
