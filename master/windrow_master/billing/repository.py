@@ -62,8 +62,6 @@ _ONE: Final = literal(1, Whole)
 _PRICE: Final = rental_lines.c.price_per_hour
 _BILLED: Final = case((_PRICE > 0, rental_lines.c.charged * 3600 // _PRICE), else_=rental_lines.c.signed_ns // SECOND)
 _FROM: Final = func.coalesce(rental_lines.c.runs_from_ns, rental_lines.c.lease_from_ns) // SECOND
-_SPREAD: Final = _BILLED + rental_lines.c.silent_ns // SECOND
-_SPAN: Final = case((_SPREAD < 1, _ONE), else_=_SPREAD)
 _EARNED: Final = rental_lines.c.charged - rental_lines.c.fee_charged
 _SLOTS: Final = func.json_array_length(rental_lines.c.slots, type_=Whole)
 _GPUS: Final = case((rentals.c.tier.startswith(f"{CPU}/"), _NOTHING), else_=_SLOTS)
@@ -225,16 +223,19 @@ class BillingRepository(Repository):
         if self._connection.dialect.name == SQLITE:
             each = func.json_each(rental_lines.c.slots).table_valued("key", "value", name="each")
             return each, cast(each.c.key, Whole), func.json_extract(each.c.value, "$.slot_id")
-        each = func.json_array_elements(rental_lines.c.slots).table_valued("value", with_ordinality="n", name="each")
-        return each, each.c.n - 1, type_coerce(each.c.value.op("->>")("slot_id"), String)
+        each = func.json_array_elements(rental_lines.c.slots).table_valued("value", with_ordinality="n")
+        each = each.render_derived(name="each")
+        return each, cast(each.c.n, Whole) - 1, type_coerce(each.c.value.op("->>")("slot_id"), String)
 
     def _cells(self, lines: Select[Any], days: range) -> list[Cell]:
         """The sums of lines (see `_lines`) by key and day."""
         line, day = lines.cte("line").prefix_with("MATERIALIZED"), _calendar(days)
-        is_of = day.c.day.between(line.c.first_day, line.c.last_day)
-        begin, end = (_within(edge - line.c.begin_s, line.c.span_s) for edge in (day.c.begin_s, day.c.end_s))
-        both = select(line, day.c.day, begin.label("t0"), end.label("t1")).select_from(line.join(day, is_of))
-        cut = both.cte("cut").prefix_with("MATERIALIZED")
+        spread_s = line.c.billed_s + line.c.silent_s
+        span_s = case((spread_s < 1, _ONE), else_=spread_s)
+        begin, end = (_within(edge - line.c.begin_s, span_s) for edge in (day.c.begin_s, day.c.end_s))
+        is_of = day.c.day.between(line.c.begin_s // _DAY_S, (line.c.begin_s + span_s - 1) // _DAY_S)
+        both = select(line, day.c.day, span_s.label("span_s"), begin.label("t0"), end.label("t1"))
+        cut = both.select_from(line.join(day, is_of)).cte("cut").prefix_with("MATERIALIZED")
         amount, billed_s, fee = (
             _until(cut.c[name], cut.c.span_s, cut.c.t1) - _until(cut.c[name], cut.c.span_s, cut.c.t0)
             for name in ("amount", "billed_s", "fee")
@@ -252,14 +253,14 @@ def _lines(
     fee: ColumnElement[int] = _NOTHING,
     slots: ColumnElement[int] = _ONE,
 ) -> Select[Any]:
-    """The lines with billed time in these days: key, begin, billed time and the span over which it is spread in
-    seconds, amount, fee, slots."""
-    columns = {"key": key, "begin_s": _FROM, "billed_s": _BILLED, "span_s": _SPAN}
-    columns |= {"first_day": _FROM // _DAY_S, "last_day": (_FROM + _SPAN - 1) // _DAY_S}
+    """The lines that may have billed time in these days: key, begin, billed time and silence in seconds, amount, fee,
+    slots."""
+    columns = {"key": key, "begin_s": _FROM, "billed_s": _BILLED, "silent_s": rental_lines.c.silent_ns // SECOND}
     columns |= {"amount": amount, "fee": fee, "slots": slots}
-    return select(*(one.label(name) for name, one in columns.items())).where(
-        _BILLED + rental_lines.c.charged > 0, days.stop * _DAY_S > _FROM, days.start * _DAY_S < _FROM + _SPAN
-    )
+    begin_ns, end_ns = days.start * DAY, days.stop * DAY
+    late_ns = func.coalesce(rental_lines.c.runs_from_ns - rental_lines.c.lease_from_ns, 0) + rental_lines.c.silent_ns
+    could = and_(rental_lines.c.lease_from_ns < end_ns, rental_lines.c.lease_until_ns + late_ns > begin_ns)
+    return select(*(one.label(name) for name, one in columns.items())).where(could, rental_lines.c.signed_ns > 0)
 
 
 def _calendar(days: range) -> CTE:

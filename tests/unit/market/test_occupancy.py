@@ -48,5 +48,5 @@ def test_billed_time_is_taken_from_the_idle_time_first_and_is_never_more_than_th
 
 
 def test_a_span_over_midnight_counts_for_both_days():
-    found = by_day([Span(DAY - HOUR, DAY + 2 * HOUR, IDLE), Span(5 * DAY, 6 * DAY, IDLE)], range(0, 3))
+    found = by_day([Span(DAY - HOUR, DAY + 2 * HOUR, IDLE), Span(5 * DAY, 6 * DAY, IDLE)], range(3))
     assert found == {0: HOUR, 1: 2 * HOUR, 2: 0}
