@@ -147,7 +147,7 @@ class EarningsOut(Out):
 
 
 @route.get("/usage", may=Permission.RENT_READ, answer=SpendingOut)
-async def usage(
+async def month_spent(
     services: Serving,
     principal: Asking,
     by: Annotated[
@@ -168,7 +168,7 @@ async def usage(
 
 
 @route.get("/earnings", may=Permission.LEDGER_READ, answer=EarningsOut)
-async def earnings(
+async def month_earned(
     services: Serving,
     principal: Asking,
     by: Annotated[

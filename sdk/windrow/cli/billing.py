@@ -49,12 +49,7 @@ EARNED = Table(
         Column("NAME", lambda one: one["name"], most=40),
         Column("AMOUNT", lambda one: one["amount"], show=_short),
         Column("RENTED", lambda one: one["times"] and ratio_text(one["times"]["occupancy_ratio"]), 1),
-        *(
-            Column(
-                f"LOST {state.upper()}", lambda one, state=state: _lost(one, state), 2 + rank, show=lambda text: text
-            )
-            for rank, state in enumerate(STATES)
-        ),
+        *(Column(f"LOST {state.upper()}", _lost(state), 2 + rank) for rank, state in enumerate(STATES)),
         Column("ID", lambda one: one["id"], 6, 44),
     ),
     NO_EARNINGS,
