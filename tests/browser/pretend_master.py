@@ -19,6 +19,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.browser.pretend_accesses import access_routes
+from tests.browser.pretend_billing import billing_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_members import OPEN, member_routes
@@ -72,6 +73,7 @@ def make_app(world: World) -> FastAPI:
     service_routes(app, world)
     member_routes(app, world, lambda request: _asking(request) or ACCOUNT, lambda: _session_of(OTHER_TOKEN))
     market_routes(app, world)
+    billing_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)
     secret_routes(app, world)

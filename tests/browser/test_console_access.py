@@ -32,6 +32,8 @@ PAGES = (
     "/shared",
     "/resources",
     "/receipts",
+    "/usage",
+    "/earnings",
     "/offers",
     "/prices",
     "/route",

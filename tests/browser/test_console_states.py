@@ -188,6 +188,8 @@ async def test_no_screen_asks_anything_of_another_host_or_breaks_the_masters_pol
         "/clusters",
         "/clusters/new",
         "/receipts",
+        "/usage",
+        "/earnings",
         "/offers",
         "/join",
         "/events",
