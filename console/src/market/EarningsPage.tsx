@@ -13,7 +13,7 @@ import { TestMoney } from "../parts/state.tsx";
 import { figure, identity, Named, simulated } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
-import { type Choices, type Chosen, Daily, MonthControls, monthName, useMonth } from "./Month.tsx";
+import { byName, type Choices, type Chosen, Daily, MonthControls, monthName, useMonth } from "./Month.tsx";
 
 type Row = Earnings["rows"][number];
 
@@ -80,7 +80,7 @@ function Shown({ found, chosen }: { found: Earnings; chosen: Chosen }) {
           </Panel>
         </div>
       )}
-      <Panel title={`By ${choices[found.by] ?? found.by}`} bare>
+      <Panel title={byName(choices, found.by)} bare>
         <DataTable
           of={["row", "rows"]}
           columns={columnsOf(found)}

@@ -17,6 +17,12 @@ export const daysOf = (month: string): number => {
   return new Date(Date.UTC(year!, number!, 0)).getUTCDate();
 };
 
+/** "By machine", "By GPU model". */
+export const byName = (choices: Choices, by: string): string => {
+  const name = choices[by] ?? by;
+  return `By ${name.startsWith("GPU") ? name : name.toLowerCase()}`;
+};
+
 export type Choices = Readonly<Record<string, string>>;
 
 export interface Chosen {

@@ -12,7 +12,7 @@ import { TestMoney, When } from "../parts/state.tsx";
 import { figure, identity } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
-import { type Choices, type Chosen, Daily, daysOf, MonthControls, monthName, useMonth } from "./Month.tsx";
+import { byName, type Choices, type Chosen, Daily, daysOf, MonthControls, monthName, useMonth } from "./Month.tsx";
 
 type Row = Spending["rows"][number];
 
@@ -69,7 +69,7 @@ function Shown({ found, chosen }: { found: Spending; chosen: Chosen }) {
               unit={plain(found.currency)}
             />
           </Panel>
-          <Panel title={`By ${(isAll ? ALL : OWN)[found.by] ?? found.by}`} bare>
+          <Panel title={byName(isAll ? ALL : OWN, found.by)} bare>
             <DataTable
               of={["row", "rows"]}
               columns={columnsOf(found)}

@@ -40,6 +40,7 @@ export function StackedBars({ label, unit, days, rows }: BarsProps) {
     index === PARTS_MOST - 1 && rows.length > PARTS_MOST ? OTHERS : CHART_COLOURS[index % CHART_COLOURS.length];
   const top = Math.max(...days.map((day) => Number(day.amount)), 0);
   const step = 100 / days.length;
+  const highest = days.findIndex((day) => Number(day.amount) === top);
   const high = (value: number) => (top > 0 ? (value / top) * (CHART_PX - HEAD_PX) : 0);
   const spoken = days.filter((day) => Number(day.amount) > 0).map((day) => `${day.day} ${amount(day.amount, 2, 4)}`);
   return (
@@ -83,7 +84,7 @@ export function StackedBars({ label, unit, days, rows }: BarsProps) {
                   </rect>
                 );
               })}
-              {below > 0 && Number(day.amount) === top && (
+              {below > 0 && at === highest && (
                 <text x={middle} y={CHART_PX - below - 4} className="wr-bar-text" textAnchor="middle">
                   {amount(day.amount, 2, 2)}
                 </text>
