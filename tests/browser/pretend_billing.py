@@ -28,7 +28,7 @@ def billing_routes(app: FastAPI, world: World) -> None:
     async def usage(by: str = "", month: str = "", scope: str = "project") -> Json:
         said, rows = _month(world, by or "machine", month, scope)
         spent = _sum(said["days"])
-        own = {"balance": "99.91", "empty_at": at(-2 * 86_400), "limit": str(Decimal(spent) + 10)}
+        own: Json = {"balance": "99.91", "empty_at": at(-2 * 86_400), "limit": str(Decimal(spent) + 10)}
         own = own if scope == "project" else dict.fromkeys(own)
         running = {"per_hour": "1.74", "running": 2, "held": "0.43"} | own
         forecast = {"forecast": None if month else str(Decimal(spent) + 30), "forecast_method": FORECAST_METHOD}
@@ -52,7 +52,7 @@ def _month(world: World, by: str, month: str, scope: str) -> tuple[Json, list[Js
     before = Month.of((now.days.start - 1) * DAY)
     days = [day_text(day) for day in (Month.parse(month) if month else now).days if day * DAY <= now_ns]
     is_empty = not world.hosts or month == str(before)
-    rows = [
+    rows: list[Json] = [
         {"id": id_, "name": name, "days": [f"{(share + at_day) % 7}.25" for at_day in range(len(days))]}
         for share, (id_, name) in enumerate(NAMES[by])
     ]

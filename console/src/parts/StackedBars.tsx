@@ -200,6 +200,9 @@ export function RunningSum({ days, daysOfMonth, forecast, limit, unit }: Running
   );
 }
 
+const filled = (ratio: number) =>
+  `color-mix(in srgb, var(--wr-meter-fill) ${Math.round(ratio * 100)}%, var(--wr-meter))`;
+
 /** A month as a calendar, Monday first: each day's ratio as a number and a fill. */
 export function RatioCalendar({
   days,
@@ -216,7 +219,7 @@ export function RatioCalendar({
           key={day}
           style={{
             gridColumnStart: index === 0 ? ((first + 6) % 7) + 1 : undefined,
-            borderBottomColor: `color-mix(in srgb, var(--wr-meter-fill) ${Math.round((ratio ?? 0) * 100)}%, var(--wr-meter))`,
+            borderBottomColor: filled(ratio ?? 0),
           }}
           title={`${weekday(day)} ${day}: ${percent(ratio)}`}
         >
