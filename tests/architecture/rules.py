@@ -107,7 +107,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("storage",),
     ("jobs",),
     ("onboarding", "acceptance", "hybrid"),
-    ("accounts", "lifecycle", "records"),
+    ("accounts", "billing", "lifecycle", "records"),
     ("config",),
     ("recovery",),
     ("link",),

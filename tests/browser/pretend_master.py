@@ -20,6 +20,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.browser.pretend_accesses import access_routes
+from tests.browser.pretend_billing import billing_routes
 from tests.browser.pretend_ends import operator_end_routes, project_end_routes, user_end_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
@@ -83,6 +84,7 @@ def make_app(world: World) -> FastAPI:
     user_end_routes(app, world, _whose)
     operator_end_routes(app, world)
     market_routes(app, world)
+    billing_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)
     secret_routes(app, world)

@@ -33,6 +33,8 @@ PAGES = (
     "/shared",
     "/resources",
     "/receipts",
+    "/usage",
+    "/earnings",
     "/offers",
     "/prices",
     "/route",

@@ -90,6 +90,7 @@ PAGES: Final[Mapping[str, Page]] = {
     "docs/resources.md": Page({"lab-a100-01.json": json.dumps(RECORD)}, is_quick=True),
     "docs/routing.md": Page({"train.py": TRAIN, "task.json": json.dumps(INTENT)}, is_quick=True),
     "docs/secrets.md": Page({"token.txt": "hf_of-the-page", "key.bin": "key"}, is_quick=True),
+    "docs/usage.md": Page(is_quick=True),
     "docs/volumes.md": Page({"train.py": TRAIN, "evaluate.py": EVALUATE}),
 }
 ELSEWHERE: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(

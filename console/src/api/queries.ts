@@ -20,6 +20,7 @@ import type {
   CommandLineOffer,
   CommandRow,
   DeletedProject,
+  Earnings,
   EventRow,
   Explanation,
   Forecast,
@@ -61,6 +62,7 @@ import type {
   ServiceAccount,
   SessionRow,
   SimulatedHosts,
+  Spending,
   SpendingLimit,
   Standing,
   StopTest,
@@ -298,6 +300,19 @@ export const receipts = (clusterId?: string) =>
   paged<Receipt>(["receipts", clusterId ?? ""], "/receipts", CALM_MS, { cluster: clusterId });
 export const receipt = (id: string) =>
   one<Receipt>(["receipt", id], `/receipts/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
+
+const ofMonth = <T>(path: string, by: string, month: string | undefined, isAll: boolean) =>
+  queryOptions<T>({
+    queryKey: [path, by, month ?? "", isAll],
+    queryFn: ({ signal }) => get<T>(path, { by, month, scope: isAll ? "all" : undefined }, signal),
+    refetchInterval: CALM_MS,
+    placeholderData: keepPreviousData,
+  });
+/** What a month cost, and what it brought; month: undefined: the present one. */
+export const spending = (by: string, month: string | undefined, isAll: boolean) =>
+  ofMonth<Spending>("/usage", by, month, isAll);
+export const earnings = (by: string, month: string | undefined, isAll: boolean) =>
+  ofMonth<Earnings>("/earnings", by, month, isAll);
 
 export const people = all<Person>(["people"], "/accounts", { refetchInterval: CALM_MS });
 export const users = all<MarketUser>(["users"], "/users", { refetchInterval: CALM_MS });

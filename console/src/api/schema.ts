@@ -1,13 +1,14 @@
 // The shapes of the HTTP API, written from docs/openapi.json by `python -m tests.architecture.api_types`.
 // Do not change them here: change the Master's models, then `make openapi`.
 
-/** A new user, who accepts an invitation. */
+/** Who accepts an invitation: a new user, or one with this address and password. code: of the second factor. */
 export interface AcceptBody {
   secret: string;
   name: string;
   /** Mail address */
   address: string;
   password: string;
+  code?: string | null;
 }
 
 /** The health of an Access, all of its workers together. */
@@ -609,6 +610,21 @@ export interface DayAmount {
   amount: string;
 }
 
+/** What was earned on one UTC day. */
+export interface DayEarnedOut {
+  day: string;
+  /** A decimal amount of money */
+  amount: string;
+  occupancy_ratio: number | null;
+}
+
+/** What was spent on one UTC day. */
+export interface DaySpentOut {
+  day: string;
+  /** A decimal amount of money */
+  amount: string;
+}
+
 /** The image that runs on a host where a request names none; null: none. */
 export interface DefaultImageBody {
   image: string | null;
@@ -662,6 +678,44 @@ export interface DeviceOut {
 /** The secret of a device. */
 export interface DeviceTokenBody {
   device_code: string;
+}
+
+/** What a month brought for one host, GPU, project or model. */
+export interface EarnedOut {
+  id: string;
+  name: string;
+  host_id: string | null;
+  simulated: boolean;
+  /** A decimal amount of money */
+  amount: string;
+  /** A decimal amount of money */
+  fees: string;
+  /** By day of the month, as `days` has them */
+  days: string[];
+  /** Null where its GPUs are not here any more */
+  times: GpuTimesOut | null;
+}
+
+/** A month's earnings, without the platform's share. Amounts of the rows add up to those of the days, and these to `earned`. */
+export interface EarningsOut {
+  month: string;
+  /** Those that can be asked for, the latest first */
+  months: string[];
+  by: string;
+  scope: string;
+  currency: string;
+  test_money: boolean;
+  /** A decimal amount of money */
+  earned: string;
+  /** 0 in months that have passed */
+  today: string;
+  /** Earned by what runs now */
+  per_hour: string;
+  /** The platform's share, in sums of all projects */
+  fees: string;
+  days: DayEarnedOut[];
+  times: GpuTimesOut;
+  rows: EarnedOut[];
 }
 
 /** Something that happened. */
@@ -927,6 +981,18 @@ export interface GpuRowOut {
   temperature_celsius: number | null;
   power_watts: number | null;
   at: string | null;
+}
+
+/** The hours of GPUs by state. Rented is what was billed; the others are estimates from recorded changes. */
+export interface GpuTimesOut {
+  rented_hours: number;
+  idle_hours: number;
+  paused_hours: number;
+  faulty_hours: number;
+  offline_hours: number;
+  /** Rented hours in all hours */
+  occupancy_ratio: number | null;
+  lost: LostOut;
 }
 
 /** Every GPU of the fleet. */
@@ -1590,6 +1656,18 @@ export interface LoserOut {
   /** Null where it does not fit */
   score: number | null;
   terms: Record<string, number>;
+}
+
+/** What time that nobody paid would have brought at the present price: an estimate. */
+export interface LostOut {
+  /** A decimal amount of money */
+  idle: string;
+  /** A decimal amount of money */
+  paused: string;
+  /** A decimal amount of money */
+  faulty: string;
+  /** A decimal amount of money */
+  offline: string;
 }
 
 /** An organisation of a user. */
@@ -2939,6 +3017,19 @@ export interface SettleBody {
 /** How soon a person has to look. PAGE: at once. TICKET: within days. INFO: never, it only explains. */
 export type Severity = "info" | "ticket" | "page";
 
+/** What a month cost for one machine, job, GPU model, person or project. */
+export interface ShareOut {
+  /** Null: what has none */
+  id: string | null;
+  name: string;
+  /** A decimal amount of money */
+  amount: string;
+  /** Billed, of each host */
+  running_hours: number;
+  /** By day of the month, as `days` has them */
+  days: string[];
+}
+
 /** An identity provider for sign-in. */
 export interface SignInProviderOut {
   name: string;
@@ -3001,6 +3092,39 @@ export interface SlotOut {
 
 /** The kind of what spends, and whose spending can be limited. */
 export type SpenderKind = "project" | "token" | "service_account";
+
+/** A month's spending. Amounts of the rows add up to those of the days, and these to `spent`. What goes on now (`per_hour` to `empty_at`) is of this moment, whatever the month. */
+export interface SpendingOut {
+  month: string;
+  /** Those that can be asked for, the latest first */
+  months: string[];
+  by: string;
+  scope: string;
+  currency: string;
+  test_money: boolean;
+  /** A decimal amount of money */
+  spent: string;
+  /** 0 in months that have passed */
+  today: string;
+  /** At the month's end; null in months that have passed */
+  forecast: string | null;
+  forecast_method: string;
+  /** The project's spending limit for a month; null: none */
+  limit: string | null;
+  /** The price of all that runs now */
+  per_hour: string;
+  /** Machines and clusters that run now */
+  running: number;
+  /** Set aside for what runs now */
+  held: string;
+  /** Null for all projects */
+  balance: string | null;
+  /** When balance and hold are spent if nothing changes; null: never */
+  empty_at: string | null;
+  days: DaySpentOut[];
+  /** The greatest first; at most 200, the last one is the rest */
+  rows: ShareOut[];
+}
 
 /** The stage that a host has reached. */
 export interface StageOut {

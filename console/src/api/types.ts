@@ -60,6 +60,9 @@ export type ReceiptTransfer = Schema.TransferOut;
 export type Receipt = Schema.ReceiptOut;
 export type JoinTokenRow = Schema.JoinTokenOut;
 export type SpendingLimit = Schema.LimitOut;
+export type Spending = Schema.SpendingOut;
+export type Earnings = Schema.EarningsOut;
+export type GpuTimes = Schema.GpuTimesOut;
 export type LimitsRequest = Schema.LimitsBody;
 /** A request as the Master keeps it, or as a form holds it. */
 export type KeptRequest = Partial<Schema.KeptRequestOut>;

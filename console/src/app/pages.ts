@@ -144,6 +144,24 @@ export const PAGES = [
     load: async () => (await import("../identity/SharedPage.tsx")).SharedPage,
   },
   {
+    path: "/usage",
+    name: "Usage & billing",
+    menu: { group: "Rent", icon: OverviewIcon, key: "g", roles: RENTALS, also: "spend costs budget forecast money" },
+    load: async () => (await import("../market/UsagePage.tsx")).UsagePage,
+  },
+  {
+    path: "/earnings",
+    name: "Earnings",
+    menu: {
+      group: "Fleet",
+      icon: PriceIcon,
+      key: "1",
+      roles: ["operator", "auditor", "provider"],
+      also: "revenue income occupancy money lost",
+    },
+    load: async () => (await import("../market/EarningsPage.tsx")).EarningsPage,
+  },
+  {
     path: "/receipts",
     name: "Receipts",
     menu: { group: "Rent", icon: ReceiptIcon, key: "r", roles: RENTALS, also: "costs paid" },

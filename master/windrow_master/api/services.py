@@ -12,6 +12,7 @@ from windrow_master.api.local_user import LocalUser
 from windrow_master.api.sharing import RequestShares
 from windrow_master.api.sse import Broadcaster
 from windrow_master.audit.service import AuditService
+from windrow_master.billing.service import BillingService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet.service import FleetService
@@ -90,6 +91,7 @@ class Services:
     proofs: ProofService
     market: MarketService
     spending: SpendingService
+    billing: BillingService
     clusters: ClusterService
     results: ResultService
     templates: TemplateService

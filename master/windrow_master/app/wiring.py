@@ -26,6 +26,7 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.app import wiring_history
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
+from windrow_master.billing.service import BillingService
 from windrow_master.clusters import lookup as cluster_lookup
 from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.service import ClusterService
@@ -543,6 +544,7 @@ class _Parts:
             proofs=self.proofs,
             market=market,
             spending=SpendingService(self.store),
+            billing=BillingService(self.store, market, self.fleet.view),
             clusters=clusters,
             results=self.results,
             templates=TemplateService(self.store, identity.seal_key),

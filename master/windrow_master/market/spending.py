@@ -90,6 +90,12 @@ def passed(uow: UnitOfWork, rental_id: RentalId, soon: Microcents) -> str:
     return f"{most.words}, would be passed" if is_over else ""
 
 
+def monthly_limit(uow: UnitOfWork, account_id: AccountId) -> Microcents | None:
+    """What a project may spend in a month; None: as much as it has."""
+    found = uow[LimitRepository].get(account_id)
+    return None if found is None else found.limits.max_monthly_cost
+
+
 # --- for people ---
 
 

@@ -16,6 +16,7 @@ from windrow.cli import (
     account,
     artefacts,
     audit,
+    billing,
     clusters,
     doctor,
     forward,
@@ -123,6 +124,8 @@ app.command("logout")(account.logout)
 app.command("whoami")(account.whoami)
 app.command("can-i")(rights.can_i)
 app.command("invite")(members.invite)
+app.command("usage")(billing.usage)
+app.command("earnings")(billing.earnings)
 app.command("price")(prices.price)
 app.command("route")(routes.route)
 app.command("doctor")(doctor.doctor)

@@ -1,0 +1,193 @@
+// Usage & billing: what a month cost so far, where that leads, what runs now, and what it was for.
+import { Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { spending } from "../api/queries.ts";
+import type { Spending } from "../api/types.ts";
+import { PageButton } from "../app/PageButton.tsx";
+import { amount, count, decimal, perHour, plain } from "../parts/format.ts";
+import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { RunningSum } from "../parts/StackedBars.tsx";
+import { TestMoney, When } from "../parts/state.tsx";
+import { figure, identity } from "../tables/columns.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import type { Column } from "../tables/table.ts";
+import { byName, type Choices, type Chosen, Daily, daysOf, MonthControls, monthName, useMonth } from "./Month.tsx";
+
+type Row = Spending["rows"][number];
+
+const OWN: Choices = { machine: "Machine", job: "Job", gpu: "GPU model", person: "Person" };
+const ALL: Choices = { project: "Project", gpu: "GPU model" };
+
+export function UsagePage() {
+  const chosen = useMonth(OWN, ALL);
+  const query = useQuery(spending(chosen.by, chosen.month, chosen.all));
+  return (
+    <div className="wr-page">
+      <PageHead
+        title="Usage & billing"
+        beside={<TestMoney />}
+        actions={<MonthControls chosen={chosen} months={query.data?.months} />}
+      />
+      <Loaded query={query} lines={12}>
+        {(found) => <Shown found={found} chosen={chosen} />}
+      </Loaded>
+    </div>
+  );
+}
+
+function Shown({ found, chosen }: { found: Spending; chosen: Chosen }) {
+  const isAll = found.scope === "all";
+  const isNow = found.forecast !== null;
+  return (
+    <div className="wr-stack">
+      <Panel label="Money now">
+        <Figures found={found} isNow={isNow} />
+      </Panel>
+      {found.rows.length === 0 ? (
+        <Panel label="Usage">
+          <Nothing month={found.month} isNow={isNow} />
+        </Panel>
+      ) : (
+        <>
+          <Daily
+            title="By day"
+            currency={plain(found.currency)}
+            month={found.month}
+            days={found.days}
+            rows={found.rows}
+            chosen={chosen}
+            choices={isAll ? ALL : OWN}
+            file="windrow-usage"
+          />
+          <Panel title={found.limit === null ? "Sum of the month" : "Sum of the month against the limit"}>
+            <RunningSum
+              days={found.days}
+              daysOfMonth={daysOf(found.month)}
+              forecast={found.forecast}
+              limit={found.limit}
+              unit={plain(found.currency)}
+            />
+          </Panel>
+          <Panel title={byName(isAll ? ALL : OWN, found.by)} bare>
+            <DataTable
+              of={["row", "rows"]}
+              columns={columnsOf(found)}
+              id={(row) => `${found.by} ${row.id ?? row.name}`}
+              rows={found.rows}
+              file={found.month}
+              empty={null}
+            />
+          </Panel>
+        </>
+      )}
+      <Text size="xs" className="wr-quiet">
+        Months and days are in UTC; a run over midnight counts for both days by its billed time.{" "}
+        {isNow && `Forecast: ${found.forecast_method.toLowerCase()}. `}
+        {!isAll && (
+          <Link className="wr-link" to="/receipts">
+            All receipts
+          </Link>
+        )}
+      </Text>
+    </div>
+  );
+}
+
+function Figures({ found, isNow }: { found: Spending; isNow: boolean }) {
+  const currency = plain(found.currency);
+  const short = (text: string) => amount(text, 2, 2);
+  const passes = found.limit !== null && Number(found.forecast ?? 0) > Number(found.limit);
+  return (
+    <>
+      <div className="wr-figures">
+        <div data-testid="spent">
+          <Figure
+            label={isNow ? `spent in ${monthName(found.month)} so far` : `spent in ${monthName(found.month)}`}
+            value={short(found.spent)}
+            note={isNow ? `today ${short(found.today)}` : currency}
+          />
+        </div>
+        {found.forecast !== null && (
+          <Figure label="forecast to the month's end" value={short(found.forecast)} note={currency} />
+        )}
+        {found.limit !== null && <Figure label="limit a month" value={short(found.limit)} note={currency} />}
+        <Figure label="now" value={perHour(found.per_hour)} note={`${count(found.running)} running`} />
+        <Figure label="held now" value={short(found.held)} note={currency} />
+        {found.balance !== null && (
+          <Figure
+            label="balance"
+            value={short(found.balance)}
+            note={
+              found.empty_at ? (
+                <>
+                  empty <When at={found.empty_at} />
+                </>
+              ) : (
+                "nothing runs"
+              )
+            }
+          />
+        )}
+      </div>
+      {passes && (
+        <div className="wr-note wr-note-bad" role="status" style={{ marginTop: 12 }}>
+          By the forecast the month's limit of {short(found.limit!)} {currency} is passed: what runs then is ended.
+        </div>
+      )}
+    </>
+  );
+}
+
+function Nothing({ month, isNow }: { month: string; isNow: boolean }) {
+  if (!isNow) return <Empty title={`Nothing was charged in ${monthName(month)}`}>Choose another month above.</Empty>;
+  return (
+    <Empty
+      title="Nothing was charged this month"
+      command="windrow run --gpus 1 -- nvidia-smi"
+      action={<PageButton to="/clusters/new">New cluster</PageButton>}
+    >
+      Costs show here seconds after something runs: by day, and by machine, job, GPU model and person.
+    </Empty>
+  );
+}
+
+function columnsOf(found: Spending): readonly Column<Row>[] {
+  return [
+    {
+      id: "name",
+      name: (found.scope === "all" ? ALL : OWN)[found.by] ?? "Name",
+      value: (row) => row.name,
+      cell: named(found),
+    },
+    figure(
+      "amount",
+      "Amount",
+      (row) => row.amount,
+      (text) => amount(text, 2, 4),
+    ),
+    figure(
+      "running_hours",
+      "Hours",
+      (row) => row.running_hours,
+      (hours) => decimal(hours, 1),
+    ),
+    ...(found.by === "gpu" ? [] : [identity<Row>((row) => row.id, { optional: true })]),
+  ];
+}
+
+const named = (found: Spending) => (row: Row) => {
+  if (row.id?.startsWith("cluster_"))
+    return (
+      <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: row.id }}>
+        {plain(row.name)}
+      </Link>
+    );
+  if (found.by === "job" && row.id?.startsWith("job_"))
+    return (
+      <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: row.id }}>
+        {plain(row.name)}
+      </Link>
+    );
+  return plain(row.name);
+};
