@@ -1,5 +1,6 @@
 """Shared context of every command: the client, made when it is first asked for, from the options before the noun."""
 
+import sys
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from windrow.client import Client
 from windrow.config import find
+from windrow.errors import InvalidInput
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Keep watching for changes; with --json one object per line.")]
@@ -24,6 +26,15 @@ class Options:
 def confirm(question: str) -> None:
     """Asks on standard error, so that standard output has data alone; anything but yes ends the command."""
     typer.confirm(question, abort=True, err=True)
+
+
+def agreed(yes: bool, question: str) -> None:
+    """Goes on where `--yes` was written or a person says so. Raises InvalidInput where nobody can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"{question} Nobody can be asked here, and nothing was done. To confirm, add --yes.")
+    confirm(question)
 
 
 def client(context: typer.Context) -> Client:

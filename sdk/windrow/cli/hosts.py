@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli import resolving
+from windrow.cli import completing, resolving
 from windrow.cli.context import AsJson, Watch, client
 from windrow.cli.output import (
     brief,
@@ -32,7 +32,9 @@ offer_app = typer.Typer(help="GPUs that you can rent, with prices.", no_args_is_
 command_app = typer.Typer(help="Commands sent to hosts, with their results.", no_args_is_help=True)
 event_app = typer.Typer(help="Event history.", no_args_is_help=True)
 
-Host = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the host.")]
+Host = Annotated[
+    str, typer.Argument(metavar="NAME|ID", help="Name or id of the host.", autocompletion=completing.hosts)
+]
 Card = Annotated[
     str, typer.Argument(metavar="HOST/INDEX|UUID", help="GPU: as my-host/0, or its UUID or the start of it.")
 ]

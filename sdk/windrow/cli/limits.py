@@ -1,11 +1,10 @@
 """`windrow limit`: how much a project, a token or a service account may spend."""
 
-import sys
 from typing import Annotated, Any, Final
 
 import typer
 
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.output import print_json, say
 from windrow.cli.resolving import SERVICE_ACCOUNTS, TOKENS, found
 from windrow.cli.tables import Column, Table, View, id_column, lists
@@ -107,8 +106,7 @@ def limit_rm(
     """Remove all limits of a project, a token or a service account."""
     api = client(context)
     path = _path(api, project, token, service_account)
-    if not yes and sys.stdin.isatty():
-        confirm(f"Remove the spending limits of {token or service_account or project or 'this project'}?")
+    agreed(yes, f"Remove the spending limits of {token or service_account or project or 'this project'}?")
     api.request("DELETE", path)
     say("Its spending is not limited any more.")
 

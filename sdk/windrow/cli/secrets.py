@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli import completing
+from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.output import print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
 from windrow.errors import InvalidInput
@@ -21,7 +22,9 @@ USES = {
     "file": "--secret {0} (its variable holds the bytes in base64)",
     "registry_login": "--registry-secret {0}",
 }
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the secret, such as HF_TOKEN.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the secret, such as HF_TOKEN.", autocompletion=completing.secrets)
+]
 
 
 @secret_app.command("set")
@@ -72,8 +75,7 @@ def secret_ls(context: typer.Context, view: View) -> None:
 @secret_app.command("rm")
 def secret_rm(context: typer.Context, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a secret. Work that runs keeps the value; jobs that wait and name the secret will fail."""
-    if not yes and sys.stdin.isatty():
-        confirm(f"Delete the secret {name}?")
+    agreed(yes, f"Delete the secret {name}?")
     answer = client(context).delete_secret(name)
     if as_json:
         print_json(answer)

@@ -90,8 +90,8 @@ class View:
         """The name, for a Master that narrows the list itself; None where it is a pattern."""
         return None if self.name is None or set("*?[") & set(self.name) else self.name
 
-    def print(self, api: Client, items: Iterable[Item]) -> None:
-        """Print those of the items that are asked for."""
+    def print(self, api: Client | None, items: Iterable[Item]) -> None:
+        """Print those of the items that are asked for. api: None of a list without `--mine`."""
         hidden: list[Item] = []
         found = islice(self._wanted(api, items, hidden), self.limit)
         if self.is_json:
@@ -117,8 +117,8 @@ class View:
     def _is_narrowed(self) -> bool:
         return any((self.state, self.name, self.since, self.mine))
 
-    def _wanted(self, api: Client, items: Iterable[Item], hidden: list[Item]) -> Iterator[Item]:
-        table, me = self.table, api.get("/me")["account"]["id"] if self.mine else None
+    def _wanted(self, api: Client | None, items: Iterable[Item], hidden: list[Item]) -> Iterator[Item]:
+        table, me = self.table, api.get("/me")["account"]["id"] if self.mine and api else None
         if self.since is not None and table.at is not None:
             at, since = table.at, self.since
             items = takewhile(lambda item: not at(item) or time_of(at(item)) >= since, items)
