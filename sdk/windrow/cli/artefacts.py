@@ -10,7 +10,7 @@ from windrow.cli import completing
 from windrow.cli.clusters import cluster_id
 from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.jobs import job_id
-from windrow.cli.output import brief, print_json, say, size_text
+from windrow.cli.output import print_json, say, size_text
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import WindrowClientError
@@ -42,7 +42,7 @@ ARTEFACTS = Table(
         id_column(rank=3),
         Column("NAME", lambda a: a["name"]),
         Column("SIZE", lambda a: size_text(a["size_bytes"])),
-        Column("OF", lambda a: f"{a['owner_kind']}/{a['owner_id']}", 1, show=brief),
+        Column("OF", lambda a: f"{a['owner_kind']}/{a['owner_id']}", 1),
         time_column("CREATED", lambda a: a["created_at"], 2),
         time_column("KEPT UNTIL", lambda a: a["expires_at"] or "deleted"),
     ),

@@ -186,6 +186,6 @@ def add_examples(command: Any, path: str) -> None:
     if found and not command.epilog:
         own = [line.replace("windrow cluster", "windrow machine") for line in found]
         shown = own if path.partition(" ")[0] == "machine" else found
-        command.epilog = "\n\n".join(("Examples:", *shown))
+        command.epilog = "\n".join(("Examples:", *(f"  {line}" for line in shown)))
     for name, inner in getattr(command, "commands", {}).items():
         add_examples(inner, f"{path} {name}")

@@ -29,7 +29,7 @@ def explain(
     code: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ERROR_CODE]",
+            metavar="ERROR_CODE",
             help="As an error ends with: no_capacity; without: all codes.",
             autocompletion=_matches,
         ),

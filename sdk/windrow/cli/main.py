@@ -20,6 +20,12 @@ from windrow.config import wants_traceback
 from windrow.errors import WindrowClientError
 
 GROUP = "windrow.commands"
+FIRST: Final = """Examples:
+  windrow login https://market.example
+  windrow gpus --vram 24GB
+  windrow run --gpu 24GB -- python train.py
+  windrow machine create --name lab --gpu 24GB
+  windrow open lab"""
 WORDS_OF_OTHERS: Final = {
     "rm": ("delete", "cancel", "retire"),
     "delete": ("rm", "cancel", "retire"),
@@ -44,7 +50,7 @@ WORDS_OF_OTHERS: Final = {
 app = typer.Typer(
     name="windrow",
     help="Rent GPUs and look after hosts.",
-    epilog=table(),
+    epilog=f"{FIRST}\n\n{table()}",
     cls=VerbGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,

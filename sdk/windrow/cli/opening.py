@@ -43,7 +43,7 @@ def open_work(
     name: Work,
     port: Annotated[
         int | None,
-        typer.Argument(metavar="[PORT]", min=1, max=65_535, help="Port in it; default: of its service, or Jupyter."),
+        typer.Argument(metavar="PORT", min=1, max=65_535, help="Port in it; default: of its service, or Jupyter."),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open it in the browser, where this machine has one.")] = True,
     as_json: AsJson = False,

@@ -9,7 +9,7 @@ import typer
 from windrow.cli import completing
 from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.output import print_json, say
-from windrow.cli.tables import Column, Table, View, lists, time_column
+from windrow.cli.tables import Column, Table, View, lists, spoken, time_column
 from windrow.errors import InvalidInput
 
 secret_app = typer.Typer(help="Secrets: values that jobs and clusters get by name.", no_args_is_help=True)
@@ -53,7 +53,7 @@ def secret_set(
 SECRETS = Table(
     (
         Column("NAME", lambda s: s["name"]),
-        Column("KIND", lambda s: s["kind"]),
+        Column("KIND", lambda s: s["kind"], show=spoken),
         Column("USED BY", lambda s: _users(s), 1, 40),
         time_column("UPDATED", lambda s: s["updated_at"], 2),
         time_column("LAST USED", lambda s: s["last_used_at"], 3),

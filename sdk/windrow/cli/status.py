@@ -51,7 +51,7 @@ WORK = Table(
         Column("COST", lambda one: one["cost_so_far"], 1),
         time_column("STARTED", lambda one: one["started_at"], 5),
         time_column("ENDS", lambda one: one["ends_at"], 7),
-        Column("NOTE", lambda one: one["problem"] or one["reason"], 8, 20, brief),
+        Column("NOTE", lambda one: one["problem"] or one["reason"], 8, 20),
     ),
     "Nothing runs. What can be rented: windrow gpus",
     name=lambda one: one["name"],
@@ -80,7 +80,7 @@ def status(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME|ID]", help="A machine, cluster, job or host; without: an overview.",
+            metavar="NAME|ID", help="A machine, cluster, job or host; without: an overview.",
             autocompletion=completing.things,
         ),
     ] = None,
@@ -119,8 +119,7 @@ def front(context: typer.Context) -> None:
 
 
 def _print_sign_in() -> None:
-    for line in SIGN_IN:
-        print_whole(line)
+    out.print("\n".join(SIGN_IN), markup=False, soft_wrap=True)
 
 
 def _overview(api: Client, as_json: bool) -> None:
@@ -138,7 +137,7 @@ def _overview(api: Client, as_json: bool) -> None:
     _print_me(api, me, per_hour, left)
     _print_work(work)
     _print_matters(matters)
-    print_whole("")
+    out.print()
     commands = text.next_commands(work, me["roles"])
     width = max(len(command) for command, _ in commands)
     for command, does in commands:
@@ -163,7 +162,7 @@ def _print_me(api: Client, me: Item, per_hour: Decimal, left: timedelta | None) 
 
 
 def _print_work(work: list[Item]) -> None:
-    print_whole("")
+    out.print()
     if not work:
         print_whole("Nothing runs.")
         return
@@ -176,7 +175,7 @@ def _print_work(work: list[Item]) -> None:
 def _print_matters(matters: list[text.Matter]) -> None:
     if not matters:
         return
-    print_whole("")
+    out.print()
     out.print(Text("Needs somebody", style="bold"))
     for one in matters[: text.SHOWN_MAX]:
         out.print(Text(f"  {plain(one.about)}: {plain(brief(one.text))}"))

@@ -33,7 +33,7 @@ def top(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME|ID]",
+            metavar="NAME|ID",
             help="A host, machine, cluster or job; without: all of yours.",
             autocompletion=completing.things,
         ),
