@@ -12,8 +12,8 @@ PARAGRAPHS: Final[dict[str, str]] = {
     ),
     "invalid_input": (
         "A field of the request has a value that it may not have; the message names the field and the rule. "
-        "Nothing was changed. Correct the field and send the request again. `windrow COMMAND --help` lists what "
-        "each option takes."
+        "Nothing was changed. Correct the field and send the request again. The `--help` of the command lists "
+        "what each option takes."
     ),
     "not_found": (
         "There is nothing with this name or id, or it belongs to a project that you are not in. Look at which "

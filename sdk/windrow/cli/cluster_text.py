@@ -34,16 +34,26 @@ def is_settled(cluster: dict[str, Any]) -> bool:
 
 def print_plan(plan: dict[str, Any]) -> None:
     """Prints the place and the price of a plan, on standard error."""
-    for place in plan.get("placement") or []:
-        slots = counted(len(place.get("slots") or []), "slot")
-        say(f"  {place['host_name']}: {slots}, tier {place.get('tier')}, {place.get('price_per_hour')} per hour")
+    places = plan.get("placement") or []
+    for place in places:
+        price = f": {place['price_per_hour']} per hour" if len(places) > 1 and place.get("price_per_hour") else ""
+        say(f"  {place_text(place)}{price}")
         if place.get("note"):
             say(f"  {place['host_name']}: {place['note']}.")
     if plan.get("refusal"):
         print_refusal(plan["refusal"])
         return
     price = " ".join(filter(None, (plan.get("price_per_hour"), plan.get("currency"), "per hour")))
-    say(f"  {price}; reserved now: {plan.get('hold')}; balance {plan.get('balance')}")
+    reserved = f"; reserving {plan['hold']} of {plan['balance']}" if plan.get("hold") else ""
+    say(f"  {price}{reserved}")
+
+
+def place_text(place: dict[str, Any]) -> str:
+    """A host of a plan and the part of it: `rack-7 (H100, grade C), 2 GPUs`."""
+    name, _, grade = str(place.get("tier") or "").partition("/")
+    tier = f" ({name.upper()}, grade {grade})" if grade else ""
+    slots = counted(len(place.get("slots") or []), "GPU")
+    return f"{place['host_name']}{tier}" + (f", {slots}" if grade and name != "cpu" else "")
 
 
 def print_refusal(refusal: dict[str, Any]) -> None:

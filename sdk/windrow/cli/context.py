@@ -2,13 +2,15 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windrow.client import Client
 from windrow.config import find
 from windrow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from windrow.client import Client
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Keep watching for changes; with --json one object per line.")]
@@ -37,7 +39,9 @@ def agreed(yes: bool, question: str) -> None:
     confirm(question)
 
 
-def client(context: typer.Context) -> Client:
+def client(context: typer.Context) -> "Client":
     """The client of this invocation; closed when the command ends."""
+    from windrow.client import Client  # slow to load, and `--version` and `explain` do without
+
     options = context.find_root().obj or Options()
     return context.with_resource(Client(find(options.url, options.token)))

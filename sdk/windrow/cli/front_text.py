@@ -23,7 +23,7 @@ SHOWN_MAX: Final = 8
 
 
 class Matter(NamedTuple):
-    """What needs somebody. about: a name. command: what to run about it; empty: nothing."""
+    """A matter that needs somebody. about: a name. command: what to run about it; empty: nothing."""
 
     about: str
     text: str
@@ -94,7 +94,7 @@ def span_text(span: timedelta) -> str:
 
 
 def matters_of_work(work: Iterable[Item], now: datetime) -> list[Matter]:
-    """What of one's own work needs somebody: hosts that do not answer, an end that is near, what has just failed."""
+    """Matters of one's own work: hosts that do not answer, an end that is near, what has just failed."""
     found = []
     for one in work:
         name = str(one["name"])
@@ -128,7 +128,7 @@ def matters_of_hosts(hosts: Iterable[Item]) -> list[Matter]:
 
 
 def matters_of_master(health: Item) -> list[Matter]:
-    """What the Master says of itself to its operators, and the hosts that it says are in trouble."""
+    """Troubles of the Master, for its operators, and the hosts that it says are in trouble."""
     master = health["master"]
     found = [Matter("Master", str(one), "windrow doctor") for one in master["problems"]]
     found += [Matter("Master", f"{one['detail']} {one['remedy']}".strip()) for one in master["conditions"]]

@@ -24,7 +24,7 @@ ROUNDS = Table(
 @host_app.command("bandwidth")
 @lists(ROUNDS, limit=20)
 def host_bandwidth(context: typer.Context, view: View, host: Host) -> None:
-    """What Accesses measured of its line, the newest round first, a row for each of their regions."""
+    """List measurements of a host's line by relays, newest first, a row for each region."""
     api = client(context)
     found = api.get(f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/bandwidth", limit=view.limit)
     if view.is_json:

@@ -10,7 +10,7 @@ from windrow.cli.output import facts, field_text, print_json, print_whole
 
 @host_app.command("facts")
 def host_facts(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """What it says of its machine, disk, network and containers; it is its word, and no proof."""
+    """Show what a host reports of its machine, disk, network and containers; nothing of it is proven."""
     api = client(context)
     found = api.get(f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/facts")
     if as_json:

@@ -65,7 +65,7 @@ def _unit(value: Any, unit: str) -> str | None:
 
 
 def _joined(*parts: Any) -> str | None:
-    """What is known of these, with commas; None: nothing."""
+    """Those of these that are known, with commas; None: none is."""
     return ", ".join(str(part) for part in parts if part is not None) or None
 
 
@@ -329,8 +329,8 @@ def _action(name: str, help_text: str) -> None:
 for _name, _help in (
     ("drain", "Take no new work; what runs goes on."),
     ("activate", "Take work again."),
-    ("maintenance", "Say that people work on it."),
-    ("quarantine", "Refuse its identity until it is verified again."),
+    ("maintenance", "Put the host in maintenance (no new work)."),
+    ("quarantine", "Quarantine: reject the host until it is verified."),
     ("retire", "End its membership for good."),
 ):
     _action(_name, _help)

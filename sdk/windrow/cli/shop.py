@@ -73,7 +73,7 @@ def gpus(
     max_price: Annotated[str | None, typer.Option("--max-price", help="Highest price of one GPU per hour.")] = None,
     sort: Annotated[
         Literal["price", "value", "vram", "free", "model"],
-        typer.Option("--sort", help="What comes first; value: the lowest price per GiB of memory."),
+        typer.Option("--sort", help="Order; value: the lowest price per GiB of memory."),
     ] = "price",
     free: Annotated[bool, typer.Option("--free", help="Only what is free now.")] = False,
 ) -> None:

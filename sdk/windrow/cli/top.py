@@ -89,7 +89,7 @@ def _look_at(api: Client, name: str | None) -> Look:
 
 
 def _all(api: Client) -> list[Item]:
-    """What runs of one's own; where nothing does, one's own hosts."""
+    """One's own clusters that run; where none does, one's own hosts."""
     me = api.get("/me")
     own = me["account"]["id"]
     found: list[Item] = []
