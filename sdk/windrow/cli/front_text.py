@@ -12,6 +12,7 @@ KINDS: Final = {"box": "machine", "service": "service"}
 """What people call a cluster of one host; those of several are clusters."""
 TROUBLED: Final = ("degraded", "offline", "quarantined")
 """The states of hosts that a person has to look after."""
+WAYS: Final = {"open": "open it in the browser", "ssh": "log in"}
 SOON: Final = timedelta(minutes=30)
 """Before its end, work is named among what needs somebody: time enough to save or to extend it."""
 LOW: Final = timedelta(hours=2)
@@ -51,8 +52,15 @@ def _of_cluster(one: Item) -> Item:
         "hosts": hosts_of(one), "tier": one.get("tier"), "price_per_hour": one.get("price_per_hour"),
         "cost_so_far": one.get("cost_so_far"), "created_at": one["created_at"], "started_at": one.get("started_at"),
         "ended_at": one.get("ended_at"), "ends_at": one.get("ends_at"), "problem": one.get("problem"),
-        "reason": one.get("reason"), "account_id": one.get("account_id"),
+        "reason": one.get("reason"), "account_id": one.get("account_id"), "ways_in": _ways_in(one),
     }  # fmt: skip
+
+
+def _ways_in(cluster: Item) -> list[str]:
+    """The verbs by which it is entered."""
+    asked = cluster.get("request") or {}
+    found = ["open"] if asked.get("notebook") or cluster.get("urls") else []
+    return [*found, "ssh"] if asked.get("ssh_keys") else found
 
 
 def _of_job(one: Item, cluster: Item) -> Item:
@@ -63,6 +71,7 @@ def _of_job(one: Item, cluster: Item) -> Item:
         "cost_so_far": one.get("cost_so_far"), "created_at": one["created_at"],
         "started_at": cluster.get("started_at"), "ended_at": one.get("ended_at"), "ends_at": cluster.get("ends_at"),
         "problem": cluster.get("problem"), "reason": one.get("reason"), "account_id": one.get("account_id"),
+        "ways_in": [],
     }  # fmt: skip
 
 
@@ -139,9 +148,9 @@ def next_commands(work: Sequence[Item], roles: Iterable[str]) -> list[tuple[str,
     """Commands that fit what there is, each with what it does."""
     found, known = [], set(roles)
     running = [one for one in work if one["state"] in ("Running", "Degraded")]
-    machine = next((one["name"] for one in running if one["kind"] == "machine"), None)
-    if machine:
-        found += [(f"windrow open {machine}", "open Jupyter"), (f"windrow ssh {machine}", "log in")]
+    entered = next((one for one in running if one["ways_in"]), None)
+    if entered:
+        found += [(f"windrow {way} {entered['name']}", WAYS[way]) for way in entered["ways_in"]]
     if running:
         found += [(f"windrow logs -f {running[0]['name']}", "follow the log"), ("windrow top", "use of GPUs")]
     elif "renter" in known:

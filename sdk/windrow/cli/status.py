@@ -216,12 +216,10 @@ def _going(job: Item) -> list[Item]:
 def _next(one: Item, item: Item) -> list[str]:
     """Commands for this work."""
     noun, name = ("job" if one["kind"] == "job" else "cluster"), item["name"]
-    asked, is_up = item["request"], one["state"] in ("Running", "Degraded")
+    is_up = one["state"] in ("Running", "Degraded")
     found = [f"windrow logs {'-f ' if is_up else ''}{name}", f"windrow {noun} show {name}"]
-    if is_up and asked.get("ssh_keys"):
-        found.insert(0, f"windrow ssh {name}")
-    if is_up and (asked.get("notebook") or item.get("urls")):
-        found.insert(0, f"windrow open {name}")
+    if is_up:
+        found = [f"windrow {way} {name}" for way in one["ways_in"]] + found
     if one["state"] == "Stopped":
         found.insert(0, f"windrow cluster start {name}")
     return found

@@ -52,7 +52,7 @@ def top(
         say("Nothing of yours runs. Name a host: windrow top HOST")
         return
     if once or not out.is_terminal:
-        out.print(_picture(first), no_wrap=True)
+        out.print(_picture(first), soft_wrap=False)
         return
     with Live(_picture(first), console=out, screen=True, auto_refresh=False) as live:
         try:
@@ -116,11 +116,12 @@ def _picture(found: Iterable[Item]) -> RenderableType:
     parts: list[RenderableType] = []
     for one in found:
         is_host = "usage" not in one
-        parts.append(Text(text.host_title(one) if is_host else text.cluster_title(one), style="bold"))
+        title = text.host_title(one) if is_host else text.cluster_title(one)
+        parts.append(Text(title, style="bold", no_wrap=True, overflow="ellipsis"))
         if is_host:
-            parts.append(text.host_table(one))
+            parts.append(text.host_table(one, out.width))
         elif one["usage"]:
-            parts.append(text.cluster_table(one["usage"]))
+            parts.append(text.cluster_table(one["usage"], out.width))
         else:
             parts.append(Text(f"  no readings yet of {', '.join(hosts_of(one)) or 'its hosts'}", style="dim"))
         parts.append(Text(""))

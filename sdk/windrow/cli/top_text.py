@@ -6,13 +6,19 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from windrow.cli.output import ABSENT, field_text, plain, rate_text, size_text
+from windrow.cli.output import ABSENT, brief, field_text, plain, rate_text, size_text
 
 Item = dict[str, Any]
 
 BAR: Final = 10
-"""Cells of a bar: eight tables of two bars fit into 80 columns."""
+BAR_WIDTH: Final = BAR + 5
+"""Cells of a bar, and with its percentage."""
+LEAST: Final = {"USE": BAR_WIDTH, "GPU": BAR_WIDTH, "MEMORY": 14, "TEMP": 5, "POWER": 6}
+"""Columns that keep their figures whole on a narrow screen: names and states give way."""
+WIDE, WIDER = 105, 130
+"""Columns of the screen from which there are bars of memory and the network, and from which there is the disk."""
 FULL, EMPTY = "█", "░"
+GIB: Final = 2**30
 HOT_CELSIUS: Final = 85
 """From here on the temperature is shown in the warning colour: most cards slow down a little above it."""
 
@@ -27,11 +33,14 @@ def bar(ratio: float | None, text: str = "") -> Text:
     return drawn.append(EMPTY * (BAR - filled), style="dim").append(f" {text or f'{within:4.0%}'}", style="default")
 
 
-def of_memory(used: float | None, whole: float | None) -> Text:
-    """Bytes in use, with a bar where it is known of how many."""
+def of_memory(used: float | None, whole: float | None, *, is_drawn: bool) -> Text:
+    """Bytes in use, of how many where that is known, and where there is room with a bar."""
     if used is None:
         return Text(ABSENT)
-    return bar(used / whole, f"{size_text(used)} of {size_text(whole)}") if whole else Text(size_text(used))
+    if not whole:
+        return Text(size_text(used))
+    said = f"{used / GIB:.1f} of {whole / GIB:.0f} GiB"
+    return bar(used / whole, said) if is_drawn else Text(said)
 
 
 def temperature(celsius: float | None) -> Text:
@@ -48,24 +57,25 @@ def host_title(host: Item) -> str:
     parts = [host["name"] + (" (simulated)" if host["simulated"] else ""), state, host.get("tier")]
     if live:
         parts += [f"{rate_text(live.get('rx_bps'))} in, {rate_text(live.get('tx_bps'))} out"]
-    return ", ".join(plain(one) for one in parts if one)
+    return ", ".join(plain(brief(one)) for one in parts if one)
 
 
-def host_table(host: Item) -> Table:
-    """Processors and each GPU of a host."""
+def host_table(host: Item, width: int) -> Table:
+    """Processors and each GPU of a host. width: of the screen, in columns."""
     table = _table("", "USE", "MEMORY", "TEMP", "POWER", "STATE")
-    live = host.get("live") or {}
+    live, is_drawn = host.get("live") or {}, width >= WIDE
     load = f"load {live['load1']:.2f}" if live.get("load1") is not None else ""
-    memory = of_memory(live.get("memory_used_bytes"), host.get("memory_bytes"))
+    memory = of_memory(live.get("memory_used_bytes"), host.get("memory_bytes"), is_drawn=is_drawn)
     table.add_row(f"CPU x{host.get('cpu_count') or '?'}", bar(live.get("cpu_ratio")), memory, "", "", load)
     for gpu in host.get("gpus") or []:
         now = gpu.get("live") or {}
+        power = now.get("power_watts")
         table.add_row(
             f"{gpu['index']} {_model(gpu['name'])}",
             bar(now.get("utilization_ratio")),
-            of_memory(now.get("memory_used_bytes"), gpu.get("memory_bytes")),
+            of_memory(now.get("memory_used_bytes"), gpu.get("memory_bytes"), is_drawn=is_drawn),
             temperature(now.get("temperature_celsius")),
-            field_text(now.get("power_watts"), "W"),
+            ABSENT if power is None else f"{power:.0f} W",
             plain(gpu.get("state_text")),
         )
     return table
@@ -78,27 +88,31 @@ def cluster_title(cluster: Item) -> str:
     return ", ".join(plain(one) for one in (cluster["name"], cluster["phase"], cluster.get("tier"), *costs) if one)
 
 
-def cluster_table(members: Sequence[Item]) -> Table:
-    """Each member of a cluster."""
-    table = _table("HOST", "GPU", "GPU MEMORY", "CPU", "MEMORY", "NETWORK", "DISK")
+def cluster_table(members: Sequence[Item], width: int) -> Table:
+    """Each member of a cluster. width: of the screen, in columns."""
+    names = ["HOST", "GPU", "GPU MEMORY", "CPU", "MEMORY"]
+    names += ["NETWORK"] if width >= WIDE else []
+    names += ["DISK"] if width >= WIDER else []
+    table = _table(*names)
     for one in members:
         cores = one["cpu_cores"]
-        table.add_row(
+        cells = [
             plain(one["host_name"]) if len(members) == 1 else f"{one['rank']} {plain(one['host_name'])}",
             bar(one["gpu_ratio"]),
-            of_memory(one["gpu_memory_used_bytes"], None),
+            size_text(one["gpu_memory_used_bytes"]),
             ABSENT if cores is None else f"{cores:.2f}",
-            of_memory(one["memory_used_bytes"], None),
+            size_text(one["memory_used_bytes"]),
             _both(one["network_receive_bytes_per_second"], one["network_transmit_bytes_per_second"], "in", "out"),
             _both(one["disk_read_bytes_per_second"], one["disk_write_bytes_per_second"], "read", "written"),
-        )
+        ]
+        table.add_row(*cells[: len(names)])
     return table
 
 
 def _table(*names: str) -> Table:
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
     for name in names:
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=LEAST.get(name, len(name)))
     return table
 
 

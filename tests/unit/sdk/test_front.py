@@ -1,5 +1,6 @@
 """`windrow` alone, `status`, `ps` and `top`: what runs, what is left, what needs somebody, and what is used now."""
 
+import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -8,11 +9,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 from typer.main import get_command
 
 from tests.support.filled import filled
 from windrow.cli import front_text as text
-from windrow.cli import hosts, status, top
+from windrow.cli import hosts, status, top, top_text
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
@@ -31,7 +34,7 @@ def a_cluster(name: str, phase: str = "Running", **more: Any) -> Json:
         "id": f"cluster_{name}", "name": name, "phase": phase, "kind": "box", "tier": "h100/C", "account_id": "mine",
         "price_per_hour": "2.50", "cost_so_far": "1.25", "created_at": at(hours=1), "started_at": at(minutes=30),
         "workloads": [{"host_name": "rack-7", "rank": 0, "phase": "running"}],
-        "request": {"ssh_keys": ["k"], "env": {}},
+        "request": {"ssh_keys": ["k"], "notebook": True, "env": {}},
     } | more  # fmt: skip
 
 
@@ -194,6 +197,20 @@ def test_top_shows_the_processors_and_gpus_of_a_host(windrow: Callable[..., str]
     answers = {"/me": ME, "/hosts": [HOST], "/hosts/host_1": HOST | {"gpus": [card]}}
     shown = windrow(answers, "top", "rack-7", "--once")
     assert "rack-7, maintenance" in shown and "5 H100 80GB HBM3" in shown and "None" not in shown
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160])
+def test_top_fits_the_screen_and_keeps_its_figures(width: int) -> None:
+    live = {"utilization_ratio": 0.93, "memory_used_bytes": 70 * 2**30, "temperature_celsius": 88, "power_watts": 640.5}
+    card = filled("GpuOut", is_full=True) | {"index": 5, "memory_bytes": 80 * 2**30, "live": live}
+    drawn = io.StringIO()
+    console = Console(file=drawn, width=width)
+    console.print(top_text.host_table(HOST | {"gpus": [card]}, width))
+    console.print(top_text.cluster_table([USED], width))
+
+    assert all(cell_len(line) <= width for line in drawn.getvalue().splitlines())
+    assert "█████████░  93%" in drawn.getvalue() and "88 °C" in drawn.getvalue() and "640 W" in drawn.getvalue()
+    assert "70.0 of 80 GiB" in drawn.getvalue()
 
 
 def test_top_without_anything_says_so(windrow: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
