@@ -14,7 +14,8 @@ BAR: Final = 10
 BAR_WIDTH: Final = BAR + 5
 """Cells of a bar, and with its percentage."""
 LEAST: Final = {"USE": BAR_WIDTH, "GPU": BAR_WIDTH, "MEMORY": 14, "TEMP": 5, "POWER": 6}
-"""Columns that keep their figures whole on a narrow screen: names and states give way."""
+MOST: Final = {"": 14, "HOST": 20, "STATE": 14}
+"""Columns that keep their figures whole on a narrow screen, and those that give way."""
 WIDE, WIDER = 105, 130
 """Columns of the screen from which there are bars of memory and the network, and from which there is the disk."""
 FULL, EMPTY = "█", "░"
@@ -62,7 +63,7 @@ def host_title(host: Item) -> str:
 
 def host_table(host: Item, width: int) -> Table:
     """Processors and each GPU of a host. width: of the screen, in columns."""
-    table = _table("", "USE", "MEMORY", "TEMP", "POWER", "STATE")
+    table = _table(width, "", "USE", "MEMORY", "TEMP", "POWER", "STATE")
     live, is_drawn = host.get("live") or {}, width >= WIDE
     load = f"load {live['load1']:.2f}" if live.get("load1") is not None else ""
     memory = of_memory(live.get("memory_used_bytes"), host.get("memory_bytes"), is_drawn=is_drawn)
@@ -93,10 +94,10 @@ def cluster_table(members: Sequence[Item], width: int) -> Table:
     names = ["HOST", "GPU", "GPU MEMORY", "CPU", "MEMORY"]
     names += ["NETWORK"] if width >= WIDE else []
     names += ["DISK"] if width >= WIDER else []
-    table = _table(*names)
+    table = _table(width, *names)
     for one in members:
         cores = one["cpu_cores"]
-        cells = [
+        cells: list[Text | str] = [
             plain(one["host_name"]) if len(members) == 1 else f"{one['rank']} {plain(one['host_name'])}",
             bar(one["gpu_ratio"]),
             size_text(one["gpu_memory_used_bytes"]),
@@ -109,10 +110,12 @@ def cluster_table(members: Sequence[Item], width: int) -> Table:
     return table
 
 
-def _table(*names: str) -> Table:
+def _table(width: int, *names: str) -> Table:
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
     for name in names:
-        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=LEAST.get(name, len(name)))
+        most = MOST.get(name) if width < WIDE else None
+        least = LEAST.get(name, len(name))
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=least, max_width=most)
     return table
 
 
