@@ -110,8 +110,9 @@ openapi: $(VENV)/tested ## write docs/openapi.json and docs/permissions.md again
 	@$(PY) -m tests.architecture.api_types
 	@$(PY) -m tests.architecture.request_fields
 
-conditions: $(VENV)/tested ## write the runbook and the Prometheus rules of conditions again from their table
+conditions: $(VENV)/tested ## write the runbook, the Prometheus rules of conditions and the page of errors again from their tables
 	@$(PY) -m tests.architecture.condition_pages
+	@$(PY) -m tests.architecture.error_pages
 
 setup: ## install again from the locks, with the test tools, and build the console
 	@rm -f $(VENV)/installed $(VENV)/tested $(VENV)/console

@@ -12,6 +12,7 @@ import socket
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -74,6 +75,30 @@ def wants_traceback() -> bool:
 def has_display() -> bool:
     """True if a browser that is opened here is seen by whoever runs the command."""
     return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def confirm_above() -> Decimal | None:
+    """The price per hour above which a person confirms before something is rented: WINDROW_CONFIRM_ABOVE, else
+    `confirm_above` in the user's file; None: nobody set it. Raises InvalidInput."""
+    text, source = os.environ.get("WINDROW_CONFIRM_ABOVE"), "WINDROW_CONFIRM_ABOVE"
+    if not text:
+        source = str(user_file())
+        text = _kept_record().get("confirm_above")
+    try:
+        found = None if text in (None, "") else Decimal(str(text))
+    except ArithmeticError:
+        found = Decimal("NaN")
+    if found is not None and not found.is_finite():
+        raise InvalidInput(f"{source} names no price per hour to confirm above: {text!r}. Write for example 5.00")
+    return found
+
+
+def _kept_record() -> dict[str, Any]:
+    """What the user's file holds, whatever it is; nothing where it cannot be read."""
+    with suppress(OSError, ValueError):
+        record = json.loads(user_file().read_text())
+        return record if isinstance(record, dict) else {}
+    return {}
 
 
 def _home() -> Path:
@@ -294,6 +319,7 @@ def save(config: Config) -> Path:
     record |= {"insecure_http": True} if config.allows_plain_http else {}
     if path.is_symlink():
         path.unlink()
+    record |= {name: value for name, value in _kept_record().items() if name == "confirm_above"}
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         json.dump(record, file)

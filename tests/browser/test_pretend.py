@@ -72,7 +72,6 @@ READS: dict[str, type[BaseModel]] = {
     "/invitations": answers.Page[people_routes.InvitationOut],
     "/join-tokens": answers.Page[identity_routes.JoinTokenOut],
     "/simulated-hosts": simulated_routes.SimulatedHostsOut,
-    "/cli": onboarding_routes.CliOut,
     "/offers": answers.Page[market_routes.OfferOut],
     "/templates": answers.Page[template_routes.TemplateOut],
     "/secrets": answers.Page[secret_routes.SecretOut],

@@ -14,8 +14,8 @@ from windrow.cli import device, resolving
 from windrow.cli.context import AsJson, client
 from windrow.cli.flags import options
 from windrow.cli.limits import LIMITS, given
-from windrow.cli.output import brief, facts, plain, print_json, say
-from windrow.cli.tables import Column, Table, View, id_column, lists, time_column, time_of
+from windrow.cli.output import facts, plain, print_json, say
+from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, spoken, time_column, time_of
 from windrow.client import Client
 from windrow.config import Config, forget, kept, known_authority, refuse_plain_http, save, save_authority
 from windrow.errors import ApiProblem, InvalidInput, NotSignedIn, WindrowClientError
@@ -189,7 +189,7 @@ def whoami(context: typer.Context, as_json: AsJson = False) -> None:
         [
             *[(kind, f"{one['name']} ({one['id']})") for kind, one in _who(me)],
             ("Project", f"{me['account']['name']} ({me['account']['id']})"),
-            ("Roles", ", ".join(me["roles"])),
+            ("Roles", roles_text(", ".join(me["roles"]))),
             ("Token", f"{me['token']['name']}, until {me['token']['expires_at']}"),
             ("Balance", f"{me['balance']['amount']} {me['balance']['currency']}"),
             ("Master", api.config.url),
@@ -226,7 +226,7 @@ TOKENS = Table(
     (
         id_column(),
         Column("NAME", lambda t: t["name"]),
-        Column("ROLES", lambda t: ", ".join(t.get("roles") or [])),
+        Column("ROLES", lambda t: ", ".join(t.get("roles") or []), show=roles_text),
         time_column("EXPIRES", lambda t: t.get("expires_at")),
         time_column("LAST USED", lambda t: t.get("last_used_at"), 1),
         Column("FROM", lambda t: t.get("last_used_address"), 3),
@@ -358,9 +358,9 @@ def print_receipt(item: dict[str, Any]) -> None:
 TRANSFERS = Table(
     (
         Column("AMOUNT", lambda t: t["amount"]),
-        Column("KIND", lambda t: t["kind"], most=20),
-        Column("DEBIT", lambda t: t["debit"], 1, show=brief),
-        Column("CREDIT", lambda t: t["credit"], 1, show=brief),
+        Column("KIND", lambda t: t["kind"], most=20, show=spoken),
+        Column("DEBIT", lambda t: t["debit"], 1),
+        Column("CREDIT", lambda t: t["credit"], 1),
         time_column("AT", lambda t: t["at"]),
     ),
     "No transfers yet.",
@@ -368,7 +368,7 @@ TRANSFERS = Table(
 )
 BALANCES = Table(
     (
-        Column("ACCOUNT", lambda b: b["account"], show=brief),
+        Column("ACCOUNT", lambda b: b["account"]),
         Column("AMOUNT", lambda b: b["amount"]),
         Column("CURRENCY", lambda b: b["currency"]),
     ),

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
+from windrow.cli import completing
 from windrow.cli.clusters import cluster_id
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.jobs import job_id
-from windrow.cli.output import brief, print_json, say, size_text
+from windrow.cli.output import print_json, say, size_text
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import WindrowClientError
@@ -41,7 +42,7 @@ ARTEFACTS = Table(
         id_column(rank=3),
         Column("NAME", lambda a: a["name"]),
         Column("SIZE", lambda a: size_text(a["size_bytes"])),
-        Column("OF", lambda a: f"{a['owner_kind']}/{a['owner_id']}", 1, show=brief),
+        Column("OF", lambda a: f"{a['owner_kind']}/{a['owner_id']}", 1),
         time_column("CREATED", lambda a: a["created_at"], 2),
         time_column("KEPT UNTIL", lambda a: a["expires_at"] or "deleted"),
     ),
@@ -119,8 +120,7 @@ def artefact_rm(
     """Delete an artefact."""
     api = client(context)
     kind, owner = owner_of(api, of)
-    if not yes and sys.stdin.isatty():
-        confirm(f"Delete {name}?")
+    agreed(yes, f"Delete {name}?")
     api.delete_artefact(kind, owner, name)
     print_json({"deleted": name}) if as_json else say(f"{name} is deleted.")
 
@@ -128,7 +128,12 @@ def artefact_rm(
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
 checkpoint_app = typer.Typer(help="Checkpoints of running work.", no_args_is_help=True)
-Cluster = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of a cluster, running or ended.")]
+Cluster = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|ID", help="Name or id of a cluster, running or ended.", autocompletion=completing.clusters
+    ),
+]
 
 
 CHECKPOINTS = Table(

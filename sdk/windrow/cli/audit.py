@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import UTC
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,27 +12,31 @@ import typer
 from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_FAILURE
-from windrow.cli.output import brief, facts, print_json, say
-from windrow.cli.tables import Column, Table, View, lists, time_column
+from windrow.cli.output import facts, print_json, say
+from windrow.cli.tables import Column, Table, View, lists, spoken, time_column
 from windrow.errors import WindrowClientError
 
 audit_app = typer.Typer(help="The audit log.", no_args_is_help=True)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 ENTRIES = Table(
     (
         Column("NUMBER", lambda e: e["number"]),
         time_column("AT", lambda e: e["at"]),
-        Column("ACTION", lambda e: e["action"]),
-        Column("SUBJECT", lambda e: e["subject"], show=brief),
-        Column("ACTOR", lambda e: e["actor"], 1, show=brief),
+        Column("ACTION", lambda e: e["action"], show=spoken),
+        Column("SUBJECT", lambda e: e["subject"]),
+        Column("ACTOR", lambda e: e["actor"], 1),
         Column("REASON", lambda e: e.get("reason"), 2, 20),
         Column(
             "FIELDS",
-            lambda e: " ".join(f"{key}={value}" for key, value in sorted((e.get("fields") or {}).items())),
+            lambda e: " ".join(f"{key}={_text(value)}" for key, value in sorted((e.get("fields") or {}).items())),
             3,
             20,
-            brief,
+            lambda text: re.sub(r"\b\w+(?==)", lambda key: str(spoken(key[0])), text),
         ),
     ),
     "No such entry.",

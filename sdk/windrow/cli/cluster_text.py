@@ -1,14 +1,16 @@
 """Text about a cluster for the terminal: plan, addresses, steps, members, what ends it."""
 
 import shlex
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
+from rich.markup import escape
 
-from windrow.cli.output import err, print_whole, say, size_text
+from windrow.cli.output import err, plain, print_whole, say, shown, size_text
 from windrow.errors import refusal_lines
-from windrow.words import counted
+from windrow.words import counted, seconds_text
 
 ENDED = ("Deleted", "Finished", "Failed")
 RESTS = (*ENDED, "Stopped")
@@ -32,16 +34,26 @@ def is_settled(cluster: dict[str, Any]) -> bool:
 
 def print_plan(plan: dict[str, Any]) -> None:
     """Prints the place and the price of a plan, on standard error."""
-    for place in plan.get("placement") or []:
-        slots = counted(len(place.get("slots") or []), "slot")
-        say(f"  {place['host_name']}: {slots}, tier {place.get('tier')}, {place.get('price_per_hour')} per hour")
+    places = plan.get("placement") or []
+    for place in places:
+        price = f": {place['price_per_hour']} per hour" if len(places) > 1 and place.get("price_per_hour") else ""
+        say(f"  {place_text(place)}{price}")
         if place.get("note"):
             say(f"  {place['host_name']}: {place['note']}.")
     if plan.get("refusal"):
         print_refusal(plan["refusal"])
         return
     price = " ".join(filter(None, (plan.get("price_per_hour"), plan.get("currency"), "per hour")))
-    say(f"  {price}; reserved now: {plan.get('hold')}; balance {plan.get('balance')}")
+    reserved = f"; reserving {plan['hold']} of {plan['balance']}" if plan.get("hold") else ""
+    say(f"  {price}{reserved}")
+
+
+def place_text(place: dict[str, Any]) -> str:
+    """A host of a plan and the part of it: `rack-7 (H100, grade C), 2 GPUs`."""
+    name, _, grade = str(place.get("tier") or "").partition("/")
+    tier = f" ({name.upper()}, grade {grade})" if grade else ""
+    slots = counted(len(place.get("slots") or []), "GPU")
+    return f"{place['host_name']}{tier}" + (f", {slots}" if grade and name != "cpu" else "")
 
 
 def print_refusal(refusal: dict[str, Any]) -> None:
@@ -166,20 +178,47 @@ def unsaved(mounts: Sequence[str], known: Mapping[str, dict[str, Any]]) -> list[
 
 
 class Progress:
-    """Prints each step of a cluster once, and each tenth of a pull; none of those `before`."""
+    """Shows each step of a cluster once, and each tenth of a pull; none of those `before`. A terminal has one line that
+    changes, and at the end how long it took; elsewhere each step is a line. Use as a context manager, again for the
+    next wait."""
 
-    def __init__(self, before: Sequence[dict[str, Any]] = ()) -> None:
-        self._before = before
+    def __init__(self, before: Sequence[dict[str, Any]] = (), *, is_silent: bool = False) -> None:
+        self._before, self._is_silent = before, is_silent
         self._seen: set[tuple[str, str]] = set()
+        self._status: Any = None
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if err.is_terminal and not self._is_silent:
+            self._status = err.status("waiting", spinner="line")
+            self._status.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
 
     def __call__(self, cluster: dict[str, Any]) -> None:
         for step in cluster.get("steps") or []:
             if step in self._before or step.get("name") == "failed":  # the command that waits says why at the end
                 continue
             key = (str(step.get("name")).replace("_", " "), f"{of_step(step)} {_tenths(step)}".strip())
-            if key not in self._seen:
+            if key not in self._seen and not self._is_silent:
                 self._seen.add(key)
-                say(f"  {key[0]} {key[1]}".rstrip())
+                self._show(f"{key[0]} {key[1]}".rstrip())
+
+    def _show(self, text: str) -> None:
+        if self._status is None:
+            say(f"  {text}")
+        else:
+            self._status.update(escape(shown(plain(text), err)))
+
+    def say_running(self, cluster: dict[str, Any]) -> None:
+        """On a terminal, the line that stays: where it runs, and how long the start took."""
+        if err.is_terminal and not self._is_silent:
+            hosts = ", ".join(str(one["host_name"]) for one in members(cluster))
+            say(f"  running on {hosts} ({seconds_text(round(time.monotonic() - self._began, 1))})")
 
 
 def past_steps(cluster: dict[str, Any]) -> list[dict[str, Any]]:

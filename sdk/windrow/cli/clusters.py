@@ -1,15 +1,14 @@
 """`windrow cluster`: create, look, read logs, run a command inside, fetch files, delete."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from windrow.cli import cluster_text as text
-from windrow.cli import entering, kept, resolving
+from windrow.cli import completing, entering, kept, quoting, resolving
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
-from windrow.cli.context import AsJson, Watch, Yes, client, confirm
+from windrow.cli.context import AsJson, Watch, Yes, agreed, client
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.output import (
@@ -73,7 +72,9 @@ Login = Annotated[
         "--registry-login", help="File with NAME:PASSWORD for the registry of the image; - is standard input."
     ),
 ]
-Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the cluster.")]
+Which = Annotated[
+    str, typer.Argument(metavar="NAME|ID", help="Name or id of the cluster.", autocompletion=completing.clusters)
+]
 
 
 def cluster_named(api: Client, name: str, *, ended: bool = False) -> dict[str, Any]:
@@ -145,7 +146,9 @@ def cluster_create(
     gpu: Gpu = None,
     env: Env = None,
     env_file: EnvFile = None,
-    template: Annotated[str | None, typer.Option("--template", help="Start from this template.")] = None,
+    template: Annotated[
+        str | None, typer.Option("--template", help="Start from this template.", autocompletion=completing.templates)
+    ] = None,
     login: Login = None,
     ssh_key: SshKey = None,
     ssh: Annotated[
@@ -157,6 +160,7 @@ def cluster_create(
     if_not_there: Annotated[
         bool, typer.Option("--if-not-there", help="Where you have a cluster of this --name, use it; create none.")
     ] = False,
+    yes: Yes = False,
     wait: Annotated[bool, typer.Option(help="Wait until the cluster runs.")] = True,
     as_json: AsJson = False,
     **asked: Any,
@@ -184,6 +188,8 @@ def cluster_create(
             f"You have a cluster {found['name']!r} already: {found['id']}, {found['phase']}. Choose another name, or "
             "use that one with --if-not-there."
         )
+    if found is None:
+        quoting.quoted(lambda: api.plan(request), yes, is_silent=as_json)
     started(api, found or api.create_cluster(request | login_part(login), tell=say), wait, as_json)
 
 
@@ -200,8 +206,8 @@ def login_part(login: typer.FileText | None) -> dict[str, Any]:
 def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> None:
     """Wait until it runs, say how it went and how it is entered; exits where it failed."""
     if wait:
-        progress = None if as_json else text.Progress(text.past_steps(cluster))
-        cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, progress)
+        with text.Progress(text.past_steps(cluster), is_silent=as_json) as progress:
+            cluster = api.wait_cluster(cluster["id"], is_up, CREATE_TIMEOUT_S, progress)
     if as_json:
         print_json(cluster)
     else:
@@ -231,9 +237,8 @@ def cluster_resize(
     named = cluster_id(api, cluster)
     found = patiently(lambda: api.request("POST", f"/clusters/{named}/resize", body=asked), SOON_S, say)
     if wait:
-        found = api.wait_cluster(
-            named, _are_up, CREATE_TIMEOUT_S, None if as_json else text.Progress(found.get("steps") or ())
-        )
+        with text.Progress(found.get("steps") or (), is_silent=as_json) as progress:
+            found = api.wait_cluster(named, _are_up, CREATE_TIMEOUT_S, progress)
     if as_json:
         print_json(found)
         return
@@ -408,8 +413,7 @@ def cluster_delete(
     """Delete a cluster. Files not fetched are lost, except with --keep-results."""
     api = client(context)
     found = cluster_id(api, cluster)
-    if not yes and sys.stdin.isatty():
-        confirm(f"End {cluster}?" if keep_results else f"Delete {cluster} and everything in it?")
+    agreed(yes, f"End {cluster}?" if keep_results else f"Delete {cluster} and everything in it?")
     api.delete_cluster(found, keep_results=keep_results)
     if wait:
         item = api.wait_cluster(found, text.is_settled, END_TIMEOUT_S)

@@ -1,12 +1,16 @@
 """Shared context of every command: the client, made when it is first asked for, from the options before the noun."""
 
+import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windrow.client import Client
 from windrow.config import find
+from windrow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from windrow.client import Client
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Keep watching for changes; with --json one object per line.")]
@@ -26,7 +30,18 @@ def confirm(question: str) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-def client(context: typer.Context) -> Client:
+def agreed(yes: bool, question: str) -> None:
+    """Goes on where `--yes` was written or a person says so. Raises InvalidInput where nobody can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"{question} Nobody can be asked here, and nothing was done. To confirm, add --yes.")
+    confirm(question)
+
+
+def client(context: typer.Context) -> "Client":
     """The client of this invocation; closed when the command ends."""
+    from windrow.client import Client  # slow to load, and `--version` and `explain` do without
+
     options = context.find_root().obj or Options()
     return context.with_resource(Client(find(options.url, options.token)))

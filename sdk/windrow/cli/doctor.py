@@ -6,14 +6,13 @@ import typer
 
 from windrow.cli.context import AsJson, Options
 from windrow.cli.exits import EXIT_FAILURE
+from windrow.cli.front_text import TROUBLED
 from windrow.cli.output import facts, print_json
 from windrow.client import Client
 from windrow.config import find
 from windrow.errors import WindrowClientError
 
 Check = tuple[str, bool, str]
-TROUBLED: Final = ("degraded", "offline", "quarantined")
-"""The states of hosts that a person has to look after."""
 SHOWN_MAX: Final = 8
 """Hosts told one by one: more would hide the other checks."""
 

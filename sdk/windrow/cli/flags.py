@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
+from windrow.cli import completing
 from windrow.fields import CLUSTER, JOB, Field
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -65,6 +66,7 @@ def _option(field: Field) -> Parameter:
         max=field.most if field.kind == "whole" else None,
         help=f"{field.help} Repeatable." if is_list else field.help,
         show_default=False if field.default is None or is_list else str(field.default),
+        autocompletion=completing.BY_FIELD.get(field.name),
     )
     kind: Any = TYPES.get(field.kind, str)
     return Parameter(field.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option])

@@ -5,15 +5,18 @@ import os
 import shlex
 import shutil
 import sys
-from typing import Annotated, Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from windrow.cli import entering
 from windrow.cli.cluster_text import RESTS
-from windrow.cli.clusters import Rank, Which, cluster_named
+from windrow.cli.clusters import Rank, Which, cluster_app, cluster_named
 from windrow.cli.context import AsJson, Options, client
 from windrow.cli.output import err, print_json, print_whole, say, size_text
+from windrow.client import Client
 from windrow.config import user_file
 from windrow.errors import InvalidInput, WindrowClientError
 from windrow.forwarding import LOCALHOST, Forward
@@ -32,6 +35,7 @@ def ports_of(text: str) -> tuple[int, int | None]:
     return int(remote), int(local) if colon else None
 
 
+@cluster_app.command("forward")
 def cluster_forward(
     context: typer.Context,
     cluster: Which,
@@ -54,33 +58,60 @@ def cluster_forward(
         raise WindrowClientError(
             f"{found['id']} is {found['phase']}; there is nothing to reach. See: windrow cluster ls"
         )
-    entry_ports = {} if stdio else entering.entry_ports(api, found)
+    if stdio:
+        _run(_forward(api, found["id"], remote, rank).pipe())
+        return
+    entry_ports = entering.entry_ports(api, found)
     nearest = wanted or remote
     is_notebook = bool(entry_ports.get("notebook_port")) and remote in (
         entering.NOTEBOOK_PORT,
         entry_ports["notebook_port"],
     )
     remote = entry_ports["notebook_port"] if is_notebook else remote
-    forward = Forward(api, found["id"], remote, lambda error: say(f"A connection failed: {error}"), rank=rank)
-    if stdio:
-        _run(forward.pipe())
-        return
+    token = entry_ports["notebook_token"] if is_notebook else None
+    hold(api, found, remote, token, Local(nearest, wanted is not None), rank=rank, as_json=as_json)
+
+
+class Local(NamedTuple):
+    """A port of this machine; is_exact: or none."""
+
+    port: int
+    is_exact: bool
+
+
+def _forward(api: Client, cluster_id: str, port: int, rank: int) -> Forward:
+    return Forward(api, cluster_id, port, lambda error: say(f"A connection failed: {error}"), rank=rank)
+
+
+def hold(
+    api: Client,
+    cluster: dict[str, Any],
+    remote: int,
+    token: str | None,
+    local: Local,
+    show: Callable[[str], object] = lambda url: None,
+    *,
+    rank: int = 0,
+    as_json: bool = False,
+) -> None:
+    """Forward a port of a cluster until Ctrl-C. token: Jupyter's; None: something else listens there. show: is given
+    the address for a browser."""
+    forward = _forward(api, cluster["id"], remote, rank)
 
     def ready(port: int) -> None:
-        url = entering.page_url(found["forward_host"], port, entry_ports["notebook_token"] if is_notebook else None)
+        url = entering.page_url(cluster["forward_host"], port, token)
         if as_json:
             at = f"{LOCALHOST}:{port}"
-            print_json({"cluster": found["id"], "port": remote, "local_address": at, "url": url})
-            return
-        if port != nearest:
-            say(f"Port {nearest} of this machine is taken; using another one.")
-        say(f"{LOCALHOST}:{port} is port {remote} of {found['name']}. Ctrl-C ends it.")
-        print_whole(f"{'Jupyter' if is_notebook else 'In a browser'}: {url}", err)
+            print_json({"cluster": cluster["id"], "port": remote, "local_address": at, "url": url})
+        else:
+            if port != local.port:
+                say(f"Port {local.port} of this machine is taken; using another one.")
+            say(f"{LOCALHOST}:{port} is port {remote} of {cluster['name']}. Ctrl-C ends it.")
+            print_whole(f"{'Jupyter' if token else 'In a browser'}: {url}", err)
+        show(url)
 
-    try:
-        _run(forward.listen(nearest, wanted is not None, ready))
-    except KeyboardInterrupt:
-        pass
+    with suppress(KeyboardInterrupt):
+        _run(forward.listen(local.port, local.is_exact, ready))
     figures = {
         "connections": forward.connections,
         "sent_bytes": forward.sent_bytes,
@@ -93,6 +124,7 @@ def cluster_forward(
         say(f"{counted(forward.connections, 'connection')}, {moved}.")
 
 
+@cluster_app.command("ssh", context_settings={"allow_interspersed_args": False})
 def cluster_ssh(
     context: typer.Context,
     cluster: Which,

@@ -4,6 +4,7 @@ import typer
 
 from windrow.cli import resolving
 from windrow.cli.context import client
+from windrow.cli.hosts import Host, host_app
 from windrow.cli.output import print_json, rate_text
 from windrow.cli.tables import Column, Table, View, lists, time_column
 
@@ -20,9 +21,10 @@ ROUNDS = Table(
 )
 
 
+@host_app.command("bandwidth")
 @lists(ROUNDS, limit=20)
-def host_bandwidth(context: typer.Context, view: View, host: str) -> None:
-    """What Accesses measured of its line, the newest round first, a row for each of their regions."""
+def host_bandwidth(context: typer.Context, view: View, host: Host) -> None:
+    """List measurements of a host's line by relays, newest first, a row for each region."""
     api = client(context)
     found = api.get(f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/bandwidth", limit=view.limit)
     if view.is_json:

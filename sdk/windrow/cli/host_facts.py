@@ -4,11 +4,13 @@ import typer
 
 from windrow.cli import resolving
 from windrow.cli.context import AsJson, client
+from windrow.cli.hosts import Host, host_app
 from windrow.cli.output import facts, field_text, print_json, print_whole
 
 
-def host_facts(context: typer.Context, host: str, as_json: AsJson = False) -> None:
-    """What it says of its machine, disk, network and containers; it is its word, and no proof."""
+@host_app.command("facts")
+def host_facts(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
+    """Show what a host reports of its machine, disk, network and containers; nothing of it is proven."""
     api = client(context)
     found = api.get(f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/facts")
     if as_json:

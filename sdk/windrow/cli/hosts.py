@@ -1,16 +1,17 @@
 """`windrow host`, `gpu`, `offer`, `command`, `event`: what there is and what it is doing."""
 
+import json
 import sys
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from windrow.cli import resolving
+from windrow.cli import completing, resolving
 from windrow.cli.context import AsJson, Watch, client
 from windrow.cli.output import (
-    brief,
     facts,
     field_text,
     out,
@@ -22,7 +23,7 @@ from windrow.cli.output import (
     say,
     size_text,
 )
-from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, spoken, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem
 
@@ -32,7 +33,9 @@ offer_app = typer.Typer(help="GPUs that you can rent, with prices.", no_args_is_
 command_app = typer.Typer(help="Commands sent to hosts, with their results.", no_args_is_help=True)
 event_app = typer.Typer(help="Event history.", no_args_is_help=True)
 
-Host = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the host.")]
+Host = Annotated[
+    str, typer.Argument(metavar="NAME|ID", help="Name or id of the host.", autocompletion=completing.hosts)
+]
 Card = Annotated[
     str, typer.Argument(metavar="HOST/INDEX|UUID", help="GPU: as my-host/0, or its UUID or the start of it.")
 ]
@@ -47,9 +50,23 @@ def _live(item: dict[str, Any], name: str) -> Any:
     return (item.get("live") or {}).get(name)
 
 
-def _bandwidth(item: dict[str, Any]) -> str:
+def _bandwidth(item: dict[str, Any]) -> str | None:
     measured = item.get("bandwidth") or {}
-    return f"{rate_text(measured.get('down_bps'))} / {rate_text(measured.get('up_bps'))}"
+    return _of(rate_text, measured.get("down_bps"), measured.get("up_bps"), " / ")
+
+
+def _of(say: Callable[[Any], str], one: Any, other: Any, between: str = " of ") -> str | None:
+    """Two figures in one cell; None where neither is known."""
+    return None if one is None and other is None else f"{say(one)}{between}{say(other)}"
+
+
+def _unit(value: Any, unit: str) -> str | None:
+    return None if value is None else f"{value} {unit}"
+
+
+def _joined(*parts: Any) -> str | None:
+    """Those of these that are known, with commas; None: none is."""
+    return ", ".join(str(part) for part in parts if part is not None) or None
 
 
 def _with_reason(state: Any, reason: Any) -> str:
@@ -93,9 +110,7 @@ HOSTS = Table(
         Column("GPUS", lambda h: len(h.get("gpus") or [])),
         Column("TIER", lambda h: h.get("tier"), 1),
         Column("CPU", lambda h: ratio_text(_live(h, "cpu_ratio")), 3),
-        Column(
-            "MEMORY", lambda h: f"{size_text(_live(h, 'memory_used_bytes'))} of {size_text(h.get('memory_bytes'))}", 4
-        ),
+        Column("MEMORY", lambda h: _of(size_text, _live(h, "memory_used_bytes"), h.get("memory_bytes")), 4),
         Column("DOWN / UP", lambda h: _bandwidth(h), 5),
         Column("WHY", lambda h: h.get("headline_reason"), 2, 24),
     ),
@@ -168,10 +183,10 @@ def host_show(context: typer.Context, host: Host, as_json: AsJson = False) -> No
             ("Host", f"{item['name']} ({item['id']})" + (" SIMULATED" if item["simulated"] else "")),
             ("State", _with_reason(item["headline"], item.get("headline_reason"))),
             *([("What to do", item["headline_remedy"])] if item.get("headline_remedy") else []),
-            ("Access", f"{item.get('access_id')} in {item.get('region')}, {item.get('rtt_ms')} ms"),
-            ("System", f"{item.get('os')}, {item.get('kernel')}"),
-            ("Processor", f"{item.get('cpu_model')}, {item.get('cpu_count')} logical"),
-            ("Memory", f"{size_text(_live(item, 'memory_used_bytes'))} of {size_text(item.get('memory_bytes'))}"),
+            ("Relay", _joined(item.get("access_id"), item.get("region"), _unit(item.get("rtt_ms"), "ms"))),
+            ("System", _joined(item.get("os"), item.get("kernel"))),
+            ("Processor", _joined(item.get("cpu_model"), _unit(item.get("cpu_count"), "logical"))),
+            ("Memory", _of(size_text, _live(item, "memory_used_bytes"), item.get("memory_bytes"))),
             ("Driver", item.get("driver_version")),
             ("Runtimes", ", ".join(item.get("runtimes") or [])),
             ("Users of containers", USERS.get(item.get("container_users"))),
@@ -314,8 +329,8 @@ def _action(name: str, help_text: str) -> None:
 for _name, _help in (
     ("drain", "Take no new work; what runs goes on."),
     ("activate", "Take work again."),
-    ("maintenance", "Say that people work on it."),
-    ("quarantine", "Refuse its identity until it is verified again."),
+    ("maintenance", "Put the host in maintenance (no new work)."),
+    ("quarantine", "Quarantine: reject the host until it is verified."),
     ("retire", "End its membership for good."),
 ):
     _action(_name, _help)
@@ -382,7 +397,7 @@ GPUS = Table(
         Column("PRICE/H", lambda g: g.get("price_per_hour")),
         Column("TIER", lambda g: g.get("tier"), 3),
         Column("UTIL", lambda g: ratio_text(g.get("utilization_ratio")), 2),
-        Column("MEMORY", lambda g: f"{size_text(g.get('memory_used_bytes'))} of {size_text(g.get('memory_bytes'))}", 4),
+        Column("MEMORY", lambda g: _of(size_text, g.get("memory_used_bytes"), g.get("memory_bytes")), 4),
         Column("TEMP", lambda g: field_text(g.get("temperature_celsius"), "Cel"), 5),
         Column("POWER", lambda g: field_text(g.get("power_watts"), "W"), 6),
     ),
@@ -497,6 +512,10 @@ def offer_set(context: typer.Context, tier: str, price_per_hour: str) -> None:
     say(f"{tier}: {price_per_hour} per hour from the next rental on.")
 
 
+def _plainly(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, dict | list) else plain(value)
+
+
 def _error(command: dict[str, Any]) -> Any:
     error = command.get("error")
     return error.get("detail") if isinstance(error, dict) else error
@@ -505,11 +524,11 @@ def _error(command: dict[str, Any]) -> Any:
 COMMANDS = Table(
     (
         id_column(),
-        Column("KIND", lambda c: c["kind"]),
-        Column("STATE", lambda c: c["state"]),
+        Column("KIND", lambda c: c["kind"], show=spoken),
+        Column("STATE", lambda c: c["state"], show=spoken),
         id_column(lambda c: c["host_id"], "HOST", 1),
         time_column("CREATED", lambda c: c["created_at"], 2),
-        Column("STEP", lambda c: c.get("step"), 4, 20),
+        Column("STEP", lambda c: c.get("step"), 4, 20, spoken),
         Column("ERROR", _error, 3, 20),
     ),
     "No commands yet.",
@@ -547,13 +566,13 @@ def command_show(context: typer.Context, command: str, as_json: AsJson = False) 
             ("Command", f"{item['kind']} ({item['id']})"),
             ("Host", item["host_id"]),
             ("About", item["subject"]),
-            ("State", item["state"]),
-            ("Step", item["step"]),
-            ("Error", item["error"]),
+            ("State", spoken(item["state"])),
+            ("Step", spoken(item["step"])),
+            ("Error", _error(item)),
             ("Created", item["created_at"]),
             ("Sent", item["sent_at"]),
             ("Done", item["done_at"]),
-            *[("Result", f"{name}: {value}") for name, value in (item["result"] or {}).items()],
+            *[("Result", f"{name}: {_plainly(value)}") for name, value in (item["result"] or {}).items()],
         ]
     )
 
@@ -561,9 +580,9 @@ def command_show(context: typer.Context, command: str, as_json: AsJson = False) 
 EVENTS = Table(
     (
         time_column("AT", lambda e: e["at"]),
-        Column("KIND", lambda e: e["kind"], 2),
-        Column("WHAT", lambda e: e["text"], most=48, show=brief),
-        Column("ACTOR", lambda e: e.get("actor"), 3, show=brief),
+        Column("KIND", lambda e: e["kind"], 2, show=spoken),
+        Column("WHAT", lambda e: e["text"], most=48),
+        Column("ACTOR", lambda e: e.get("actor"), 3),
     ),
     "Nothing has happened yet.",
     name=lambda e: e["kind"],

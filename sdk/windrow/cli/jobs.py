@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from windrow import routing
-from windrow.cli import resolving
+from windrow.cli import completing, quoting, resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
 from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, state_text, usage_rows
 from windrow.cli.clusters import Env, EnvFile, Gpu, Login, await_volumes, login_part
-from windrow.cli.context import AsJson, client
+from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
@@ -33,7 +33,7 @@ job_app = typer.Typer(
     help="Jobs: commands that wait for a GPU, run to the end, and keep their log and files.", no_args_is_help=True
 )
 
-Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the job.")]
+Which = Annotated[str, typer.Argument(metavar="NAME|ID", help="Name or id of the job.", autocompletion=completing.jobs)]
 Argv = Annotated[list[str] | None, typer.Argument(help="The command, after --.")]
 Attempt = Annotated[int | None, typer.Option("--attempt", min=1, help="Number of the attempt; default: the last one.")]
 Script = Annotated[Path | None, typer.Option("--script", help="Python or shell script to run; only this file is sent.")]
@@ -110,6 +110,7 @@ def job_submit(
     hours: Hours = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and print the log.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -140,6 +141,7 @@ def job_submit(
     if plan:
         _show_plan(api.request("POST", "/jobs/plan", body=request), as_json)
         return
+    quoting.quoted(lambda: api.request("POST", "/jobs/plan", body=request), yes, is_silent=as_json)
     found = _submitted(api, request | login_part(login), parcel, as_json)
     if follow:
         raise typer.Exit(_followed(api, str(found[0]["id"]), ProgramOutput(is_beside=as_json)))

@@ -1,11 +1,10 @@
 """`windrow limit`: how much a project, a token or a service account may spend."""
 
-import sys
 from typing import Any, Final
 
 import typer
 
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.flags import options
 from windrow.cli.output import print_json, say
 from windrow.cli.resolving import SERVICE_ACCOUNTS, TOKENS, found
@@ -95,8 +94,7 @@ def limit_rm(context: typer.Context, yes: Yes = False, **asked: Any) -> None:
     """Remove all limits of a project, a token or a service account."""
     api = client(context)
     path = _path(api, **asked)
-    if not yes and sys.stdin.isatty():
-        confirm(f"Remove the spending limits of {next(filter(None, asked.values()), 'this project')}?")
+    agreed(yes, f"Remove the spending limits of {next(filter(None, asked.values()), 'this project')}?")
     api.request("DELETE", path)
     say("Its spending is not limited any more.")
 

@@ -5,130 +5,57 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from typing import Annotated, Any, Final
 
 import typer
 
 from windrow import __version__
-from windrow.cli import (
-    accesses,
-    account,
-    artefacts,
-    audit,
-    billing,
-    clusters,
-    doctor,
-    forward,
-    host_bandwidth,
-    host_facts,
-    hosts,
-    jobs,
-    limits,
-    members,
-    people,
-    prices,
-    providers,
-    resources,
-    rights,
-    routes,
-    run,
-    secrets,
-    service_accounts,
-    shares,
-    stopping,
-    templates,
-    users,
-    volumes,
-)  # fmt: skip
 from windrow.cli.context import Options
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK, EXIT_SIGNAL, EXIT_USAGE, exit_code, table
 from windrow.cli.output import print_bug, print_error, print_problem, say
 from windrow.cli.signals import Ended
 from windrow.cli.streams import UNWRITTEN, flushed, have_streams, unwritten
+from windrow.cli.verbs import ACCOUNT, OPERATE, VERBS, VerbGroup
 from windrow.config import wants_traceback
 from windrow.errors import WindrowClientError
 
 GROUP = "windrow.commands"
+FIRST: Final = """Examples:
+  windrow login https://market.example
+  windrow gpus --vram 24GB
+  windrow run --gpu 24GB -- python train.py
+  windrow machine create --name lab --gpu 24GB
+  windrow open lab"""
 WORDS_OF_OTHERS: Final = {
     "rm": ("delete", "cancel", "retire"),
     "delete": ("rm", "cancel", "retire"),
     "remove": ("delete", "rm", "cancel", "retire"),
     "kill": ("stop", "cancel", "delete"),
     "stop": ("cancel", "cluster stop"),
-    "list": ("ls",),
-    "ls": ("cluster ls",),
-    "ps": ("ls", "cluster ls"),
-    "status": ("show", "doctor"),
+    "list": ("ls", "ps"),
+    "ls": ("ps",),
+    "ps": ("ls",),
+    "status": ("show",),
     "describe": ("show",),
     "inspect": ("show",),
     "get": ("show",),
     "create": ("add", "submit", "cluster create"),
     "run": ("submit", "create"),
-    "ssh": ("cluster ssh",),
     "exec": ("cluster exec",),
-    "logs": ("cluster logs",),
+    "htop": ("top",),
+    "error": ("explain",),
 }
 """Verbs of other programs, and ours for them: the first that there is, behind the noun that was written or alone."""
 
 app = typer.Typer(
     name="windrow",
     help="Rent GPUs and look after hosts.",
-    epilog=table(),
-    no_args_is_help=True,
+    epilog=f"{FIRST}\n\n{table()}",
+    cls=VerbGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     add_completion=True,
 )
-for name, group in (
-    ("host", hosts.host_app),
-    ("gpu", hosts.gpu_app),
-    ("offer", hosts.offer_app),
-    ("cluster", clusters.cluster_app),
-    ("template", templates.template_app),
-    ("volume", volumes.volume_app),
-    ("secret", secrets.secret_app),
-    ("artefact", artefacts.artefact_app),
-    ("checkpoint", artefacts.checkpoint_app),
-    ("job", jobs.job_app),
-    ("command", hosts.command_app),
-    ("event", hosts.event_app),
-    ("receipt", account.receipt_app),
-    ("ledger", account.ledger_app),
-    ("token", account.token_app),
-    ("project", members.project_app),
-    ("member", members.member_app),
-    ("invitation", members.invitation_app),
-    ("user", users.user_app),
-    ("share", shares.share_app),
-    ("service-account", service_accounts.service_app),
-    ("limit", limits.limit_app),
-    ("auth", rights.auth_app),
-    ("account", people.people_app),
-    ("identity-provider", providers.provider_app),
-    ("credit", people.credit_app),
-    ("audit", audit.audit_app),
-    ("access", accesses.access_app),
-    ("resource", resources.resource_app),
-):
-    app.add_typer(group, name=name)
-hosts.host_app.command("facts")(host_facts.host_facts)
-hosts.host_app.command("bandwidth")(host_bandwidth.host_bandwidth)
-clusters.cluster_app.command("stop")(stopping.cluster_stop)
-clusters.cluster_app.command("start")(stopping.cluster_start)
-clusters.cluster_app.command("forward")(forward.cluster_forward)
-clusters.cluster_app.command("ssh", context_settings={"allow_interspersed_args": False})(forward.cluster_ssh)
-app.command("run", cls=run.RunCommand, context_settings={"allow_interspersed_args": False})(run.run)
-app.command("login")(account.login)
-app.command("logout")(account.logout)
-app.command("whoami")(account.whoami)
-app.command("can-i")(rights.can_i)
-app.command("invite")(members.invite)
-app.command("usage")(billing.usage)
-app.command("earnings")(billing.earnings)
-app.command("price")(prices.price)
-app.command("route")(routes.route)
-app.command("doctor")(doctor.doctor)
 
 
 def _print_version(is_asked: bool) -> None:
@@ -137,7 +64,7 @@ def _print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=False)
+@app.callback(invoke_without_command=True)
 def options(
     context: typer.Context,
     url: Annotated[
@@ -148,11 +75,15 @@ def options(
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Rent GPUs and look after hosts."""
+    """Rent GPUs and look after hosts. Alone: what runs, what is left, what needs somebody."""
     context.obj = Options(url=url)
+    if context.invoked_subcommand is None:
+        from windrow.cli.status import front  # which no verb needs
+
+        front(context)
 
 
-@app.command("version")
+@app.command("version", rich_help_panel=ACCOUNT)
 def version() -> None:
     """Print the version."""
     sys.stdout.write(__version__ + "\n")
@@ -163,14 +94,16 @@ def load_commands(words: Sequence[str]) -> None:
 
     words: of the command line. Where they ask for a command of ours nothing is added, so that it starts at once.
     """
-    if _asked(words) in {*(one.name for one in app.registered_groups), *(one.name for one in app.registered_commands)}:
+    if not words or _asked(words) in {*VERBS, *(one.name for one in app.registered_commands)}:
         return
+    from importlib.metadata import entry_points  # which is slow, and no verb of ours needs
+
     for entry in entry_points(group=GROUP):
         found = entry.load()
         if isinstance(found, typer.Typer):
-            app.add_typer(found, name=entry.name)
+            app.add_typer(found, name=entry.name, rich_help_panel=OPERATE)
         else:
-            app.command(entry.name)(found)
+            app.command(entry.name, rich_help_panel=OPERATE)(found)
 
 
 def _asked(words: Sequence[str]) -> str | None:

@@ -10,7 +10,7 @@ import typer
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import print_json, say
 from windrow.cli.resolving import INVITATIONS, MEMBERS, found
-from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, time_column
 from windrow.config import kept, save
 from windrow.errors import InvalidInput
 
@@ -64,8 +64,8 @@ MEMBERS_TABLE = Table(
         id_column(rank=2),
         Column("NAME", lambda m: m["name"], most=28),
         Column("ADDRESS", lambda m: m["address"], 1, 40),
-        Column("ORGANISATION", lambda m: m["role"] or "member"),
-        Column("PROJECTS", _roles, most=60),
+        Column("ORGANISATION", lambda m: m["role"] or "member", show=roles_text),
+        Column("PROJECTS", _roles, most=60, show=roles_text),
         Column("SECOND FACTOR", lambda m: "yes" if m["has_second_factor"] else "no", 3),
     ),
     "No members. Invite somebody: windrow invite --project default:renter",
@@ -140,8 +140,8 @@ INVITATIONS_TABLE = Table(
     (
         id_column(),
         Column("FOR", lambda i: i["address"] or "whoever has the link", most=40),
-        Column("ORGANISATION", lambda i: i["role"] or "member", 1),
-        Column("PROJECTS", _roles, most=60),
+        Column("ORGANISATION", lambda i: i["role"] or "member", 1, show=roles_text),
+        Column("PROJECTS", _roles, most=60, show=roles_text),
         time_column("EXPIRES", lambda i: i["expires_at"]),
     ),
     "No open invitations. Invite somebody: windrow invite --project default:renter",
@@ -184,7 +184,7 @@ PROJECTS_TABLE = Table(
     (
         id_column(rank=1),
         Column("NAME", lambda p: p["name"]),
-        Column("YOUR ROLES", lambda p: ", ".join(p.get("roles") or ()) or "-"),
+        Column("YOUR ROLES", lambda p: ", ".join(p.get("roles") or ()), show=roles_text),
         time_column("KEPT UNTIL", lambda p: p.get("expires_at"), 2),
     ),
     "No projects.",

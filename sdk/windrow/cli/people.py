@@ -7,7 +7,7 @@ import typer
 
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import facts, print_json, say
-from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, time_column
 
 people_app = typer.Typer(help="Accounts of other people (operators).", no_args_is_help=True)
 credit_app = typer.Typer(help="Test credits of accounts (operators).", no_args_is_help=True)
@@ -40,7 +40,7 @@ ACCOUNTS = Table(
         Column("NAME", lambda a: a["name"]),
         Column("STATE", lambda a: a["state"]),
         Column("BALANCE", lambda a: _balance(a)),
-        Column("ROLES", lambda a: ", ".join(a["roles"]), 1),
+        Column("ROLES", lambda a: ", ".join(a["roles"]), 1, show=roles_text),
         time_column("SINCE", lambda a: a["created_at"], 3),
     ),
     "No accounts. Add one: windrow account add NAME --role renter",

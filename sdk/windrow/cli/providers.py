@@ -10,7 +10,7 @@ import typer
 
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import facts, print_json, say
-from windrow.cli.tables import Column, Table, View, lists
+from windrow.cli.tables import Column, Table, View, lists, roles_text
 from windrow.errors import InvalidInput
 
 provider_app = typer.Typer(help="Identity providers that people sign in by (operators).", no_args_is_help=True)
@@ -80,7 +80,7 @@ PROVIDERS = Table(
         Column("ORGANISATION", lambda p: p["organisation"], 1),
         Column("CREATES USERS", lambda p: "yes" if p["creates_users"] else "no", 2),
         Column("DOMAINS", lambda p: ", ".join(p["domains"]), 3, 40),
-        Column("GROUPS", lambda p: "; ".join(map(_group, p["groups"])), 2, 60),
+        Column("GROUPS", lambda p: "; ".join(map(_group, p["groups"])), 2, 60, roles_text),
         Column("REDIRECT URI", lambda p: p["redirect_uri"], 4, 60),
     ),
     "No identity providers. Add one: windrow identity-provider add NAME --issuer URL --client-id ID",

@@ -150,6 +150,19 @@ def subject(api: Client, text: str) -> str:
     return meant[0] if meant else text
 
 
+def work(api: Client, text: str, *, shows: bool = False) -> tuple[Kind, str]:
+    """The kind and the id of the cluster or the job that this text means: a cluster that goes on, else the newest job,
+    else a cluster that has ended. Raises as `found` does."""
+    if text.startswith(JOBS.prefix):
+        return JOBS, found(api, JOBS, text, shows=shows)
+    if text.startswith(CLUSTERS.prefix):
+        return CLUSTERS, found(api, CLUSTERS, text, shows=shows)
+    for kind, ended in ((CLUSTERS, False), (JOBS, True), (CLUSTERS, True)):
+        with suppress(NotFound):
+            return kind, found(api, kind, text, ended=ended, newest=kind is JOBS, shows=shows)
+    raise NotFound(f"There is no machine, cluster or job {text!r}. List yours: windrow ps --all")
+
+
 def _is_id(kind: Kind, text: str) -> bool:
     """True if it has the form of a whole id, or can be no start of one: the Master answers for it."""
     if not text.startswith(kind.prefix):

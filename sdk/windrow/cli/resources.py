@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from windrow.cli import resolving, ssh_box
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
 from windrow.client import Client
@@ -261,8 +261,7 @@ def resource_unbind(context: typer.Context, resource: Id, as_json: AsJson = Fals
 @resource_app.command("rm")
 def resource_rm(context: typer.Context, resource: Id, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove a resource from the registry."""
-    if not yes and sys.stdin.isatty():
-        confirm(f"Remove the resource {resource} from the registry?")
+    agreed(yes, f"Remove the resource {resource} from the registry?")
     client(context).remove_resource(resource)
     print_json({"removed": resource}) if as_json else say(f"{resource} is removed.")
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from windrow.cli import resolving
+from windrow.cli import quoting, resolving
 from windrow.cli.bringing import (
     AllowExecutables,
     IncludeSecrets,
@@ -22,7 +22,7 @@ from windrow.cli.bringing import (
 from windrow.cli.cluster_text import ENDED, Progress, has_run, print_plan, print_tested
 from windrow.cli.clusters import CREATE_TIMEOUT_S, Env, EnvFile, Gpu, Which, await_volumes
 from windrow.cli.clusters import cluster_id as id_of
-from windrow.cli.context import AsJson, client
+from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
@@ -96,6 +96,7 @@ def run(
             "--lease", min=10, max=86_400, help="End the work when this machine is silent for this many seconds."
         ),
     ] = CLIENT_LEASE_S,
+    yes: Yes = False,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -122,6 +123,7 @@ def run(
     print_plan(plan)
     if not as_json:
         print_tested(plan)
+    quoting.agree_to(plan, yes)
     _go(api, request, parcel, Wishes(files, allow_executables, detach, as_json, lease))
 
 
@@ -143,7 +145,7 @@ def _go(api: Client, request: dict[str, Any], parcel: Parcel, wishes: Wishes) ->
             try:
                 signals.release()
                 if wishes.detach:
-                    _send(api, cluster_id, parcel, wishes.files)
+                    _send(api, cluster_id, parcel, wishes.files, Progress())
                     _say_detached(cluster_id, wishes)
                     return
                 say(f"  the work ends when this machine is silent for {span(wishes.lease_s)} (--detach: never)")
@@ -254,8 +256,11 @@ def _fitting(api: Client, request: dict[str, Any]) -> dict[str, Any]:
 
 def _work(api: Client, cluster_id: str, parcel: Parcel, wishes: Wishes) -> tuple[int, Report]:
     is_input_told, output = say_unsent_input(), ProgramOutput(is_beside=wishes.as_json)
-    _send(api, cluster_id, parcel, wishes.files)
-    api.wait_cluster(cluster_id, _has_started, CREATE_TIMEOUT_S, Progress())
+    progress = Progress()
+    _send(api, cluster_id, parcel, wishes.files, progress)
+    with progress:
+        began = api.wait_cluster(cluster_id, _has_started, CREATE_TIMEOUT_S, progress)
+    progress.say_running(began)
     try:
         ended = _followed(api, cluster_id, output)
     finally:
@@ -316,11 +321,12 @@ def _brought(api: Client, cluster_id: str, root: Path, allow_executables: bool) 
     return report
 
 
-def _send(api: Client, cluster_id: str, parcel: Parcel, files: bool) -> None:
+def _send(api: Client, cluster_id: str, parcel: Parcel, files: bool, progress: Progress) -> None:
     """Wait until it takes files, and send them."""
     if not files:
         return
-    api.wait_cluster(cluster_id, _may_take_files, CREATE_TIMEOUT_S, Progress())
+    with progress:
+        api.wait_cluster(cluster_id, _may_take_files, CREATE_TIMEOUT_S, progress)
     say(f"  sending {counted(parcel.files, 'file')}, {size_text(parcel.size_bytes)}")
     before = len(parcel.left.odd)
     transfer.send(parcel, [cluster_id], lambda file: api.put_files(cluster_id, file, commit=True))

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli import completing
+from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.output import print_json, say
-from windrow.cli.tables import Column, Table, View, lists, time_column
+from windrow.cli.tables import Column, Table, View, lists, spoken, time_column
 from windrow.errors import InvalidInput
 
 secret_app = typer.Typer(help="Secrets: values that jobs and clusters get by name.", no_args_is_help=True)
@@ -21,7 +22,9 @@ USES = {
     "file": "--secret {0} (its variable holds the bytes in base64)",
     "registry_login": "--registry-secret {0}",
 }
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the secret, such as HF_TOKEN.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the secret, such as HF_TOKEN.", autocompletion=completing.secrets)
+]
 
 
 @secret_app.command("set")
@@ -50,7 +53,7 @@ def secret_set(
 SECRETS = Table(
     (
         Column("NAME", lambda s: s["name"]),
-        Column("KIND", lambda s: s["kind"]),
+        Column("KIND", lambda s: s["kind"], show=spoken),
         Column("USED BY", lambda s: _users(s), 1, 40),
         time_column("UPDATED", lambda s: s["updated_at"], 2),
         time_column("LAST USED", lambda s: s["last_used_at"], 3),
@@ -72,8 +75,7 @@ def secret_ls(context: typer.Context, view: View) -> None:
 @secret_app.command("rm")
 def secret_rm(context: typer.Context, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a secret. Work that runs keeps the value; jobs that wait and name the secret will fail."""
-    if not yes and sys.stdin.isatty():
-        confirm(f"Delete the secret {name}?")
+    agreed(yes, f"Delete the secret {name}?")
     answer = client(context).delete_secret(name)
     if as_json:
         print_json(answer)

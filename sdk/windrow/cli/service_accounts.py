@@ -11,7 +11,7 @@ from windrow.cli.flags import options
 from windrow.cli.limits import LIMITS, given
 from windrow.cli.output import print_json, say
 from windrow.cli.resolving import SERVICE_ACCOUNTS, found
-from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, time_column
 
 service_app = typer.Typer(help="Service accounts: programs that act in your project.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ SERVICES = Table(
     (
         id_column(rank=2),
         Column("NAME", lambda s: s["name"]),
-        Column("ROLES", lambda s: ", ".join(s["roles"]) or "none"),
+        Column("ROLES", lambda s: ", ".join(s["roles"]) or "none", show=roles_text),
         Column("TOKENS", lambda s: len(s["tokens"])),
         time_column("EXPIRES", lambda s: _newest(s).get("expires_at")),
         time_column("LAST USED", lambda s: _last(s).get("last_used_at"), 1),

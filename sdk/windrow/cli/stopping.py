@@ -5,14 +5,26 @@ from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import quoting
 from windrow.cli.cluster_text import RESTS, print_plan, print_tested
-from windrow.cli.clusters import Login, MaxPrice, Which, cluster_id, login_part, show_plan, started, tell_unsaved
+from windrow.cli.clusters import (
+    Login,
+    MaxPrice,
+    Which,
+    cluster_app,
+    cluster_id,
+    login_part,
+    show_plan,
+    started,
+    tell_unsaved,
+)
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import print_json, say
 
 STOP_TIMEOUT_S = 180.0
 
 
+@cluster_app.command("stop")
 def cluster_stop(
     context: typer.Context,
     cluster: Which,
@@ -35,6 +47,7 @@ def cluster_stop(
         say(f"{item['name']} is {item['phase']}. Start it again: windrow cluster start {item['name']}")
 
 
+@cluster_app.command("start")
 def cluster_start(
     context: typer.Context,
     cluster: Which,
@@ -60,6 +73,8 @@ def cluster_start(
                 print_tested(answer)
             if sys.stdin.isatty():
                 confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?")
+            else:
+                quoting.agree_to(answer, yes)
     body: dict[str, Any] = {"max_price_per_hour": max_price} if max_price else {}
     item = api.start_cluster(found, body | login_part(login), tell=say)
     if item["request"].get("await_files"):

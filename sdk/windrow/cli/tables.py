@@ -1,5 +1,6 @@
 """Lists of the command: what each can be narrowed to, and how it is shown on a screen, in a pipe and as JSON."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import typer
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from windrow.cli.output import ABSENT, out, plain, print_json, say
+from windrow.cli.output import ABSENT, brief, out, plain, print_json, say
 from windrow.cli.request import parse_span
 from windrow.cli.resolving import short
 from windrow.client import Client
@@ -68,6 +69,16 @@ def time_column(name: str, read: Callable[[Item], Any], rank: int = 0) -> Column
     return Column(name, read, rank, show=ago)
 
 
+def spoken(code: Any) -> Any:
+    """A code of the API in words, as a screen shows it: `timed out`; absent stays absent."""
+    return code and str(code).replace("_", " ")
+
+
+def roles_text(roles: Any) -> Any:
+    """Roles in words, beside names that stay as they are; absent stays absent."""
+    return roles and re.sub(r"\borg_(?=owner|admin|billing|auditor)", "org ", str(roles))
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """One list as a command line asks for it."""
@@ -90,8 +101,8 @@ class View:
         """The name, for a Master that narrows the list itself; None where it is a pattern."""
         return None if self.name is None or set("*?[") & set(self.name) else self.name
 
-    def print(self, api: Client, items: Iterable[Item]) -> None:
-        """Print those of the items that are asked for."""
+    def print(self, api: Client | None, items: Iterable[Item]) -> None:
+        """Print those of the items that are asked for. api: None of a list without `--mine`."""
         hidden: list[Item] = []
         found = islice(self._wanted(api, items, hidden), self.limit)
         if self.is_json:
@@ -117,13 +128,13 @@ class View:
     def _is_narrowed(self) -> bool:
         return any((self.state, self.name, self.since, self.mine))
 
-    def _wanted(self, api: Client, items: Iterable[Item], hidden: list[Item]) -> Iterator[Item]:
-        table, me = self.table, api.get("/me")["account"]["id"] if self.mine else None
+    def _wanted(self, api: Client | None, items: Iterable[Item], hidden: list[Item]) -> Iterator[Item]:
+        table, me = self.table, api.get("/me")["account"]["id"] if self.mine and api else None
         if self.since is not None and table.at is not None:
             at, since = table.at, self.since
             items = takewhile(lambda item: not at(item) or time_of(at(item)) >= since, items)
         for item in items:
-            if self.name is not None and table.name and not fnmatchcase(str(table.name(item)), self.name):
+            if self.name is not None and table.name and not _is_named(str(table.name(item)), self.name):
                 continue
             if me is not None and table.owner and table.owner(item) != me:
                 continue
@@ -135,6 +146,11 @@ class View:
                 hidden.append(item)
                 continue
             yield item
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    """True also of a code that is written as a screen shows it."""
+    return fnmatchcase(name, pattern) or fnmatchcase(spoken(name), pattern)
 
 
 def lists(table: Table, limit: int | None = None) -> Callable[[F], F]:
@@ -192,7 +208,7 @@ def _options(table: Table, limit: int | None) -> list[Parameter]:
 def state_of(table: Table, text: str) -> str:
     """A state that things of this list can be in, as the Master writes it; raises InvalidInput."""
     for word in table.state_words:
-        if word.casefold() == text.casefold():
+        if word.casefold() == text.casefold().replace(" ", "_"):
             return word
     raise InvalidInput(f"--state {text}: there is no such state. There are: {', '.join(table.state_words)}.")
 
@@ -238,7 +254,10 @@ def tsv_lines(columns: Sequence[Column], rows: Iterable[Item]) -> Iterator[str]:
 def table_lines(columns: Sequence[Column], rows: Sequence[Item], width: int | None) -> list[str]:
     """The names of columns, and a line for each row, as wide as the screen; width: None shows all, and whole."""
     cells = [
-        [column.name, *(plain(column.read(item) if width is None else column.show(column.read(item))) for item in rows)]
+        [
+            column.name,
+            *(plain(column.read(item) if width is None else brief(column.show(column.read(item)))) for item in rows),
+        ]
         for column in columns
     ]
     whole = [max(map(cell_len, column)) for column in cells]

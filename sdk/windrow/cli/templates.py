@@ -1,19 +1,19 @@
 """`windrow template`: requests for clusters that are kept by name, and creating from one."""
 
-import sys
 from typing import Annotated
 
 import typer
 
+from windrow.cli import completing
 from windrow.cli.clusters import cluster_named
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.kept import changed, template_named
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
 
 template_app = typer.Typer(help="Templates: saved cluster requests.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the template.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the template.", autocompletion=completing.templates)]
 
 
 @template_app.command("save")
@@ -80,7 +80,6 @@ def template_show(context: typer.Context, name: Name, as_json: AsJson = False) -
 @template_app.command("delete")
 def template_delete(context: typer.Context, name: Name, yes: Yes = False) -> None:
     """Delete a template; clusters made from it stay."""
-    if not yes and sys.stdin.isatty():
-        confirm(f"Forget the template {name}?")
+    agreed(yes, f"Delete the template {name}?")
     client(context).request("DELETE", f"/templates/{name}")
     say(f"{name} is deleted.")

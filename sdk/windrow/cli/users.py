@@ -9,7 +9,7 @@ from windrow.cli.account import asked_password
 from windrow.cli.context import Yes, client, confirm
 from windrow.cli.output import say
 from windrow.cli.resolving import USERS, found
-from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, time_column
 from windrow.config import forget, kept
 from windrow.errors import InvalidInput
 
@@ -25,7 +25,7 @@ USERS_TABLE = Table(
         id_column(rank=1),
         Column("NAME", lambda u: u["name"], most=28),
         Column("ADDRESS", lambda u: u["address"], 1, 40),
-        Column("ORGANISATIONS", _organisations, most=60),
+        Column("ORGANISATIONS", _organisations, most=60, show=roles_text),
         Column("DISABLED", lambda u: "yes" if u["is_disabled"] else "no", 2),
         time_column("SINCE", lambda u: u["created_at"], 3),
     ),

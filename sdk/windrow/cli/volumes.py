@@ -1,12 +1,12 @@
 """`windrow volume`: named folders that outlive clusters and jobs, and go wherever the next one runs."""
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
+from windrow.cli import completing
 from windrow.cli.clusters import cluster_id
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.output import facts, print_json, say, size_text
 from windrow.cli.request import parse_size
 from windrow.cli.tables import Column, Table, View, lists, time_column
@@ -14,7 +14,7 @@ from windrow.words import counted
 
 volume_app = typer.Typer(help="Volumes: folders that follow your work from host to host.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the volume.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the volume.", autocompletion=completing.volumes)]
 
 
 def _users(volume: dict[str, Any]) -> str:
@@ -97,7 +97,6 @@ def volume_save(
 @volume_app.command("rm")
 def volume_rm(context: typer.Context, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Delete a volume and all that is in it."""
-    if not yes and sys.stdin.isatty():
-        confirm(f"Delete the volume {name} and all that is in it?")
+    agreed(yes, f"Delete the volume {name} and all that is in it?")
     client(context).delete_volume(name)
     print_json({"deleted": name}) if as_json else say(f"{name} is deleted.")

@@ -34,7 +34,7 @@ print("windrow_up" in sys.modules, "up" in {one.name for one in main.app.registe
         (["up", "--once"], True),
         (["--url", "host", "up"], True),
         (["--help"], True),
-        ([], True),
+        ([], False),
     ],
 )
 def test_the_verbs_of_other_distributions_are_loaded_only_where_none_of_ours_is_asked_for(
@@ -115,8 +115,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         ("cluster rm", "No such command 'rm'. Did you mean: windrow cluster delete? See: windrow cluster --help"),
         ("volume delete", "No such command 'delete'. Did you mean: windrow volume rm? See: windrow volume --help"),
         ("job rm", "No such command 'rm'. Did you mean: windrow job cancel? See: windrow job --help"),
-        ("status", "No such command 'status'. Did you mean: windrow doctor? See: windrow --help"),
-        ("ps", "No such command 'ps'. Did you mean: windrow cluster ls? See: windrow --help"),
+        ("htop", "No such command 'htop'. Did you mean: windrow top? See: windrow --help"),
+        ("ls", "No such command 'ls'. Did you mean: windrow ps? See: windrow --help"),
         ("cluster ps", "No such command 'ps'. Did you mean: windrow cluster ls? See: windrow cluster --help"),
         ("jobb", "No such command 'jobb'. Did you mean 'job'? See: windrow --help"),
         ("xyz", "No such command 'xyz'. See: windrow --help"),

@@ -1,0 +1,196 @@
+"""Examples of every verb, which its `--help` ends with; a test has the parser read each. Pure."""
+
+from typing import Any, Final
+
+SHOWN_MAX: Final = 3
+"""Lines under the help of a noun; its verbs have their own."""
+
+LINES: Final = """
+windrow status
+windrow status lab
+windrow ps
+windrow ps --all --json
+windrow gpus
+windrow gpus --vram 24GB --max-price 0.5 --sort price
+windrow gpus --model h100
+windrow run -- python train.py
+windrow run --gpu 24GB --image pytorch/pytorch -- python train.py
+windrow run fetch train
+windrow open lab
+windrow open web --no-browser
+windrow ssh lab
+windrow ssh lab -- nvidia-smi
+windrow logs -f train
+windrow top
+windrow top rack-7
+windrow top lab --once
+windrow cluster create --name lab --gpu H100 --max-duration 8h --idle 30m
+windrow cluster create --gpu H100:2 --plan -- python train.py
+windrow cluster create --kind service --port 8080 -- python3 -m http.server 8080
+windrow cluster ls --state running
+windrow cluster resize ray-1 4
+windrow cluster show lab
+windrow cluster logs -f lab
+windrow cluster exec lab -- nvidia-smi
+windrow cluster explain lab
+windrow cluster files lab results --changed
+windrow cluster delete lab
+windrow cluster stop lab
+windrow cluster start lab --max-price 2.50
+windrow cluster forward lab 8888
+windrow cluster ssh lab -- -A
+windrow job submit --gpu 24GB --retries 2 -- python train.py
+windrow job submit --script train.py --array 8
+windrow job ls --state queued
+windrow job show train
+windrow job logs -f train
+windrow job wait train --timeout 2h
+windrow job cancel train
+windrow job rerun train
+windrow job artefacts train results
+windrow offer ls --name 'h100/*'
+windrow offer set h100/A 2.50
+windrow price h100 spot
+windrow route train.py
+windrow template save lab-a100 --of lab
+windrow template ls
+windrow template show lab-a100
+windrow template delete lab-a100
+windrow volume create data --max-size 100GB
+windrow volume ls
+windrow volume show data
+windrow volume save lab
+windrow volume rm data
+windrow secret set HF_TOKEN
+windrow secret ls
+windrow secret rm HF_TOKEN
+windrow artefact put model.bin
+windrow artefact ls
+windrow artefact get model.bin
+windrow artefact rm model.bin
+windrow checkpoint ls lab
+windrow checkpoint save lab
+windrow checkpoint restore lab-2 --from lab
+windrow usage
+windrow usage --by gpu --month 2026-11
+windrow earnings
+windrow earnings --by host --month 2026-11
+windrow host simulate 50
+windrow receipt ls --since 30d
+windrow receipt show lab
+windrow host ls --state degraded
+windrow host show rack-7
+windrow host why rack-7
+windrow host export rack-7 --metric gpu_utilization_ratio --out use.csv
+windrow host drain rack-7
+windrow host activate rack-7
+windrow host maintenance rack-7
+windrow host quarantine rack-7
+windrow host retire rack-7
+windrow host set rack-7 --default-image pytorch/pytorch
+windrow host measure rack-7
+windrow host verify rack-7
+windrow host prove rack-7
+windrow host facts rack-7
+windrow host bandwidth rack-7
+windrow gpu ls --state faulty
+windrow gpu show rack-7/5
+windrow gpu cut rack-7 rack-7/0
+windrow command ls --host rack-7
+windrow command show 91f3d5b7
+windrow event ls --since 2h
+windrow event ls --subject rack-7 --watch
+windrow access ls
+windrow access show local-a
+windrow access drain local-a --reason 'new disk'
+windrow access resume local-a
+windrow access stop local-a --reason 'a rehearsal'
+windrow account add mara --role renter --credit 50
+windrow account ls
+windrow account show mara
+windrow account link mara
+windrow account suspend mara
+windrow account resume mara
+windrow account transfer lab --to ACME --reason 'the team has moved'
+windrow credit add mara 50
+windrow credit settle mara --reason 'the project has ended'
+windrow user ls
+windrow user delete ada --reason 'asked for'
+windrow user make-owner ada --organisation ACME --reason 'its owner has left'
+windrow identity-provider add acme --issuer https://login.example.org --client-id windrow
+windrow identity-provider ls
+windrow identity-provider test acme
+windrow identity-provider preview acme researchers
+windrow identity-provider rm acme
+windrow resource add lab-a100-01
+windrow resource ls
+windrow resource show lab-a100-01
+windrow resource set lab-a100-01 --status unavailable
+windrow resource bind lab-a100-01 --host rack-7
+windrow resource unbind lab-a100-01
+windrow resource rm lab-a100-01
+windrow audit ls --since 1d
+windrow audit verify
+windrow audit reanchor --reason 'put back from a backup'
+windrow doctor
+windrow up --simulate 50
+windrow login https://market.example
+windrow logout
+windrow whoami
+windrow invite --project default:renter
+windrow invite --address ada@example.org --role org_admin
+windrow member ls
+windrow member set ada --project lab:renter,viewer
+windrow member password-link ada
+windrow member rm ada
+windrow member leave ACME
+windrow invitation ls
+windrow invitation link ada@example.org
+windrow invitation rm ada@example.org
+windrow project ls
+windrow project add lab
+windrow project use lab
+windrow project delete lab
+windrow project restore lab
+windrow project offer lab --to ACME
+windrow project offers
+windrow project accept lab
+windrow project withdraw lab
+windrow service-account add ci --role renter
+windrow service-account ls
+windrow service-account rotate ci
+windrow service-account rm ci
+windrow share add lab --with ada@example.org
+windrow share ls
+windrow share rm 91f3d5b7
+windrow limit ls
+windrow limit set --max-monthly 100
+windrow limit rm
+windrow token add ci --max-total 50
+windrow token add --join
+windrow token ls
+windrow token rm ci
+windrow ledger ls --since 7d
+windrow ledger balances
+windrow auth can-i rent
+windrow can-i rent
+windrow explain no_capacity
+windrow version
+""".strip().splitlines()
+
+
+def examples_of(path: str) -> list[str]:
+    """The lines of a verb or a noun. path: its words, without `windrow`."""
+    path = f"{path} ".replace("machine ", "cluster ", 1) if path.partition(" ")[0] == "machine" else f"{path} "
+    return [line for line in LINES if f"{line} ".startswith(f"windrow {path}")]
+
+
+def add_examples(command: Any, path: str) -> None:
+    """Ends the help of a command, and of all beneath it, with its examples."""
+    found = examples_of(path)[: SHOWN_MAX if hasattr(command, "commands") else None]
+    if found and not command.epilog:
+        own = [line.replace("windrow cluster", "windrow machine") for line in found]
+        shown = own if path.partition(" ")[0] == "machine" else found
+        command.epilog = "\n".join(("Examples:", *(f"  {line}" for line in shown)))
+    for name, inner in getattr(command, "commands", {}).items():
+        add_examples(inner, f"{path} {name}")
