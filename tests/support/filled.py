@@ -74,6 +74,8 @@ def _value(schema: dict[str, Any], field: str, is_full: bool) -> Any:
         return {name: _value(one, name, is_full) for name, one in inner.items()}
     if kind == "array":
         return [_value(schema["items"], field.removesuffix("s"), is_full)] * 3 if is_full and "items" in schema else []
+    if schema.get("description") == "A decimal amount of money":
+        return BY_NAME["price_per_hour"]
     return _plain(kind, field)
 
 

@@ -18,7 +18,8 @@ WIDTHS: Final = (80, 100, 120, 160)
 SCHEMAS: Final = {
     "accesses.ACCESSES": "AccessOut", "account.TOKENS": "TokenOut", "account.RECEIPTS": "ReceiptOut",
     "account.TRANSFERS": "TransferOut", "account.BALANCES": "BalanceOut", "artefacts.ARTEFACTS": "ArtefactOut",
-    "artefacts.CHECKPOINTS": "CheckpointOut", "audit.ENTRIES": "AuditOut", "clusters.CLUSTERS": "ClusterOut",
+    "artefacts.CHECKPOINTS": "CheckpointOut", "audit.ENTRIES": "AuditOut", "billing.SPENT": "ShareOut",
+    "billing.EARNED": "EarnedOut", "billing.DAYS": "DayEarnedOut", "clusters.CLUSTERS": "ClusterOut",
     "host_bandwidth.ROUNDS": "BandwidthRoundOut", "hosts.HOSTS": "HostOut", "hosts.GPUS": "GpuRowOut",
     "hosts.OFFERS": "OfferOut", "hosts.COMMANDS": "CommandOut", "hosts.EVENTS": "EventOut", "jobs.JOBS": "JobOut",
     "limits.LIMITS": "LimitOut", "members.MEMBERS_TABLE": "MemberOut", "members.INVITATIONS_TABLE": "InvitationOut",
