@@ -22,7 +22,7 @@ SCHEMAS: Final = {
     "billing.EARNED": "EarnedOut", "billing.DAYS": "DayEarnedOut", "clusters.CLUSTERS": "ClusterOut",
     "host_bandwidth.ROUNDS": "BandwidthRoundOut", "hosts.HOSTS": "HostOut", "hosts.GPUS": "GpuRowOut",
     "hosts.OFFERS": "OfferOut", "hosts.COMMANDS": "CommandOut", "hosts.EVENTS": "EventOut", "jobs.JOBS": "JobOut",
-    "limits.LIMITS": "LimitOut", "members.MEMBERS_TABLE": "MemberOut", "members.INVITATIONS_TABLE": "InvitationOut",
+    "limits.SHOWN": "LimitOut", "members.MEMBERS_TABLE": "MemberOut", "members.INVITATIONS_TABLE": "InvitationOut",
     "members.PROJECTS_TABLE": "ProjectOut", "members.TRANSFERS_TABLE": "TransferOfferOut",
     "people.ACCOUNTS": "PersonOut", "prices.PRICES": "PriceOut", "providers.PROVIDERS": "ProviderOut",
     "resources.RESOURCES": "ResourceOut", "secrets.SECRETS": "SecretOut", "service_accounts.SERVICES": "ServiceOut",

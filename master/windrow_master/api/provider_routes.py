@@ -178,7 +178,8 @@ async def sign_in_providers(services: Serving, limit: Limit = 100, cursor: Curso
 )
 async def start_sign_in(request: Request, services: Serving, body: ProviderStartBody) -> Any:
     """Begin a sign-in by a provider. 503: the provider does not answer."""
-    return ProviderStartedOut.of(await services.identity.providers.start(body.provider, _origin(request)))
+    _, place = seen_from(request)
+    return ProviderStartedOut.of(await services.identity.providers.start(body.provider, _origin(request), place))
 
 
 @route.post(
@@ -216,8 +217,9 @@ async def start_link(request: Request, services: Serving, principal: Asking, bod
     """Begin to link the caller's user with an identity at a provider."""
     await check_unlimited(services, principal)
     password = None if body.password is None else body.password.get_secret_value()
-    providers = services.identity.providers
-    return ProviderStartedOut.of(await providers.start_link(principal, body.provider, password, _origin(request)))
+    _, place = seen_from(request)
+    started = await services.identity.providers.start_link(principal, body.provider, password, _origin(request), place)
+    return ProviderStartedOut.of(started)
 
 
 @route.put("/user/identities", may=Permission.SIGNED_IN, answer=IdentityOut)

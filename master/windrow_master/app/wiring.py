@@ -57,7 +57,7 @@ from windrow_master.loops import GivenUp
 from windrow_master.mail.service import MailService
 from windrow_master.mail.settings import MailSettings
 from windrow_master.market import messages as market_says
-from windrow_master.market.limit_repository import LimitRepository
+from windrow_master.market import spending
 from windrow_master.market.service import MarketService
 from windrow_master.market.spending import SpendingService
 from windrow_master.network.overlay import OverlayService, PeerLinkStates
@@ -602,8 +602,8 @@ def _register(parts: _Parts) -> None:
     messages.on(identity_says.ProjectPurged, lambda uow, it: parts.secrets.forget_account(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: cluster_lookup.forget_templates(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: uow[LimitRepository].forget_account(it.account_id))
-    messages.on(identity_says.UserErased, lambda uow, it: uow[LimitRepository].forget_names(it.token_ids))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: spending.forget_account(uow, it.account_id))
+    messages.on(identity_says.UserErased, lambda uow, it: spending.forget_names(uow, it.token_ids))
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
     messages.on(fleet_says.HostBanned, host_banned)

@@ -4,7 +4,7 @@ start ─▶ the provider's page ─▶ back with a code ─▶ finish: exchange
 """
 
 import hmac
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -24,6 +24,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated, Unavailable
 from windrow_proto.ids import AccountId
+from windrow_proto.networks import network_of
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey, seal
 from windrow_proto.units import HOUR, MINUTE
@@ -36,7 +37,7 @@ SESSION_LIFE_NS: Final = 8 * HOUR
 """Of a session that a provider let in: whom the provider disables is out after it, and groups count again."""
 FLOW_LIFE_NS: Final = 10 * MINUTE
 FLOWS_MAX: Final = 10_000
-"""Sign-ins under way; the oldest are forgotten first."""
+"""Sign-ins under way."""
 AWAY_NS: Final = HOUR
 """For so long after its last failure a provider is told to be away."""
 PURPOSE: Final = "client secret of "
@@ -91,11 +92,36 @@ class Tested:
 
 
 @dataclass(frozen=True, slots=True)
-class _Flow:
+class Flow:
+    """A sign-in under way. network: that it was begun from."""
+
     asked: Asked
     secret: str
     user_id: str | None
+    network: str
     ends_at_ns: int
+
+
+class Flows:
+    """Sign-ins under way, by their states."""
+
+    def __init__(self, most: int = FLOWS_MAX) -> None:
+        self._most = most
+        self._flows = dict[str, Flow]()
+
+    def add(self, state: str, flow: Flow) -> None:
+        """Keep one. Where there are too many, the network that has begun most of them loses the older half of its own:
+        nobody displaces those of others."""
+        self._flows[state] = flow
+        if len(self._flows) > self._most:
+            [(network, count)] = Counter(one.network for one in self._flows.values()).most_common(1)
+            its = [each for each, one in self._flows.items() if one.network == network]
+            for each in its[: -(-count // 2)]:
+                del self._flows[each]
+
+    def take(self, state: str) -> Flow | None:
+        """One, which is then gone; None: there is none."""
+        return self._flows.pop(state, None)
 
 
 class ProviderService:
@@ -106,7 +132,7 @@ class ProviderService:
     ) -> None:
         self._store, self._clock, self._seal_key, self._asking = store, clock, seal_key, asking
         self._client, self._prove = client, prove
-        self._flows: OrderedDict[str, _Flow] = OrderedDict()
+        self._flows = Flows()
         self._away: dict[str, tuple[str, int]] = {}
 
     # --- for operators -------------------------------------------------------------------------------------------
@@ -184,10 +210,10 @@ class ProviderService:
 
     # --- signing in ----------------------------------------------------------------------------------------------
 
-    async def start(self, name: str, base: str) -> Started:
-        """Begin to sign in by a provider. base: the address of this Master as the browser has it. Raises Unavailable
-        while the provider does not answer."""
-        return await self._start(name, base, None)
+    async def start(self, name: str, base: str, place: str) -> Started:
+        """Begin to sign in by a provider. base: the address of this Master as the browser has it; place: that of the
+        browser. Raises Unavailable while the provider does not answer."""
+        return await self._start(name, base, place, None)
 
     async def finish(self, came: Came, browser: str, place: str) -> tuple[Session, str, Principal]:
         """A session of the user who has this identity, who is made where the provider may. Raises Unauthenticated,
@@ -224,12 +250,12 @@ class ProviderService:
             lambda uow: uow[ProviderRepository].identities_of(whole_user_of(uow, principal).id)
         )
 
-    async def start_link(self, principal: Principal, name: str, password: str | None, base: str) -> Started:
+    async def start_link(self, principal: Principal, name: str, password: str | None, base: str, place: str) -> Started:
         """Begin to link the caller's user with an identity. A user with a password gives it, another one has signed in
         of late. Raises Forbidden, SignInAgain."""
         user = await self._store.read(lambda uow: whole_user_of(uow, principal))
         await self._prove(principal, user, password)
-        return await self._start(name, base, user.id)
+        return await self._start(name, base, place, user.id)
 
     async def finish_link(self, principal: Principal, came: Came) -> Identity:
         """Link the caller's user with the identity. Raises Conflict where it is another user's, or the user has one of
@@ -268,21 +294,20 @@ class ProviderService:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    async def _start(self, name: str, base: str, user_id: str | None) -> Started:
+    async def _start(self, name: str, base: str, place: str, user_id: str | None) -> Started:
         provider, state, secret, verifier, nonce = await self._store.read(
             lambda uow: (_provider(uow, name), new_secret(uow), new_secret(uow), new_secret(uow), new_secret(uow))
         )
         metadata = await self._noting(provider, self._client.discover(provider))
         asked = Asked(provider.name, metadata, f"{base}/oidc/{provider.name}", verifier, nonce)
-        self._flows[state] = _Flow(asked, secret, user_id, self._clock.monotonic_ns() + FLOW_LIFE_NS)
-        while len(self._flows) > FLOWS_MAX:
-            self._flows.popitem(last=False)
+        until_ns = self._clock.monotonic_ns() + FLOW_LIFE_NS
+        self._flows.add(state, Flow(asked, secret, user_id, network_of(place), until_ns))
         return Started(sign_in_url(provider, asked, state), state, secret)
 
     async def _came(self, came: Came, user_id: str | None) -> tuple[str, Claims]:
         """The provider's issuer, and what it says of who came back from it. The provider is read again afterwards: its
         settings may change meanwhile."""
-        flow = self._flows.pop(came.state, None)  # it works once, whatever follows
+        flow = self._flows.take(came.state)  # it works once, whatever follows
         is_it = (
             flow is not None
             and hmac.compare_digest(flow.secret.encode(), came.secret.encode())

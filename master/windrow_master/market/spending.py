@@ -96,6 +96,19 @@ def monthly_limit(uow: UnitOfWork, account_id: AccountId) -> Microcents | None:
     return None if found is None else found.limits.max_monthly_cost
 
 
+# --- for what ends ---
+
+
+def forget_names(uow: UnitOfWork, spender_ids: Sequence[str]) -> None:
+    """Let the ids of these stand for their names. Their limits stay for what still runs."""
+    uow[LimitRepository].forget_names(spender_ids)
+
+
+def forget_account(uow: UnitOfWork, account_id: AccountId) -> None:
+    """Remove the limits of a project, of its tokens and service accounts."""
+    uow[LimitRepository].forget_account(account_id)
+
+
 # --- for people ---
 
 

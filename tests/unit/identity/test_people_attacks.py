@@ -14,6 +14,8 @@ from tests.unit.identity.people_world import PASSWORD, RENTER, Market, ask, peop
 from windrow_master.api.app import build_app
 from windrow_master.api.rate_limits import Limits
 from windrow_master.identity.members import note_restored
+from windrow_master.identity.oidc import Asked, Metadata
+from windrow_master.identity.provider_service import Flow, Flows
 from windrow_master.identity.sign_in import Delays
 from windrow_proto.errors import TooMany
 from windrow_proto.units import HOUR, SECOND
@@ -202,6 +204,13 @@ async def test_a_browser_that_was_left_is_linked_with_nobody_elses_identity(door
     browser = await _stale(door.market)
     refused = await ask(browser, "POST", "/user/identities", 403, provider=NAME)
     assert refused["code"] == "sign_in_again"
+
+
+def test_many_sign_ins_from_one_network_displace_none_of_another() -> None:
+    flows, asked = Flows(most=4), Asked(NAME, Metadata("", "", "", "", None, False, False), "", "", "")
+    for number, network in enumerate(["192.0.2.1", *["198.51.100.1"] * 9, "203.0.113.1"]):
+        flows.add(str(number), Flow(asked, "", None, network, 0))
+    assert flows.take("0") and flows.take("9") and flows.take("10") and not flows.take("1") and not flows.take("0")
 
 
 async def test_that_one_address_is_verified_is_not_believed_of_another(door: Entrance) -> None:
