@@ -36,7 +36,7 @@ export function RegionsPage() {
   const columns = useMemo(() => columnsFor(mayAct ? ask : null), [mayAct]);
   return (
     <div className="wr-page">
-      <PageHead title="Regions" />
+      <PageHead title="Relays" />
       <Loaded query={query}>
         {(all) =>
           all.length === 0 ? (

@@ -9,6 +9,7 @@ import { handedOver, secret } from "./secret.ts";
 import type {
   Access,
   AgentRow,
+  AttentionList,
   AuditRow,
   AuditVerdict,
   BandwidthRounds,
@@ -45,6 +46,7 @@ import type {
   Organisation,
   OrganisationMember,
   Overview,
+  OwnHosts,
   Page,
   Person,
   Price,
@@ -60,12 +62,14 @@ import type {
   Secret,
   ServiceAccount,
   SessionRow,
+  Spend,
   SpendingLimit,
   Standing,
   StopTest,
   Template,
   TokenRow,
   UsageHistory,
+  UseHistory,
   Verification,
   Volume,
 } from "./types.ts";
@@ -73,6 +77,7 @@ import type {
 /** Lists are kept fresh by streams where there are any; the rest is looked at again this often. */
 const CALM_MS = 15_000;
 const BRISK_MS = 4_000;
+const MINUTE_MS = 60_000;
 /** While somebody watches agents leave. */
 const LIVE_MS = 1_000;
 const LIST_MOST = 100;
@@ -194,6 +199,19 @@ export const history = (hostId: string, metrics: readonly string[], spanS: numbe
   });
 
 export const overview = one<Overview>(["overview"], "/overview", { refetchInterval: BRISK_MS });
+/** Of the whole market for who looks after it, else of one's own hosts. */
+export const attention = one<AttentionList>(["overview", "attention"], "/overview/attention", {
+  refetchInterval: CALM_MS,
+});
+export const useHistory = (span: "day" | "week" | "month") =>
+  queryOptions({
+    queryKey: ["use-history", span],
+    queryFn: ({ signal }) => get<UseHistory>("/overview/history", { span }, signal),
+    refetchInterval: MINUTE_MS,
+    placeholderData: keepPreviousData,
+  });
+export const spend = one<Spend>(["spend"], "/overview/spend", { refetchInterval: CALM_MS });
+export const ownHosts = one<OwnHosts>(["overview", "hosts"], "/overview/hosts", { refetchInterval: CALM_MS });
 /** For the palette: the few hosts that a typed text may mean. */
 export const hostsFound = (text: string) =>
   queryOptions({

@@ -87,7 +87,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       <PageHead
         above={
           <Link className="wr-link" to="/clusters">
-            Clusters
+            Machines
           </Link>
         }
         title={plain(cluster.name)}

@@ -95,7 +95,7 @@ export function OffersPage() {
   return (
     <div className="wr-page">
       <PageHead
-        title="Offers"
+        title="GPUs & prices"
         beside={<TestMoney />}
         actions={
           <PageButton to="/prices" isQuiet>
