@@ -11,8 +11,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # no stubs
 
 PRETENDED: Final = (
-    *("access", "calls", "code", "fleet", "gpu", "map", "prices", "records", "regions", "secrets", "session", "shares"),
-    *("sign_in", "states", "tables", "usage"),
+    *("access", "calls", "code", "fleet", "gpu", "home", "map", "prices", "records", "regions", "secrets", "session"),
+    *("shares", "sign_in", "states", "tables", "usage"),
 )
 TOGETHER: Final = {
     "tests/architecture/": "one parsed tree",

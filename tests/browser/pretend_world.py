@@ -84,6 +84,8 @@ class World:
     events: list[Json] = field(default_factory=list)
     troubles: list[Json] = field(default_factory=list)
     """That need attention."""
+    limits: list[Json] = field(default_factory=list)
+    jobs: list[Json] = field(default_factory=list)
     roles: tuple[str, ...] = ("operator", "auditor", "org_owner", "admin", "renter", "provider")
     """Of whoever signs in."""
     commands: dict[str, Json] = field(default_factory=dict)

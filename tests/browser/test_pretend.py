@@ -19,6 +19,7 @@ from windrow_master.api import (
     cluster_routes,
     fleet_shapes,
     health,
+    home_routes,
     identity_routes,
     market_routes,
     overview_routes,
@@ -39,6 +40,10 @@ CLUSTER = "cluster_019a0000-2222-7000-8000-000000000001"
 READS: dict[str, type[BaseModel]] = {
     "/me": identity_routes.MeOut,
     "/overview": overview_routes.OverviewOut,
+    "/overview/attention": home_routes.AttentionListOut,
+    "/overview/history": home_routes.UseHistoryOut,
+    "/overview/spend": home_routes.SpendOut,
+    "/overview/hosts": home_routes.OwnHostsOut,
     "/gpus": fleet_shapes.GpusOut,
     "/hosts": answers.Page[fleet_shapes.HostOut],
     f"/hosts/{HOST}": fleet_shapes.HostOut,

@@ -199,10 +199,11 @@ export const history = (hostId: string, metrics: readonly string[], spanS: numbe
   });
 
 export const overview = one<Overview>(["overview"], "/overview", { refetchInterval: BRISK_MS });
-/** Of the whole market for who looks after it, else of one's own hosts. */
-export const attention = one<AttentionList>(["overview", "attention"], "/overview/attention", {
-  refetchInterval: CALM_MS,
-});
+/** The same with the revenue of one's own hosts alone. */
+export const ownOverview = one<Overview>(["overview", "own"], "/overview?own=true", { refetchInterval: CALM_MS });
+/** Of the whole market for who looks after it; own: of one's own hosts. */
+export const attention = (own: boolean) =>
+  one<AttentionList>(["overview", "attention", own], `/overview/attention?own=${own}`, { refetchInterval: CALM_MS });
 export const useHistory = (span: "day" | "week" | "month") =>
   queryOptions({
     queryKey: ["use-history", span],

@@ -76,7 +76,7 @@ export function New({ roles }: { roles: readonly Role[] }) {
   return (
     <Menu position="bottom-end" width={170}>
       <Menu.Target>
-        <Button leftSection={<PlusIcon size={14} />} className="wr-new">
+        <Button leftSection={<PlusIcon size={14} />} className="wr-new" aria-label="New">
           New
         </Button>
       </Menu.Target>

@@ -429,7 +429,7 @@ export const NEW: readonly (readonly [name: string, path: MenuPage["path"], role
 /** The bar at the bottom of a phone, before More. */
 const PHONE: Readonly<Record<Product, readonly MenuPage["path"][]>> = {
   rent: ["/", "/offers", "/clusters", "/jobs"],
-  provide: ["/", "/fleet", "/offers", "/tokens"],
+  provide: ["/", "/fleet", "/offers", "/settings"],
   operate: ["/", "/fleet", "/jobs", "/events"],
 };
 

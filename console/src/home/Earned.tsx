@@ -33,7 +33,7 @@ export function Earned({ title, revenue, rate }: EarnedProps) {
         </>
       }
     >
-      <Group gap="xl" mb={10}>
+      <Group gap={24} mb={10}>
         <div data-testid="revenue-today">
           <Figure label="today (UTC)" value={amount(revenue.today, 2, 4)} note={unit} />
         </div>
@@ -43,8 +43,8 @@ export function Earned({ title, revenue, rate }: EarnedProps) {
         <div data-testid="revenue-month">
           <Figure label="30 days" value={amount(revenue.last_30_days, 2, 4)} note={unit} />
         </div>
-        <Figure label="earning now, per hour" value={amount(rate.rented, 2, 4)} />
-        <Figure label="more if all idle GPUs were rented, per hour" value={amount(rate.idle, 2, 4)} />
+        <Figure label="earning per hour" value={amount(rate.rented, 2, 4)} />
+        <Figure label="idle GPUs, per hour" value={amount(rate.idle, 2, 4)} />
       </Group>
       <DayBars days={revenue.days} unit={unit} label="Earned by day" />
       <Text size="xs" className="wr-quiet" mt={8}>

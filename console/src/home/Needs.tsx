@@ -13,8 +13,8 @@ import { placeOf, wayOf, wayTo } from "./home.ts";
 const BAD = ["faulty", "offline", "no_relay", "relay", "quarantined"];
 const toneOf = (group: Attention): Tone => (group.severity === "page" || BAD.includes(group.kind) ? "bad" : "warn");
 
-export function Needs({ calm }: { calm: string }) {
-  const query = useQuery(attentionQuery);
+export function Needs({ calm, own = false }: { calm: string; own?: boolean }) {
+  const query = useQuery(attentionQuery(own));
   const found = query.data?.items.length ?? 0;
   return (
     <Panel title={found ? `Needs attention (${found})` : "Needs attention"} label="Needs attention" bare>

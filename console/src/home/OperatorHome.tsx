@@ -221,7 +221,7 @@ function Recent({ events }: { events: Overview["events"] }) {
       bare
     >
       {events.length ? (
-        <ul className="wr-lines">
+        <ul className="wr-lines wr-lines-tight">
           {events.map((event) => (
             <li key={event.id}>
               <span className="wr-quiet wr-lines-when">

@@ -2,7 +2,7 @@
 import { Group } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { overview as overviewQuery, ownHosts as ownHostsQuery } from "../api/queries.ts";
+import { ownHosts as ownHostsQuery, ownOverview } from "../api/queries.ts";
 import type { OwnHosts, Why } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
@@ -42,21 +42,13 @@ function None() {
 }
 
 function Shown({ data }: { data: OwnHosts }) {
-  const overview = useQuery(overviewQuery);
+  const overview = useQuery(ownOverview);
   return (
     <div className="wr-stack">
-      <Needs calm="All of your hosts answer, and none of their GPUs is faulty." />
+      <Needs own calm="All of your hosts answer, and none of their GPUs is faulty." />
       <div className="wr-home">
         <Loaded query={overview} lines={8}>
-          {({ revenue, per_hour }) =>
-            revenue && (
-              <Earned
-                title={revenue.scope === "all" ? "Earned in the market" : "Earned"}
-                revenue={revenue}
-                rate={per_hour}
-              />
-            )
-          }
+          {({ revenue, per_hour }) => revenue && <Earned title="Earned" revenue={revenue} rate={per_hour} />}
         </Loaded>
         <div className="wr-stack">
           <InUse data={data} />
@@ -116,7 +108,7 @@ function WhyNot({ title, rows, empty }: { title: string; rows: readonly Why[]; e
               </span>
             </span>
             {isOfPrice(row) ? (
-              <LinkButton to="/offers" aria-label={`Set the price of ${plain(row.tier)}`}>
+              <LinkButton to="/offers" aria-label={`Set price of ${plain(row.tier)}`}>
                 Set price
               </LinkButton>
             ) : (

@@ -31,7 +31,7 @@ export function WaitingJobs({ query: options, title, empty }: WaitingJobsProps) 
       <Loaded query={query} lines={2}>
         {() =>
           waiting.length ? (
-            <ul className="wr-lines">
+            <ul className="wr-lines wr-lines-tight">
               {waiting.slice(0, SHOWN_MOST).map((job) => (
                 <li key={job.id}>
                   <span className="wr-quiet wr-lines-when">

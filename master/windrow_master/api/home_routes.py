@@ -12,7 +12,7 @@ from windrow_master.api.attention import SUBJECTS_MAX, attention
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.health import conditions_of
 from windrow_master.api.overview import Tally
-from windrow_master.api.overview_routes import DayAmount, UseCounts, counts_json
+from windrow_master.api.overview_routes import DayAmount, Own, UseCounts, counts_json
 from windrow_master.api.route import Routes
 from windrow_master.api.standing_routes import slot_beside, slots_beside
 from windrow_master.api.visibility import oversees
@@ -32,7 +32,7 @@ from windrow_proto.units import DAY, HOUR, SECOND, Microcents, money_text, time_
 
 route = Routes("overview")
 
-HOSTS_MAX: Final = 50
+HOSTS_MAX: Final = 12
 """Named on a provider's home; a page of all is /hosts."""
 EXPLAINED_MAX: Final = 40
 """Idle slots that are asked why nobody rents them: one of each tier of a host."""
@@ -130,9 +130,9 @@ class OwnHostsOut(Out):
 
 
 @route.get("/overview/attention", may=Permission.FLEET_READ, answer=AttentionListOut)
-async def attention_now(services: Serving, principal: Asking) -> Any:
+async def attention_now(services: Serving, principal: Asking, own: Own = False) -> Any:
     """What a person has to look after: for operators and auditors in the whole market, for others at their hosts."""
-    if not oversees(principal):
+    if own or not oversees(principal):
         groups = attention(_own(services, principal), no_relay=False)
     else:
         attached = {one["access_id"] for one in services.health.accesses()}

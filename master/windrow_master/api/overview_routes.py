@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from windrow_master.api import overview
@@ -13,6 +14,7 @@ from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_feed import feed_of
 from windrow_master.api.overview import Earnings, Tally
 from windrow_master.api.route import Routes
+from windrow_master.api.visibility import oversees
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.limits import month_began_ns
@@ -29,6 +31,8 @@ ROUTINE = (
     *("slot.tier", "token.", "tunnel.", "volume.", "workload."),
 )
 """How the kinds of events begin that go with everyday work: they are on the page of events only."""
+
+Own = Annotated[bool, Query(description="As for an account that oversees nothing: revenue and troubles of one's own")]
 
 _EARNINGS: WeakKeyDictionary[object, tuple[Earnings, Lock]] = WeakKeyDictionary()
 """The folded earnings of each served ledger, so that a glance reads only the rows since the last one."""
@@ -100,16 +104,16 @@ class OverviewOut(BaseModel):
 
 
 @route.get("/overview", may=Permission.FLEET_READ, answer=OverviewOut)
-async def overview_now(services: Serving, principal: Asking) -> Any:
+async def overview_now(services: Serving, principal: Asking, own: Own = False) -> Any:
     """The installation at a glance: counts by tier, revenue, what happened last."""
     feed = feed_of(services)
-    sees_all = bool(principal.roles & {Role.OPERATOR, Role.AUDITOR})
-    own = principal.account_id
-    sums = overview.glance(services.fleet.view, await feed.book(), None if sees_all else own)
+    sees_all = oversees(principal) and not own
+    account = principal.account_id
+    sums = overview.glance(services.fleet.view, await feed.book(), None if sees_all else account)
     has_revenue = (
         sees_all
         or Role.PROVIDER in principal.roles
-        or any(entry.host.owner_account == own for entry in services.fleet.view)
+        or any(entry.host.owner_account == account for entry in services.fleet.view)
     )
     events = (
         await services.store.read(lambda uow: uow.events.latest_but(ROUTINE, EVENTS_LOOKED_AT, EVENTS_SHOWN))
