@@ -7,9 +7,18 @@ from fastapi import FastAPI, Response
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_world import Json, World, at
 
+FIRST = "host_019a0000-0000-7000-9000-000000000000"
 USES = ("idle", "rented", "faulty", "offline", "paused")
 DAYS = ("0.000000", "0.120000", "0.044400", "0.000000", "1.250000", "0.310000", "0.087655")
 HISTORY_STEP_S = 300
+
+
+def trouble(**changed: Any) -> Json:
+    """A faulty GPU that needs attention."""
+    one = {"name": "sim-000", "detail": "The driver reported a fault", "host_id": FIRST, "gpu_id": "GPU-1", "gpu": 5}
+    one |= {"access_id": None, "rented": True, "simulated": True, "since": at(600)}
+    said = {"kind": "faulty", "title": "1 GPU faulty", "remedy": "Reset the GPU.", "severity": "ticket", "count": 1}
+    return {**said, "affected": [one]} | changed
 
 
 def counts(uses: list[str]) -> Json:
@@ -54,7 +63,8 @@ def overview_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/overview/attention")
     async def attention() -> Json:
-        return {"items": world.troubles}
+        alone = {"kind": "no_relay", "title": "No relay is connected", "severity": "page", "affected": []}
+        return {"items": ([] if world.accesses else [trouble(**alone)]) + world.troubles}
 
     @app.get("/api/v1/overview/history")
     async def history(span: str = "day") -> Json:

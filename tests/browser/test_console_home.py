@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.pretend_master import ACCOUNT, Served
-from tests.browser.pretend_world import Json, at, state_of
-from tests.browser.test_console_states import signed_in
+from tests.browser.pretend_records import trouble
+from tests.browser.pretend_world import Json, state_of
+from tests.browser.test_console_states import new, signed_in
 from tests.browser.width import wider_than_window
 
 Pretend = Callable[..., Served]
-HOST = "host_019a0000-0000-7000-9000-000000000000"
 LIMIT: Json = {
     "id": ACCOUNT["id"],
     "kind": "project",
@@ -28,14 +27,6 @@ LIMIT: Json = {
     "held": "0.087655",
     "month": "2026-11",
 }
-
-
-def trouble(**changed: Any) -> Json:
-    """A faulty GPU, as the Master tells of it."""
-    one = {"name": "sim-000", "detail": "The driver reported a fault", "host_id": HOST, "gpu_id": "GPU-1", "gpu": 5}
-    one |= {"access_id": None, "rented": True, "simulated": True, "since": at(600)}
-    said = {"kind": "faulty", "title": "1 GPU faulty", "remedy": "Reset the GPU.", "severity": "ticket", "count": 1}
-    return {**said, "affected": [one]} | changed
 
 
 @pytest.mark.proves("console: each role has the menu and home of its product, and a switch only where it has several")
@@ -99,8 +90,7 @@ async def test_a_renter_sees_balance_and_month_and_the_switch_keeps_its_product(
     await expect(page.get_by_text("Nothing runs now")).to_be_visible()
     await page.reload()
     await expect(product.get_by_role("button", name="Rent")).to_have_attribute("aria-pressed", "true")
-    await page.get_by_role("button", name="New", exact=True).click()
-    await page.get_by_role("menuitem", name="Invitation").click()
+    await new(page, "Invitation")
     await expect(page.get_by_role("dialog")).to_be_visible()
 
 

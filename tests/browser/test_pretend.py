@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from tests.browser.pretend_master import SECRET, TOKEN, make_app
 from tests.browser.pretend_members import INVITATION, PASSWORD
 from tests.browser.pretend_people import LINK
+from tests.browser.pretend_records import trouble
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_sign_in import DEVICE_CODE
 from tests.browser.pretend_world import make_world

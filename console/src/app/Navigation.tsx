@@ -59,7 +59,7 @@ export function PhoneBar({ roles, product, isOpened, more }: Props & { isOpened:
       {phoneBar(roles, product).map(({ path, name, menu, exact }) => (
         <Link key={path} to={path} activeOptions={{ exact, includeSearch: false }}>
           <menu.icon size={20} />
-          <span className="wr-cut">{name}</span>
+          <span className="wr-cut">{name.split(" ")[0]}</span>
         </Link>
       ))}
       <button type="button" onClick={more} aria-expanded={isOpened}>

@@ -310,7 +310,7 @@ function Network({ network, traffic }: { network: NonNullable<Cluster["network"]
   const rows: [string, string][] = [
     [
       "Members meet",
-      network.mode === "tunnels" ? "in a private network, through an Access that cannot read it" : "directly",
+      network.mode === "tunnels" ? "in a private network, through a relay that cannot read it" : "directly",
     ],
     ["Because", plain(network.reason)],
   ];

@@ -1,5 +1,5 @@
 // What hosts have earned: today, in the month, and by day.
-import { Group, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import type { Overview } from "../api/types.ts";
 import { DayBars } from "../parts/Bars.tsx";
 import { amount, plain } from "../parts/format.ts";
@@ -33,7 +33,7 @@ export function Earned({ title, revenue, rate }: EarnedProps) {
         </>
       }
     >
-      <Group gap={24} mb={10}>
+      <div className="wr-figures" style={{ marginBottom: 10 }}>
         <div data-testid="revenue-today">
           <Figure label="today (UTC)" value={amount(revenue.today, 2, 4)} note={unit} />
         </div>
@@ -45,7 +45,7 @@ export function Earned({ title, revenue, rate }: EarnedProps) {
         </div>
         <Figure label="earning per hour" value={amount(rate.rented, 2, 4)} />
         <Figure label="idle GPUs, per hour" value={amount(rate.idle, 2, 4)} />
-      </Group>
+      </div>
       <DayBars days={revenue.days} unit={unit} label="Earned by day" />
       <Text size="xs" className="wr-quiet" mt={8}>
         Paid to {revenue.scope === "all" ? "providers and the platform" : "you"}. Hourly figures leave simulated hosts

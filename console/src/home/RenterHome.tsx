@@ -213,14 +213,14 @@ function Figures({ spend, budget, unit }: { spend: Spend; budget: string | null;
   const now = useNow();
   const expected = forecast(spend, now);
   return (
-    <Group gap="xl" mb={10}>
+    <div className="wr-figures" style={{ marginBottom: 10 }}>
       <div data-testid="spent-month">
         <Figure label="this month" value={money(spend.this_month, unit, 2, 4)} />
       </div>
       <Figure label="today (UTC)" value={amount(spend.today, 2, 4)} />
       {expected !== null && <Figure label="forecast for the month" value={amount(expected)} />}
       {budget !== null && <Figure label="budget of the month" value={amount(budget)} />}
-    </Group>
+    </div>
   );
 }
 
