@@ -58,7 +58,7 @@ def overview_routes(app: FastAPI, world: World) -> None:
             "per_hour": {"rented": "0.080000", "idle": "3.800000"},
             "revenue": revenue | sums,
             "accesses": len(world.accesses),
-            "events": world.events[:8],
+            "events": world.events[:12],
         }
 
     @app.get("/api/v1/overview/attention")

@@ -130,5 +130,6 @@ async def test_the_pretend_master_answers_as_described() -> None:
         stopped = await client.post("/accesses/access_north/stop", json={"confirm": "access-local-a"})
         assert_described(stopped, access_routes.StopOut, 202)
         assert_described(await client.get("/accesses/access_north/stop"), access_routes.StopOut)
+        world.troubles.append(trouble())
         for path, model in READS.items():
             assert_described(await client.get(path), model)

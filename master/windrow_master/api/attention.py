@@ -20,7 +20,7 @@ QUARANTINE_REMEDY: Final = "Verify the host again, or remove it."
 RELAY_REMEDY: Final = "Start it again with `windrow-access run`; its hosts use another relay meanwhile."
 NO_RELAY_REMEDY: Final = "Hosts reach the Master only through a relay. Start one with `windrow-access run`."
 _HOT: Final = (ConditionCode.GPU_HOT, ConditionCode.GPU_THROTTLED)
-_ORDER: Final = ("no_relay", "master", "faulty", "hot", "offline", "quarantined", "relay", "disk_full")
+_ORDER: Final = ("no_relay", "faulty", "hot", "offline", "quarantined", "relay", "disk_full", "master")
 
 
 @dataclass(frozen=True, slots=True)
