@@ -61,6 +61,10 @@ def overview_routes(app: FastAPI, world: World) -> None:
             "events": world.events[:12],
         }
 
+    _home_routes(app, world)
+
+
+def _home_routes(app: FastAPI, world: World) -> None:
     @app.get("/api/v1/overview/attention")
     async def attention() -> Json:
         alone = {"kind": "no_relay", "title": "No relay is connected", "severity": "page", "affected": []}
