@@ -181,7 +181,7 @@ def _session_routes(app: FastAPI, world: World) -> None:
             "account": world.project or account,
             "user": {"id": account["id"].replace("account", "user"), "name": account["name"]},
             "service": None,
-            "roles": ["operator", "auditor", "org_owner", "admin", "renter", "provider"],
+            "roles": list(world.roles),
             "token": {"id": "token_1", "name": "first", "expires_at": at(-86_400)},
             "session": {"id": "session_1", "expires_at": at(-86_400)},
             "balance": {"amount": "99.912345", "currency": "CRD"},

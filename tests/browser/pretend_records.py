@@ -7,8 +7,18 @@ from fastapi import Body, FastAPI, Response
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_world import Json, World, at
 
+FIRST = "host_019a0000-0000-7000-9000-000000000000"
 USES = ("idle", "rented", "faulty", "offline", "paused")
 DAYS = ("0.000000", "0.120000", "0.044400", "0.000000", "1.250000", "0.310000", "0.087655")
+HISTORY_STEP_S = 300
+
+
+def trouble(**changed: Any) -> Json:
+    """A faulty GPU that needs attention."""
+    one = {"name": "sim-000", "detail": "The driver reported a fault", "host_id": FIRST, "gpu_id": "GPU-1", "gpu": 5}
+    one |= {"access_id": None, "rented": True, "simulated": True, "since": at(600)}
+    said = {"kind": "faulty", "title": "1 GPU faulty", "remedy": "Reset the GPU.", "severity": "ticket", "count": 1}
+    return {**said, "affected": [one]} | changed
 
 
 def counts(uses: list[str]) -> Json:
@@ -37,6 +47,7 @@ def overview_routes(app: FastAPI, world: World) -> None:
             tiers.append(one)
         days = [{"day": at(86_400 * (6 - index))[:10], "amount": amount} for index, amount in enumerate(DAYS)]
         revenue = {"scope": "all", "currency": "CRD", "test_money": True, "today": DAYS[-1], "days": days}
+        sums = {"last_7_days": "1.812055", "last_30_days": "1.812055", "this_month": "1.812055"}
         return {
             "at": at(),
             "hosts": counts(host_uses(hosts)),
@@ -45,7 +56,7 @@ def overview_routes(app: FastAPI, world: World) -> None:
             "simulated_gpus": sum(row["simulated"] for row in rows),
             "tiers": tiers,
             "per_hour": {"rented": "0.080000", "idle": "3.800000"},
-            "revenue": revenue | {"last_7_days": "1.812055"},
+            "revenue": revenue | sums,
             "accesses": len(world.accesses),
             "events": world.events[:12],
         }
@@ -67,6 +78,45 @@ def overview_routes(app: FastAPI, world: World) -> None:
         url = "https://market.example:8443" if world.reached else "https://127.0.0.1:8443"
         command = f"curl -fsSk --pinnedpubkey sha256//pin {url}/install-cli.sh | sh"
         return {"command": command, "url": url, "this_machine_only": not world.reached}
+
+    _home_routes(app, world)
+
+
+def _home_routes(app: FastAPI, world: World) -> None:
+    @app.get("/api/v1/overview/attention")
+    async def attention() -> Json:
+        alone = {"kind": "no_relay", "title": "No relay is connected", "severity": "page", "affected": []}
+        return {"items": ([] if world.accesses else [trouble(**alone)]) + world.troubles}
+
+    @app.get("/api/v1/overview/history")
+    async def history(span: str = "day") -> Json:
+        now = counts([row["state"] for row in world.gpu_rows.values()])
+        points = [{"at": at(HISTORY_STEP_S * (30 - index))} | {use: now[use] for use in USES} for index in range(30)]
+        return {"step_s": HISTORY_STEP_S, "points": points if now["total"] else []}
+
+    @app.get("/api/v1/overview/spend")
+    async def spend() -> Json:
+        days = [{"day": at(86_400 * (6 - index))[:10], "amount": amount} for index, amount in enumerate(DAYS)]
+        return {"today": DAYS[-1], "this_month": "1.812055", "days": days}
+
+    @app.get("/api/v1/overview/hosts")
+    async def own_hosts() -> Json:
+        hosts = list(world.hosts.values())
+        rows = list(world.gpu_rows.values())
+        items = [_own_host(host, [row for row in rows if row["host_id"] == host["id"]]) for host in hosts]
+        why = {"tier": "h100/A", "host_id": hosts[0]["id"], "host_name": hosts[0]["name"], "hosts": 1} if hosts else {}
+        return {
+            "hosts": counts(host_uses(hosts)),
+            "gpus": counts([row["state"] for row in rows]),
+            "items": items,
+            "unrented": [why | {"words": "Its price of 2.00 an hour is 9 % above the median."}] if why else [],
+            "grades": [why | {"words": "memory speed not measured yet"}] if why else [],
+        }
+
+
+def _own_host(host: Json, rows: list[Json]) -> Json:
+    told = {"id": host["id"], "name": host["name"], "simulated": host["simulated"], "headline": host["headline"]}
+    return told | {"reason": "ready for work", "remedy": None, "gpus": counts([row["state"] for row in rows])}
 
 
 def _entries() -> list[Json]:

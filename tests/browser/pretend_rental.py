@@ -259,7 +259,11 @@ def _turned(world: World, cluster_id: str, what: str, phase: str) -> Response:
 
 
 def job_routes(app: FastAPI, world: World) -> None:
-    """Routes for the place where a job would run."""
+    """Routes for jobs, and for the place where one would run."""
+
+    @app.get("/api/v1/jobs")
+    async def jobs() -> Json:
+        return listed(world.jobs)
 
     @app.post("/api/v1/jobs/plan")
     async def job_plan(body: Json = Body()) -> Any:

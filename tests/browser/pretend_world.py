@@ -99,6 +99,11 @@ class World:
     """Whoever is signed in is asked to sign in again before an act of weight."""
     join_tokens: list[Json] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)
+    troubles: list[Json] = field(default_factory=list)
+    """That need attention."""
+    jobs: list[Json] = field(default_factory=list)
+    roles: tuple[str, ...] = ("operator", "auditor", "org_owner", "admin", "renter", "provider")
+    """Of whoever signs in."""
     commands: dict[str, Json] = field(default_factory=dict)
     accesses: tuple[str, ...] = REGIONS
     """The regions whose Access is connected."""

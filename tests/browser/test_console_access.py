@@ -275,7 +275,7 @@ async def test_question_mark_shows_the_keys_and_each_jump_lands_and_moves_the_fo
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await expect(page.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
-    for key, name in (("v", "Overview"), ("a", "Audit"), ("m", "Commands"), ("s", "Settings"), ("h", "Health")):
+    for key, name in (("v", "Home"), ("a", "Audit"), ("m", "Commands"), ("s", "Settings"), ("h", "Health")):
         await page.keyboard.type(f"g{key}")
         await expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
         await expect(page.locator("#main")).to_be_focused()

@@ -86,7 +86,7 @@ async def test_pointing_and_arrow_keys_tell_of_a_host_and_enter_opens_it(page: P
     await dot(page, first).locator("circle").last.hover()
     await expect(looked).to_have_text(re.compile("^workbench: online, round trip .* ms, at access_north in north$"))
 
-    await page.get_by_role("group", name="Map of Accesses").focus()
+    await page.get_by_role("group", name="Map of relays").focus()
     await page.keyboard.press("Home")
     await expect(looked).to_contain_text("access_north in north: serving, 1 agent: 1 online")
     await page.keyboard.press("ArrowRight")
@@ -112,7 +112,7 @@ async def test_more_agents_than_dots_can_show_are_circles_with_counts(page: Page
 async def test_a_map_without_hosts_says_how_one_comes(page: Page, pretend: Pretend) -> None:
     await signed_in(page, pretend(real_host=False), "/regions")
     await expect(page.get_by_text("No host has come yet")).to_be_visible()
-    await page.get_by_role("link", name="Join a host", exact=True).last.click()
+    await page.get_by_role("link", name="Add a host", exact=True).last.click()
     await expect(page).to_have_url(re.compile("/join$"))
 
 

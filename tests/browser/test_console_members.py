@@ -169,7 +169,7 @@ async def test_a_user_changes_the_project_by_keyboard(page: Page, pretend: Prete
     await expect(page.get_by_role("menuitemradio", name="first account")).to_be_checked()
     await page.get_by_role("menuitemradio", name="lab").focus()
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+    await expect(page.get_by_role("heading", name="Home", level=1)).to_be_visible()
     await expect(page.get_by_role("button", name="first account lab")).to_be_visible()
     assert served.world.project == {"id": "account_7", "name": "lab"}
 
@@ -319,8 +319,8 @@ async def test_a_member_is_invited_signs_in_and_is_removed_on_the_shipped_stack(
         await expect(hers.get_by_text("default: Viewer")).to_be_visible()
         await accept(hers, "Ada Lovelace")
         await expect(hers.get_by_role("button", name="Ada Lovelace default")).to_be_visible()
-        await hers.get_by_role("link", name="Fleet", exact=True).click()
-        await expect(hers.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
+        await hers.get_by_role("link", name="Machines", exact=True).click()
+        await expect(hers.get_by_role("heading", name="Machines", level=1)).to_be_visible()
         await expect(hers.get_by_role("link", name="Members")).to_have_count(0)
 
         await page.reload()
@@ -329,7 +329,7 @@ async def test_a_member_is_invited_signs_in_and_is_removed_on_the_shipped_stack(
         await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         await expect(page.get_by_role("row", name="Ada Lovelace")).to_have_count(0)
 
-        await hers.get_by_role("link", name="Offers").click()
+        await hers.get_by_role("link", name="GPUs & prices").click()
         await expect(hers.get_by_role("heading", name="Sign in")).to_be_visible()
         await hers.get_by_label("Mail address").fill(ADA)
         await hers.get_by_label("Password", exact=True).fill(PASSWORD)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 async def test_an_offer_leads_to_the_prices_of_the_same_gpu_elsewhere(page: Page, pretend: Pretend) -> None:
     served = pretend(neighbours=1)
     await page.goto(served.sign_in_url)
-    await page.get_by_role("link", name="Offers").click()
+    await page.get_by_role("link", name="GPUs & prices").click()
     offer = page.get_by_role("row").filter(has_text="h100/")
     await offer.get_by_role("link", name="1.74/h").click()
     await expect(page.get_by_role("heading", name="Prices elsewhere", level=1)).to_be_visible()

@@ -19,7 +19,7 @@ SIMULATED = "host_019a0000-0000-7000-9000-000000000000"
 COMMAND = "command_019a0000-1111-7000-8000-000000000000"
 
 
-async def test_the_overview_counts_what_is_idle_rented_and_faulty_and_what_it_earned(
+async def test_the_operators_home_counts_what_is_idle_rented_and_faulty_and_what_it_earned(
     page: Page, pretend: Pretend
 ) -> None:
     served = pretend(neighbours=8)
@@ -65,9 +65,9 @@ async def test_without_any_access_the_overview_and_health_say_that_nothing_is_he
     served = pretend()
     served.world.accesses = ()
     await signed_in(page, served, "/")
-    await expect(page.get_by_text("No Access is connected")).to_be_visible()
+    await expect(page.get_by_text("No relay is connected")).to_be_visible()
     await page.get_by_role("link", name="Health").last.click()
-    await expect(page.get_by_role("heading", name="Accesses (0)")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Relays (0)")).to_be_visible()
     await expect(page.get_by_label("next command", exact=True)).to_have_text("windrow doctor")
 
 

@@ -24,7 +24,7 @@ async def test_each_region_shows_its_accesses_with_agents_load_round_trip_and_st
     served.world.agents.update(north=7, south=0)
     served.world.departed = ("access_gone",)
     await signed_in(page, served, "/")
-    await page.get_by_role("link", name="Regions").click()
+    await page.get_by_role("link", name="Relays").click()
     await expect(page.get_by_role("heading", level=2)).to_have_text(["Map", "north", "south", "Region not known"])
     north = page.get_by_role("region", name="north")
     await expect(north).to_contain_text("Serving")
@@ -33,7 +33,7 @@ async def test_each_region_shows_its_accesses_with_agents_load_round_trip_and_st
     await expect(north.get_by_role("meter", name="Load of access_north")).to_have_attribute("aria-valuenow", "3")
     await expect(page.get_by_role("region", name="south").get_by_role("cell").nth(4)).to_have_text("–")
     await expect(page.get_by_role("region", name="Region not known")).to_contain_text("Departed")
-    await north.get_by_role("link", name="Events of Access access_north").click()
+    await north.get_by_role("link", name="Events of relay access_north").click()
     await expect(page).to_have_url(f"{served.url}/events?subject=access_north")
 
 
@@ -45,7 +45,7 @@ async def test_an_access_is_drained_by_click_and_its_agents_are_seen_leaving(pag
     await page.get_by_role("button", name="Drain access_north").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("Its 8 agents move one after the other")
-    await expect(dialog).to_contain_text("the one other Access that serves, in south")
+    await expect(dialog).to_contain_text("the one other relay that serves, in south")
     await dialog.get_by_label("Reason").fill("new disk")
     await dialog.get_by_role("button", name="Drain").click()
     await expect(dialog).to_have_count(0)
@@ -72,7 +72,7 @@ async def test_the_last_access_that_serves_is_not_drained_and_the_page_says_why(
     await expect(page.get_by_test_id("map")).to_be_visible()  # what is below moves down when the map comes
     await page.get_by_role("button", name="Drain access_north").click()
     dialog = page.get_by_role("dialog")
-    await expect(dialog).to_contain_text("No other Access serves: this will be refused")
+    await expect(dialog).to_contain_text("No other relay serves: this will be refused")
     await dialog.get_by_role("button", name="Drain").click()
     await expect(dialog.get_by_role("alert")).to_contain_text("No other Access could take its agents.")
     await expect(row(page, "access_north")).to_contain_text("Serving")
@@ -82,7 +82,7 @@ async def test_without_any_access_the_page_says_what_one_is_and_what_to_type(pag
     served = pretend()
     served.world.accesses = ()
     await signed_in(page, served, "/regions")
-    await expect(page.get_by_text("No Access is known")).to_be_visible()
+    await expect(page.get_by_text("No relay is known")).to_be_visible()
     await expect(page.get_by_label("next command", exact=True)).to_have_text("windrow doctor")
 
 
@@ -107,8 +107,8 @@ async def test_a_relay_is_stopped_only_by_its_name_and_the_panel_ends_with_what_
     await expect(dialog).to_have_count(0)
 
     test = page.get_by_test_id("stop-test")
-    await expect(test).to_contain_text("2 of 2 agents look for another Access")
-    await expect(test).to_contain_text("0 of 2, 0 of them at another Access")
+    await expect(test).to_contain_text("2 of 2 agents look for another relay")
+    await expect(test).to_contain_text("0 of 2, 0 of them at another relay")
     world.stops["access_north"].update(back=2, elsewhere=2, away_s=1.4)
     await expect(test).to_contain_text("waiting until each has sent anew")
     world.stops["access_north"].update(phase="finished", counted=COUNTED)

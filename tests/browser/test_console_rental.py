@@ -30,7 +30,7 @@ async def test_this_host_is_rented_by_mouse_and_leaves_a_receipt(page: Page, mar
     await expect(page.get_by_role("img", name=re.compile(r"^CPU\. CPU: now \d+%"))).to_be_visible()
     await expect(page.get_by_role("region", name="Tier")).to_contain_text("cpu")
 
-    await page.get_by_role("link", name="New cluster here").click()
+    await page.get_by_role("link", name="New machine here").click()
     await expect(page.get_by_test_id("plan")).to_contain_text("Fits")
     await page.get_by_role("textbox", name="Command").fill("sh -c 'echo the answer is $((6 * 7)); sleep 600'")
     await page.get_by_role("textbox", name="Name").fill("by-mouse")

@@ -8,6 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.pasted import paste_and_run
 from tests.browser.pretend_master import Served
+from tests.browser.test_console_states import new, signed_in
 from tests.support.stack import Stack
 
 Pretend = Callable[..., Served]
@@ -20,8 +21,7 @@ async def test_places_are_ranked_while_a_program_is_typed_and_the_best_leads_to_
     page: Page, pretend: Pretend
 ) -> None:
     served = pretend(neighbours=1)
-    await page.goto(served.sign_in_url)
-    await page.get_by_role("link", name="Where to run").click()
+    await signed_in(page, served, "/route")
     places = page.get_by_role("region", name="Places").get_by_role("listitem")
     await expect(places.first).to_contain_text("resource/lab")
 
@@ -37,7 +37,7 @@ async def test_places_are_ranked_while_a_program_is_typed_and_the_best_leads_to_
     await expect(runpod.get_by_role("link")).to_have_count(0)
     await page.get_by_role("button", name="places that cannot do it").click()
     await expect(page.get_by_text("The price is of 2025-03-02").first).to_be_visible()
-    await places.first.get_by_role("link", name="New cluster here").click()
+    await places.first.get_by_role("link", name="New machine here").click()
     await expect(page).to_have_url(re.compile(r"/clusters/new\?.*host=host_0"))
 
 
@@ -56,8 +56,7 @@ async def test_a_field_that_is_no_number_says_so_and_a_program_that_is_no_python
     page: Page, pretend: Pretend
 ) -> None:
     served = pretend()
-    await page.goto(served.sign_in_url)
-    await page.get_by_role("link", name="Where to run").click()
+    await signed_in(page, served, "/route")
     await page.get_by_label("Hours it runs").fill("soon")
     await expect(page.get_by_text("Hours, such as 3 or 0.5")).to_be_visible()
     await page.get_by_label("Hours it runs").fill("2")
@@ -69,8 +68,8 @@ async def test_a_field_that_is_no_number_says_so_and_a_program_that_is_no_python
 
 async def test_a_new_job_shows_the_best_places_and_compares_them_all(page: Page, pretend: Pretend) -> None:
     served = pretend(neighbours=1)
-    await page.goto(served.sign_in_url)
-    await page.get_by_role("link", name="New job").click()
+    await signed_in(page, served)
+    await new(page, "Job")
     await page.get_by_label("Program").fill("import torch\n")
     await page.get_by_label("GPUs", exact=True).fill("1")
     places = page.get_by_role("region", name="Where to run")

@@ -21,6 +21,12 @@ async def signed_in(page: Page, served: Served, path: str = "/fleet") -> None:
         await page.goto(served.url + path)
 
 
+async def new(page: Page, what: str) -> None:
+    """Press New, and choose the form of what it makes."""
+    await page.get_by_role("button", name="New", exact=True).click()
+    await page.get_by_role("menuitem", name=what).click()
+
+
 async def test_the_token_in_the_printed_address_signs_in_and_leaves_the_address_at_once(
     page: Page, pretend: Pretend
 ) -> None:
@@ -166,7 +172,7 @@ async def test_a_host_is_reached_and_left_with_the_keyboard_alone(page: Page, pr
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="sim-000")).to_be_visible()
     await page.keyboard.type("gc")
-    await expect(page.get_by_role("heading", name="Clusters")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Machines")).to_be_visible()
 
 
 async def test_a_request_that_nobody_can_take_says_why_for_each_host(page: Page, pretend: Pretend) -> None:

@@ -138,7 +138,7 @@ async def _story(page: Page, market: Stack, provider: ProviderProcess) -> None:
         await ada.get_by_role("button", name="Back").click()
         await ada.get_by_role("button", name="Continue with acme").click()  # its session at the provider goes on
         await expect(ada.get_by_role("button", name="ada of acme")).to_be_visible()
-        await expect(ada.get_by_role("link", name="New cluster").first).to_be_visible()
+        await expect(ada.get_by_role("link", name="New machine").first).to_be_visible()
         await expect(ada.get_by_role("link", name="People")).to_have_count(0)
         assert "code=" not in ada.url
 

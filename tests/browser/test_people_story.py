@@ -303,7 +303,7 @@ async def _is_removed(scene: Scene, owner: Page, ada: Page) -> None:
     with scene.laptop.begun(f"{LOCAL} cluster logs --follow {cluster['id']} >/srv/log") as stream:
         await asyncio.to_thread(wait_for, lambda: scene.laptop.run("cat /srv/log").stdout == "hers\n")
         await ada.goto(f"{scene.url}/clusters")
-        await expect(ada.get_by_role("heading", name="Clusters", level=1)).to_be_visible()
+        await expect(ada.get_by_role("heading", name="Machines", level=1)).to_be_visible()
         assert stream.poll() is None
         await owner.get_by_role("button", name="Remove: Ada Lovelace").click()
         await dialog.get_by_label("Type Ada Lovelace to confirm").fill("Ada Lovelace")

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from tests.browser.pretend_master import SECRET, TOKEN, make_app
 from tests.browser.pretend_members import INVITATION, PASSWORD, project
 from tests.browser.pretend_people import LINK
+from tests.browser.pretend_records import trouble
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_sign_in import DEVICE_CODE
 from tests.browser.pretend_world import make_world
@@ -20,6 +21,7 @@ from windrow_master.api import (
     cluster_routes,
     fleet_shapes,
     health,
+    home_routes,
     identity_routes,
     lifecycle_routes,
     limit_routes,
@@ -44,6 +46,10 @@ CLUSTER = "cluster_019a0000-2222-7000-8000-000000000001"
 READS: dict[str, type[BaseModel]] = {
     "/me": identity_routes.MeOut,
     "/overview": overview_routes.OverviewOut,
+    "/overview/attention": home_routes.AttentionListOut,
+    "/overview/history": home_routes.UseHistoryOut,
+    "/overview/spend": home_routes.SpendOut,
+    "/overview/hosts": home_routes.OwnHostsOut,
     "/gpus": fleet_shapes.GpusOut,
     "/hosts": answers.Page[fleet_shapes.HostOut],
     f"/hosts/{HOST}": fleet_shapes.HostOut,
@@ -147,5 +153,6 @@ async def test_the_pretend_master_answers_as_described() -> None:
         stopped = await client.post("/accesses/access_north/stop", json={"confirm": "access-local-a"})
         assert_described(stopped, access_routes.StopOut, 202)
         assert_described(await client.get("/accesses/access_north/stop"), access_routes.StopOut)
+        world.troubles.append(trouble())
         for path, model in READS.items():
             assert_described(await client.get(path), model)

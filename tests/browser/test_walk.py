@@ -24,7 +24,7 @@ ADDRESSES = int(os.environ.get("WALK") or 0)
 """Of each shape, on the busy market; 0: it is not walked, and only a renter walks the quiet one."""
 HOSTS = 50
 PLACES = ("/", "/fleet", "/hosts/host_~", "/offers", "/settings")
-"""Shapes of pages that everybody opens: a control that the walk walks."""
+"""Shapes of pages that every role comes to by links: a control that the walk walks."""
 
 
 @pytest.fixture

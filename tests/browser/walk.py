@@ -51,13 +51,18 @@ class Walk:
     _open: set[Request] = field(default_factory=set)
 
     async def run(self) -> None:
-        """Sign in, and walk until every link was followed."""
+        """Sign in, and walk until every link was followed, from the home of each product."""
         self._listen()
         await self.page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
         await self.page.goto(f"{self.person.url}/#token={self.person.token}")
         await self._look("/")
         self._known.add("/")
         todo = deque([*await self._links(), "/nowhere"])
+        switch = self.page.get_by_role("group", name="Product").get_by_role("button")
+        for product in await switch.all_inner_texts():
+            await switch.filter(has_text=product).click()
+            await self._look(f"/ ({product})")
+            todo += await self._links()
         while todo:
             address = todo.popleft()
             if self.opened[shape_of(address)] >= self.most:

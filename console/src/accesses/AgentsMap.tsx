@@ -55,9 +55,9 @@ export function AgentsMap({ accesses }: { accesses: readonly Access[] }) {
       <Empty
         title="No host has come yet"
         command="windrow token add --join"
-        action={<PageButton to="/join">Join a host</PageButton>}
+        action={<PageButton to="/join">Add a host</PageButton>}
       >
-        Each host appears here as a dot at the Access it has chosen, and moves when that Access dies or is drained.
+        Each host appears here as a dot at the relay it has chosen, and moves when that relay dies or is drained.
       </Empty>
     );
   }
@@ -172,7 +172,7 @@ function Drawn({
         className="wr-map-view"
         role="group"
         tabIndex={0}
-        aria-label="Map of Accesses and their agents: arrow keys walk over them, Enter opens a host"
+        aria-label="Map of relays and their agents: arrow keys walk over them, Enter opens a host"
         aria-describedby="wr-map-words"
         onKeyDown={walk}
         onPointerOver={point}

@@ -17,7 +17,7 @@ import type { Column } from "../tables/table.ts";
 const LAG_WARN_S = 60;
 
 const COLUMNS: readonly Column<Health["accesses"][number]>[] = [
-  identity((row) => row.access_id, { name: "Access" }),
+  identity((row) => row.access_id, { name: "Relay" }),
   { id: "region", name: "Region", value: (row) => row.region },
   figure("workers", "Workers", (row) => row.workers, count),
   figure("agents", "Agents", (row) => row.agents, count),
@@ -25,7 +25,7 @@ const COLUMNS: readonly Column<Health["accesses"][number]>[] = [
   figure("queued_bytes", "Queued", (row) => row.queued_bytes, bytes),
   moment("connected_since", "Connected", (row) => row.connected_since),
   events(
-    (row) => `Access ${plain(row.access_id)}`,
+    (row) => `relay ${plain(row.access_id)}`,
     (row) => row.access_id,
   ),
 ];
@@ -58,16 +58,16 @@ export function HealthPage() {
             ) : null}
             <Conditions found={master.conditions} />
             <Fleet fleet={fleet} />
-            <Panel title={`Accesses (${accesses.length})`} bare>
+            <Panel title={`Relays (${accesses.length})`} bare>
               <DataTable
-                of={["Access", "Accesses"]}
+                of={["relay", "relays"]}
                 columns={COLUMNS}
                 id={(row) => row.access_id}
                 rows={accesses}
                 bare
                 empty={
-                  <Empty title="No Access is connected" command="windrow doctor">
-                    Hosts reach the Master only through an Access: without one, nothing is heard from any host.
+                  <Empty title="No relay is connected" command="windrow doctor">
+                    Hosts reach the Master only through a relay: without one, nothing is heard from any host.
                   </Empty>
                 }
               />

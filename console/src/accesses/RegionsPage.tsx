@@ -36,14 +36,14 @@ export function RegionsPage() {
   const columns = useMemo(() => columnsFor(mayAct ? ask : null), [mayAct]);
   return (
     <div className="wr-page">
-      <PageHead title="Regions" />
+      <PageHead title="Relays" />
       <Loaded query={query}>
         {(all) =>
           all.length === 0 ? (
             <Panel bare label="Regions">
-              <Empty title="No Access is known" command="windrow doctor">
-                Hosts reach the Master only through an Access: each one serves a region, and appears here as soon as it
-                is attached.
+              <Empty title="No relay is known" command="windrow doctor">
+                Hosts reach the Master only through a relay: each one serves a region, and appears here as soon as it is
+                attached.
               </Empty>
             </Panel>
           ) : (
@@ -59,7 +59,7 @@ export function RegionsPage() {
               {byRegion(all).map(([region, accesses]) => (
                 <Panel key={region ?? ""} title={region === null ? "Region not known" : plain(region)} bare>
                   <DataTable
-                    of={["Access", "Accesses"]}
+                    of={["relay", "relays"]}
                     columns={columns}
                     id={(row) => row.id}
                     rows={accesses}
@@ -73,7 +73,7 @@ export function RegionsPage() {
         }
       </Loaded>
       <Text size="sm" className="wr-quiet" mt="sm">
-        The round trip is the median of what the agents of an Access measured. A drained Access stays drained over
+        The round trip is the median of what the agents of a relay measured. A drained relay stays drained over
         restarts, until it is resumed.
       </Text>
       {asked &&
@@ -123,7 +123,7 @@ const nameOf = (access: Access): string => plain(shortId(access.id));
 /** The same widths in every region, so that one reads down the page. */
 const columnsFor = (ask: ((asked: Asked) => void) | null): readonly Column<Access>[] => [
   identity((row) => row.id, {
-    name: "Access",
+    name: "Relay",
     width: "17%",
     cell: (row) => (
       <>
@@ -163,7 +163,7 @@ const columnsFor = (ask: ((asked: Asked) => void) | null): readonly Column<Acces
   figure("workers", "Workers", (row) => (isAttached(row) ? row.workers : null), count, { width: "8%" }),
   { ...moment<Access>("since", "Since", (row) => row.since), width: "8%" },
   events(
-    (row) => `Access ${nameOf(row)}`,
+    (row) => `relay ${nameOf(row)}`,
     (row) => row.id,
   ),
   ...(ask ? [actions<Access>((row) => <Actions access={row} ask={ask} />)] : []),
@@ -280,11 +280,11 @@ const RESUMES =
   "by themselves within ten minutes.";
 
 function drains(access: Access, others: readonly Access[]): string {
-  if (others.length === 0) return "No other Access serves: this will be refused, since its agents could go nowhere.";
+  if (others.length === 0) return "No other relay serves: this will be refused, since its agents could go nowhere.";
   const where =
     others.length === 1
-      ? `the one other Access that serves, in ${plain(others[0]!.region ?? "a region not known")}`
-      : `the ${count(others.length)} other Accesses that serve`;
+      ? `the one other relay that serves, in ${plain(others[0]!.region ?? "a region not known")}`
+      : `the ${count(others.length)} other relays that serve`;
   return (
     `Its ${count(access.agents)} agents move one after the other, within seconds, to ` +
     `${where}. What runs on their hosts goes on and no reading is lost, but open logs, ` +

@@ -34,10 +34,10 @@ export function StopGuard({ access, others, close }: { access: Access; others: r
       close={close}
       text={
         others.length === 0
-          ? "No other Access serves: this will be refused, since its agents could go nowhere."
+          ? "No other relay serves: this will be refused, since its agents could go nowhere."
           : "Its process is killed at once (SIGKILL), without a word to its " +
             `${count(access.agents)} agents, and starts again after a moment. They find another ` +
-            "Access; open logs, shells and copies through it end. Then the log is searched for " +
+            "relay; open logs, shells and copies through it end. Then the log is searched for " +
             "every acknowledged sample."
       }
     >
@@ -77,7 +77,7 @@ export function StopPanel({ access }: { access: Access }) {
               "Agents back",
               <Group key="b" gap="sm">
                 <span>
-                  {count(found.back)} of {count(found.agents)}, {count(found.elsewhere)} of them at another Access
+                  {count(found.back)} of {count(found.agents)}, {count(found.elsewhere)} of them at another relay
                 </span>
                 <Meter ratio={ratio} text={percent(ratio)} label="Agents that are back" />
               </Group>,
@@ -128,7 +128,7 @@ export function StopPanel({ access }: { access: Access }) {
 function Outcome({ found }: { found: StopTest }) {
   if (found.phase === "running") {
     return found.back < found.agents ? (
-      <State state={`${found.agents - found.back} of ${found.agents} agents look for another Access`} tone="busy" />
+      <State state={`${found.agents - found.back} of ${found.agents} agents look for another relay`} tone="busy" />
     ) : (
       <State state="All agents are back: waiting until each has sent anew" tone="busy" />
     );

@@ -9,6 +9,7 @@ import { handedOver, secret } from "./secret.ts";
 import type {
   Access,
   AgentRow,
+  AttentionList,
   AuditRow,
   AuditVerdict,
   BandwidthRounds,
@@ -46,6 +47,7 @@ import type {
   Organisation,
   OrganisationMember,
   Overview,
+  OwnHosts,
   Page,
   Person,
   Price,
@@ -62,6 +64,7 @@ import type {
   ServiceAccount,
   SessionRow,
   SimulatedHosts,
+  Spend,
   Spending,
   SpendingLimit,
   Standing,
@@ -69,6 +72,7 @@ import type {
   Template,
   TokenRow,
   UsageHistory,
+  UseHistory,
   Verification,
   Volume,
 } from "./types.ts";
@@ -76,6 +80,7 @@ import type {
 /** Lists are kept fresh by streams where there are any; the rest is looked at again this often. */
 const CALM_MS = 15_000;
 const BRISK_MS = 4_000;
+const MINUTE_MS = 60_000;
 /** While somebody watches agents leave. */
 const LIVE_MS = 1_000;
 const LIST_MOST = 100;
@@ -197,6 +202,20 @@ export const history = (hostId: string, metrics: readonly string[], spanS: numbe
   });
 
 export const overview = one<Overview>(["overview"], "/overview", { refetchInterval: BRISK_MS });
+/** The same with the revenue of one's own hosts alone. */
+export const ownOverview = one<Overview>(["overview", "own"], "/overview?own=true", { refetchInterval: CALM_MS });
+/** Of the whole market for who looks after it; own: of one's own hosts. */
+export const attention = (own: boolean) =>
+  one<AttentionList>(["overview", "attention", own], `/overview/attention?own=${own}`, { refetchInterval: CALM_MS });
+export const useHistory = (span: "day" | "week" | "month") =>
+  queryOptions({
+    queryKey: ["use-history", span],
+    queryFn: ({ signal }) => get<UseHistory>("/overview/history", { span }, signal),
+    refetchInterval: MINUTE_MS,
+    placeholderData: keepPreviousData,
+  });
+export const spend = one<Spend>(["spend"], "/overview/spend", { refetchInterval: CALM_MS });
+export const ownHosts = one<OwnHosts>(["overview", "hosts"], "/overview/hosts", { refetchInterval: CALM_MS });
 /** For the palette: the few hosts that a typed text may mean. */
 export const hostsFound = (text: string) =>
   queryOptions({

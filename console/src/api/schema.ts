@@ -74,6 +74,22 @@ export interface AccountOut {
 /** The state of an account: active, or suspended or deleted and unable to do anything. */
 export type AccountState = "active" | "suspended" | "deleted";
 
+/** One host, GPU or relay that has the trouble. */
+export interface AffectedOut {
+  /** Of the host or the region */
+  name: string;
+  detail: string;
+  host_id: string | null;
+  gpu_id: string | null;
+  /** The index of the GPU */
+  gpu: number | null;
+  access_id: string | null;
+  /** Somebody has it now */
+  rented: boolean;
+  simulated: boolean;
+  since: string | null;
+}
+
 /** One host's link, as a map of the Accesses shows it. */
 export interface AgentOut {
   id: string;
@@ -129,6 +145,23 @@ export interface AttemptOut {
   files_truncated: boolean;
   /** A decimal amount of money */
   cost: string;
+}
+
+/** What a person has to look after, the most pressing first. */
+export interface AttentionListOut {
+  items: AttentionOut[];
+}
+
+/** One kind of trouble, with all that has it. */
+export interface AttentionOut {
+  /** Stable: faulty, hot, offline, … or `condition:` and its code */
+  kind: string;
+  title: string;
+  remedy: string;
+  severity: Severity;
+  count: number;
+  /** 6 at most */
+  affected: AffectedOut[];
 }
 
 /** The end of the audit log at some time. */
@@ -1945,7 +1978,7 @@ export interface OrganisationOut {
   created_at: string;
 }
 
-/** The installation at a glance. `events`: empty for those who may not see all of them. `revenue`: null for an account that neither has hosts nor is a provider. */
+/** The installation at a glance. `events`: the last ones beside everyday work, empty for those who may not see all of them. `revenue`: null for an account that neither has hosts nor is a provider. */
 export interface OverviewOut {
   at: string;
   hosts: UseCounts;
@@ -1963,6 +1996,28 @@ export interface OverviewOut {
 export interface OwnEndBody {
   name: string;
   password?: string | null;
+}
+
+/** One of the account's hosts. */
+export interface OwnHostOut {
+  id: string;
+  name: string;
+  simulated: boolean;
+  headline: string;
+  reason: string;
+  remedy: string | null;
+  gpus: UseCounts;
+}
+
+/** The hosts of the account. */
+export interface OwnHostsOut {
+  hosts: UseCounts;
+  gpus: UseCounts;
+  /** Those with a trouble first, 12 at most */
+  items: OwnHostOut[];
+  unrented: WhyOut[];
+  /** What keeps their grade down */
+  grades: WhyOut[];
 }
 
 export interface PageAccessOut {
@@ -2846,13 +2901,16 @@ export interface ResultsOut {
   problem: string | null;
 }
 
-/** The earnings of providers and the platform by the ledger. `all`: everybody's; `own`: the asking account's. */
+/** The earnings of providers and the platform by the ledger, in UTC days. `all`: everybody's; `own`: the asking account's. */
 export interface Revenue {
   scope: string;
   currency: string;
   test_money: boolean;
   today: string;
   last_7_days: string;
+  last_30_days: string;
+  this_month: string;
+  /** The last 31, oldest first */
   days: DayAmount[];
 }
 
@@ -3088,6 +3146,16 @@ export interface SlotOut {
   /** How much of its GPU it is, in thousandths */
   share_milli: number | null;
   tier: string | null;
+}
+
+/** What the project was charged in this calendar month, in UTC days. */
+export interface SpendOut {
+  /** A decimal amount of money */
+  today: string;
+  /** A decimal amount of money */
+  this_month: string;
+  /** From the first of the month to today */
+  days: DayAmount[];
 }
 
 /** The kind of what spends, and whose spending can be limited. */
@@ -3413,6 +3481,23 @@ export interface UseCounts {
   paused: number;
 }
 
+/** GPUs by state over time. A span in which no Master looked is absent. */
+export interface UseHistoryOut {
+  step_s: number;
+  points: UsePointOut[];
+}
+
+/** The mean number of GPUs in each state in one span of time. */
+export interface UsePointOut {
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  rented: number;
+  idle: number;
+  paused: number;
+  faulty: number;
+  offline: number;
+}
+
 /** The code that a device shows. */
 export interface UserCodeBody {
   /** As the device shows it: ABCD-EFGH */
@@ -3527,6 +3612,16 @@ export interface WellOut {
   problems: string[];
   /** Codes of what /operators/health describes */
   conditions: string[];
+}
+
+/** A reason why slots are not rented, or a step to a better grade, with the hosts that it is about. */
+export interface WhyOut {
+  tier: string;
+  words: string;
+  /** The first of them by name */
+  host_id: string;
+  host_name: string;
+  hosts: number;
 }
 
 /** The part of a cluster that runs on one host. */

@@ -2,7 +2,6 @@
 import {
   ActionIcon,
   AppShell,
-  Burger,
   Button,
   Group,
   type MantineColorScheme,
@@ -16,7 +15,7 @@ import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-route
 import { type ComponentType, useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { connection } from "../api/connection.ts";
 import { me as meQuery, queryClient } from "../api/queries.ts";
-import type { Me } from "../api/types.ts";
+import type { Me, Role } from "../api/types.ts";
 import { InvitationPage } from "../identity/InvitationPage.tsx";
 import { PasswordPage } from "../identity/PasswordPage.tsx";
 import { ReturnPage } from "../identity/ReturnPage.tsx";
@@ -29,9 +28,14 @@ import { Empty, PageHead, ProblemNote, Waiting } from "../parts/page.tsx";
 import { TestMoney, useNow } from "../parts/state.tsx";
 import { Help } from "./Help.tsx";
 import { isShortcut } from "./keys.ts";
+import { Navigation, New, PhoneBar } from "./Navigation.tsx";
 import { Palette } from "./Palette.tsx";
-import { GROUPS, menuFor, titleOf } from "./pages.ts";
+import { menuFor, titleOf } from "./pages.ts";
+import { useProduct } from "./product.ts";
 import { UserMenu } from "./UserMenu.tsx";
+
+/** Who only looks after the market has nothing to pay from its balance. */
+const HAVE_MONEY: readonly Role[] = ["renter", "viewer", "admin", "provider"];
 
 export function Frame() {
   const [brought, used] = useBrought();
@@ -61,6 +65,7 @@ function Signed({ me }: { me: Me }) {
   const hide = useCallback(() => show(null), []);
   const help = useCallback(() => show("help"), []);
   const path = useRouterState({ select: (state) => state.location.pathname });
+  const product = useProduct();
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
   useEffect(close, [path, close]);
   useJumps(me, help);
@@ -78,21 +83,11 @@ function Signed({ me }: { me: Me }) {
       </a>
       <AppShell.Header style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
         <Group h="100%" px={{ base: "xs", sm: "md" }} justify="space-between" wrap="nowrap">
-          <Group gap="sm" wrap="nowrap">
-            <Burger
-              opened={opened}
-              onClick={toggle}
-              hiddenFrom="sm"
-              size="sm"
-              aria-label="Menu"
-              aria-expanded={opened}
-            />
-            <Link to="/" className="wr-brand">
-              <img src="/windrow.svg" width={24} height={24} alt="" />
-              Windrow
-            </Link>
-          </Group>
-          <Group gap="md" wrap="nowrap">
+          <Link to="/" className="wr-brand">
+            <img src="/windrow.svg" width={24} height={24} alt="Windrow" />
+            <span aria-hidden="true">Windrow</span>
+          </Link>
+          <div className="wr-head">
             <Button
               variant="default"
               color="gray"
@@ -105,42 +100,33 @@ function Signed({ me }: { me: Me }) {
               Go to
             </Button>
             <Balance me={me} />
+            <New roles={me.roles} />
             <Group gap={4} wrap="nowrap">
+              <ActionIcon onClick={() => show("palette")} aria-label="Search" hiddenFrom="sm">
+                <SearchIcon />
+              </ActionIcon>
               <Tooltip label="Keys (?)">
-                <ActionIcon onClick={help} aria-label="Keys" aria-keyshortcuts="?">
+                <ActionIcon onClick={help} aria-label="Keys" aria-keyshortcuts="?" visibleFrom="sm">
                   <KeyboardIcon />
                 </ActionIcon>
               </Tooltip>
               <Scheme />
             </Group>
             <UserMenu me={me} />
-          </Group>
+          </div>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p={8} style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
-        <nav className="wr-nav" aria-label="Screens">
-          {GROUPS.map((group) => [group, menuFor(me.roles).filter((page) => page.menu.group === group)] as const)
-            .filter(([, pages]) => pages.length > 0)
-            .map(([group, pages]) => (
-              <div key={group}>
-                <div className="wr-nav-title">{group}</div>
-                {pages.map(({ path, name, menu, exact }) => (
-                  <Link key={path} to={path} activeOptions={{ exact, includeSearch: false }}>
-                    <menu.icon />
-                    {name}
-                  </Link>
-                ))}
-              </div>
-            ))}
-        </nav>
+        <Navigation roles={me.roles} product={product} />
         <Text size="xs" className="wr-quiet" mt="auto" px={10} pb={4}>
-          Windrow {plain(me.master.version)} · term {me.master.epoch}
+          Windrow {plain(me.master.version)}
         </Text>
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
         <Offline />
         <Outlet key={me.account.id} />
       </AppShell.Main>
+      <PhoneBar roles={me.roles} product={product} isOpened={opened} more={toggle} />
       <SignInAgain me={me} />
       {shown === "palette" && <Palette roles={me.roles} close={hide} help={help} />}
       {shown === "help" && <Help roles={me.roles} close={hide} />}
@@ -186,11 +172,13 @@ function useArrival(path: string) {
 }
 
 function Balance({ me }: { me: Me }) {
+  if (!me.roles.some((role) => HAVE_MONEY.includes(role))) return null;
   return (
-    <Group gap={8} wrap="nowrap" visibleFrom="xs">
+    <Group gap={8} wrap="nowrap" className="wr-balance">
       <Text size="sm">
         <span className="wr-quiet">Balance</span>{" "}
-        <strong data-testid="balance">{amount(me.balance.amount, 2, 4)}</strong> {plain(me.balance.currency)}
+        <strong data-testid="balance">{amount(me.balance.amount, 2, 4)}</strong>{" "}
+        <span>{plain(me.balance.currency)}</span>
       </Text>
       {me.master.currency_is_test && <TestMoney />}
     </Group>
@@ -214,7 +202,11 @@ function Scheme() {
   useHotkeys([["mod+J", () => setColorScheme(next)]]);
   return (
     <Tooltip label={`Colours: ${label.toLowerCase()}`}>
-      <ActionIcon onClick={() => setColorScheme(next)} aria-label={`Colours: ${label}. Switch to: ${nextLabel}`}>
+      <ActionIcon
+        onClick={() => setColorScheme(next)}
+        aria-label={`Colours: ${label}. Switch to: ${nextLabel}`}
+        visibleFrom="sm"
+      >
         <Icon />
       </ActionIcon>
     </Tooltip>
@@ -245,7 +237,7 @@ export function Lost() {
         title="There is no such page"
         action={
           <Link className="wr-link" to="/">
-            To the overview
+            Go to your home page
           </Link>
         }
       >

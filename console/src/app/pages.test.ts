@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { closeness, mayOpen, menuFor, PAGES, titleOf } from "./pages.ts";
+import { closeness, mayOpen, menuFor, NEW, PAGES, phoneBar, productAt, productsOf, titleOf } from "./pages.ts";
 
 const EVERYBODY = ["operator", "provider", "renter", "auditor", "org_owner"] as const;
 
@@ -32,17 +32,54 @@ test("a page opens to the roles of its row, and one without a row to everybody",
   expect([mayOpen("/members", ["admin"]), mayOpen("/members", ["operator"])]).toEqual([true, false]);
 });
 
+test("a menu has the pages of its product that the roles open", () => {
+  const names = (roles: Parameters<typeof menuFor>[0], product: Parameters<typeof menuFor>[1]) =>
+    menuFor(roles, product).map((page) => page.name);
+  expect(names(["renter"], "rent").slice(0, 4)).toEqual(["Home", "GPUs & prices", "Machines", "Jobs"]);
+  expect(names(["renter"], "rent")).not.toContain("Fleet");
+  expect(names(["provider"], "provide")).toContain("Fleet");
+  expect(names(["provider"], "provide")).not.toContain("Machines");
+  expect(names(["operator"], "operate")).toContain("Relays");
+  expect(names(["operator"], "operate")).not.toContain("New machine");
+  for (const [product] of productsOf(EVERYBODY)) expect(names(EVERYBODY, product)).toContain("Home");
+});
+
+test("who has one product sees no other, and who has none looks around as a renter", () => {
+  expect(productsOf(["provider"])).toEqual([["provide", "Provide"]]);
+  expect(productsOf(["auditor"])).toEqual([["operate", "Operate"]]);
+  expect(productsOf([])).toEqual([["rent", "Rent"]]);
+  expect(productsOf(EVERYBODY).map(([product]) => product)).toEqual(["rent", "provide", "operate"]);
+});
+
+test("the last product stays, unless a page is of others alone", () => {
+  expect(productAt("/", EVERYBODY, null)).toBe("operate");
+  expect(productAt("/", EVERYBODY, "rent")).toBe("rent");
+  expect(productAt("/", ["renter"], "operate")).toBe("rent");
+  expect(productAt("/volumes", EVERYBODY, "operate")).toBe("rent");
+  expect(productAt("/clusters/cluster_1", EVERYBODY, "provide")).toBe("rent");
+  expect(productAt("/clusters/cluster_1", EVERYBODY, "operate")).toBe("operate");
+  expect(productAt("/hosts/host_1", EVERYBODY, "provide")).toBe("provide");
+});
+
+test("New and a phone's bar lead only to pages that open", () => {
+  for (const roles of [["renter"], ["provider"], ["operator"], ["auditor"], ["org_owner", "admin"]] as const) {
+    for (const [, path, of] of NEW)
+      if (of.some((role) => roles.some((mine) => mine === role))) expect(mayOpen(path, roles)).toBe(true);
+    for (const [product] of productsOf(roles)) expect(phoneBar(roles, product)[0]?.path).toBe("/");
+  }
+});
+
 test("a tab is called by the kind of screen and never by what others named", () => {
-  expect(titleOf("/")).toBe("Overview · Windrow");
-  expect(titleOf("/clusters/new")).toBe("New cluster · Windrow");
-  expect(titleOf("/clusters/cluster_1")).toBe("Cluster · Windrow");
+  expect(titleOf("/")).toBe("Home · Windrow");
+  expect(titleOf("/clusters/new")).toBe("New machine · Windrow");
+  expect(titleOf("/clusters/cluster_1")).toBe("Machine · Windrow");
   expect(titleOf("/hosts/<b>")).toBe("Host · Windrow");
   expect(titleOf("/nowhere")).toBe("Windrow");
 });
 
 test("beginnings are nearer than middles, and words beside the name are found last", () => {
   expect(closeness("cl", "Clusters")).toBe(1);
-  expect(closeness("host", "Join a host")).toBe(2);
+  expect(closeness("host", "Add a host")).toBe(2);
   expect(closeness("ust", "Clusters")).toBe(3);
   expect(closeness("dark", "Settings", "colours dark")).toBe(4);
   expect(closeness("zebra", "Clusters")).toBeNull();

@@ -1,5 +1,5 @@
-// Every page of the console, a row each: its address, its name, who sees it, what it loads. The router, the menu, the
-// keys and the palette are made from these rows.
+// Every page of the console, a row each: its address, its name, who sees it, in which products, what it loads. The
+// router, the menus, the keys and the palette are made from these rows.
 import type { ComponentType } from "react";
 import type { Role } from "../api/types.ts";
 import { READERS } from "../identity/roles.ts";
@@ -10,9 +10,9 @@ import {
   EventIcon,
   FleetIcon,
   HealthIcon,
+  HomeIcon,
   JoinIcon,
   OfferIcon,
-  OverviewIcon,
   PeopleIcon,
   PlusIcon,
   PriceIcon,
@@ -28,7 +28,16 @@ import {
   VolumeIcon,
 } from "../parts/icons.tsx";
 
-export const GROUPS = ["Fleet", "Rent", "Organisation", "Installation"] as const;
+/** What one does here: each has a menu and a home of its own. */
+export type Product = "rent" | "provide" | "operate";
+const ALL: readonly Product[] = ["rent", "provide", "operate"];
+const PRODUCTS: readonly (readonly [product: Product, name: string, roles: readonly Role[]])[] = [
+  ["rent", "Rent", ["renter", "viewer", "admin"]],
+  ["provide", "Provide", ["provider"]],
+  ["operate", "Operate", ["operator", "auditor"]],
+];
+/** The parts of a menu; the first has no title. */
+export const GROUPS = ["Main", "Money", "People", "System"] as const;
 
 /** Who may read rentals: their project's renters, viewers and admins, and who oversees the market. */
 const RENTALS: readonly Role[] = ["operator", "auditor", "renter", "viewer", "admin"];
@@ -40,6 +49,8 @@ interface Row {
   load: () => Promise<ComponentType>;
   /** Without it: a page that is reached from others. */
   menu?: {
+    /** In whose menus it stands; in none: it is found by its key, in the palette and under New. */
+    products: readonly Product[];
     group: (typeof GROUPS)[number];
     icon: ComponentType<{ size?: number }>;
     /** Typed after `g`. */
@@ -54,14 +65,14 @@ interface Row {
 export const PAGES = [
   {
     path: "/",
-    name: "Overview",
-    menu: { group: "Fleet", icon: OverviewIcon, key: "v", also: "home dashboard revenue" },
-    load: async () => (await import("../fleet/OverviewPage.tsx")).OverviewPage,
+    name: "Home",
+    menu: { products: ALL, group: "Main", icon: HomeIcon, key: "v", also: "overview dashboard revenue balance" },
+    load: async () => (await import("../home/HomePage.tsx")).HomePage,
   },
   {
     path: "/fleet",
     name: "Fleet",
-    menu: { group: "Fleet", icon: FleetIcon, key: "f", also: "hosts gpus table" },
+    menu: { products: ["provide", "operate"], group: "Main", icon: FleetIcon, key: "f", also: "hosts gpus table" },
     load: async () => (await import("../fleet/FleetPage.tsx")).FleetPage,
   },
   {
@@ -80,38 +91,85 @@ export const PAGES = [
     load: async () => (await import("../hosts/GpuPage.tsx")).GpuPage,
   },
   {
+    path: "/regions",
+    name: "Relays",
+    menu: {
+      products: ["operate"],
+      group: "Main",
+      icon: RegionIcon,
+      key: "i",
+      roles: ["operator", "auditor"],
+      also: "access accesses regions drain",
+    },
+    load: async () => (await import("../accesses/RegionsPage.tsx")).RegionsPage,
+  },
+  {
     path: "/join",
-    name: "Join a host",
-    menu: { group: "Fleet", icon: JoinIcon, key: "j", roles: ["operator", "provider"], also: "add onboard" },
+    name: "Add a host",
+    menu: {
+      products: [],
+      group: "Main",
+      icon: JoinIcon,
+      key: "j",
+      roles: ["operator", "provider"],
+      also: "join onboard",
+    },
     load: async () => (await import("../hosts/JoinPage.tsx")).JoinPage,
   },
   {
+    path: "/offers",
+    name: "GPUs & prices",
+    menu: { products: ALL, group: "Main", icon: OfferIcon, key: "o", also: "offers market tiers shop" },
+    load: async () => (await import("../market/OffersPage.tsx")).OffersPage,
+  },
+  {
     path: "/clusters",
-    name: "Clusters",
-    menu: { group: "Rent", icon: ClusterIcon, key: "c", roles: RENTALS },
+    name: "Machines",
+    menu: {
+      products: ["rent", "operate"],
+      group: "Main",
+      icon: ClusterIcon,
+      key: "c",
+      roles: RENTALS,
+      also: "clusters pods instances",
+    },
     load: async () => (await import("../clusters/ClustersPage.tsx")).ClustersPage,
   },
   {
     path: "/clusters/new",
-    name: "New cluster",
-    menu: { group: "Rent", icon: PlusIcon, key: "n", roles: ["renter"], also: "create rent run" },
+    name: "New machine",
+    menu: {
+      products: [],
+      group: "Main",
+      icon: PlusIcon,
+      key: "n",
+      roles: ["renter"],
+      also: "new cluster create rent run",
+    },
     load: async () => (await import("../clusters/NewClusterPage.tsx")).NewClusterPage,
   },
   {
     path: "/clusters/$clusterId",
-    name: "Cluster",
+    name: "Machine",
     load: async () => (await import("../clusters/ClusterPage.tsx")).ClusterPage,
   },
   {
     path: "/jobs",
     name: "Jobs",
-    menu: { group: "Rent", icon: CommandIcon, key: "b", roles: RENTALS, also: "queue batch train" },
+    menu: {
+      products: ["rent", "operate"],
+      group: "Main",
+      icon: CommandIcon,
+      key: "b",
+      roles: RENTALS,
+      also: "queue batch train",
+    },
     load: async () => (await import("../jobs/JobsPage.tsx")).JobsPage,
   },
   {
     path: "/jobs/new",
     name: "New job",
-    menu: { group: "Rent", icon: PlusIcon, key: "w", roles: ["renter"], also: "submit batch" },
+    menu: { products: [], group: "Main", icon: PlusIcon, key: "w", roles: ["renter"], also: "submit batch" },
     load: async () => (await import("../jobs/NewJobPage.tsx")).NewJobPage,
   },
   {
@@ -122,14 +180,22 @@ export const PAGES = [
   {
     path: "/volumes",
     name: "Volumes",
-    menu: { group: "Rent", icon: VolumeIcon, key: "d", roles: ["renter"], also: "data folders disks storage" },
+    menu: {
+      products: ["rent"],
+      group: "Main",
+      icon: VolumeIcon,
+      key: "d",
+      roles: ["renter"],
+      also: "data folders disks storage",
+    },
     load: async () => (await import("../volumes/VolumesPage.tsx")).VolumesPage,
   },
   {
     path: "/secrets",
     name: "Secrets",
     menu: {
-      group: "Rent",
+      products: ["rent"],
+      group: "Main",
       icon: SecretIcon,
       key: "k",
       roles: ["renter", "viewer", "admin"],
@@ -140,20 +206,34 @@ export const PAGES = [
   {
     path: "/shared",
     name: "Shared with me",
-    menu: { group: "Rent", icon: UserIcon, key: "z", also: "shares received clusters jobs of others" },
+    menu: {
+      products: ["rent"],
+      group: "People",
+      icon: UserIcon,
+      key: "z",
+      also: "shares received clusters jobs of others",
+    },
     load: async () => (await import("../identity/SharedPage.tsx")).SharedPage,
   },
   {
     path: "/usage",
     name: "Usage & billing",
-    menu: { group: "Rent", icon: OverviewIcon, key: "g", roles: RENTALS, also: "spend costs budget forecast money" },
+    menu: {
+      products: ["rent", "operate"],
+      group: "Money",
+      icon: PriceIcon,
+      key: "g",
+      roles: RENTALS,
+      also: "spend costs budget forecast money",
+    },
     load: async () => (await import("../market/UsagePage.tsx")).UsagePage,
   },
   {
     path: "/earnings",
     name: "Earnings",
     menu: {
-      group: "Fleet",
+      products: ["provide", "operate"],
+      group: "Money",
       icon: PriceIcon,
       key: "1",
       roles: ["operator", "auditor", "provider"],
@@ -164,7 +244,14 @@ export const PAGES = [
   {
     path: "/receipts",
     name: "Receipts",
-    menu: { group: "Rent", icon: ReceiptIcon, key: "r", roles: RENTALS, also: "costs paid" },
+    menu: {
+      products: ["rent", "operate"],
+      group: "Money",
+      icon: ReceiptIcon,
+      key: "r",
+      roles: RENTALS,
+      also: "costs paid",
+    },
     load: async () => (await import("../market/ReceiptsPage.tsx")).ReceiptsPage,
   },
   {
@@ -173,34 +260,41 @@ export const PAGES = [
     load: async () => (await import("../market/ReceiptsPage.tsx")).ReceiptPage,
   },
   {
-    path: "/offers",
-    name: "Offers",
-    menu: { group: "Rent", icon: OfferIcon, key: "o", also: "prices tiers" },
-    load: async () => (await import("../market/OffersPage.tsx")).OffersPage,
-  },
-  {
     path: "/route",
     name: "Where to run",
-    menu: { group: "Rent", icon: RouteIcon, key: "u", also: "router recommend backend cost compare script" },
+    menu: {
+      products: ["rent"],
+      group: "Main",
+      icon: RouteIcon,
+      key: "u",
+      also: "router recommend backend cost compare script",
+    },
     load: async () => (await import("../routing/RoutePage.tsx")).RoutePage,
   },
   {
     path: "/prices",
     name: "Prices elsewhere",
-    menu: { group: "Rent", icon: PriceIcon, key: "y", also: "compare clouds cost price book" },
+    menu: { products: ALL, group: "Money", icon: PriceIcon, key: "y", also: "compare clouds cost price book" },
     load: async () => (await import("../market/PricesPage.tsx")).PricesPage,
   },
   {
     path: "/resources",
     name: "Resources",
-    menu: { group: "Fleet", icon: ResourceIcon, key: "x", also: "registry hybrid cloud edge premise compute" },
+    menu: {
+      products: ["operate"],
+      group: "Main",
+      icon: ResourceIcon,
+      key: "x",
+      also: "registry hybrid cloud edge premise compute",
+    },
     load: async () => (await import("../resources/ResourcesPage.tsx")).ResourcesPage,
   },
   {
     path: "/members",
     name: "Members",
     menu: {
-      group: "Organisation",
+      products: ALL,
+      group: "People",
       icon: UsersIcon,
       key: "l",
       roles: READERS,
@@ -211,13 +305,13 @@ export const PAGES = [
   {
     path: "/events",
     name: "Events",
-    menu: { group: "Installation", icon: EventIcon, key: "e", roles: ["operator", "auditor"] },
+    menu: { products: ["operate"], group: "System", icon: EventIcon, key: "e", roles: ["operator", "auditor"] },
     load: async () => (await import("../records/EventsPage.tsx")).EventsPage,
   },
   {
     path: "/commands",
     name: "Commands",
-    menu: { group: "Installation", icon: CommandIcon, key: "m", also: "orders history" },
+    menu: { products: [], group: "System", icon: CommandIcon, key: "m", also: "orders history" },
     load: async () => (await import("../records/CommandsPage.tsx")).CommandsPage,
   },
   {
@@ -229,7 +323,8 @@ export const PAGES = [
     path: "/audit",
     name: "Audit",
     menu: {
-      group: "Installation",
+      products: ["operate"],
+      group: "System",
       icon: AuditIcon,
       key: "a",
       roles: ["operator", "auditor"],
@@ -241,7 +336,8 @@ export const PAGES = [
     path: "/people",
     name: "People",
     menu: {
-      group: "Installation",
+      products: ["operate"],
+      group: "People",
       icon: PeopleIcon,
       key: "p",
       roles: ["operator"],
@@ -253,7 +349,8 @@ export const PAGES = [
     path: "/identity-providers",
     name: "Identity providers",
     menu: {
-      group: "Installation",
+      products: ["operate"],
+      group: "People",
       icon: UserIcon,
       key: "q",
       roles: ["operator", "auditor"],
@@ -264,7 +361,7 @@ export const PAGES = [
   {
     path: "/tokens",
     name: "Tokens",
-    menu: { group: "Installation", icon: TokenIcon, key: "t", also: "access keys" },
+    menu: { products: ALL, group: "People", icon: TokenIcon, key: "t", also: "access keys" },
     load: async () => (await import("../identity/TokensPage.tsx")).TokensPage,
   },
   {
@@ -273,33 +370,28 @@ export const PAGES = [
     load: async () => (await import("../identity/DevicePage.tsx")).DevicePage,
   },
   {
-    path: "/regions",
-    name: "Regions",
-    menu: {
-      group: "Installation",
-      icon: RegionIcon,
-      key: "i",
-      roles: ["operator", "auditor"],
-      also: "access accesses relays drain",
-    },
-    load: async () => (await import("../accesses/RegionsPage.tsx")).RegionsPage,
-  },
-  {
     path: "/health",
     name: "Health",
     menu: {
-      group: "Installation",
+      products: ["operate"],
+      group: "System",
       icon: HealthIcon,
       key: "h",
       roles: ["operator", "auditor"],
-      also: "relays accesses master",
+      also: "system relays accesses master",
     },
     load: async () => (await import("../accesses/HealthPage.tsx")).HealthPage,
   },
   {
     path: "/settings",
     name: "Settings",
-    menu: { group: "Installation", icon: SettingsIcon, key: "s", also: "colours dark light sessions account password" },
+    menu: {
+      products: ALL,
+      group: "System",
+      icon: SettingsIcon,
+      key: "s",
+      also: "colours dark light sessions account password",
+    },
     load: async () => (await import("../identity/SettingsPage.tsx")).SettingsPage,
   },
 ] as const satisfies readonly Row[];
@@ -319,14 +411,56 @@ const MENU: readonly MenuPage[] = PAGES.flatMap((page) => ("menu" in page ? [pag
   exact: all.some((other) => other !== page && isBelow(other.path, page.path)),
 }));
 
-export function menuFor(roles: readonly Role[]): MenuPage[] {
-  return MENU.filter(({ menu }) => !menu.roles || menu.roles.some((role) => roles.includes(role)));
+/** The pages that these roles may open; of one product: those of its menu. */
+export function menuFor(roles: readonly Role[], product?: Product): MenuPage[] {
+  return MENU.filter(
+    ({ menu }) =>
+      (!product || menu.products.includes(product)) && (!menu.roles || menu.roles.some((role) => roles.includes(role))),
+  );
 }
 
 /** True if the menu shows this page to somebody with these roles; a page without a row in it is open to everybody. */
 export function mayOpen(path: string, roles: readonly Role[]): boolean {
   return !MENU.some((page) => page.path === path) || menuFor(roles).some((page) => page.path === path);
 }
+
+/** The products of somebody with these roles, by name; who has no role of any looks around as a renter does. */
+export function productsOf(roles: readonly Role[]): (readonly [Product, string])[] {
+  const mine = PRODUCTS.filter(([, , of]) => of.some((role) => roles.includes(role)));
+  return (mine.length ? mine : PRODUCTS.slice(0, 1)).map(([product, name]) => [product, name]);
+}
+
+/**
+ * The product whose menu is shown at an address: the last one that was chosen, unless the page is of others alone; at
+ * first the last of one's own.
+ */
+export function productAt(address: string, roles: readonly Role[], last: string | null): Product {
+  const mine = productsOf(roles).map(([product]) => product);
+  const kept = mine.find((one) => one === last) ?? mine.at(-1)!;
+  const here = MENU.filter(({ path }) => path !== "/" && (path === address || isBelow(address, path)));
+  const page = here.filter(({ menu }) => menu.products.length > 0).at(-1);
+  const of = mine.filter((one) => page?.menu.products.includes(one));
+  return of.length === 0 || of.includes(kept) ? kept : of[0]!;
+}
+
+/** What the header's New button makes, each on its page. */
+export const NEW: readonly (readonly [name: string, path: MenuPage["path"], roles: readonly Role[]])[] = [
+  ["Machine", "/clusters/new", ["renter"]],
+  ["Job", "/jobs/new", ["renter"]],
+  ["Host", "/join", ["operator", "provider"]],
+  ["Invitation", "/members", ["org_owner", "org_admin", "admin"]],
+  ["Account", "/people", ["operator"]],
+];
+
+/** The bar at the bottom of a phone, before More. */
+const PHONE: Readonly<Record<Product, readonly MenuPage["path"][]>> = {
+  rent: ["/", "/offers", "/clusters", "/jobs"],
+  provide: ["/", "/fleet", "/earnings", "/offers"],
+  operate: ["/", "/fleet", "/jobs", "/events"],
+};
+
+export const phoneBar = (roles: readonly Role[], product: Product): MenuPage[] =>
+  PHONE[product].flatMap((path) => menuFor(roles, product).filter((page) => page.path === path));
 
 export function titleOf(address: string): string {
   const parts = address.split("/");

@@ -7,4 +7,4 @@ askAhead(window.location.pathname, window.location.hash);
 void import("./main.tsx");
 // Read beside the libraries, not after them; the router then finds the page there.
 if (window.location.pathname === "/fleet") void import("../fleet/FleetPage.tsx");
-if (window.location.pathname === "/") void import("../fleet/OverviewPage.tsx");
+if (window.location.pathname === "/") void import("../home/HomePage.tsx");

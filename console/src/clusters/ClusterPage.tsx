@@ -87,7 +87,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       <PageHead
         above={
           <Link className="wr-link" to="/clusters">
-            Clusters
+            Machines
           </Link>
         }
         title={plain(cluster.name)}
@@ -310,7 +310,7 @@ function Network({ network, traffic }: { network: NonNullable<Cluster["network"]
   const rows: [string, string][] = [
     [
       "Members meet",
-      network.mode === "tunnels" ? "in a private network, through an Access that cannot read it" : "directly",
+      network.mode === "tunnels" ? "in a private network, through a relay that cannot read it" : "directly",
     ],
     ["Because", plain(network.reason)],
   ];

@@ -59,21 +59,22 @@ export function ClustersPage() {
   const list = usePaged(clustersQuery, (row) => row.id);
   const make = (
     <PageButton to="/clusters/new" icon={<PlusIcon />}>
-      New cluster
+      New machine
     </PageButton>
   );
   return (
     <div className="wr-page">
-      <PageHead title="Clusters" beside={<TestMoney />} actions={make} />
-      <Panel bare label="Clusters">
+      <PageHead title="Machines" beside={<TestMoney />} actions={make} />
+      <Panel bare label="Machines">
         <DataTable
-          of={["cluster", "clusters"]}
+          of={["machine", "machines"]}
           columns={COLUMNS}
           {...list}
           address
           empty={
             <Empty title="Nothing rented yet" command="windrow run -- python -c 'print(6 * 7)'" action={make}>
-              A cluster is one or more slots with your command running on them. Create one here, or from a terminal:
+              A machine is a rented host, or a part of one, with your command on it or your shell. Create one here, or
+              from a terminal:
             </Empty>
           }
         />

@@ -16,9 +16,10 @@ import {
 import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { freshKey, post, put, remove } from "../api/client.ts";
 import {
+  cluster as clusterQuery,
   host as hostQuery,
   me as meQuery,
   offers as offersQuery,
@@ -68,6 +69,12 @@ export function NewClusterPage() {
     simulated: search.simulated === "true",
   }));
   const [tried, setTried] = useState(false);
+  const like = useQuery({ ...clusterQuery(search.like ?? ""), enabled: search.like !== undefined }).data?.request;
+  const isLike = like !== undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: begun with once, when it is known
+  useEffect(() => {
+    if (like) setDraft({ ...toDraft(like), name: "" });
+  }, [isLike]);
   const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
   const { request, login, faults } = useMemo(() => toRequest(draft), [draft]);
   const sound = Object.keys(faults).length === 0;
@@ -98,10 +105,10 @@ export function NewClusterPage() {
       <PageHead
         above={
           <Link className="wr-link" to="/clusters">
-            Clusters
+            Machines
           </Link>
         }
-        title="New cluster"
+        title="New machine"
       />
       <form
         onSubmit={(event) => {
@@ -113,6 +120,7 @@ export function NewClusterPage() {
         <div className="wr-columns">
           <div className="wr-stack">
             <Templates
+              wanted={search.template}
               begin={(template) => {
                 setDraft(toDraft(template.request));
                 setTried(false);
@@ -148,7 +156,7 @@ export function NewClusterPage() {
 }
 
 /** The account's templates; nothing where there are none. */
-function Templates({ begin }: { begin: (template: Template) => void }) {
+function Templates({ wanted, begin }: { wanted?: string | undefined; begin: (template: Template) => void }) {
   const query = useQuery(templatesQuery);
   const client = useQueryClient();
   const [chosen, setChosen] = useState("");
@@ -160,12 +168,17 @@ function Templates({ begin }: { begin: (template: Template) => void }) {
     },
   });
   const found = query.data ?? [];
-  if (!found.length) return null;
   const choose = (name: string) => {
     setChosen(name);
     const template = found.find((one) => one.name === name);
     if (template) begin(template);
   };
+  const isThere = found.some((one) => one.name === wanted);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the one of the address is taken once, when it is known
+  useEffect(() => {
+    if (isThere && wanted) choose(wanted);
+  }, [isThere, wanted]);
+  if (!found.length) return null;
   return (
     <Panel
       title="Begin with"

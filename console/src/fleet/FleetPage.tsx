@@ -37,7 +37,7 @@ export function FleetPage() {
               Map
             </Button>
             <PageButton to="/join" icon={<JoinIcon />} isQuiet>
-              Join a host
+              Add a host
             </PageButton>
           </>
         }
@@ -58,7 +58,7 @@ export function FleetPage() {
           <Empty
             title="No hosts yet"
             command="windrow token add --join"
-            action={<PageButton to="/join">Join a host by one line</PageButton>}
+            action={<PageButton to="/join">Add a host by one line</PageButton>}
           >
             A host appears here seconds after its agent joins. On the machine that runs the Master,{" "}
             <code>windrow up</code> joins that very machine; for another, make a join token here or with:

@@ -63,7 +63,7 @@ export function HeatPage() {
         <Empty
           title="No hosts yet"
           command="windrow token add --join"
-          action={<PageButton to="/join">Join a host by one line</PageButton>}
+          action={<PageButton to="/join">Add a host by one line</PageButton>}
         >
           A host appears here seconds after its agent joins.
         </Empty>

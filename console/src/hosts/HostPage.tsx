@@ -81,7 +81,7 @@ function HostView({ host }: { host: Host }) {
                 }
                 leftSection={<PlusIcon />}
               >
-                New cluster here
+                New machine here
               </Button>
             )}
             <Actions host={host} />

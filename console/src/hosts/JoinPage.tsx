@@ -39,7 +39,7 @@ export function JoinPage() {
   });
   return (
     <div className="wr-page" style={{ maxWidth: 860 }}>
-      <PageHead title="Join a host" />
+      <PageHead title="Add a host" />
       <div className="wr-stack">
         <Panel title="1. Get the command">
           <Stack gap="sm">

@@ -1,6 +1,7 @@
 // The page of an organisation: its members, open invitations and projects.
 import { Button, Group } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { members as membersQuery, me as meQuery, organisation as organisationQuery } from "../api/queries.ts";
 import type { Me, OrganisationMember } from "../api/types.ts";
@@ -74,9 +75,15 @@ export function MembersPage() {
   const me = useQuery(meQuery).data;
   const query = useQuery(membersQuery);
   const organisation = useQuery(organisationQuery).data;
-  const [asked, ask] = useState<Asked | null>(null);
+  const search = useSearch({ from: "/members" });
+  const navigate = useNavigate();
+  const [chosen, ask] = useState<Asked | null>(null);
+  const asked: Asked | null = chosen ?? (search.invite ? { deed: "invite" } : null);
   const columns = useMemo(() => columnsFor(me, ask), [me]);
-  const close = () => ask(null);
+  const close = () => {
+    ask(null);
+    if (search.invite) void navigate({ to: "/members", replace: true });
+  };
   const invites = me != null && manages(me);
   return (
     <div className="wr-page">

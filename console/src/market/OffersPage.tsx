@@ -95,7 +95,7 @@ export function OffersPage() {
   return (
     <div className="wr-page">
       <PageHead
-        title="Offers"
+        title="GPUs & prices"
         beside={<TestMoney />}
         actions={
           <PageButton to="/prices" isQuiet>
@@ -115,7 +115,7 @@ export function OffersPage() {
             <Empty
               title="Nothing is offered yet"
               command="windrow offer ls"
-              action={<PageButton to="/join">Join a host</PageButton>}
+              action={<PageButton to="/join">Add a host</PageButton>}
             >
               Each host is put in a tier by what was measured; each tier has one price per hour. Offers appear with the
               first host.

@@ -36,7 +36,7 @@ export function UsePatterns() {
   );
 }
 
-const FILLS: Record<Use, string> = {
+export const FILLS: Record<Use, string> = {
   rented: "var(--wr-meter-fill)",
   idle: "var(--wr-meter)",
   paused: "url(#wr-use-paused)",
@@ -108,6 +108,14 @@ export function UseBar({ counts, label, height = 14 }: { counts: UseCounts; labe
 const CHART_PX = 96;
 const LABEL_PX = 18;
 const BAR_SHARE = 0.62;
+/** With more days than this a weekday says little, and there is no room for all: every fifth day has its number. */
+const WEEKDAYS_MOST = 10;
+
+function dayLabel(day: string, index: number, of: number): string {
+  if (index === of - 1) return "today";
+  if (of <= WEEKDAYS_MOST) return weekday(day);
+  return (of - 1 - index) % 5 === 0 ? String(Number(day.slice(8))) : "";
+}
 
 /** One column for each day; the sums are decimal texts and only their heights are floats. */
 export function DayBars({
@@ -122,7 +130,8 @@ export function DayBars({
   const heights = days.map((day) => Number(day.amount));
   const top = Math.max(...heights, 0);
   const step = 100 / days.length;
-  const spoken = days.map((day) => `${weekday(day.day)} ${amount(day.amount, 2, 4)}`).join(", ");
+  const said = days.length > WEEKDAYS_MOST ? (day: string) => day : weekday;
+  const spoken = days.map((day) => `${said(day.day)} ${amount(day.amount, 2, 4)}`).join(", ");
   return (
     <figure style={{ margin: 0 }}>
       <svg
@@ -159,7 +168,7 @@ export function DayBars({
                 </text>
               )}
               <text x={`${index * step + step / 2}%`} y={CHART_PX + 14} className="wr-bar-text" textAnchor="middle">
-                {last ? "today" : weekday(day.day)}
+                {dayLabel(day.day, index, days.length)}
               </text>
             </g>
           );

@@ -47,6 +47,8 @@ export const RegionIcon = icon(
   </>,
 );
 export const HealthIcon = icon(<path d="M8 13.5S2 10.2 2 6a3 3 0 0 1 6-1 3 3 0 0 1 6 1c0 4.2-6 7.5-6 7.5z" />);
+export const HomeIcon = icon(<path d="M2 7.5 8 2.5l6 5M3.5 6.5V13.5h9V6.5M6.5 13.5v-4h3v4" />);
+export const MoreIcon = icon(<path d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11" />);
 export const PlusIcon = icon(<path d="M8 3v10M3 8h10" />);
 export const CopyIcon = icon(<path d="M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3" />);
 export const CheckIcon = icon(<path d="m3 8.5 3.2 3.2L13 4.8" />);
@@ -79,7 +81,6 @@ export const PeopleIcon = icon(
 export const UsersIcon = icon(
   <path d="M8 3.2a1.8 1.8 0 1 1 0 3.6 1.8 1.8 0 0 1 0-3.6zM2.5 14h11M3.5 14V9.8h9V14M8 9.8V14M8 6.8v3" />,
 );
-export const OverviewIcon = icon(<path d="M2.5 13.5v-5M6.2 13.5v-9M9.8 13.5v-6.5M13.5 13.5V2.5" />);
 export const CommandIcon = icon(<path d="m3 4.5 3.5 3.5L3 11.5M8 12h5.5" />);
 export const AuditIcon = icon(
   <path d="M8 1.8 13.2 4v3.8c0 3.2-2.2 5.4-5.2 6.4-3-1-5.2-3.2-5.2-6.4V4zM5.6 8l1.7 1.7 3.2-3.4" />,

@@ -304,7 +304,7 @@ function Use({ one, request }: { one: Recommendation; request: RouteRequest }) {
         Run a job here
       </Button>
       <Link className="wr-link" to="/clusters/new" search={{ hardware: gpus > 0 ? "gpu" : "cpu", ...place }}>
-        New cluster here
+        New machine here
       </Link>
       {keep.error && <ProblemNote error={keep.error} />}
     </>

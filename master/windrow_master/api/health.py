@@ -175,7 +175,7 @@ async def operators_health(services: Serving) -> Any:
             "store": store,
             "streams": services.broadcaster.listeners,
             "problems": _problems(services),
-            "conditions": [condition_json(*condition) for condition in _conditions(services)],
+            "conditions": [condition_json(*condition) for condition in conditions_of(services)],
             "bus": await _bus(services),
             **services.health.telemetry(),
         },
@@ -213,7 +213,7 @@ async def healthz(services: Serving) -> Response:
         "status": "failing" if is_failing else "ok",
         "epoch": services.store.epoch,
         "problems": _problems(services),
-        "conditions": [code for code, _, _ in _conditions(services)],
+        "conditions": [code for code, _, _ in conditions_of(services)],
     }
     return JSONResponse(body, 503 if is_failing else 200)
 
@@ -256,7 +256,7 @@ def _problems(services: Services) -> list[str]:
     return [problem for problem in found if problem is not None]
 
 
-def _conditions(services: Services) -> list[Stated]:
+def conditions_of(services: Services) -> list[Stated]:
     """Conditions of the Master and its Accesses. They fail nothing: /healthz stays well."""
     found = [condition for source in services.health.conditions for condition in source()]
     health = services.bus.health
@@ -301,7 +301,7 @@ def gauges(services: Services) -> Callable[[], Iterable[Figure]]:
         yield "stream_resyncs_total", "Times a slow stream lost its queue", services.broadcaster.resyncs, {}
         yield "epoch", "The Master's term", services.store.epoch, {}
         of_hosts = (one.code for entry in services.fleet.view for one in entry.host.conditions)
-        yield from condition_figures((*(code for code, _, _ in _conditions(services)), *of_hosts))
+        yield from condition_figures((*(code for code, _, _ in conditions_of(services)), *of_hosts))
         for source in services.health.figures:
             yield from source()
 

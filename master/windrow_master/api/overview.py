@@ -15,8 +15,8 @@ from windrow_master.market.offers import PriceBook, unit_of
 from windrow_proto.ids import AccountId
 from windrow_proto.units import DAY, Microcents
 
-DAYS: Final = 7
-"""Shown of what was earned: a week has every kind of day once."""
+DAYS: Final = 31
+"""Known of what was earned: a month has no more."""
 TROUBLED: Final = ("quarantined", "offline", "degraded")
 """The words of hosts that a person has to look after."""
 
@@ -131,7 +131,7 @@ class Earnings:
         self.by_day = {key: amount for key, amount in self.by_day.items() if key[1] >= first}
 
     def days(self, account: str | None, now_ns: int) -> list[tuple[int, Microcents]]:
-        """The last seven UTC days, oldest first, of one ledger account or of all: start of the day and sum."""
+        """The last DAYS UTC days, oldest first, of one ledger account or of all: start of the day and sum."""
         today = now_ns // DAY
         sums = dict.fromkeys(range(today - DAYS + 1, today + 1), 0)
         for (owner, day), amount in self.by_day.items():

@@ -1,10 +1,12 @@
 """The route of the console's first page: the state of the fleet, the earnings, and the latest events."""
 
 from asyncio import Lock
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
-from pydantic import BaseModel
+from fastapi import Query
+from pydantic import BaseModel, Field
 
 from windrow_master.api import overview
 from windrow_master.api.answers import EventOut
@@ -12,15 +14,25 @@ from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.fleet_feed import feed_of
 from windrow_master.api.overview import Earnings, Tally
 from windrow_master.api.route import Routes
+from windrow_master.api.visibility import oversees
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
+from windrow_master.market.limits import month_began_ns
 from windrow_master.market.model import LedgerAccount, account_of
 from windrow_proto.units import CURRENCY_TEST, DAY, Microcents, money_text, time_text
 
 route = Routes("overview")
 
-EVENTS_SHOWN = 12
+EVENTS_SHOWN = 8
 """More would be the page of events."""
+EVENTS_LOOKED_AT = 2_000
+ROUTINE = (
+    *("bandwidth.", "cluster.", "command.", "host.proving", "host.verifying", "job.", "join_token.", "rental.closed"),
+    *("slot.tier", "token.", "tunnel.", "volume.", "workload."),
+)
+"""How the kinds of events begin that go with everyday work: they are on the page of events only."""
+
+Own = Annotated[bool, Query(description="As for an account that oversees nothing: revenue and troubles of one's own")]
 
 _EARNINGS: WeakKeyDictionary[object, tuple[Earnings, Lock]] = WeakKeyDictionary()
 """The folded earnings of each served ledger, so that a glance reads only the rows since the last one."""
@@ -54,14 +66,17 @@ class DayAmount(BaseModel):
 
 
 class Revenue(BaseModel):
-    """The earnings of providers and the platform by the ledger. `all`: everybody's; `own`: the asking account's."""
+    """The earnings of providers and the platform by the ledger, in UTC days. `all`: everybody's; `own`: the asking
+    account's."""
 
     scope: str
     currency: str
     test_money: bool
     today: str
     last_7_days: str
-    days: list[DayAmount]
+    last_30_days: str
+    this_month: str
+    days: Annotated[list[DayAmount], Field(description=f"The last {overview.DAYS}, oldest first")]
 
 
 class Rates(BaseModel):
@@ -73,8 +88,8 @@ class Rates(BaseModel):
 
 
 class OverviewOut(BaseModel):
-    """The installation at a glance. `events`: empty for those who may not see all of them. `revenue`: null for an
-    account that neither has hosts nor is a provider."""
+    """The installation at a glance. `events`: the last ones beside everyday work, empty for those who may not see all
+    of them. `revenue`: null for an account that neither has hosts nor is a provider."""
 
     at: str
     hosts: UseCounts
@@ -89,18 +104,22 @@ class OverviewOut(BaseModel):
 
 
 @route.get("/overview", may=Permission.FLEET_READ, answer=OverviewOut)
-async def overview_now(services: Serving, principal: Asking) -> Any:
+async def overview_now(services: Serving, principal: Asking, own: Own = False) -> Any:
     """The installation at a glance: counts by tier, revenue, what happened last."""
     feed = feed_of(services)
-    sees_all = bool(principal.roles & {Role.OPERATOR, Role.AUDITOR})
-    own = principal.account_id
-    sums = overview.glance(services.fleet.view, await feed.book(), None if sees_all else own)
+    sees_all = oversees(principal) and not own
+    account = principal.account_id
+    sums = overview.glance(services.fleet.view, await feed.book(), None if sees_all else account)
     has_revenue = (
         sees_all
         or Role.PROVIDER in principal.roles
-        or any(entry.host.owner_account == own for entry in services.fleet.view)
+        or any(entry.host.owner_account == account for entry in services.fleet.view)
     )
-    events = await services.store.read(lambda uow: uow.events.newest(limit=EVENTS_SHOWN)) if sees_all else ()
+    events = (
+        await services.store.read(lambda uow: uow.events.latest_but(ROUTINE, EVENTS_LOOKED_AT, EVENTS_SHOWN))
+        if sees_all
+        else ()
+    )
     return {
         "at": time_text(services.clock.wall_ns()),
         "hosts": counts_json(sums.hosts),
@@ -132,7 +151,7 @@ def counts_json(tally: Tally) -> dict[str, int]:
 
 
 async def earned(services: Services, account: LedgerAccount | None) -> list[tuple[int, Microcents]]:
-    """The earnings of the last seven UTC days, oldest first, of one ledger account or of all: start of the day and
+    """The earnings of the last DAYS UTC days, oldest first, of one ledger account or of all: start of the day and
     sum."""
     earnings, turn = _EARNINGS.setdefault(services.store, (Earnings(), Lock()))
     async with turn:  # two that fold the same rows would count them twice
@@ -150,6 +169,12 @@ async def _revenue(services: Services, principal: Principal, sees_all: bool) -> 
         "currency": CURRENCY_TEST,
         "test_money": True,
         "today": money_text(days[-1][1]),
-        "last_7_days": money_text(Microcents(sum(amount for _, amount in days))),
+        "last_7_days": _sum(days[-7:]),
+        "last_30_days": _sum(days[-30:]),
+        "this_month": _sum([one for one in days if one[0] >= month_began_ns(services.clock.wall_ns())]),
         "days": [{"day": time_text(start_ns)[:10], "amount": money_text(amount)} for start_ns, amount in days],
     }
+
+
+def _sum(days: Sequence[tuple[int, Microcents]]) -> str:
+    return money_text(Microcents(sum(amount for _, amount in days)))

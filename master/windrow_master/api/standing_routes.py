@@ -1,6 +1,6 @@
 """Route of a host's standing: its reliability with the evidence, and why nobody rents its free slots."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -68,6 +68,7 @@ async def standing(services: Serving, host_id: str) -> Any:
             services.market.demand(uow, since_ns),
         )
     )
+    beside = slots_beside(services, book)
     return {
         "host_id": entry.host.host_id,
         "reliability": {
@@ -80,7 +81,7 @@ async def standing(services: Serving, host_id: str) -> Any:
                 "slot_id": slot.slot_id,
                 "gpu": slot.gpu_uuid,
                 "tier": slot.tier or None,
-                "reasons": list(unrented.reasons(_slot(services, entry, slot, book, demand, latest, now_ns))),
+                "reasons": list(unrented.reasons(slot_beside(beside, entry, slot, demand, latest, now_ns))),
             }
             for slot in entry.slots
             if slot.holder is None
@@ -88,29 +89,41 @@ async def standing(services: Serving, host_id: str) -> Any:
     }
 
 
-def _slot(
-    services: Services,
+Beside = Mapping[tuple[str, bool], Sequence[tuple[Slot, Microcents]]]
+"""The slots of a tier, real or simulated, with their prices."""
+
+
+def slots_beside(services: Services, book: PriceBook) -> Beside:
+    """Return all slots that have a tier."""
+    found: dict[tuple[str, bool], list[tuple[Slot, Microcents]]] = {}
+    for one in services.fleet.view:
+        for slot in one.slots:
+            if slot.tier:
+                price = Microcents(book.price(one.host.owner_account, slot.tier))
+                found.setdefault((slot.tier, one.host.simulated), []).append((slot, price))
+    return found
+
+
+def slot_beside(
+    beside: Beside,
     entry: Entry,
     slot: Slot,
-    book: PriceBook,
     demand: Mapping[tuple[str, bool], int],
     latest: Mapping[GpuUuid, Verification],
     now_ns: int,
 ) -> unrented.Slot:
+    """Return a slot with what is around it. latest: the verifications of its host's GPUs."""
     host = entry.host
-    beside = [
-        (other, Microcents(book.price(one.host.owner_account, slot.tier)))
-        for one in services.fleet.view
-        for other in one.slots
-        if other.tier == slot.tier and one.host.simulated is host.simulated and other.slot_id != slot.slot_id
-    ]
+    all_of_tier = beside.get((slot.tier, host.simulated), ())
+    others = [(other, price) for other, price in all_of_tier if other.slot_id != slot.slot_id]
+    own = next((price for other, price in all_of_tier if other.slot_id == slot.slot_id), Microcents(0))
     is_proved = host.verify_state is VerifyState.VERIFIED or slot.gpu_uuid is None
     return unrented.Slot(
         slot.tier,
         _hindrance(entry, slot, now_ns),
-        book.price(host.owner_account, slot.tier) if slot.tier else Microcents(0),
-        [price for _, price in beside],
-        sum(other.is_offered for other, _ in beside),
+        own,
+        [price for _, price in others],
+        sum(other.is_offered for other, _ in others),
         demand.get((slot.tier, host.simulated), 0),
         "" if is_proved or host.simulated else schedule.summary(host, latest),
         slot.tier_reasons,

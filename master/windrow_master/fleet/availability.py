@@ -22,7 +22,7 @@ from windrow_master.fleet.liveness import NOT_HEARD_YET
 from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, SlotState, VerifyState
 from windrow_master.fleet.states import SLOT_HELD
 from windrow_master.fleet.view import Entry, once_per_entry
-from windrow_proto.conditions import Effect, Severity, find, split
+from windrow_proto.conditions import ConditionCode, Effect, Severity, find, split
 from windrow_proto.ids import GpuUuid
 from windrow_proto.model import GpuFacts
 
@@ -93,11 +93,14 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that a person has to look after. gpu: the index of the GPU that it is about; None: the whole host."""
+    """One thing that a person has to look after. gpu: the GPU that it is about; None: the whole host. known: the row of
+    the condition; None: none says so, or one that has no row here. since_ns: None where nobody knows."""
 
     words: str
     remedy: str
-    gpu: int | None = None
+    gpu: GpuFacts | None = None
+    known: ConditionCode | None = None
+    since_ns: int | None = None
 
 
 def slot_shown(host: Host, slot: Slot) -> Shown:
@@ -148,9 +151,9 @@ def headline(entry: Entry) -> Headline:
         return Headline("enrolled", _OFFLINE[LinkState.UNSEEN], state)
     if host.verify_state is VerifyState.VERIFYING:
         return Headline("verifying", "its hardware is being checked", state)
-    troubles = tuple(_troubles(entry))
-    if troubles:
-        return Headline("degraded", _told(entry, troubles), state, _remedies(troubles))
+    found = troubles(entry)
+    if found:
+        return Headline("degraded", _told(entry, found), state, _remedies(found))
     return _at_work(entry)
 
 
@@ -213,6 +216,12 @@ def _group(entry: Entry) -> Availability:
 # --- what a person has to look after ---------------------------------------------------------------------------------
 
 
+@once_per_entry
+def troubles(entry: Entry) -> tuple[Trouble, ...]:
+    """Return what a person has to look after at this host."""
+    return tuple(_troubles(entry))
+
+
 def _troubles(entry: Entry) -> Iterator[Trouble]:
     """By the host's conditions, and the GPUs that are faulty though no condition says so any more."""
     host, told = entry.host, set[GpuUuid]()
@@ -226,10 +235,10 @@ def _troubles(entry: Entry) -> Iterator[Trouble]:
         gpu = cards.get(subject)
         if gpu is not None and known.effect is Effect.FAULT:
             told.add(gpu.uuid)
-        yield Trouble(one.detail or known.words, known.remedy, None if gpu is None else gpu.index)
+        yield Trouble(one.detail or known.words, known.remedy, gpu, known, one.since_ns)
     for uuid, shown in gpus_shown(entry).items():
         if shown.state is Availability.FAULTY and uuid not in told:
-            yield Trouble(shown.reason or UNVERIFIED, VERIFY, cards[uuid].index)
+            yield Trouble(shown.reason or UNVERIFIED, VERIFY, cards[uuid])
 
 
 def _cards(host: Host) -> Mapping[str, GpuFacts]:
@@ -243,7 +252,7 @@ def _told(entry: Entry, troubles: Sequence[Trouble]) -> str:
     cards: dict[str, list[int]] = {}
     for one in troubles:
         named = cards.setdefault(one.words, [])
-        named += [] if one.gpu is None or one.gpu in named else [one.gpu]
+        named += [] if one.gpu is None or one.gpu.index in named else [one.gpu.index]
     shown = gpus_shown(entry).values()
     faulty = sum(one.state is Availability.FAULTY for one in shown)
     counted = f"{faulty} of {_gpus(len(shown))} faulty. " if faulty else ""

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from windrow_master.fleet import reconcile
+from windrow_master.fleet import reconcile, use_history
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, BandwidthSchedule
 from windrow_master.fleet.challenges import ChallengeRegistry
 from windrow_master.fleet.claims.uniqueness import FLEET_CODES
@@ -39,6 +39,7 @@ from windrow_master.fleet.reliability_counts import ReliabilityCounts
 from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.slot_leases import SlotLeases, is_back_soon
 from windrow_master.fleet.states import AdminEvent, LinkEvent
+from windrow_master.fleet.use_history import UseHistoryRepository
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.store.store import Store
@@ -274,6 +275,7 @@ class FleetService:
             ("claims", CLAIMS_EVERY_NS, self._judge_claims),
             ("forget", FORGET_EVERY_NS, self._forget),
             ("reliability", SLOT_NS, self._count_reliability),
+            ("uses", use_history.LOOK_EVERY_NS, self._count_uses),
             ("refresh", 0, self.refresh),
             ("measures", MEASURES_EVERY_NS, self._measure_due),
         )
@@ -304,6 +306,13 @@ class FleetService:
         is_frozen = self.presence.breaker.is_frozen(self._clock.monotonic_ns())
         count = self.reliability.ended(tuple(self.view), self._clock.wall_ns(), is_frozen)
         await self._store.write(count, name="fleet.reliability")
+
+    async def _count_uses(self) -> None:
+        counts = use_history.counted(self.view)
+        if counts is not None:
+            await self._store.write(
+                lambda uow: uow[UseHistoryRepository].add(counts, uow.now_wall_ns), name="fleet.uses"
+            )
 
     async def flush(self) -> None:
         """Write down what changed of presence, all that is due in one unit of work."""

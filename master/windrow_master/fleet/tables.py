@@ -140,6 +140,15 @@ host_reliability = Table(
     Column("event_number", Whole, nullable=False),
 )
 
+fleet_counts = Table(
+    "fleet_counts",
+    metadata,
+    Column("span_s", Whole, primary_key=True),
+    # The beginning of the span; the rest are sums over its looks.
+    Column("at_ns", Whole, primary_key=True),
+    *(Column(name, Whole, nullable=False) for name in ("looks", "rented", "idle", "paused", "faulty", "offline")),
+)
+
 
 grants = Table(
     "grants",

@@ -230,6 +230,15 @@ class EventRepository(Repository):
             query = query.where(events.c.number < before)
         return self._with_subjects(self._connection.execute(query).all())
 
+    def latest_but(self, routine: Sequence[str], among: int, limit: int) -> Sequence[EventRow]:
+        """The latest events first without those whose kind begins with one of `routine`, looked for among the newest
+        `among`."""
+        last = self._connection.scalar(select(func.max(events.c.number))) or 0
+        query = select(events).where(events.c.number > last - among).order_by(events.c.number.desc()).limit(limit)
+        for kind in routine:
+            query = query.where(~events.c.kind.startswith(kind, autoescape=True))
+        return self._with_subjects(self._connection.execute(query).all())
+
     def after(self, number: int, subject: str | None = None, limit: int = 100) -> Sequence[EventRow]:
         """Events in order, from the one after `number`; this is what a stream resumes from."""
         query = select(events).where(events.c.number > number).order_by(events.c.number).limit(limit)

