@@ -19,7 +19,7 @@ LIMIT: Json = {
     "name": ACCOUNT["name"],
     "project_id": ACCOUNT["id"],
     "leases": 1,
-    **dict.fromkeys(("max_hourly_cost", "max_total_cost", "max_leases", "set_at", "set_by")),
+    **dict.fromkeys(("max_hourly_cost", "max_total_cost", "max_leases", "updated_at", "updated_by")),
     "max_monthly_cost": "120",
     "hourly_cost": "10",
     "monthly_cost": "1.81",
