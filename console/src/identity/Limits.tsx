@@ -1,13 +1,13 @@
 // Spending limits: how much of them is used, the fields of a form, and the dialog that sets them.
-import { Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Group, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { put, remove } from "../api/client.ts";
 import { limitsOf, limits as limitsQuery } from "../api/queries.ts";
 import type { SpendingLimit } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
+import { Dialog } from "../parts/Dialog.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
-import { useFocusBack } from "../parts/focus.ts";
 import { DASH, plain } from "../parts/format.ts";
 import { Loaded } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -111,13 +111,12 @@ export function MoreLimits(props: FieldsProps) {
 }
 
 export function SetLimits({ spender, close }: { spender: Spender; close: () => void }) {
-  useFocusBack();
   const query = useQuery(limitsOf(limitsPath(spender)));
   if (query.data) return <ChangeLimits spender={spender} now={query.data} close={close} />;
   return (
-    <Modal opened onClose={close} title={titleOf(spender)}>
+    <Dialog onClose={close} title={titleOf(spender)}>
       <Loaded query={query}>{() => null}</Loaded>
-    </Modal>
+    </Dialog>
   );
 }
 
