@@ -137,8 +137,8 @@ function ChangeLimits({ spender, now, close }: { spender: Spender; now: Spending
       submit={ends && now.set_at !== null ? "Remove the limits" : "Set the limits"}
     >
       <Text size="sm">
-        A request that would pass a limit is refused. What runs is ended before it passes one per month or in all. Leave
-        a field empty for no limit.
+        A request that would pass a limit is refused. What runs is ended before it passes a limit per month or in all.
+        Leave a field empty for no limit.
       </Text>
       <LimitFields now={now} draft={draft} change={setDraft} faults={faults} />
       <Same
