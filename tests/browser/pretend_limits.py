@@ -17,7 +17,7 @@ USED = {"hourly_cost": "0.80", "monthly_cost": "12.50", "total_cost": "48.00", "
 
 def limit(spender_id: str, name: str, **more: Any) -> Json:
     """The limits of one, not set, and what is used. more: other values of fields."""
-    row = {"id": spender_id, "kind": SpenderKind.of(spender_id), "name": name, "project_id": OWN}
+    row: Json = {"id": spender_id, "kind": SpenderKind.of(spender_id), "name": name, "project_id": OWN}
     row |= dict.fromkeys(FIELDS) | USED | {"month": at()[:7], "set_at": None, "set_by": None}
     return row | more
 
