@@ -1,5 +1,5 @@
 // The regions page: the map, and each region with its Accesses, which operators drain, resume and stop.
-import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo, useRef, useState } from "react";
@@ -7,6 +7,7 @@ import { post } from "../api/client.ts";
 import { accesses as accessesQuery, me as meQuery } from "../api/queries.ts";
 import type { Access } from "../api/types.ts";
 import { quoted } from "../clusters/request.ts";
+import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { compareTexts, count, measured, percent, plain, shortId } from "../parts/format.ts";
 import { Empty, Id, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
@@ -242,7 +243,7 @@ function Guard({
     },
   });
   return (
-    <Modal opened onClose={close} title={`${NAMES[verb]} ${name}`}>
+    <Dialog onClose={close} title={`${NAMES[verb]} ${name}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -271,7 +272,7 @@ function Guard({
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

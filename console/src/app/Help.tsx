@@ -1,6 +1,6 @@
 // The dialog of all keyboard shortcuts.
-import { Modal } from "@mantine/core";
 import type { Role } from "../api/types.ts";
+import { Dialog } from "../parts/Dialog.tsx";
 import { menuFor } from "./pages.ts";
 
 const EVERYWHERE: readonly (readonly [readonly string[], string])[] = [
@@ -15,7 +15,7 @@ const EVERYWHERE: readonly (readonly [readonly string[], string])[] = [
 
 export function Help({ roles, close }: { roles: readonly Role[]; close: () => void }) {
   return (
-    <Modal opened onClose={close} title="Keys" size={640}>
+    <Dialog onClose={close} title="Keys" size={640}>
       <div className="wr-help">
         <section aria-label="Everywhere">
           <h3>Everywhere</h3>
@@ -51,6 +51,6 @@ export function Help({ roles, close }: { roles: readonly Role[]; close: () => vo
           </dl>
         </section>
       </div>
-    </Modal>
+    </Dialog>
   );
 }

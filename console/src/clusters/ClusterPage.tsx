@@ -1,6 +1,6 @@
 // The page of one cluster: steps, output, commands inside, files, costs, resizing, stopping and deleting.
 
-import { Button, Checkbox, Modal, NumberInput, Stack, Tabs, Text } from "@mantine/core";
+import { Button, Checkbox, NumberInput, Stack, Tabs, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
@@ -18,6 +18,7 @@ import type { Cluster, Explanation } from "../api/types.ts";
 import { isRenter, mayEnd } from "../identity/rights.ts";
 import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
 import { amount, bytes, count, DASH, duration, percent, perHour, plain, words } from "../parts/format.ts";
 import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -604,7 +605,7 @@ function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }
     },
   });
   return (
-    <Modal opened onClose={close} title={`Resize ${plain(cluster.name)}`}>
+    <Dialog onClose={close} title={`Resize ${plain(cluster.name)}`}>
       <Stack gap="sm">
         <NumberInput
           label="Hosts"
@@ -641,7 +642,7 @@ function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }
           }
         />
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,10 +1,11 @@
 // The dialogs that stop a cluster, keeping its request, and start it again.
-import { Modal, Stack, Text } from "@mantine/core";
+import { Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, plan as planQuery } from "../api/queries.ts";
 import type { Cluster, ClusterAccepted, ClusterRequest } from "../api/types.ts";
+import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { plain } from "../parts/format.ts";
 import { ProblemNote, Waiting } from "../parts/page.tsx";
@@ -35,7 +36,7 @@ export function StopAsked(props: Props) {
   const path = pathOf(cluster, "stop");
   const act = useMutation({ mutationFn: () => post<ClusterAccepted>(path), onSuccess: useTold(props) });
   return (
-    <Modal opened onClose={close} title={`Stop ${plain(cluster.name)}`}>
+    <Dialog onClose={close} title={`Stop ${plain(cluster.name)}`}>
       <Stack gap="sm">
         <Text size="sm">
           What runs ends and its files are gone, as when it is deleted; the name and what was asked for stay. It costs
@@ -47,7 +48,7 @@ export function StopAsked(props: Props) {
         </DialogFoot>
         <Same method="POST" path={path} command={`windrow cluster stop ${quoted(cluster.id)} --yes`} />
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -65,7 +66,7 @@ export function StartAsked(props: Props) {
     onSuccess: useTold(props),
   }); // what was sent has the login
   return (
-    <Modal opened onClose={close} title={`Start ${plain(cluster.name)}`}>
+    <Dialog onClose={close} title={`Start ${plain(cluster.name)}`}>
       <Stack gap="sm">
         {plan.data ? (
           <Fit
@@ -95,6 +96,6 @@ export function StartAsked(props: Props) {
           command={`windrow cluster start ${quoted(cluster.id)} --yes${login ? ` --registry-login ${LOGIN_FILE}` : ""}`}
         />
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 // The page of one host: state with its reason, hardware, price, live charts, and actions.
-import { Button, Menu, Modal, Stack, Tabs, Text, TextInput } from "@mantine/core";
+import { Button, Menu, Stack, Tabs, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
@@ -11,6 +11,7 @@ import { useMayOpen } from "../app/PageButton.tsx";
 import { quoted } from "../clusters/request.ts";
 import { mayOperate } from "../identity/rights.ts";
 import { Conditions } from "../parts/Conditions.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { bitrate, bytes, celsius, count, listed, measured, percent, perHour, plain, watts } from "../parts/format.ts";
 import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
@@ -487,7 +488,7 @@ function ActionAsked({ host, action, close }: { host: Host; action: Action; clos
   });
   const ready = reason.trim() !== "" && (!action.final || typed === host.name);
   return (
-    <Modal opened onClose={close} title={`${action.name} ${plain(host.name)}`}>
+    <Dialog onClose={close} title={`${action.name} ${plain(host.name)}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -523,6 +524,6 @@ function ActionAsked({ host, action, close }: { host: Host; action: Action; clos
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

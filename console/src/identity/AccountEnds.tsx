@@ -55,7 +55,7 @@ export function Settle({ person, close }: Ends) {
       danger
     >
       <Text size="sm">
-        {name} has {money(person.balance.amount, person.balance.currency)} left. Nothing of it may run.
+        {name} has {money(person.balance.amount, person.balance.currency)} left. Nothing of the account may run.
       </Text>
       <Field
         label="Move to the project"

@@ -1,10 +1,11 @@
 // Open invitations of an organisation, and the dialog that invites somebody.
-import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { invitations as invitationsQuery, projects as projectsQuery } from "../api/queries.ts";
 import type { Invitation, InvitationMade, Me } from "../api/types.ts";
+import { Dialog } from "../parts/Dialog.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Empty, Panel, ProblemNote } from "../parts/page.tsx";
@@ -101,7 +102,7 @@ function InvitationLink({ made, close }: { made: InvitationMade; close: () => vo
   const to = made.address === null ? "" : ` to ${plain(made.address)}`;
   if (made.link === null)
     return (
-      <Modal opened onClose={close} title="The invitation is on its way">
+      <Dialog onClose={close} title="The invitation is on its way">
         <Stack gap="sm">
           <Text size="sm">
             A mail with the link goes{to}. The link works once and expires <When at={made.expires_at} />.
@@ -110,7 +111,7 @@ function InvitationLink({ made, close }: { made: InvitationMade; close: () => vo
             <Button onClick={close}>Done</Button>
           </Group>
         </Stack>
-      </Modal>
+      </Dialog>
     );
   return (
     <LinkShown title="Invitation link" label="invitation link" link={made.link} until={made.expires_at} close={close}>

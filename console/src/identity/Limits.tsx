@@ -1,13 +1,13 @@
 // Spending limits: how much of them is used, the fields of a form, and the dialog that sets them.
-import { Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Group, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { put, remove } from "../api/client.ts";
 import { limitsOf, limits as limitsQuery } from "../api/queries.ts";
 import type { SpendingLimit } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
+import { Dialog } from "../parts/Dialog.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
-import { useFocusBack } from "../parts/focus.ts";
 import { DASH, plain } from "../parts/format.ts";
 import { Loaded } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -111,13 +111,12 @@ export function MoreLimits(props: FieldsProps) {
 }
 
 export function SetLimits({ spender, close }: { spender: Spender; close: () => void }) {
-  useFocusBack();
   const query = useQuery(limitsOf(limitsPath(spender)));
   if (query.data) return <ChangeLimits spender={spender} now={query.data} close={close} />;
   return (
-    <Modal opened onClose={close} title={titleOf(spender)}>
+    <Dialog onClose={close} title={titleOf(spender)}>
       <Loaded query={query}>{() => null}</Loaded>
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -138,8 +137,8 @@ function ChangeLimits({ spender, now, close }: { spender: Spender; now: Spending
       submit={ends && now.updated_at !== null ? "Remove the limits" : "Set the limits"}
     >
       <Text size="sm">
-        A request that would pass a limit is refused. What runs is ended before it passes one per month or in all. Leave
-        a field empty for no limit.
+        A request that would pass a limit is refused. What runs is ended before it passes a limit per month or in all.
+        Leave a field empty for no limit.
       </Text>
       <LimitFields now={now} draft={draft} change={setDraft} faults={faults} />
       <Same

@@ -89,8 +89,8 @@ export function RemoveMember({ member, leaves, close }: RemoveProps) {
       close={close}
       text={
         leaves
-          ? "Your browsers, this one too, and your tokens are signed out of its projects at once. What runs there goes " +
-            "on. You come back by an invitation alone."
+          ? "Your browsers, this one too, and your tokens are signed out of its projects at once. What runs there " +
+            "goes on. To come back you need an invitation."
           : `Browsers and tokens of ${name} are signed out of the organisation's projects at once. What runs goes on.`
       }
     >

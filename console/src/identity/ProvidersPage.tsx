@@ -1,5 +1,5 @@
 // The page of identity providers, for operators: a list; one is added, changed, tested, removed.
-import { Button, Checkbox, Group, Modal, PasswordInput, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, PasswordInput, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
@@ -7,6 +7,7 @@ import { post, put, remove } from "../api/client.ts";
 import { me as meQuery, providers as providersQuery, signInProviders } from "../api/queries.ts";
 import type { Provider, ProviderTested } from "../api/types.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { DASH, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
@@ -175,7 +176,7 @@ function SetProvider({ before, close }: { before: Provider | null; close: () => 
 
 function Registered({ provider, close }: { provider: Provider; close: () => void }) {
   return (
-    <Modal opened onClose={close} title={`${provider.name} is set`}>
+    <Dialog onClose={close} title={`${provider.name} is set`}>
       <Stack gap="sm">
         <Text size="sm">Register this address at the provider, as a redirect URI:</Text>
         <Command text={provider.redirect_uri} label="redirect URI" />
@@ -183,7 +184,7 @@ function Registered({ provider, close }: { provider: Provider; close: () => void
           <Button onClick={close}>Done</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -196,7 +197,7 @@ function TestProvider({ provider, close }: { provider: Provider; close: () => vo
     retry: false,
   });
   return (
-    <Modal opened onClose={close} title={`Test ${provider.name}`} size="lg">
+    <Dialog onClose={close} title={`Test ${provider.name}`} size="lg">
       <Stack gap="sm">
         {query.error && <ProblemNote error={query.error} retry={() => void query.refetch()} />}
         {query.isPending && <Waiting />}
@@ -215,7 +216,7 @@ function TestProvider({ provider, close }: { provider: Provider; close: () => vo
         )}
         <Same method="POST" path={path} body={{}} command={`windrow identity-provider test ${provider.name}`} />
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,5 +1,5 @@
 // The dialogs of the second factor: an authenticator app is set up in three steps, or removed.
-import { Button, CopyButton, Group, Modal, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { Button, CopyButton, Group, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
@@ -7,6 +7,7 @@ import { encode } from "uqr";
 import { post, put } from "../api/client.ts";
 import { sessions as sessionsQuery, user as userQuery } from "../api/queries.ts";
 import type { Factor, RecoveryCodes } from "../api/types.ts";
+import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { DownloadIcon } from "../parts/icons.tsx";
@@ -64,7 +65,7 @@ function Confirm({ factor, close }: { factor: Factor; close: () => void }) {
     if (isReady) act.mutate();
   };
   return (
-    <Modal opened onClose={close} title="Scan the code" closeOnClickOutside={false}>
+    <Dialog onClose={close} title="Scan the code" closeOnClickOutside={false}>
       <form onSubmit={submit} noValidate>
         <Stack gap="sm">
           <Text size="sm">Scan this with the authenticator app, or type the secret below it into the app.</Text>
@@ -85,7 +86,7 @@ function Confirm({ factor, close }: { factor: Factor; close: () => void }) {
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -108,7 +109,7 @@ function QrCode({ text }: { text: string }) {
 function Codes({ codes, close }: { codes: readonly string[]; close: () => void }) {
   const save = () => keep(new Blob([codesFile(codes)], { type: "text/plain;charset=utf-8" }), "windrow-codes.txt");
   return (
-    <Modal opened onClose={close} title="Keep these codes" closeOnClickOutside={false} closeOnEscape={false}>
+    <Dialog onClose={close} title="Keep these codes" closeOnClickOutside={false} closeOnEscape={false}>
       <Stack gap="sm">
         <Text size="sm">
           The second factor is on. Keep these codes where your phone is not: each works once, in place of a code of the
@@ -133,7 +134,7 @@ function Codes({ codes, close }: { codes: readonly string[]; close: () => void }
           <Button onClick={close}>Done</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,12 +1,13 @@
 // The dialog that asks for the password, a code or a token again before an act of weight; the request then goes on.
 // Who signs in by an identity provider leaves for its page instead, and comes back to this one.
-import { Button, Group, Modal, PasswordInput, Stack, Text } from "@mantine/core";
+import { Button, Group, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useState } from "react";
 import { askWith } from "../api/again.ts";
 import { post, SESSION_PROOF } from "../api/client.ts";
 import { identities as identitiesQuery, user as userQuery } from "../api/queries.ts";
 import type { Me, SessionProof } from "../api/types.ts";
+import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
@@ -55,7 +56,7 @@ function Ask({ me, close }: { me: Me; close: Answer }) {
     choose(other);
   };
   return (
-    <Modal opened onClose={() => close(false)} title="Sign in again" closeOnClickOutside={false}>
+    <Dialog onClose={() => close(false)} title="Sign in again" closeOnClickOutside={false}>
       <form onSubmit={submit} noValidate aria-label="Sign in again">
         <Stack gap="sm">
           <Text size="sm">
@@ -86,7 +87,7 @@ function Ask({ me, close }: { me: Me; close: Answer }) {
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

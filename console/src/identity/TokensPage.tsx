@@ -43,14 +43,26 @@ const columnsFor = (limits: Limits, limit: Ask, revoke: Ask): readonly Column<To
     (row) => row.id,
   ),
   actions((row) => (
-    <>
-      <Button variant="subtle" color="gray" onClick={() => limit(row)} aria-label={`Limits: ${plain(row.name)}`}>
+    <Group gap={4} wrap="nowrap" justify="flex-end">
+      <Button
+        variant="subtle"
+        color="gray"
+        size="compact-sm"
+        onClick={() => limit(row)}
+        aria-label={`Limits: ${plain(row.name)}`}
+      >
         Limits
       </Button>
-      <Button variant="subtle" color="red" onClick={() => revoke(row)} aria-label={`Revoke ${row.name}`}>
+      <Button
+        variant="subtle"
+        color="red"
+        size="compact-sm"
+        onClick={() => revoke(row)}
+        aria-label={`Revoke ${row.name}`}
+      >
         Revoke
       </Button>
-    </>
+    </Group>
   )),
 ];
 

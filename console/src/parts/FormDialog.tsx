@@ -1,8 +1,8 @@
 // A dialog with a form, the problem of its request, and its buttons.
-import { Modal, Stack } from "@mantine/core";
+import { Stack } from "@mantine/core";
 import type { FormEvent, ReactNode } from "react";
+import { Dialog } from "./Dialog.tsx";
 import { DialogFoot } from "./DialogFoot.tsx";
-import { useFocusBack } from "./focus.ts";
 import { ProblemNote } from "./page.tsx";
 
 interface FormDialogProps {
@@ -17,13 +17,12 @@ interface FormDialogProps {
 }
 
 export function FormDialog({ title, close, act, ready, submit, danger = false, children }: FormDialogProps) {
-  useFocusBack();
   const go = (event: FormEvent) => {
     event.preventDefault();
     if (ready) act.mutate();
   };
   return (
-    <Modal opened onClose={close} title={title}>
+    <Dialog onClose={close} title={title}>
       <form onSubmit={go} noValidate>
         <Stack gap="sm">
           {children}
@@ -33,6 +32,6 @@ export function FormDialog({ title, close, act, ready, submit, danger = false, c
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,7 +1,7 @@
 // The dialog that shows a secret this once: a link, a token.
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { useFocusBack } from "./focus.ts";
+import { Dialog } from "./Dialog.tsx";
 import { Command } from "./page.tsx";
 import { When } from "./state.tsx";
 
@@ -17,9 +17,8 @@ interface ShownOnceProps {
 }
 
 function ShownOnce({ title, label, secret, close, children, note }: ShownOnceProps) {
-  useFocusBack();
   return (
-    <Modal opened onClose={close} title={title} closeOnClickOutside={false}>
+    <Dialog onClose={close} title={title} closeOnClickOutside={false}>
       <Stack gap="sm">
         <Text size="sm">{children}</Text>
         <Command text={secret} label={label} />
@@ -32,7 +31,7 @@ function ShownOnce({ title, label, secret, close, children, note }: ShownOncePro
           <Button onClick={close}>Done</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,5 +1,5 @@
 // The registry of compute resources: a list, where operators register, change and remove.
-import { Button, Checkbox, Group, Modal, NativeSelect, Stack, TextInput } from "@mantine/core";
+import { Button, Checkbox, Group, NativeSelect, Stack, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -15,6 +15,7 @@ import {
 import type { Binding, Resource } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { count, DASH, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
@@ -195,7 +196,7 @@ function Register({ close }: { close: () => void }) {
       setDraft({ ...draft, [name]: event.currentTarget.value }),
   });
   return (
-    <Modal opened onClose={close} title="Register a resource" size="lg">
+    <Dialog onClose={close} title="Register a resource" size="lg">
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -240,7 +241,7 @@ function Register({ close }: { close: () => void }) {
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -262,7 +263,7 @@ function Bind({ resource, bound, close }: { resource: Resource; bound: Binding |
   );
   const id = operand(resource.resource_id);
   return (
-    <Modal opened onClose={close} title={`Host of ${name}`}>
+    <Dialog onClose={close} title={`Host of ${name}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -310,7 +311,7 @@ function Bind({ resource, bound, close }: { resource: Resource; bound: Binding |
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -322,7 +323,7 @@ function SetStatus({ resource, close }: { resource: Resource; close: () => void 
     close,
   );
   return (
-    <Modal opened onClose={close} title={`Status of ${plain(resource.resource_id)}`}>
+    <Dialog onClose={close} title={`Status of ${plain(resource.resource_id)}`}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -349,7 +350,7 @@ function SetStatus({ resource, close }: { resource: Resource; close: () => void 
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

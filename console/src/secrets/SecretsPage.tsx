@@ -1,15 +1,5 @@
 // The list of the project's secrets, which are set and deleted here. No value is ever shown.
-import {
-  Button,
-  FileInput,
-  Modal,
-  PasswordInput,
-  SegmentedControl,
-  Stack,
-  Text,
-  Textarea,
-  TextInput,
-} from "@mantine/core";
+import { Button, FileInput, PasswordInput, SegmentedControl, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -18,6 +8,7 @@ import { put, remove } from "../api/client.ts";
 import { me as meQuery, secrets as secretsQuery } from "../api/queries.ts";
 import type { Secret, SecretDeleted } from "../api/types.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { DASH, plain, words } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
@@ -179,7 +170,7 @@ function SetSecret({ begin, close }: { begin: SecretDraft; close: () => void }) 
     },
   });
   return (
-    <Modal opened onClose={close} title={begin.name ? `Replace ${plain(begin.name)}` : "New secret"}>
+    <Dialog onClose={close} title={begin.name ? `Replace ${plain(begin.name)}` : "New secret"}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -218,7 +209,7 @@ function SetSecret({ begin, close }: { begin: SecretDraft; close: () => void }) 
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,5 +1,5 @@
 // The list of the account's volumes, which are made and deleted here.
-import { Button, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -9,6 +9,7 @@ import { volumes as volumesQuery } from "../api/queries.ts";
 import type { Volume } from "../api/types.ts";
 import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { bytes, count, DASH, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
@@ -165,7 +166,7 @@ function NewVolume({ close }: { close: () => void }) {
       setDraft({ ...draft, [name]: event.currentTarget.value }),
   });
   return (
-    <Modal opened onClose={close} title="New volume">
+    <Dialog onClose={close} title="New volume">
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -198,7 +199,7 @@ function NewVolume({ close }: { close: () => void }) {
           </DialogFoot>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

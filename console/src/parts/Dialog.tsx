@@ -1,12 +1,13 @@
-// The focus of the keyboard around a dialog.
+// A dialog that is there only while it is open: when it closes, the focus is where it was before.
+import { Modal, type ModalProps } from "@mantine/core";
 import { useLayoutEffect } from "react";
 
-/** For a dialog that is there only while it is open: when it closes, the focus is where it was before. */
-export function useFocusBack(): void {
+export function Dialog(props: Omit<ModalProps, "opened">) {
   useLayoutEffect(() => {
     const before = document.activeElement;
     return () => {
       if (before instanceof HTMLElement && before !== document.body) before.focus({ preventScroll: true });
     };
   }, []);
+  return <Modal opened {...props} />;
 }
