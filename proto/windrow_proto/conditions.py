@@ -497,6 +497,14 @@ class ConditionCode(StrEnum):
         "An identity provider does not answer as it should. Nobody new signs in by it; who is signed in stays so.",
         "Run `windrow identity-provider test NAME`: it says what is wrong. People can sign in another way meanwhile.",
     )
+    MASTER_MAIL_FAILED = _master(
+        "master.mail_failed",
+        Effect.NONE,
+        Severity.TICKET,
+        "Mail was not delivered: invitations, links to new passwords. It is tried again for two days.",
+        "Look at WINDROW_SMTP_URL and at the mail server. Until it works, start the Master without it: links are then "
+        "shown, to be given by hand.",
+    )
     AUDIT_BROKEN = _master(
         "audit.broken",
         Effect.NONE,

@@ -51,7 +51,7 @@ async def test_the_limits_of_a_project_are_set_and_removed_by_keyboard(page: Pag
 
 async def test_a_limit_that_is_reached_says_so_and_a_token_does_not_limit_itself(page: Page, pretend: Pretend) -> None:
     served, dialog = pretend(), page.get_by_role("dialog")
-    reached = limit(PROJECT, "first account", max_monthly_cost="14.50", max_leases=3, set_at=at())
+    reached = limit(PROJECT, "first account", max_monthly_cost="14.50", max_leases=3, updated_at=at())
     served.world.limits[PROJECT] = reached
     await page.set_viewport_size({"width": 390, "height": 900})
     await signed_in(page, served, "/members")

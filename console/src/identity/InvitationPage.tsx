@@ -14,7 +14,7 @@ import { CommandLine } from "./CommandLine.tsx";
 import { Outside } from "./Outside.tsx";
 import { projectsText, roleName } from "./roles.ts";
 import { SignInPage } from "./SignInPage.tsx";
-import { nameOf, readAgain, use } from "./session.ts";
+import { nameOf, needsCode, readAgain, use } from "./session.ts";
 
 export function InvitationPage({ secret, me, done }: { secret: string; me: Me | null; done: () => void }) {
   const query = useQuery(invitationOf(secret));
@@ -113,12 +113,14 @@ interface NewUserProps {
 
 function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
   const [draft, setDraft] = useState({ name: "", address: "", password: "" });
+  const [code, setCode] = useState<string | null>(null);
   const { body, faults } = toNewUser(secret, draft, invitation.address);
-  const isReady = Object.keys(faults).length === 0;
+  const isReady = Object.keys(faults).length === 0 && code !== "";
   const act = useMutation({
-    mutationFn: async () => use(await post<SignedIn>(INVITATION_ACCEPT, body)),
+    mutationFn: async () => use(await post<SignedIn>(INVITATION_ACCEPT, { ...body, ...(code && { code }) })),
     gcTime: 0,
     onSuccess: done,
+    onError: (failure) => needsCode(failure) && setCode((before) => before ?? ""),
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -127,7 +129,10 @@ function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
   return (
     <form onSubmit={submit} noValidate aria-label="New user">
       <Stack gap="sm">
-        <Text size="sm">{isOther ? "Or accept as a new user:" : "Choose how you will sign in from now on."}</Text>
+        <Text size="sm">
+          {isOther ? "Or accept as a new user:" : "Choose how you will sign in from now on."} Who has a user here gives
+          its address and password.
+        </Text>
         <TextInput
           label="Your name"
           autoComplete="name"
@@ -152,6 +157,15 @@ function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
           error={draft.password && faults.password}
           onChange={(event) => setDraft({ ...draft, password: event.currentTarget.value })}
         />
+        {code !== null && (
+          <TextInput
+            label="Code"
+            description="There is a user with this address: a code of its app, or a recovery code."
+            autoComplete="one-time-code"
+            value={code}
+            onChange={(event) => setCode(event.currentTarget.value.trim())}
+          />
+        )}
         <Button
           type="submit"
           size="sm"
@@ -161,7 +175,7 @@ function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
         >
           {isOther ? "Accept as a new user" : "Accept and sign in"}
         </Button>
-        {act.error && <ProblemNote error={act.error} />}
+        {act.error && !needsCode(act.error) && <ProblemNote error={act.error} />}
       </Stack>
     </form>
   );

@@ -15,7 +15,7 @@ import { LinkShown } from "../parts/ShownOnce.tsx";
 import { Grants } from "./Grants.tsx";
 import { draftOf, givableProjects, givableRoles, memberCommand, toMemberChange } from "./members.ts";
 
-const pathOf = (member: OrganisationMember): string => `/members/${encodeURIComponent(member.id)}`;
+const pathOf = (member: Pick<OrganisationMember, "id">): string => `/members/${encodeURIComponent(member.id)}`;
 
 /** Also one's own roles, which may be other ones. */
 const LISTS = [membersQuery, meQuery];
@@ -69,9 +69,9 @@ export function PasswordLink({ member, close }: { member: OrganisationMember; cl
 }
 
 interface RemoveProps {
-  member: OrganisationMember;
+  member: Pick<OrganisationMember, "id" | "name">;
   /** Where it is oneself who leaves. */
-  leaves: Organisation | undefined;
+  leaves: Pick<Organisation, "id" | "name"> | undefined;
   close: () => void;
 }
 

@@ -9,11 +9,14 @@ import { signOutHere } from "../api/secret.ts";
 import type { Profile } from "../api/types.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
-import { Facts, Loaded, Panel } from "../parts/page.tsx";
+import { Facts, Id, Loaded, Panel } from "../parts/page.tsx";
 import { needsPassword, PASSWORD_MIN, passwordFault, toProfileChange } from "./account.ts";
+import { RemoveMember } from "./MemberDialogs.tsx";
+import { roleName } from "./roles.ts";
 import { RemoveFactor, SetUpFactor } from "./SecondFactor.tsx";
 
-type Asked = "profile" | "password" | "factor" | "no factor" | "delete";
+type Left = Profile["organisations"][number];
+type Asked = "profile" | "password" | "factor" | "no factor" | "delete" | Left;
 
 export function YourAccount() {
   const query = useQuery(userQuery);
@@ -30,6 +33,7 @@ export function YourAccount() {
             {asked === "factor" && <SetUpFactor close={close} />}
             {asked === "delete" && <DeleteYourself user={user} close={close} />}
             {asked === "no factor" && <RemoveFactor close={close} />}
+            {typeof asked === "object" && asked && <RemoveMember member={asked} leaves={asked} close={close} />}
           </>
         )}
       </Loaded>
@@ -68,6 +72,14 @@ function Said({ user, ask }: { user: Profile; ask: (asked: Asked) => void }) {
             ? row(factor, "no factor", "Remove", "second factor")
             : row(factor, "factor", "Set up", "second factor", !user.has_password),
         ],
+        ...user.organisations.map(
+          (one) =>
+            [
+              "Organisation",
+              row(`${plain(one.name)}: ${one.role ? roleName(one.role) : "member"}`, one, "Leave", plain(one.name)),
+            ] as const,
+        ),
+        ["User id", <Id key="id" id={user.id} />],
         ["Your user", row("Name, address, password and sessions can be erased", "delete", "Delete", "your user")],
       ]}
     />

@@ -502,6 +502,7 @@ class _Parts:
                 lambda: wiring_history.conditions(self.telemetry),
                 self.hub.conditions,
                 self.identity.providers.conditions,
+                self.mail.conditions,
             ],
             figures=[
                 lambda: wiring_history.figures(self.telemetry, self.fleet),

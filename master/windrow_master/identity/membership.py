@@ -68,12 +68,17 @@ def check_address(address: str) -> str:
     return found
 
 
+_LIKE_ID: Final = re.compile(r"[a-z_-]{2,20}_[0-9a-f]{4,}", re.IGNORECASE)
+
+
 def check_person(name: str) -> str:
     """The name of a person or organisation, in any script; raises InvalidInput for one that is empty, too long or has
-    characters that cannot be seen."""
+    characters that cannot be seen, or looks like an id: a share could go to somebody else."""
     found = unicodedata.normalize("NFC", " ".join(name.split()))
     if not found or len(found) > NAME_MAX or not all(map(fits_name, found)):
         raise InvalidInput(f"name: A name has 1 to {NAME_MAX} visible characters, without < > / =", subject="name")
+    if _LIKE_ID.fullmatch(found):
+        raise InvalidInput("name: This looks like an id. Take a name that people call you by.", subject="name")
     return found
 
 

@@ -5,7 +5,7 @@ The parameters are OWASP's recommendation for Argon2id: 19 MiB, 2 passes, 1 lane
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, TypeVar
 
@@ -45,6 +45,10 @@ _COMMON: Final = frozenset(
     """.split()  # noqa: SIM905  # a list of words reads better so
 )
 """Words that passwords are made of most often, as lists of leaked ones show; our own selection."""
+_WALKS: Final = ("1q2w3e4r5t6y", "1q2w3e4r5t", "1q2w3e4r", "q1w2e3r4", "1qaz2wsx3edc", "1qaz2wsx", "zaq12wsx", "qwe123")
+"""Rows of keys with digits in them."""
+_TAIL: Final = "0123456789!?.,-_#*+ $@"
+"""What people put before or behind a word so that it counts as another one."""
 _LETTERS_OF: Final = str.maketrans("013457@$!|", "oieastasil")
 """Letters by what people write in their place."""
 
@@ -96,6 +100,15 @@ def check_password(password: str, *known_words: str) -> None:
         said = f"password: A password has {LENGTH_MIN} to {LENGTH_MAX} characters; this one has {len(password)}."
         raise InvalidInput(said, subject="password")
     plain = password.casefold()
+    if _is_guessed(plain, known_words) or _is_guessed(plain.strip(_TAIL), known_words) or _is_row(plain):
+        said = "This password is among the first that are guessed. Take several words that do not belong together."
+        raise InvalidInput(f"password: {said}", subject="password")
+
+
+def _is_guessed(plain: str, known_words: Sequence[str]) -> bool:
+    """Return whether little is left of it without common words, rows of keys, and what is known of its user."""
+    for walk in _WALKS:
+        plain = plain.replace(walk, "")
     bare = re.sub(r"[^a-z]", "", plain.translate(_LETTERS_OF))
     own = {part for word in known_words for part in re.split(r"[^a-z0-9]+", word.casefold()) if len(part) > 3}
     rest = bare
@@ -103,9 +116,7 @@ def check_password(password: str, *known_words: str) -> None:
         rest = rest.replace(word, "") if word else rest
     is_guessed = len(set(rest)) < 4 and len(bare) >= len(plain) / 3 and bare != rest
     is_own = any(word and word.casefold() in plain and len(plain) < len(word) + 6 for word in known_words)
-    if is_guessed or is_own or len(set(plain)) < 5 or _is_row(plain):
-        said = "This password is among the first that are guessed. Take several words that do not belong together."
-        raise InvalidInput(f"password: {said}", subject="password")
+    return is_guessed or is_own or len(set(plain)) < 5
 
 
 def _is_row(plain: str) -> bool:

@@ -104,6 +104,12 @@ def check_free(uow: UnitOfWork, address: str, own_id: str | None) -> None:
         raise Conflict("There is a user with this address already. Sign in as that user.")
 
 
+def check_name_free(uow: UnitOfWork, organisation_id: str, name: str) -> None:
+    """Raises Conflict where a member has this name: nobody is to be taken for somebody else."""
+    if any(other.name == name for other in uow[OrganisationRepository].members_named(organisation_id, name)):
+        raise Conflict(f"Another member has the name {name}. Add a surname, or an initial.", subject="name")
+
+
 def named(uow: UnitOfWork, projects: Projects) -> list[Project]:
     """The projects with their names, without those that were deleted."""
     accounts = ((uow[AccountRepository].get(account_id), roles) for account_id, roles in projects.items())

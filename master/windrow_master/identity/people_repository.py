@@ -195,9 +195,10 @@ class OrganisationRepository(Repository):
 
     def members_named(self, organisation_id: str, wanted: str) -> Sequence[User]:
         """The members with this id, name or mail address: two of them where there are more. What looks like an address
-        is none's name."""
+        or an id is none's name."""
         is_it = (users.c.id == wanted) | (users.c.address_key == address_key(wanted))
-        is_it = is_it if "@" in wanted else is_it | (users.c.name == wanted)
+        is_other = "@" in wanted or wanted.startswith("user_")
+        is_it = is_it if is_other else is_it | (users.c.name == wanted)
         query = (
             select(users)
             .join(organisation_members, organisation_members.c.user_id == users.c.id)

@@ -31,6 +31,7 @@ from windrow_master.identity.people import (
 from windrow_master.identity.people_lookup import (
     Project,
     check_free,
+    check_name_free,
     check_rights,
     digest_of,
     manages_all,
@@ -98,12 +99,6 @@ KNOWN_ADDRESS: Final = (
     "There is a user with this address already, and this is not that user's password. Give it, or sign in and open the "
     "link again. Who forgot it asks for a new one at the sign-in."
 )
-
-
-def _check_name_free(uow: UnitOfWork, organisation_id: str, name: str) -> None:
-    """Raises Conflict where a member has this name: nobody is to be taken for somebody else."""
-    if any(other.name == name for other in uow[OrganisationRepository].members_named(organisation_id, name)):
-        raise Conflict(f"Another member has the name {name}. Add a surname, or an initial.", subject="name")
 
 
 class PeopleService:
@@ -442,7 +437,7 @@ class PeopleService:
             found = uow[OrganisationRepository].invitation(digest)
             invitation = membership.check_accepts(found, checked, uow.now_wall_ns)
             check_free(uow, checked, None)
-            _check_name_free(uow, invitation.organisation_id, checked_name)
+            check_name_free(uow, invitation.organisation_id, checked_name)
             user = User(UserId(uow.mint("user")), checked_name, uow.now_wall_ns, checked, encoded)
             uow[UserRepository].add(user)
             self._join(uow, user, invitation)

@@ -11,6 +11,7 @@ from windrow_master.identity.people import Factor, Organisation, PasswordLink, U
 from windrow_master.identity.people_lookup import (
     Project,
     check_free,
+    check_name_free,
     digest_of,
     manages_all,
     member_of,
@@ -152,6 +153,9 @@ class ProfileService:
             found = whole_user_of(uow, principal)
             if checked is not None:
                 check_free(uow, checked, found.id)
+            if checked_name is not None and checked_name != found.name:
+                for organisation, _ in uow[OrganisationRepository].organisations_of(found.id):
+                    check_name_free(uow, organisation.id, checked_name)
             changed = replace(found, name=checked_name or found.name, address=checked or found.address)
             uow[UserRepository].save(changed)
             if checked is not None:
@@ -253,7 +257,8 @@ class ProfileService:
             repository = uow[OrganisationRepository]
             projects = repository.projects_of(user.id)
             is_more = not manages_all(principal) and (
-                set(projects) != {principal.account_id} or not projects[principal.account_id] <= principal.roles
+                set(projects) != {principal.account_id}
+                or not projects[principal.account_id] <= principal.roles | {Role.VIEWER}
             )
             is_self = user.id == principal.user_id and not principal.has_all
             if is_more or is_self or user.roles - principal.roles or len(repository.organisations_of(user.id)) > 1:

@@ -170,6 +170,8 @@ class IdentityService:
         if isinstance(verdict, decide.Repeat):
             assert known is not None
             return known
+        if not _may_still_join(uow, token):
+            raise JoinTokenRefused("Who made this join token may not add hosts any more. Ask for a new one.")
         if known is None:
             self._store.admit()
         generation = verdict.generation if isinstance(verdict, decide.Rejoin) else 1
@@ -508,3 +510,9 @@ class IdentityService:
             return text
 
         return self._store.write_now(ensure, name="token.local")
+
+
+def _may_still_join(uow: UnitOfWork, token: JoinToken) -> bool:
+    """Whether who made a join token has the right to it now; those of older releases do not say who that was."""
+    maker = uow[TokenRepository].get(token.made_by) if token.made_by is not None else None
+    return maker is None or decide.is_allowed(effective(uow, maker).roles, decide.Permission.JOIN_TOKENS)

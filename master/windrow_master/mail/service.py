@@ -5,7 +5,7 @@ A mail may arrive twice: when the Master stops between the server's answer and t
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -20,6 +20,7 @@ from windrow_master.mail.repository import OutboxRepository, Waiting
 from windrow_master.mail.settings import MailSettings
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Unavailable
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey, seal
@@ -50,6 +51,14 @@ class MailService:
         """settings: None: this market sends no mail. send: blocks; raises Unavailable or smtp.Refused."""
         self._store, self._clock, self._seal_key = store, clock, seal_key
         self._settings, self._send = settings, send
+        self._problem = ("", 0)
+        """What was said of the latest that failed, and when; empty: the latest was delivered."""
+
+    def conditions(self) -> Iterator[Stated]:
+        """What keeps mail from being delivered, until one is."""
+        said, at_ns = self._problem
+        if said and self._clock.wall_ns() - at_ns < DAY:
+            yield ConditionCode.MASTER_MAIL_FAILED, said, at_ns
 
     @property
     def is_on(self) -> bool:
@@ -84,6 +93,7 @@ class MailService:
             log.exception("mail_crashed", mail=waiting.id)
             await self._failed(waiting, "this Master met a bug with it", is_final=True)
             return
+        self._problem = ("", 0)
         await self._store.write(lambda uow: uow[OutboxRepository].remove(waiting.id), name="mail.sent")
 
     def _composed(self, settings: MailSettings, waiting: Waiting) -> EmailMessage:
@@ -96,6 +106,7 @@ class MailService:
     async def _failed(self, waiting: Waiting, reason: str, *, is_final: bool) -> None:
         tries, now_ns = waiting.tries + 1, self._clock.wall_ns()
         given_up = is_final or now_ns - waiting.written_at_ns > LIFE_NS
+        self._problem = (reason, now_ns)
         log.warning("mail_failed", mail=waiting.id, tries=tries, given_up=given_up, error=reason)
 
         def note(uow: UnitOfWork) -> None:

@@ -28,6 +28,9 @@ def send(settings: MailSettings, mail: EmailMessage) -> None:
         raise _judged(code, words) from None
     except smtplib.SMTPResponseException as answer:
         raise _judged(answer.smtp_code, answer.smtp_error) from None
+    except smtplib.SMTPNotSupportedError:
+        way = "Use smtps://, or `starttls=off` for a server on this machine."
+        raise Unavailable(f"The mail server {settings.host}:{settings.port} offers no STARTTLS. {way}") from None
     except (OSError, smtplib.SMTPException) as error:
         raise Unavailable(f"The mail server {settings.host}:{settings.port} does not answer: {error}") from None
 

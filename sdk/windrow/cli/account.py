@@ -137,21 +137,26 @@ def _accept(place: Config, secret: str, person: Person) -> None:
         address = person.address or found["address"] or _asked("Mail address")
         body = {"secret": secret, "name": person.name or _asked("Your name"), "address": address}
         body["password"] = asked_password(person.password_file, is_new=True)
-        session = api.request("POST", "/invitation/accept", body=body)["secret"]
+        session = _session(api, "/invitation/accept", body)
     _keep_token_of(replace(place, token=session))
 
 
 def _sign_in(place: Config, address: str, password: str) -> None:
     body = {"address": address, "password": password}
     with Client(place) as api:
-        try:
-            session = api.request("POST", "/sign-in/password", body=body)["secret"]
-        except ApiProblem as problem:
-            if problem.code != FACTOR_REQUIRED:
-                raise
-            code = _asked("Code of your app, or a recovery code")
-            session = api.request("POST", "/sign-in/password", body={**body, "code": code})["secret"]
+        session = _session(api, "/sign-in/password", body)
     _keep_token_of(replace(place, token=session))
+
+
+def _session(api: Client, path: str, body: dict[str, Any]) -> str:
+    """The secret of a session; who has a second factor is asked for a code."""
+    try:
+        return str(api.request("POST", path, body=body)["secret"])
+    except ApiProblem as problem:
+        if problem.code != FACTOR_REQUIRED:
+            raise
+        code = _asked("Code of your app, or a recovery code")
+        return str(api.request("POST", path, body={**body, "code": code})["secret"])
 
 
 def _keep_token_of(signed_in: Config) -> None:

@@ -303,6 +303,9 @@ def _print_link(made: Item, hint: str, as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
+    if made["link"] is None:
+        say(f"A mail with the link is on its way to {made.get('address') or 'its address'}.")
+        return
     sys.stdout.write(made["link"] + "\n")
     say("Give this link to whom it is for: it works once and is not shown again.")
     say(hint)

@@ -146,8 +146,9 @@ async def test_a_member_is_named_by_name_address_or_id_and_a_stranger_by_id_alon
     absent = await _share(market.owner, job, "nobody", status=404)
     assert unknown["detail"] == absent["detail"]
 
-    await market.joined("ada@example.net", projects=VIEWER)
-    assert "Several members" in (await _share(market.owner, job, "ada", status=409))["detail"]
+    other = await market.joined("bea@example.net", projects=VIEWER)
+    for name in (await _user(guest), f"USER_{(await _user(ada))[5:]}", "ada"):
+        assert await ask(other, "PUT", "/user", 409 if name == "ada" else 422, name=name)
 
 
 async def test_a_shared_template_is_read_by_its_share_without_values(market: Market) -> None:

@@ -38,7 +38,7 @@ async def test_an_invitation_makes_a_user_who_acts_with_its_roles_alone(market: 
     assert (await ask(again, "GET", "/me"))["user"] == me["user"]
 
 
-async def test_an_invitation_works_once_for_its_address_until_its_end_or_its_withdrawal(market: Market) -> None:
+async def test_an_invitation_works_once_and_for_its_address(market: Market) -> None:
     stranger = await market.client()
 
     async def accept(secret: str, address: str = "ada@example.org") -> Any:
@@ -52,7 +52,34 @@ async def test_an_invitation_works_once_for_its_address_until_its_end_or_its_wit
     assert (look["organisation"], look["projects"][0]["roles"]) == ("home", ["renter"])
     assert await accept(secret) == "accepted"
     assert "accepted already" in await accept(secret, "bob@example.org")
-    assert "a user with this address already" in await accept(await market.invite(projects=RENTER))
+    again = await market.invite(projects=RENTER)
+    assert "a member of this organisation already" in await accept(again)
+    taken = {"secret": again, "name": "Ada", "address": "ada@example.net", "password": PASSWORD}
+    refused = await ask(stranger, "POST", "/invitation/accept", 409, **taken)
+    assert "Another member has the name Ada" in refused["detail"]
+    guessed = taken | {"address": "ada@example.org", "password": "violet kettle upon six hills"}
+    assert "not that user's password" in (await ask(stranger, "POST", "/invitation/accept", 409, **guessed))["detail"]
+
+
+async def test_who_was_removed_comes_back_by_an_invitation_and_the_own_password(market: Market) -> None:
+    ada = await market.joined("ada@example.org", projects=RENTER)
+    mine = (await ask(ada, "GET", "/me"))["user"]["id"]
+    await ask(market.owner, "DELETE", f"/members/{mine}")
+    stranger = await market.client()
+    body: Any = {"address": "ada@example.org", "password": PASSWORD}
+    await ask(stranger, "POST", "/sign-in/password", 403, **body)
+    secret = await market.invite(address="ada@example.org", projects=RENTER)
+    back = await ask(stranger, "POST", "/invitation/accept", 201, **body, secret=secret, name="somebody else")
+    me = await ask(await market.client(back["secret"]), "GET", "/me")
+    assert (me["user"], me["roles"]) == ({"id": mine, "name": "ada"}, ["renter"])
+
+
+async def test_an_invitation_is_withdrawn_and_renewed(market: Market) -> None:
+    stranger = await market.client()
+
+    async def accept(secret: str, address: str) -> Any:
+        body = {"secret": secret, "name": "Cyd", "address": address, "password": PASSWORD}
+        return (await stranger.post("/invitation/accept", json=body)).json().get("detail", "accepted")
 
     withdrawn = await ask(market.owner, "POST", "/invitations", projects=RENTER)
     await ask(market.owner, "DELETE", f"/invitations/{withdrawn['id']}")
