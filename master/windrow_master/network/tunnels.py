@@ -25,7 +25,7 @@ from windrow_master.identity.model import Principal
 from windrow_master.loops import again, ends_alone
 from windrow_master.network.channels import ChannelBroker, ChannelStream
 from windrow_master.network.nearest_access import NO_WISH, Nearby, TunnelPlace, Unreached, Wish, choose, listed
-from windrow_master.network.public_ports import LIVING, Tally, Unknown, is_running, judge
+from windrow_master.network.public_ports import LIVING, Tally, Unknown, is_running, judge, member
 from windrow_master.shares import ShareLimits, Shares
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -205,7 +205,7 @@ class TunnelService:
         account that rents a cluster goes inside it. Raises NotFound, Conflict (nothing runs, nothing of the
         workload's listens there), HostUnreachable, Unavailable, TooMany, DeadlineExceeded.
         """
-        workload = await self._running(principal, cluster_id, rank)
+        workload = member(await self._clusters.get_own(principal, cluster_id), rank)
         asked = _Asked(principal.account_id, cluster_id, workload, port, principal.actor, is_allowed)
         self._check(asked, self.tunnels, self.host_tunnels, is_trusted=principal.is_trusted)
         return await self._admit(asked, wish)
@@ -312,20 +312,6 @@ class TunnelService:
         self._on_change(asked.cluster_id)
         shown = granted(TunnelSide.RENTER, not_after_ns), places.renters, self._ca_pem, not_after_ns
         return Ticket(tunnel_id, *shown, host_pem, secret, access_id)
-
-    async def _running(self, principal: Principal, cluster_id: ClusterId, rank: int) -> Workload:
-        view = await self._clusters.get_own(principal, cluster_id)
-        for workload in view.workloads:
-            if workload.rank == rank and is_running(workload) and view.cluster.phase in LIVING:
-                return workload
-        phase, hosts = view.cluster.phase.value, view.cluster.request.hosts
-        if rank >= hosts:
-            said = f"This cluster has no member of rank {rank}: ranks count from 0, and its last is {hosts - 1}."
-            raise NotFound(said, subject=cluster_id)
-        whose = f"the member of rank {rank}" if hosts > 1 else "the cluster"
-        raise Conflict(
-            f"There is nothing to connect to: {whose} does not run; the cluster is {phase}.", subject=cluster_id
-        )
 
     async def _keep_traffic(self) -> None:
         await write_down(self._tally, self._store, "tunnel.traffic")

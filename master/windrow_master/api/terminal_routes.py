@@ -1,0 +1,195 @@
+"""Routes of terminals: the ticket for one, and the WebSocket that it opens.
+
+A WebSocket is not held to the rules of other sites' pages, and its caller cannot send a header of their choice. So the
+browser asks for a ticket as for anything else, and shows it in the handshake, where no log keeps it; and pages of other
+origins are refused, whatever they show. Nothing of the handshake reaches the machine.
+"""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import structlog
+from fastapi import Request, Response
+from pydantic import Field
+from starlette.datastructures import Headers
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from windrow_master.api import streaming
+from windrow_master.api.answers import Out, Read, Time
+from windrow_master.api.auth import V1, Declaration, Reach, Repeat
+from windrow_master.api.bodies import Body
+from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.paging import Json
+from windrow_master.api.route import Routes, Socket
+from windrow_master.api.services import Services
+from windrow_master.clusters.model import HOSTS_MAX
+from windrow_master.identity.decide import Permission
+from windrow_master.identity.object_shares import Level
+from windrow_master.network.terminal_tickets import TerminalTicket
+from windrow_master.network.terminals import ENDED, Terminal, TerminalService
+from windrow_proto.errors import Unauthenticated, WindrowError
+from windrow_proto.ids import ClusterId
+from windrow_proto.terminals import SIDE_MAX, TerminalSize
+
+route = Routes("clusters")
+log = structlog.get_logger(__name__)
+
+PATH: Final = "/clusters/{cluster_id}/terminal"
+PROTOCOL: Final = "windrow.terminal"
+"""The subprotocol; the ticket stands behind it in the list that the browser offers."""
+FIRST: Final = TerminalSize(80, 24)
+"""The size until the browser has said its own."""
+SAY_S: Final = 2.0
+"""For the last words to a browser that may read no more."""
+POLICY, NORMAL = 1008, 1000
+"""Codes of RFC 6455 for a message that is not allowed, and for an end as intended."""
+
+
+class TerminalBody(Body):
+    """The member to enter, where there are several."""
+
+    rank: Annotated[int, Field(default=0, ge=0, lt=HOSTS_MAX)]
+
+
+class TerminalOut(Out):
+    """A ticket for one terminal."""
+
+    ticket: Annotated[str, Field(description="Shown once, in the WebSocket's handshake"), Read("secret")]
+    protocol: Annotated[str, Field(description="The subprotocol to offer, with the ticket as the second")]
+    expires_at: Annotated[Time, Field(description="To connect by")]
+
+
+@route.post(
+    PATH,
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    shared=Level.USE,
+    repeat=Repeat.ALWAYS,
+    status_code=201,
+    answer=TerminalOut,
+)
+async def open_terminal(
+    request: Request, services: Serving, principal: Asking, cluster_id: str, body: TerminalBody
+) -> Response:
+    """A ticket for a terminal in the machine, good for 30 seconds and one use. Open a WebSocket at the same path with
+    the subprotocols `protocol` and `ticket`, from a page of this Master. Binary messages, of at most 64 KiB, hold what
+    is typed and what is printed; the text message `{"columns": 80, "rows": 24}` tells the size. The Master sends
+    `{"open": true}` when the shell runs, and `{"ended": "why", "exit_code": 0}` as the last. The terminal ends within 5
+    seconds of the machine, the session or the right to the machine, and after an hour without input and output."""
+
+    async def is_allowed() -> bool:
+        return await streaming.is_allowed(request)
+
+    ticket = TerminalTicket(principal, ClusterId(cluster_id), body.rank, is_allowed)
+    issued = await services.terminals.issue(ticket)
+    return Json(TerminalOut.of(issued, protocol=PROTOCOL), 201, headers={"Cache-Control": "no-store"})
+
+
+def is_own_origin(headers: Headers, scheme: str) -> bool:
+    """Return whether a page of this very Master asks: its origin is what the request names as its host. scheme: of the
+    WebSocket as it came here; a proxy before it may have taken TLS off."""
+    origin = headers.getlist("origin")
+    try:
+        found = urlsplit(origin[0]) if len(origin) == 1 else None
+    except ValueError:
+        found = None
+    schemes = ("https",) if scheme == "wss" else ("http", "https")
+    return found is not None and found.scheme in schemes and found.netloc.lower() == headers.get("host", "").lower()
+
+
+async def terminal(socket: WebSocket) -> None:
+    """Serve one WebSocket: refuse it in its handshake, or carry a terminal to its end."""
+    services: Services = socket.app.state.services
+    cluster_id = ClusterId(socket.path_params["cluster_id"])
+    offered = socket.scope.get("subprotocols", [])
+    try:
+        if not is_own_origin(socket.headers, socket.url.scheme) or len(offered) != 2 or offered[0] != PROTOCOL:
+            raise Unauthenticated
+        ticket = services.terminals.redeem(offered[1], cluster_id)
+        if not await ticket.is_allowed():
+            raise Unauthenticated
+    except Unauthenticated:
+        log.info("terminal_refused", cluster=cluster_id)
+        await socket.close()  # before it is accepted: the handshake is answered with 403
+        return
+    await socket.accept(PROTOCOL)
+    last: dict[str, Any] = {}
+    with suppress(WebSocketDisconnect):
+        try:
+            last = await _carried(socket, services, ticket)
+        except WindrowError as error:
+            last = {"ended": error.detail, "code": error.code}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SAY_S):
+                await socket.send_text(json.dumps(last))
+                await socket.close(NORMAL)
+
+
+async def _carried(socket: WebSocket, services: Services, ticket: TerminalTicket) -> dict[str, Any]:
+    """Move bytes both ways until one end is over; returns the last words to the browser. Raises WebSocketDisconnect,
+    and what the host says went wrong."""
+    terminals = services.terminals
+    async with terminals.open(ticket, FIRST) as open_one:
+        await socket.send_text(json.dumps({"open": True}))
+        loop = asyncio.get_running_loop()
+        printing = loop.create_task(_print(socket, open_one, services))
+        typing = loop.create_task(_type(socket, open_one, services))
+        watching = loop.create_task(terminals.until_over(open_one))
+        tasks: tuple[asyncio.Task[Any], ...] = (printing, typing, watching)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if watching.done():
+                return {"ended": watching.result()}
+            for one in (typing, printing):
+                if one.done():
+                    one.result()
+            return await _shell_over(terminals, open_one)
+        finally:
+            for one in tasks:
+                one.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _shell_over(terminals: TerminalService, open_one: Terminal) -> dict[str, Any]:
+    if not await terminals.runs(open_one):
+        return {"ended": ENDED}
+    return {"ended": "The shell has ended.", "exit_code": open_one.exit_code}
+
+
+async def _print(socket: WebSocket, open_one: Terminal, services: Services) -> None:
+    while (data := await open_one.output(services.clock.monotonic_ns())) is not None:
+        await socket.send_bytes(data)
+
+
+async def _type(socket: WebSocket, open_one: Terminal, services: Services) -> None:
+    """Raises WebSocketDisconnect when the browser has gone."""
+    while True:
+        message = await socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", NORMAL))
+        if message.get("bytes") is not None:
+            await open_one.type(message["bytes"], services.clock.monotonic_ns())
+        elif (size := size_of(message["text"])) is not None:
+            await open_one.resize(size)
+        else:
+            await socket.close(POLICY, "neither keys nor a size")
+            raise WebSocketDisconnect(POLICY)
+
+
+def size_of(text: str) -> TerminalSize | None:
+    """The size that a message tells; None: it tells none that can be."""
+    try:
+        told = json.loads(text)
+        columns, rows = told["columns"], told["rows"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    sides = [side for side in (columns, rows) if type(side) is int and 1 <= side <= SIDE_MAX]
+    return TerminalSize(*sides) if len(sides) == 2 else None
+
+
+SOCKET: Final = Socket(WebSocketRoute(V1 + PATH, terminal), Declaration(Permission.RENT, Reach.OWN, shared=Level.USE))
+"""Open to whoever shows a ticket, which these may have."""
