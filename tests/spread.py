@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 PRETENDED: Final = (
     *("access", "calls", "code", "fleet", "gpu", "map", "prices", "records", "regions", "secrets", "session", "shares"),
-    *("sign_in", "states", "tables", "usage"),
+    *("sign_in", "states", "tables", "terminal", "usage"),
 )
 TOGETHER: Final = {
     "tests/architecture/": "one parsed tree",

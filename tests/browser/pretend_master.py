@@ -265,7 +265,7 @@ class Served:
             host="127.0.0.1",
             port=self.port,
             log_level="critical",
-            ws="none",
+            ws="wsproto",
             lifespan="off",
         )
         self._server = uvicorn.Server(config)

@@ -34,6 +34,7 @@ from windrow_master.network.terminals import ENDED, Terminal, TerminalService
 from windrow_proto.errors import Unauthenticated, WindrowError
 from windrow_proto.ids import ClusterId
 from windrow_proto.terminals import SIDE_MAX, TerminalSize
+from windrow_proto.units import MIB
 
 route = Routes("clusters")
 log = structlog.get_logger(__name__)
@@ -43,6 +44,9 @@ PROTOCOL: Final = "windrow.terminal"
 """The subprotocol; the ticket stands behind it in the list that the browser offers."""
 FIRST: Final = TerminalSize(80, 24)
 """The size until the browser has said its own."""
+UNREAD_MAX: Final = 1 * MIB
+"""Bytes under way to a browser that it has not said to have shown."""
+DRIP_S: Final = 2.0
 SAY_S: Final = 2.0
 """For the last words to a browser that may read no more."""
 POLICY, NORMAL = 1008, 1000
@@ -77,7 +81,8 @@ async def open_terminal(
 ) -> Response:
     """A ticket for a terminal in the machine, good for 30 seconds and one use. Open a WebSocket at the same path with
     the subprotocols `protocol` and `ticket`, from a page of this Master. Binary messages, of at most 64 KiB, hold what
-    is typed and what is printed; the text message `{"columns": 80, "rows": 24}` tells the size. The Master sends
+    is typed and what is printed; the text message `{"columns": 80, "rows": 24}` tells the size, and
+    `{"taken": 4096}` how much more of the output was shown, of which 1 MiB may be under way. The Master sends
     `{"open": true}` when the shell runs, and `{"ended": "why", "exit_code": 0}` as the last. The terminal ends within 5
     seconds of the machine, the session or the right to the machine, and after an hour without input and output."""
 
@@ -87,6 +92,30 @@ async def open_terminal(
     ticket = TerminalTicket(principal, ClusterId(cluster_id), body.rank, is_allowed)
     issued = await services.terminals.issue(ticket)
     return Json(TerminalOut.of(issued, protocol=PROTOCOL), 201, headers={"Cache-Control": "no-store"})
+
+
+class _Window:
+    """What was sent to a browser and is not shown yet: beyond UNREAD_MAX the machine waits, as no buffer of a browser
+    has an end."""
+
+    def __init__(self) -> None:
+        self._unread = 0
+        self._changed = asyncio.Event()
+
+    async def sent(self, count: int) -> None:
+        """Count it, and wait until there is room for more, or so long that the browser's word may stand behind a paste
+        which the machine does not read before it can print."""
+        self._unread += count
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRIP_S):
+                while self._unread > UNREAD_MAX:
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    def taken(self, count: int) -> None:
+        """The browser has shown so much of it."""
+        self._unread = max(0, self._unread - count)
+        self._changed.set()
 
 
 def is_own_origin(headers: Headers, scheme: str) -> bool:
@@ -136,8 +165,9 @@ async def _carried(socket: WebSocket, services: Services, ticket: TerminalTicket
     async with terminals.open(ticket, FIRST) as open_one:
         await socket.send_text(json.dumps({"open": True}))
         loop = asyncio.get_running_loop()
-        printing = loop.create_task(_print(socket, open_one, services))
-        typing = loop.create_task(_type(socket, open_one, services))
+        window = _Window()
+        printing = loop.create_task(_print(socket, open_one, services, window))
+        typing = loop.create_task(_type(socket, open_one, services, window))
         watching = loop.create_task(terminals.until_over(open_one))
         tasks: tuple[asyncio.Task[Any], ...] = (printing, typing, watching)
         try:
@@ -160,12 +190,13 @@ async def _shell_over(terminals: TerminalService, open_one: Terminal) -> dict[st
     return {"ended": "The shell has ended.", "exit_code": open_one.exit_code}
 
 
-async def _print(socket: WebSocket, open_one: Terminal, services: Services) -> None:
+async def _print(socket: WebSocket, open_one: Terminal, services: Services, window: _Window) -> None:
     while (data := await open_one.output(services.clock.monotonic_ns())) is not None:
         await socket.send_bytes(data)
+        await window.sent(len(data))
 
 
-async def _type(socket: WebSocket, open_one: Terminal, services: Services) -> None:
+async def _type(socket: WebSocket, open_one: Terminal, services: Services, window: _Window) -> None:
     """Raises WebSocketDisconnect when the browser has gone."""
     while True:
         message = await socket.receive()
@@ -173,22 +204,28 @@ async def _type(socket: WebSocket, open_one: Terminal, services: Services) -> No
             raise WebSocketDisconnect(message.get("code", NORMAL))
         if message.get("bytes") is not None:
             await open_one.type(message["bytes"], services.clock.monotonic_ns())
-        elif (size := size_of(message["text"])) is not None:
-            await open_one.resize(size)
+            continue
+        told = said_by(message["text"])
+        if isinstance(told, TerminalSize):
+            await open_one.resize(told)
+        elif told is not None:
+            window.taken(told)
         else:
             await socket.close(POLICY, "neither keys nor a size")
             raise WebSocketDisconnect(POLICY)
 
 
-def size_of(text: str) -> TerminalSize | None:
-    """The size that a message tells; None: it tells none that can be."""
+def said_by(text: str) -> TerminalSize | int | None:
+    """The size that a message of the browser tells, or how many bytes it has shown; None: neither that can be."""
     try:
         told = json.loads(text)
-        columns, rows = told["columns"], told["rows"]
+        found = [told["taken"]] if "taken" in told else [told["columns"], told["rows"]]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    sides = [side for side in (columns, rows) if type(side) is int and 1 <= side <= SIDE_MAX]
-    return TerminalSize(*sides) if len(sides) == 2 else None
+    most = UNREAD_MAX if len(found) == 1 else SIDE_MAX
+    if not all(type(one) is int and 1 <= one <= most for one in found):
+        return None
+    return found[0] if len(found) == 1 else TerminalSize(*found)
 
 
 SOCKET: Final = Socket(WebSocketRoute(V1 + PATH, terminal), Declaration(Permission.RENT, Reach.OWN, shared=Level.USE))

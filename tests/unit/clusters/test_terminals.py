@@ -269,7 +269,7 @@ async def test_a_host_that_is_away_is_named_as_the_reason(site):
 
 
 @pytest.mark.parametrize(
-    "text", ["{}", "nonsense", '{"columns": 0, "rows": 1}', '{"columns": 80, "rows": 1e9}', "[" * 9000]
+    "text", ["{}", "nonsense", '{"columns": 0, "rows": 1}', '{"columns": 80, "rows": 1e9}', '{"taken": -1}', "[" * 9000]
 )
 async def test_a_message_that_is_no_size_ends_it(site, text):
     cluster_id, _ = await site.running()
@@ -281,6 +281,21 @@ async def test_a_message_that_is_no_size_ends_it(site, text):
             pass
         assert message["code"] == 1008
     assert shell.closings
+
+
+async def test_a_browser_that_shows_nothing_is_sent_no_more_than_a_mebibyte(site):
+    cluster_id, _ = await site.running()
+    shell, piece = Shell(), b"x" * 65_536
+    site.broker.streams = [shell]
+    async with opened(site, await ticket_of(site, cluster_id), cluster_id) as browser:
+        await poll_async(lambda: shell.sent)
+        for _ in range(40):
+            shell.arrived.put_nowait(ChannelData(piece, 1))
+        await poll_async(lambda: browser.heard.qsize() == 2 + 17)
+        await asyncio.sleep(0.05)
+        assert browser.heard.qsize() == 2 + 17
+        browser.text('{"taken": 131072}')
+        await poll_async(lambda: browser.heard.qsize() == 2 + 19)
 
 
 async def test_an_account_has_a_bounded_number_of_terminals(site):
