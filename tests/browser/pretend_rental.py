@@ -444,6 +444,10 @@ def cluster_streams(app: FastAPI, world: World) -> None:
             return problem(409, "conflict", "Not possible now", world.terminal_refusal, cluster_id)
         return {"ticket": f"ticket-{body['rank']}", "protocol": PROTOCOL, "expires_at": at(30)}
 
+    @app.post("/api/v1/clusters/{cluster_id}/notebook", status_code=201)
+    async def notebook(cluster_id: str) -> Json:
+        return {"url": "/healthz?token=0123456789abcdef", "expires_at": at(-43_200)}
+
     @app.websocket("/api/v1/clusters/{cluster_id}/terminal")
     async def terminal(socket: WebSocket, cluster_id: str) -> None:
         if not is_own_origin(socket.headers, "ws") or socket.scope["subprotocols"] != [PROTOCOL, "ticket-0"]:

@@ -93,3 +93,26 @@ async def test_what_is_in_the_way_of_a_terminal_is_said_and_tried_again(page: Pa
     await page.goto(f"{served.url}/clusters/{cluster_id}")
     await expect(page.get_by_role("region", name="Connect")).to_contain_text("hosts have no terminal")
     await expect(page.get_by_role("tab", name="Terminal")).to_have_count(0)
+
+
+async def test_jupyter_is_one_click_away_and_every_other_way_is_a_line_to_copy(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    cluster_id = (await rented(page, served)).rpartition("/")[2]
+    served.world.clusters[cluster_id]["request"] |= {
+        "ssh_keys": ["ssh-ed25519 AAAA"],
+        "notebook": True,
+        "ports": [9000],
+    }
+    await page.reload()
+    panel = page.get_by_role("region", name="Connect")
+    await expect(panel.get_by_label("command to log in", exact=True)).to_have_text("windrow cluster ssh mine")
+    await expect(panel.get_by_label("commands for VS Code", exact=True)).to_contain_text(
+        "code --remote ssh-remote+mine"
+    )
+    await expect(panel.get_by_label("command for port 9000", exact=True)).to_contain_text("forward mine 9000")
+    async with page.expect_popup() as opened:
+        await panel.get_by_role("button", name="Open Jupyter").click()
+    await expect(await opened.value).to_have_url(re.compile("token=0123456789abcdef"))
+    await expect(panel.get_by_role("link", name="Jupyter in a new window")).to_be_visible()
+    assert await violations(page, axe_source()) == []

@@ -38,6 +38,7 @@ export type ClusterStep = Schema.StepOut;
 export type Workload = Schema.WorkloadOut;
 export type Cluster = Schema.ClusterOut;
 export type Box = Schema.BoxOut;
+export type Notebook = Schema.NotebookOut;
 export type TerminalTicket = Schema.TerminalOut;
 export type Template = Schema.TemplateOut;
 export type Resource = Schema.ResourceOut;

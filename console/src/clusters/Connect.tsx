@@ -1,9 +1,10 @@
 // The ways into a running machine: a terminal in the page, and lines for the renter's own machine.
 import { Button, Group, Stack, Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { post } from "../api/client.ts";
 import { box as boxQuery } from "../api/queries.ts";
-import type { Box, Cluster } from "../api/types.ts";
-import { Command, Loaded } from "../parts/page.tsx";
+import type { Box, Cluster, Notebook } from "../api/types.ts";
+import { Command, Loaded, ProblemNote } from "../parts/page.tsx";
 import { quoted } from "./request.ts";
 import { editorLines, forwardedPorts } from "./terminal.ts";
 
@@ -50,6 +51,30 @@ export function Connect({ cluster, mine, openTerminal }: ConnectProps) {
   );
 }
 
+/** Its address is asked for when it is wanted: it leads there for a working day, by the notebook's own token. */
+function OpenJupyter({ cluster }: { cluster: Cluster }) {
+  const open = useMutation({
+    mutationFn: () => post<Notebook>(`/clusters/${encodeURIComponent(cluster.id)}/notebook`),
+    gcTime: 0, // the address has the token
+    onSuccess: ({ url }) => window.open(url, "_blank", "noopener"),
+  });
+  return (
+    <Stack gap={4}>
+      <Group gap="xs">
+        <Button loading={open.isPending} onClick={() => open.mutate()}>
+          Open Jupyter
+        </Button>
+        {open.data && (
+          <a className="wr-link" href={open.data.url} target="_blank" rel="noopener noreferrer">
+            Jupyter in a new window
+          </a>
+        )}
+      </Group>
+      {open.error && <ProblemNote error={open.error} />}
+    </Stack>
+  );
+}
+
 /** Commands for the renter's own machine, and Jupyter's address. */
 function BoxLogins({ cluster }: { cluster: Cluster }) {
   const query = useQuery(boxQuery(cluster.id));
@@ -68,6 +93,7 @@ function BoxLogins({ cluster }: { cluster: Cluster }) {
           )}
           {box.notebook_port !== null && (
             <>
+              <OpenJupyter cluster={cluster} />
               <Text size="sm">Jupyter on your machine:</Text>
               <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
               <Text size="sm">and then in a browser:</Text>

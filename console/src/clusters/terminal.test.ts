@@ -27,9 +27,9 @@ test("the end is told in a sentence", () => {
 
 test("VS Code is led to a machine by its name, or by its id where the name is no host's", () => {
   expect(editorLines({ id: "cluster_a", name: "lab" })).toBe(
-    "windrow cluster ssh lab --config >> ~/.ssh/config\ncode --remote ssh-remote+lab",
+    "windrow cluster ssh --config lab >> ~/.ssh/config\ncode --remote ssh-remote+lab",
   );
-  expect(editorLines({ id: "cluster_a", name: "-x; rm" })).toContain("cluster ssh cluster_a --config");
+  expect(editorLines({ id: "cluster_a", name: "-x; rm" })).toContain("cluster ssh --config cluster_a");
 });
 
 test("a port with an address of its own is not forwarded", () => {

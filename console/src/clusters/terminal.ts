@@ -53,7 +53,7 @@ interface Named {
 /** The commands by which VS Code opens a machine that is logged in to by SSH. */
 export function editorLines({ id, name }: Pick<Named, "id" | "name">): string {
   const host = /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name) ? name : id;
-  return `windrow cluster ssh ${quoted(host)} --config >> ~/.ssh/config\ncode --remote ssh-remote+${host}`;
+  return `windrow cluster ssh --config ${quoted(host)} >> ~/.ssh/config\ncode --remote ssh-remote+${host}`;
 }
 
 /** The ports that were asked for and have no address of their own. */

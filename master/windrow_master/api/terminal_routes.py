@@ -1,4 +1,4 @@
-"""Routes of terminals: the ticket for one, and the WebSocket that it opens.
+"""Routes of terminals and notebooks: the ticket for a terminal, the WebSocket that it opens, a notebook's address.
 
 A WebSocket is not held to the rules of other sites' pages, and its caller cannot send a header of their choice. So the
 browser asks for a ticket as for anything else, and shows it in the handshake, where no log keeps it; and pages of other
@@ -116,6 +116,33 @@ class _Window:
         """The browser has shown so much of it."""
         self._unread = max(0, self._unread - count)
         self._changed.set()
+
+
+class NotebookOut(Out):
+    """The address of a notebook."""
+
+    url: Annotated[str, Field(description="For a browser, with the token that opens it")]
+    expires_at: Annotated[Time, Field(description="Until when it leads there, unless your right ends before")]
+
+
+@route.post(
+    "/clusters/{cluster_id}/notebook",
+    may=Permission.RENT,
+    reach=Reach.OWN,
+    shared=Level.USE,
+    repeat=Repeat.ALWAYS,
+    status_code=201,
+    answer=NotebookOut,
+)
+async def open_notebook(request: Request, services: Serving, principal: Asking, cluster_id: str) -> Response:
+    """Give a box's notebook an HTTPS address, as services have, for 12 hours at most: it leads there no longer than
+    your session or token, your right to the box and the box last. The notebook lets in whoever has its token."""
+
+    async def is_allowed() -> bool:
+        return await streaming.is_allowed(request)
+
+    opened = await services.tunnels.open_notebook(principal, ClusterId(cluster_id), is_allowed)
+    return Json(NotebookOut.of(opened), 201, headers={"Cache-Control": "no-store"})
 
 
 def is_own_origin(headers: Headers, scheme: str) -> bool:

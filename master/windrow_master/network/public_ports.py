@@ -24,9 +24,12 @@ def is_running(workload: Workload) -> bool:
     return workload.phase is WorkPhase.RUNNING and workload.delete_command is None
 
 
-def judge(cluster: Cluster | None, workloads: Iterable[Workload], port: int) -> tuple[Cluster, Workload]:
-    """The workload that answers to this port; raises NotFound, or Conflict while it does not run."""
-    if cluster is None or port not in public_ports(cluster):
+def judge(
+    cluster: Cluster | None, workloads: Iterable[Workload], port: int, *, is_opened: bool = False
+) -> tuple[Cluster, Workload]:
+    """The workload that answers to this port; raises NotFound, or Conflict while it does not run. is_opened: somebody
+    with the right to it has opened this port, whatever its cluster is."""
+    if cluster is None or (port not in public_ports(cluster) and not is_opened):
         raise NotFound("There is no such service.")
     for workload in workloads:
         if cluster.phase in LIVING and is_running(workload):

@@ -136,7 +136,7 @@ def cluster_ssh(
     }
     if config or ssh is None:
         name = found["name"] if _HOST.fullmatch(found["name"]) else found["id"]
-        print_whole("\n".join([f"Host {name}", *(f"    {key} {value}" for key, value in settings.items())]))
+        sys.stdout.write("".join([f"Host {name}\n", *(f"    {key} {value}\n" for key, value in settings.items())]))
         return
     asked = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
     given = words or []

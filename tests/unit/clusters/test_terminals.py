@@ -11,6 +11,7 @@ from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
 from windrow_master.api import terminal_routes
 from windrow_master.network import terminals as service
+from windrow_master.network.terminal_tickets import TerminalTicket
 from windrow_master.shares import ShareLimits
 from windrow_proto.errors import LinkClosed
 from windrow_proto.messages import ChannelClose, ChannelData
@@ -62,8 +63,9 @@ class Browser:
             "server": ("master", 80),
             "subprotocols": ticket if isinstance(ticket, list) else [terminal_routes.PROTOCOL, ticket],
         }
-        self._app, self.heard = app, asyncio.Queue()
-        self._says = asyncio.Queue()
+        self._app = app
+        self.heard: asyncio.Queue[dict] = asyncio.Queue()
+        self._says: asyncio.Queue[dict] = asyncio.Queue()
         self.say({"type": "websocket.connect"})
 
     def say(self, message):
@@ -206,7 +208,7 @@ async def test_a_session_that_ended_ends_its_terminal(site):
         return is_allowed
 
     principal = await site.rooms.services.identity.authenticate(site.client.headers["authorization"].split()[1])
-    ticket = service.TerminalTicket(principal, cluster_id, 0, allowed)
+    ticket = TerminalTicket(principal, cluster_id, 0, allowed)
     issued = await site.rooms.services.terminals.issue(ticket)
     async with opened(site, issued.secret, cluster_id) as browser:
         await poll_async(lambda: shell.sent)
