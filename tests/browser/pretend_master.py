@@ -31,6 +31,7 @@ from tests.browser.pretend_rental import (
     job_routes,
     market_routes,
     template_routes,
+    terminal_routes,
 )
 from tests.browser.pretend_resources import resource_routes
 from tests.browser.pretend_secrets import secret_routes
@@ -66,6 +67,7 @@ def make_app(world: World) -> FastAPI:
     reading_routes(app, world)
     cluster_routes(app, world)
     cluster_streams(app, world)
+    terminal_routes(app, world)
     job_routes(app, world)
     people_routes(app, world, OTHER_TOKEN)
     sign_in_routes(app, world)

@@ -438,6 +438,19 @@ def cluster_streams(app: FastAPI, world: World) -> None:
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
+    @app.get("/api/v1/clusters/{cluster_id}/files")
+    async def files(cluster_id: str) -> Response:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            member = tarfile.TarInfo("out.txt")
+            member.size = 2
+            archive.addfile(member, io.BytesIO(b"hi"))
+        return Response(packed.getvalue(), media_type="application/x-tar", headers={"X-Files-Truncated": "false"})
+
+
+def terminal_routes(app: FastAPI, world: World) -> None:
+    """A shell that echoes, and the address of a notebook."""
+
     @app.post("/api/v1/clusters/{cluster_id}/terminal", status_code=201)
     async def ticket(cluster_id: str, body: Json = Body()) -> Any:
         if world.terminal_refusal:
@@ -466,15 +479,6 @@ def cluster_streams(app: FastAPI, world: World) -> None:
             else:
                 world.terminal_typed += message["bytes"]
                 await socket.send_bytes(message["bytes"].replace(b"\r", b"\r\n"))
-
-    @app.get("/api/v1/clusters/{cluster_id}/files")
-    async def files(cluster_id: str) -> Response:
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            member = tarfile.TarInfo("out.txt")
-            member.size = 2
-            archive.addfile(member, io.BytesIO(b"hi"))
-        return Response(packed.getvalue(), media_type="application/x-tar", headers={"X-Files-Truncated": "false"})
 
 
 def market_routes(app: FastAPI, world: World) -> None:
