@@ -36,6 +36,7 @@ export default defineConfig({
         // Libraries change more seldom than our own pages: a browser keeps them across upgrades.
         manualChunks: (id: string) => {
           if (!id.includes("/node_modules/") || id.includes("/uqr/")) return undefined; // QR codes are for one dialog
+          if (id.includes("/@xterm/")) return "terminal";
           return id.includes("uplot") ? "charts" : "libraries";
         },
       },

@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 PRETENDED: Final = (
     *("access", "billing", "calls", "code", "ends", "fleet", "gpu", "home", "limits", "map", "prices", "records"),
-    *("regions", "secrets", "session", "shares", "sign_in", "states", "tables", "usage"),
+    *("regions", "secrets", "session", "shares", "sign_in", "states", "tables", "terminal", "usage"),
 )
 TOGETHER: Final = {
     "tests/architecture/": "one parsed tree",
@@ -29,6 +29,7 @@ TOGETHER: Final = {
     "tests/integration/test_hostile_messages.py": "one market",
     "tests/integration/test_documents.py": "one market",
     "tests/integration/test_strangers_client.py": "one market",
+    "tests/integration/test_terminals.py": "one market",
     "tests/integration/test_tunnels.py": "one market",
     "tests/integration/test_access_stop.py": "one fleet",
     "tests/integration/test_drain.py": "one fleet",

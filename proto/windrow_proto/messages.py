@@ -183,7 +183,8 @@ class ChannelOpen:
 
 @dataclass(frozen=True, slots=True)
 class ChannelData:
-    """At most CHANNEL_CHUNK_BYTES. stream: 0 stdin or payload, 1 stdout, 2 stderr."""
+    """At most CHANNEL_CHUNK_BYTES. stream: 0 stdin or payload, 1 stdout, 2 stderr, 3 the size of a terminal
+    (terminals.py)."""
 
     data: bytes
     stream: int = 0

@@ -108,7 +108,8 @@ class ChannelPurpose(IntEnum):
     carries nothing: it is open as long as a tunnel whose bytes take another way (tunnels.py). CHALLENGE is of no
     workload: the messages of a compute challenge (wire_challenge.encode_step). CHECKPOINT: as checkpoints.py says.
     CORD: carries nothing but keys and counts; it is open as long as a link of the overlay network between two members
-    (overlay_packets.py). SIGHT: of no workload, which other hosts this one reaches (reachability.py)."""
+    (overlay_packets.py). SIGHT: of no workload, which other hosts this one reaches (reachability.py). TERMINAL: a shell
+    with a terminal (terminals.py)."""
 
     UNSPECIFIED = 0
     LOGS = 1
@@ -121,6 +122,7 @@ class ChannelPurpose(IntEnum):
     CHECKPOINT = 8
     CORD = 9
     SIGHT = 10
+    TERMINAL = 11
 
 
 class Isolation(IntEnum):

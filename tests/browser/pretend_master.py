@@ -35,6 +35,7 @@ from tests.browser.pretend_rental import (
     job_routes,
     market_routes,
     template_routes,
+    terminal_routes,
 )
 from tests.browser.pretend_resources import resource_routes
 from tests.browser.pretend_secrets import secret_routes
@@ -74,6 +75,7 @@ def make_app(world: World) -> FastAPI:
     reading_routes(app, world)
     cluster_routes(app, world)
     cluster_streams(app, world)
+    terminal_routes(app, world)
     job_routes(app, world)
     people_routes(app, world, OTHER_TOKEN)
     sign_in_routes(app, world)
@@ -289,7 +291,7 @@ class Served:
             host="127.0.0.1",
             port=self.port,
             log_level="critical",
-            ws="none",
+            ws="wsproto",
             lifespan="off",
         )
         self._server = uvicorn.Server(config)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import date, datetime
 from typing import Any
 
-from fastapi import Body, FastAPI, Request, Response
+from fastapi import Body, FastAPI, Request, Response, WebSocket
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from tests.browser.pretend_accesses import attached
@@ -20,6 +20,7 @@ from tests.browser.pretend_world import Json, World, at
 from windrow_master.api.cluster_routes import KeptRequestOut
 from windrow_master.api.health import LogHealthOut
 from windrow_master.api.price_routes import PriceOut
+from windrow_master.api.terminal_routes import PROTOCOL, is_own_origin
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.prices.book import cheapest
 from windrow_master.prices.shipped import shipped
@@ -449,6 +450,39 @@ def cluster_streams(app: FastAPI, world: World) -> None:
             member.size = 2
             archive.addfile(member, io.BytesIO(b"hi"))
         return Response(packed.getvalue(), media_type="application/x-tar", headers={"X-Files-Truncated": "false"})
+
+
+def terminal_routes(app: FastAPI, world: World) -> None:
+    """A shell that echoes, and the address of a notebook."""
+
+    @app.post("/api/v1/clusters/{cluster_id}/terminal", status_code=201)
+    async def ticket(cluster_id: str, body: Json = Body()) -> Any:
+        if world.terminal_refusal:
+            return problem(409, "conflict", "Not possible now", world.terminal_refusal, cluster_id)
+        return {"ticket": f"ticket-{body['rank']}", "protocol": PROTOCOL, "expires_at": at(30)}
+
+    @app.post("/api/v1/clusters/{cluster_id}/notebook", status_code=201)
+    async def notebook(cluster_id: str) -> Json:
+        return {"url": "/healthz?token=0123456789abcdef", "expires_at": at(-43_200)}
+
+    @app.websocket("/api/v1/clusters/{cluster_id}/terminal")
+    async def terminal(socket: WebSocket, cluster_id: str) -> None:
+        if not is_own_origin(socket.headers, "ws") or socket.scope["subprotocols"] != [PROTOCOL, "ticket-0"]:
+            await socket.close()
+            return
+        await socket.accept(PROTOCOL)
+        await socket.send_json({"open": True})
+        await socket.send_bytes(b"\x1b[38;2;10;120;30mpretended\x1b[0m shell\r\n$ ")
+        while (message := await socket.receive())["type"] != "websocket.disconnect":
+            if message.get("bytes") is None:
+                world.terminal_said.append(json.loads(message["text"]))
+            elif message["bytes"] == b"\x04":
+                await socket.send_json({"ended": "The shell has ended.", "exit_code": 3})
+                await socket.close()
+                return
+            else:
+                world.terminal_typed += message["bytes"]
+                await socket.send_bytes(message["bytes"].replace(b"\r", b"\r\n"))
 
 
 def market_routes(app: FastAPI, world: World) -> None:

@@ -123,6 +123,10 @@ class World:
     """The first entry of the audit log that does not fit."""
     prices: dict[str, str] = field(default_factory=lambda: {"cpu/A": "0.0800", "h100/A": "1.9000", "a100/A": "0.9500"})
     logs: dict[str, bytes] = field(default_factory=dict)
+    terminal_refusal: str = ""
+    terminal_typed: bytes = b""
+    terminal_said: list[Json] = field(default_factory=list)
+    """What the browser said beside its keys: sizes, and how much it has shown."""
     verifications: dict[str, Json] = field(default_factory=dict)
     """The outcomes of challenges, by host; none: it was never challenged."""
     version: int = 1

@@ -44,6 +44,7 @@ from windrow_proto.errors import (
 )
 from windrow_proto.ids import ClusterId
 from windrow_proto.model import WorkloadSpec
+from windrow_proto.terminals import TerminalSize
 from windrow_proto.units import MIB, MILLISECOND, MINUTE, SECOND
 
 
@@ -353,6 +354,50 @@ async def test_an_exec_takes_input_and_tells_its_exit_code_and_both_streams(plac
     assert b"".join(data for stream, data in pieces if stream == 1) == b"given\n"
     assert b"".join(data for stream, data in pieces if stream == 2) == b"bad\n"
     assert session.exit_code == 5
+
+
+@only(REAL)
+async def test_a_shell_has_a_terminal_that_is_resized_and_interrupted(place: Place):
+    nap = _nap()
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    session = await place.runtime.terminal(spec.workload_id)
+    said = bytearray()
+
+    async def hears(text: bytes) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while text not in said:
+                piece = await session.read()
+                assert piece is not None, bytes(said)
+                said.extend(piece[1])
+
+    await session.resize(TerminalSize(101, 37))
+    await session.write(b"stty size; echo $TERM-$((6*7))\n")
+    await hears(b"37 101\r\nxterm-256color-42")
+    await session.write(f"{nap}\n".encode())
+    await poll_async(lambda: nap in commands(), what="it sleeps")
+    await session.write(b"\x03echo int$((1))\n")
+    await hears(b"int1")
+    await session.write(f"{nap} & exit 3\n".encode())  # what goes on in the background does not hold the terminal
+    async with asyncio.timeout(PATIENCE_S):
+        while await session.read() is not None:
+            pass
+    await session.close()
+    assert session.exit_code == 3
+
+
+@only(REAL)
+async def test_a_closed_terminal_leaves_nothing(place: Place):
+    nap = _nap()
+    spec = place.spec()
+    await place.runtime.prepare(spec, no_progress)
+    await place.runtime.start(spec.workload_id)
+    session = await place.runtime.terminal(spec.workload_id)
+    await session.write(f"{nap}\n".encode())
+    await poll_async(lambda: nap in commands(), what="it sleeps")
+    await session.close()
+    await poll_async(lambda: nap not in commands(), what="the shell and its command have ended")
 
 
 @only(PROCESSES)

@@ -36,7 +36,7 @@ from windrow_agent.runtimes import (
     tar_unpack,
 )
 from windrow_agent.runtimes import docker_facts as facts_of
-from windrow_agent.runtimes.docker_streams import DockerExec, log_stream, put_archive, read_archive
+from windrow_agent.runtimes.docker_streams import DockerExec, DockerTerminal, log_stream, put_archive, read_archive
 from windrow_agent.runtimes.images import Images
 from windrow_agent.runtimes.port import (
     FILES_CAP_BYTES,
@@ -66,6 +66,7 @@ from windrow_proto.errors import (
 from windrow_proto.ids import HostId, WorkloadId
 from windrow_proto.model import GpuFacts, WorkloadSpec
 from windrow_proto.ports import Clock
+from windrow_proto.terminals import SHELL
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_tunnel import sockets
 
@@ -200,13 +201,20 @@ class DockerRuntime:
 
     async def exec(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> DockerExec:
         """Run one more command in the container."""
+        return await DockerExec.start(*await self._running(workload_id, argv), argv, self._call)
+
+    async def terminal(self, workload_id: WorkloadId) -> DockerTerminal:
+        """A shell there, with the daemon's own terminal."""
+        return await DockerTerminal.start(*await self._running(workload_id, SHELL), SHELL, self._call)
+
+    async def _running(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> tuple[Any, str]:
+        """The daemon's client and the container, where it can run this command."""
         container = await self._known(workload_id)
         if container["State"]["Status"] != "running":
             raise Conflict(f"{workload_id} does not run; nothing can be executed in it.", subject=workload_id)
         if not argv:
             raise InvalidInput("A command needs at least one word.", subject=workload_id)
-        client = await self._call(lambda api: api, CALL_S)
-        return await DockerExec.start(client, container["Id"], argv, self._call)
+        return await self._call(lambda api: api, CALL_S), container["Id"]
 
     async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
         """The container's output, capped as it is read."""

@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from windrow_agent.runtimes.port import CHUNK_BYTES, ByteStream
 from windrow_agent.runtimes.thread_pipe import PipeClosed, ThreadPipe
+from windrow_proto.errors import InvalidInput, NotFound, RuntimeUnavailable
+from windrow_proto.terminals import TerminalSize
 
 MARKER: Final = b"\n[windrow: the log was cut here, at its limit of %d bytes; later output is not shown]\n"
 _FRAME: Final = struct.Struct(">BxxxL")
@@ -23,6 +25,7 @@ CALL_S: Final = 30.0
 FREEZE_S: Final = 0.5
 """For a process to take notice of SIGSTOP; one in uninterruptible sleep does not."""
 PID_LOOKS, PID_LOOK_S = 100, 0.02
+RESIZE_TRIES: Final = 25
 _AT_REST: Final = frozenset({b"T", b"t", b"Z", b"X"})
 """States in /proc/PID/stat of what forks no more (proc(5))."""
 
@@ -125,12 +128,14 @@ class DockerExec:
         self._pieces = self._pipe.read()
 
     @classmethod
-    async def start(cls, api: Any, container: str, argv: tuple[str, ...], call: "Call") -> "DockerExec":
+    async def start(cls, api: Any, container: str, argv: tuple[str, ...], call: "Call") -> Self:
         """Start it in the container's working folder."""
 
         def begin(client: Any) -> tuple[str, Any]:
-            made = client.exec_create(container, list(argv), stdin=True, stdout=True, stderr=True)
-            held = client.exec_start(made["Id"], socket=True)
+            made = client.exec_create(
+                container, list(argv), stdin=True, stdout=True, stderr=True, tty=cls._has_terminal
+            )
+            held = client.exec_start(made["Id"], socket=True, tty=cls._has_terminal)
             return str(made["Id"]), held
 
         exec_id, held = await call(begin, CALL_S)
@@ -141,6 +146,7 @@ class DockerExec:
         return session
 
     _held: Any = None
+    _has_terminal = False
 
     async def read(self) -> tuple[int, bytes] | None:
         """The next output; None when the command has ended."""
@@ -198,14 +204,40 @@ class DockerExec:
     def _exactly(self, count: int) -> bytes:
         parts = b""
         while len(parts) < count:
-            try:
-                piece = self._socket.recv(count - len(parts))
-            except OSError:
-                raise PipeClosed from None
+            piece = self._piece(count - len(parts))
             if not piece:
                 break
             parts += piece
         return parts
+
+    def _piece(self, most: int) -> bytes:
+        try:
+            return self._socket.recv(most)
+        except OSError:
+            raise PipeClosed from None
+
+
+class DockerTerminal(DockerExec):
+    """The TerminalSession of a container: with a terminal the daemon does not frame the output."""
+
+    _has_terminal = True
+
+    async def write(self, data: bytes) -> None:
+        """Type this; closing its connection would end the shell."""
+        if data:
+            await super().write(data)
+
+    async def resize(self, size: TerminalSize) -> None:
+        """Ask the daemon, which refuses until the shell has begun and after its end."""
+        for _ in range(RESIZE_TRIES):
+            with contextlib.suppress(RuntimeUnavailable, InvalidInput, NotFound):
+                await self._call(lambda api: api.exec_resize(self._id, height=size.rows, width=size.columns), CALL_S)
+                return
+            await asyncio.sleep(PID_LOOK_S)
+
+    def _produce(self, pipe: ThreadPipe[tuple[int, bytes]]) -> None:
+        while piece := self._piece(CHUNK_BYTES):
+            pipe.put((1, piece))
 
 
 Call = Callable[[Callable[[Any], Any], float], Coroutine[Any, Any, Any]]

@@ -17,6 +17,7 @@ from windrow_proto.errors import RuntimeUnavailable
 from windrow_proto.ids import ClusterId, WorkloadId
 from windrow_proto.model import SlotGrant, WorkloadSpec
 from windrow_proto.ports import Clock
+from windrow_proto.terminals import TerminalSize
 from windrow_proto.units import GIB, KIB, MIB
 
 LOG_CAP_BYTES: Final = 128 * MIB
@@ -137,6 +138,13 @@ class ExecSession(Protocol):
         """End it and all it started, if it still runs; safe to call twice."""
 
 
+class TerminalSession(ExecSession, Protocol):
+    """A shell with a terminal. What it writes is all of stream 1, and input has no end: empty data is passed over."""
+
+    async def resize(self, size: TerminalSize) -> None:
+        """Tell its programs how large the terminal is now."""
+
+
 class RuntimeSilent(RuntimeUnavailable):
     """The container daemon does not answer at all."""
 
@@ -175,6 +183,10 @@ class Runtime(Protocol):
 
     async def exec(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> ExecSession:
         """Run one more command in it. Raises NotFound, Conflict (it does not run), WorkloadFailed."""
+
+    async def terminal(self, workload_id: WorkloadId) -> TerminalSession:
+        """Start a shell with a terminal in it. Raises NotFound, Conflict (it does not run, or has no shell),
+        WorkloadFailed."""
 
     async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
         """Its output from byte `offset`; with follow until it ends. Raises NotFound."""

@@ -49,13 +49,14 @@ from windrow_agent.runtimes.port import (
     RuntimeFacts,
 )
 from windrow_agent.runtimes.process_end import KILL_S, delete_tree, ends_within, kill_marked, mark
-from windrow_agent.runtimes.process_exec import AttachedExec
+from windrow_agent.runtimes.process_exec import AttachedExec, AttachedTerminal
 from windrow_agent.threads import to_its_end
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, RuntimeUnavailable, WorkloadFailed
 from windrow_proto.ids import ClusterId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import GpuFacts, SlotGrant, WorkloadSpec
 from windrow_proto.ports import Clock
+from windrow_proto.terminals import SHELL
 from windrow_proto.units import MILLISECOND, SECOND
 from windrow_tunnel import sockets
 
@@ -70,6 +71,8 @@ LONG_LOOK_S: Final = 2.0
 """Between two looks at a workload whose end can be waited for: a look alone finds that somebody deleted its folder."""
 FOLLOW_S: Final = 0.1
 """Between two looks at a log that is followed: below what a person notices."""
+OWN_SESSION: Final = ("setsid", "--ctty", "--wait")
+"""Makes its input the terminal that controls the command: without one there are no jobs and no Ctrl-C."""
 SHIM: Final = str(Path(shim.__file__))
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
@@ -190,6 +193,14 @@ class ProcessRuntime:
 
     async def exec(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> AttachedExec:
         """Start one more command in the same folder, environment and limits."""
+        return await AttachedExec.start(*await self._beside(workload_id, argv), SHIM)
+
+    async def terminal(self, workload_id: WorkloadId) -> AttachedTerminal:
+        """A shell there, in a session of its own, whose terminal the agent's end of a pseudoterminal is."""
+        return await AttachedTerminal.start(*await self._beside(workload_id, (*OWN_SESSION, *SHELL)), SHIM)
+
+    async def _beside(self, workload_id: WorkloadId, argv: tuple[str, ...]) -> tuple[Path, dict[str, Any]]:
+        """The folder of a workload that runs, and the launch record of one more command in it."""
         folder = self._known(workload_id)
         run = await self.observe(workload_id)
         if run is None or run.state is not RunState.RUNNING:
@@ -201,7 +212,7 @@ class ProcessRuntime:
         self._known(workload_id)  # a removal takes what the record names away after that, and nothing of it comes again
         record = await self._record(spec, argv, folder, _groups(folder), beside)
         self._known(workload_id)
-        return await AttachedExec.start(folder, record, SHIM)
+        return folder, record
 
     async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
         """Read the log file; following polls it."""

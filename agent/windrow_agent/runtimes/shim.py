@@ -285,7 +285,7 @@ def give_streams(user: int) -> None:
     """Gives the streams to the workload's user, who may open them again, as by /dev/stdout."""
     for descriptor in (0, 1, 2):
         mode = os.fstat(descriptor).st_mode
-        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor):
             os.fchown(descriptor, user, user)
 
 

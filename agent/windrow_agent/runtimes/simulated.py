@@ -28,6 +28,7 @@ from windrow_agent.runtimes.port import (
     Run,
     RunState,
     RuntimeFacts,
+    TerminalSession,
 )
 from windrow_agent.runtimes.tar_pack import TarOut
 from windrow_proto.errors import Conflict, ImageUnavailable, InvalidInput, NotFound, TooLarge, WorkloadFailed
@@ -167,6 +168,11 @@ class SimulatedRuntime:
         if argv[0].startswith("/nonexistent"):
             raise WorkloadFailed(f"There is no command {argv[0]!r} on this host.", subject=workload_id)
         return SimulatedExec(argv)
+
+    async def terminal(self, workload_id: WorkloadId) -> TerminalSession:
+        """There is no shell: nothing runs."""
+        self._box(workload_id)
+        raise Conflict("A simulated host has no shell.", subject=workload_id)
 
     async def logs(self, workload_id: WorkloadId, offset: int, follow: bool) -> ByteStream:
         """The output of the workload."""

@@ -7,10 +7,10 @@ channel lives no longer than its connection. Chunks are at most 64 KiB.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -19,7 +19,7 @@ from windrow_agent.core import workload as work
 from windrow_agent.link.tunnels import Tunnel
 from windrow_agent.overlay import reachability
 from windrow_agent.overlay.manager import LinkTraffic, OverlayManager, Say
-from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream
+from windrow_agent.runtimes.port import FILES_CAP_BYTES, ByteStream, ExecSession
 from windrow_agent.storage.cache_wipe import LeaseCaches
 from windrow_agent.workloads.manager import WorkloadManager
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany, WindrowError
@@ -33,6 +33,7 @@ from windrow_proto.messages import (
     ChannelOpen,
 )
 from windrow_proto.model import ChannelPurpose, WorkloadPhase
+from windrow_proto.terminals import SIZE_STREAM, decode_size
 
 log = structlog.get_logger()
 
@@ -151,6 +152,8 @@ class ChannelServer:
                 return await self._logs(number, held)
             case ChannelPurpose.EXEC:
                 return await self._exec(number, held)
+            case ChannelPurpose.TERMINAL:
+                return await self._terminal(number, held)
             case ChannelPurpose.FILES_IN:
                 return await self._files_in(number, held)
             case ChannelPurpose.FILES_OUT:
@@ -242,12 +245,31 @@ class ChannelServer:
                     continue
                 await session.write(step.data)
 
+        return await self._attended(number, held, session, feed())
+
+    async def _terminal(self, number: int, held: _Open) -> ChannelClose:
+        session = await self._workloads.runtime_of(held.step.workload_id).terminal(held.step.workload_id)
+
+        async def feed() -> None:
+            await self._send(Channel(number, ChannelData(b"")))
+            while not isinstance(step := await self._next(number, held), ChannelClose):
+                if step.stream == SIZE_STREAM:
+                    await session.resize(decode_size(step.data))
+                else:
+                    await session.write(step.data)
+            raise _PeerClosed
+
+        return await self._attended(number, held, session, feed())
+
+    async def _attended(
+        self, number: int, held: _Open, session: ExecSession, feed: Coroutine[Any, Any, None]
+    ) -> ChannelClose:
         async def pump() -> None:
             while (piece := await session.read()) is not None:
                 await self._give(number, held, *piece)
 
         try:
-            await _first_of(pump(), feed())
+            await _first_of(pump(), feed)
         finally:
             await session.close()
         return ChannelClose(exit_code=session.exit_code)

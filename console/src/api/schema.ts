@@ -1871,6 +1871,14 @@ export interface NetworkOut {
   problem: string | null;
 }
 
+/** The address of a notebook. */
+export interface NotebookOut {
+  /** For a browser, with the token that opens it */
+  url: string;
+  /** Until when it leads there, unless your right ends before */
+  expires_at: string;
+}
+
 /** A kind of object that can be shared. */
 export type ObjectKind = "cluster" | "job" | "template";
 
@@ -3296,6 +3304,21 @@ export interface TemplateOut {
   request: KeptRequestOut;
   /** RFC 3339 in UTC, with milliseconds */
   saved_at: string;
+}
+
+/** The member to enter, where there are several. */
+export interface TerminalBody {
+  rank?: number;
+}
+
+/** A ticket for one terminal. */
+export interface TerminalOut {
+  /** Shown once, in the WebSocket's handshake */
+  ticket: string;
+  /** The subprotocol to offer, with the ticket as the second */
+  protocol: string;
+  /** To connect by */
+  expires_at: string;
 }
 
 /** The terms of the score, each from 0 to 1. */

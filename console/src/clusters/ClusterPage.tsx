@@ -4,10 +4,9 @@ import { Button, Checkbox, NumberInput, Stack, Tabs, Text } from "@mantine/core"
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { type ReactNode, useEffect, useState } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { post, remove } from "../api/client.ts";
 import {
-  box as boxQuery,
   cluster as clusterQuery,
   explain as explainQuery,
   me as meQuery,
@@ -20,7 +19,7 @@ import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
 import { amount, bytes, count, DASH, duration, percent, perHour, plain, words } from "../parts/format.ts";
-import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Shape, Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
 import { toneOf } from "../parts/states.ts";
@@ -29,6 +28,7 @@ import { figure } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { ClusterVolumes } from "../volumes/ClusterVolumes.tsx";
+import { Connect, isSimulated } from "./Connect.tsx";
 import { Exec } from "./Exec.tsx";
 import { Files } from "./Files.tsx";
 import { Log } from "./Log.tsx";
@@ -36,6 +36,8 @@ import { LoginAgain } from "./RegistryLogin.tsx";
 import { asCommand, LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
 import { StartAsked, StopAsked } from "./StopStart.tsx";
 import { Usage } from "./Usage.tsx";
+
+const TerminalView = lazy(() => import("./TerminalView.tsx").then((module) => ({ default: module.TerminalView })));
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "finished", "failed", "stopped");
@@ -83,6 +85,17 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
   const { uses, manages } = useReach(cluster.id, cluster.account_id);
   const over = isOver(cluster);
   const up = is(cluster, "running", "degraded");
+  const inside = useRef<HTMLDivElement>(null);
+  const [tab, setTab] = useState<string | null>(null);
+  const [terminal, setTerminal] = useState(false);
+  const show = (wanted: string | null) => {
+    setTab(wanted);
+    if (wanted === "terminal") setTerminal(true);
+  };
+  const openTerminal = () => {
+    show("terminal");
+    inside.current?.scrollIntoView({ block: "nearest" });
+  };
   return (
     <>
       <PageHead
@@ -186,15 +199,17 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
               gpus={cluster.request.gpus}
             />
           )}
-          <Inside key={String(uses)} cluster={cluster} mine={uses} up={up} over={over} />
+          <div ref={inside}>
+            <Inside key={String(uses)} {...{ cluster, up, over, tab, show }} mine={uses} hasTerminal={terminal} />
+          </div>
         </div>
         <aside className="wr-stack">
           <Panel title="Progress">
             <Steps cluster={cluster} />
           </Panel>
-          {up && (cluster.request.ssh_keys.length > 0 || cluster.request.notebook) && (
+          {up && (
             <Panel title="Connect">
-              <BoxLogins cluster={cluster} mine={uses} />
+              <Connect cluster={cluster} mine={uses} openTerminal={openTerminal} />
             </Panel>
           )}
           {Object.keys(cluster.urls).length > 0 && (
@@ -328,51 +343,6 @@ function Network({ network, traffic }: { network: NonNullable<Cluster["network"]
   );
 }
 
-/** The renter's way into a box: commands for their own machine, and Jupyter's address. */
-function BoxLogins({ cluster, mine }: { cluster: Cluster; mine: boolean }) {
-  const query = useQuery({ ...boxQuery(cluster.id), enabled: mine });
-  if (!mine)
-    return (
-      <Text size="sm" className="wr-quiet">
-        The renter of a cluster connects to it, and with whom it is shared to use.
-      </Text>
-    );
-  const name = quoted(cluster.name);
-  return (
-    <Loaded query={query}>
-      {(box) => (
-        <Stack gap="sm" data-testid="box-logins">
-          {box.ssh_port !== null && (
-            <>
-              <Text size="sm">Log in with your own key:</Text>
-              <Command text={`windrow cluster ssh ${name}`} label="command to log in" />
-            </>
-          )}
-          {box.notebook_port !== null && (
-            <>
-              <Text size="sm">Jupyter on your machine:</Text>
-              <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
-              <Text size="sm">and then in a browser:</Text>
-              <Command
-                text={`http://${cluster.forward_host}:8888/?token=${box.notebook_token ?? ""}`}
-                label="address of the notebook"
-              />
-            </>
-          )}
-          {box.ssh_port === null && box.notebook_port === null && (
-            <Text size="sm" className="wr-quiet">
-              Simulated hosts start neither SSH nor Jupyter.
-            </Text>
-          )}
-          <Text size="xs" className="wr-quiet">
-            If neither answers, the output says what the image lacks.
-          </Text>
-        </Stack>
-      )}
-    </Loaded>
-  );
-}
-
 /** The latest step of a member, in a cluster whose members are prepared side by side. */
 function lastStep(cluster: Cluster, work: Cluster["workloads"][number]): string {
   const own = cluster.steps.filter((step) => step.member?.startsWith(`rank ${work.rank} on `));
@@ -486,14 +456,20 @@ interface InsideProps {
   mine: boolean;
   up: boolean;
   over: boolean;
+  tab: string | null;
+  show: (tab: string | null) => void;
+  /** One was opened: it goes on while another tab is looked at. */
+  hasTerminal: boolean;
 }
 
-function Inside({ cluster, mine, up, over }: InsideProps) {
+function Inside({ cluster, mine, up, over, tab, show, hasTerminal }: InsideProps) {
+  const shell = mine && up && !isSimulated(cluster);
   return (
     <Panel bare label="Inside">
-      <Tabs defaultValue={mine ? "exec" : "events"} keepMounted={false}>
+      <Tabs value={tab ?? (mine ? "exec" : "events")} onChange={show} keepMounted={false}>
         <Tabs.List>
           {mine && <Tabs.Tab value="exec">Run a command inside</Tabs.Tab>}
+          {(shell || hasTerminal) && <Tabs.Tab value="terminal">Terminal</Tabs.Tab>}
           {mine && <Tabs.Tab value="files">Files</Tabs.Tab>}
           <Tabs.Tab value="events">Events</Tabs.Tab>
           <Tabs.Tab value="why">Why here</Tabs.Tab>
@@ -505,6 +481,13 @@ function Inside({ cluster, mine, up, over }: InsideProps) {
             <Empty title={is(cluster, "stopped") ? "Stopped" : over ? "This cluster has ended" : "Not running yet"}>
               Commands run inside while the cluster is running.
             </Empty>
+          )}
+        </Tabs.Panel>
+        <Tabs.Panel value="terminal" keepMounted>
+          {hasTerminal && (
+            <Suspense fallback={<Waiting />}>
+              <TerminalView clusterId={cluster.id} hosts={cluster.request.hosts} />
+            </Suspense>
           )}
         </Tabs.Panel>
         <Tabs.Panel value="files">

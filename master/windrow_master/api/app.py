@@ -16,7 +16,7 @@ from windrow_master.api.middleware import Edge
 from windrow_master.api.own_names import OwnNames
 from windrow_master.api.paging import LEFT_OUT, Json
 from windrow_master.api.rate_limits import Limited, Limits
-from windrow_master.api.routers import ROUTES, declared
+from windrow_master.api.routers import ROUTES, SOCKETS, declared
 
 
 class Api(FastAPI):
@@ -61,7 +61,7 @@ def _included() -> tuple[BaseRoute, ...]:
     first = _bare()
     for routes in ROUTES:
         first.include_router(routes.router)
-    return tuple(first.router.routes)
+    return (*(one.route for one in SOCKETS), *first.router.routes)
 
 
 def build_app(

@@ -50,6 +50,9 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -75,17 +78,29 @@ class Edge:
             level = log.info if status >= 500 else log.debug
             level("request", request_id=request_id, method=scope["method"], path=scope["path"][:200], status=status)
 
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one WebSocket; one that is refused in its handshake is answered with 403."""
+        try:
+            self._check(scope)
+        except (InvalidInput, Misdirected):
+            await send({"type": "websocket.close"})
+            return
+        await self._app(scope, receive, send)
+
     def _meant(self, scope: Scope) -> ASGIApp:
         """The application, or the refusal of what was meant for another host."""
         try:
-            # A router's pattern ends before a last newline, and whatever compares paths does not.
-            if any(one < " " or one == "\x7f" for one in scope["path"]):
-                raise InvalidInput("The path has a control character.")
-            if self._names is not None:
-                self._names.check(scope)
+            self._check(scope)
         except (InvalidInput, Misdirected) as error:
             return problems.problem(Request(scope), error)
         return self._app
+
+    def _check(self, scope: Scope) -> None:
+        # A router's pattern ends before a last newline, and whatever compares paths does not.
+        if any(one < " " or one == "\x7f" for one in scope["path"]):
+            raise InvalidInput("The path has a control character.")
+        if self._names is not None:
+            self._names.check(scope)
 
 
 def _dress(headers: MutableHeaders, scope: Scope, request_id: str) -> None:

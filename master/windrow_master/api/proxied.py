@@ -19,7 +19,7 @@ class Proxied:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] == "http" and scope.get("client") is not None:
+        if scope["type"] in {"http", "websocket"} and scope.get("client") is not None:
             peer, port = scope["client"]
             reported = ",".join(v.decode("latin-1") for name, v in scope["headers"] if name == FORWARDED.encode())
             client = client_of(peer, reported, self._proxies)

@@ -1,10 +1,12 @@
 """Declares routes: `@route.get("/hosts", may=Permission.FLEET_READ)` makes a FastAPI route that carries its rules."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
+from starlette.routing import WebSocketRoute
 
 from windrow_master.api import idempotency, names, streaming, values
 from windrow_master.api.auth import V1, Declaration, Reach, Repeat, declaration_of
@@ -55,6 +57,15 @@ class DeclaredRoute(APIRoute):
             return await handler(request)
 
         return permitted
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """The route of a WebSocket, and the rules by which it is listed; it lets nobody in but by a ticket that a route
+    with the same rules gave."""
+
+    route: WebSocketRoute
+    rules: Declaration
 
 
 class Routes:

@@ -42,6 +42,7 @@ from windrow_master.api import (
     standing_routes,
     telemetry_routes,
     template_routes,
+    terminal_routes,
     usage_routes,
     verification_routes,
     volume_routes,
@@ -65,6 +66,7 @@ ROUTES: Final[tuple[Routes, ...]] = (
     audit_routes.route,
     cluster_routes.route,
     workload_routes.route,
+    terminal_routes.route,
     usage_routes.route,
     template_routes.route,
     secret_routes.route,
@@ -97,6 +99,9 @@ ROUTES: Final[tuple[Routes, ...]] = (
 )
 """The console comes last: it answers every path that is left."""
 
+SOCKETS: Final = (terminal_routes.SOCKET,)
+"""The WebSockets, listed with the method WS."""
+
 
 def declared() -> Declarations:
     """Every route with its rules; raises LookupError where one has none."""
@@ -106,4 +111,4 @@ def declared() -> Declarations:
             declaration = declaration_of(route)
             assert isinstance(route, APIRoute), "only these have one"
             found |= {(method, route.path): declaration for method in route.methods or ()}
-    return found
+    return found | {("WS", one.route.path): one.rules for one in SOCKETS}

@@ -24,6 +24,7 @@ from windrow_master.lifecycle import LifecycleService
 from windrow_master.market.service import MarketService
 from windrow_master.market.spending import SpendingService
 from windrow_master.network.overlay import OverlayService
+from windrow_master.network.terminals import TerminalService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
@@ -104,6 +105,7 @@ class Services:
     retention: RetentionService
     records: RecordService
     inside: WorkAccess
+    terminals: TerminalService
     tunnels: TunnelService
     overlay: OverlayService
     disk_space: DiskSpace | None

@@ -19,6 +19,7 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from uvicorn.server import ServerState
 
 from windrow_master.app.admission import Admission, Key, Patience, Stage
@@ -181,6 +182,9 @@ class CountedTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         self._inner.resume_reading()
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._inner.set_protocol(protocol)
+
 
 class GuardedProtocol(H11Protocol):
     """One connection: each wait for its peer has an end."""
@@ -201,7 +205,7 @@ class GuardedProtocol(H11Protocol):
         self._received = self._answered_at = 0
         self._before = (0, 0, 0)
         self._moved: list[int] = []
-        self._is_ending = False
+        self._is_ending = self._is_upgraded = False
 
     # --- what asyncio and uvicorn call --------------------------------------------------------------------------------
 
@@ -217,6 +221,8 @@ class GuardedProtocol(H11Protocol):
         """More of a head or a body."""
         self._received += len(data)
         super().data_received(data)
+        if self._is_upgraded:
+            return
         self._judge()
         if self._is_answered() and self._received - self._answered_at > self._patience.discarded_bytes:
             self._end("a body whose request was answered")
@@ -226,6 +232,13 @@ class GuardedProtocol(H11Protocol):
         self._answered_at = self._received
         super().on_response_complete()
         self._judge()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """From here on it is GuardedWebSocket's, and keeps its place."""
+        self._is_upgraded = True
+        self._stop_timers()
+        self._listening.stage(self._key, Stage.BUSY)
+        super().handle_websocket_upgrade(event)
 
     def pause_writing(self) -> None:
         """The peer reads more slowly than we write."""
@@ -239,10 +252,7 @@ class GuardedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
-        for timer in (self._head_timer, self._look_timer):
-            if timer is not None:
-                timer.cancel()
-        self._head_timer = self._look_timer = None
+        self._stop_timers()
         super().connection_lost(exc)
 
     # --- whose turn it is ---------------------------------------------------------------------------------------------
@@ -295,6 +305,12 @@ class GuardedProtocol(H11Protocol):
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self._end("a slow head")
 
+    def _stop_timers(self) -> None:
+        self._stop_head_timer()
+        if self._look_timer is not None:
+            self._look_timer.cancel()
+            self._look_timer = None
+
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
@@ -320,3 +336,32 @@ class GuardedProtocol(H11Protocol):
         if self._look_timer is not None:
             self._look_timer.cancel()
         self._look_timer = self.loop.call_later(LINGER_S, self.transport.abort)
+
+
+class GuardedWebSocket(WSProtocol):
+    """One WebSocket, whose peer keeps us from nothing: who reads no more is read no more, and is cut off at the end."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """After the upgrade."""
+        super().connection_made(ClosedInTime(transport))
+
+    def pause_writing(self) -> None:
+        """It reads more slowly than we write: no more is taken from it, or answers to its pings would pile up."""
+        super().pause_writing()
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It has read what waited."""
+        super().resume_writing()
+        if not self.read_paused:
+            self.transport.resume_reading()
+
+
+class ClosedInTime(CountedTransport):
+    """A transport that waits only so long at its end for a peer to take what was written."""
+
+    def close(self) -> None:
+        """Close it, and abort it after LINGER_S."""
+        if not self.is_closing():
+            asyncio.get_running_loop().call_later(LINGER_S, self.abort)
+        super().close()

@@ -267,9 +267,12 @@ def _servers(
     """One server for each listener, by its name."""
     health = serving.OnlyHealth(app)
     return {
-        "http": serving.HttpServer(app, listeners.http, None, proxies=proxies),
+        "http": serving.HttpServer(app, listeners.http, None, proxies=proxies, has_sockets=True),
         "https": serving.HttpServer(
-            app, listeners.https, tls_files, proxies=proxies, chooser=given.choose if given else None
+            *(app, listeners.https, tls_files),
+            proxies=proxies,
+            chooser=given.choose if given else None,
+            has_sockets=True,
         ),
         "health": serving.HttpServer(health, listeners.health, None, serving.HEALTH_LIMITS),
     }

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windrow_master.app.admission import Admission, AdmissionLimits, Patience
-from windrow_master.app.connection_guard import GuardedConfig, GuardedSocket
+from windrow_master.app.connection_guard import GuardedConfig, GuardedSocket, GuardedWebSocket
 from windrow_proto.errors import Conflict
 from windrow_proto.keys import TlsIdentity, TlsKey, public_key_sha256, save_private
 from windrow_proto.networks import Network
@@ -36,6 +36,10 @@ PATIENCE: Final = Patience()
 STOP_S: Final = 3
 """The time that open requests may go on when the Master stops; streams were ended before."""
 KEEP_ALIVE_S: Final = 75
+SOCKET_MESSAGE_MAX: Final = 64 << 10
+"""Bytes of one message of a WebSocket, all its frames together."""
+SOCKET_PING_S: Final = 20.0
+"""Between two pings of a WebSocket, and for the answer to one; proxies close what is silent for a minute."""
 
 
 def bind(host: str, port: int | None, usual: int) -> socket.socket:
@@ -79,9 +83,11 @@ class HttpServer(uvicorn.Server):
         patience: Patience = PATIENCE,
         proxies: Sequence[Network] = (),
         chooser: Chooser | None = None,
+        *,
+        has_sockets: bool = False,
     ) -> None:
         """proxies: trusted ones, through which everybody may come. chooser: of TLS; None: its one certificate serves
-        all."""
+        all. has_sockets: it serves WebSockets."""
         certificate, key = tls_files or (None, None)
         self._listening = GuardedSocket(listening, Admission(limits, proxies), patience, is_plain=tls_files is None)
         super().__init__(
@@ -93,7 +99,11 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 lifespan="off",
                 server_header=False,
-                ws="none",
+                ws=GuardedWebSocket if has_sockets else "none",
+                ws_max_size=SOCKET_MESSAGE_MAX,
+                ws_ping_interval=SOCKET_PING_S,
+                ws_ping_timeout=SOCKET_PING_S,
+                ws_per_message_deflate=False,
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=STOP_S,

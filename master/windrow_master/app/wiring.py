@@ -62,6 +62,7 @@ from windrow_master.market.service import MarketService
 from windrow_master.market.spending import SpendingService
 from windrow_master.network.overlay import OverlayService, PeerLinkStates
 from windrow_master.network.reachability import ReachabilityService
+from windrow_master.network.terminals import TerminalService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
@@ -391,6 +392,10 @@ class _Parts:
         return WorkAccess(self.clusters, self.routes)
 
     @cached_property
+    def terminals(self) -> TerminalService:
+        return TerminalService(self.store, self.clusters, self.inside, self.clock)
+
+    @cached_property
     def tunnels(self) -> TunnelService:
         accesses, routes, authority = self.trunk_accesses, self.routes, self.authority
         return TunnelService(
@@ -560,6 +565,7 @@ class _Parts:
             ),
             records=RecordService(self.store, self.audit, self.clock, self.settings.retention),
             inside=self.inside,
+            terminals=self.terminals,
             tunnels=self.tunnels,
             overlay=self.overlay,
             disk_space=self.settings.disk_space,

@@ -4,7 +4,7 @@ It decides no place and no state; what the members are told of each other is kin
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
@@ -48,10 +48,16 @@ class Launched:
 class Launcher:
     """Orders workloads. Every method runs inside the caller's unit of work."""
 
-    def __init__(self, fleet: FleetService, seal_key: SealKey, named: SecretService) -> None:
+    def __init__(
+        self,
+        fleet: FleetService,
+        seal_key: SealKey,
+        named: SecretService,
+        service_place: Callable[[HostId], str],
+    ) -> None:
         """seal_key: the Master's own, for what the rows of clusters keep sealed. named: the secrets that requests
-        name."""
-        self._fleet, self._key, self._named = fleet, seal_key, named
+        name. service_place: as of ClusterService."""
+        self._fleet, self._key, self._named, self._service_place = fleet, seal_key, named, service_place
 
     def networked(self, uow: UnitOfWork, cluster: Cluster, places: Sequence[Chosen]) -> Cluster:
         """The cluster with a block of ports that nobody else has on these hosts, where its members listen for each
@@ -163,7 +169,9 @@ class Launcher:
             image=workload.image,
             lease_ns=LEASE_NS,
             paid_ns=HOLD_NS if cluster.price_per_hour else LEASE_NS,
-            member=_membership(cluster, workload.rank, addresses, host, workload.runtime),
+            member=_membership(
+                *(cluster, workload.rank, addresses, host, workload.runtime), self._service_place(host.host_id)
+            ),
             may_use_local_image=cluster.account_id == host.owner_account
             or images.is_same(workload.image, host.default_image),
         )
@@ -230,9 +238,12 @@ def network_of(host: Host) -> str | None:
     return None if found is None else found[1]
 
 
-def _membership(cluster: Cluster, rank: int, addresses: Sequence[str], host: Host, runtime: str) -> Membership | None:
+def _membership(
+    cluster: Cluster, rank: int, addresses: Sequence[str], host: Host, runtime: str, place: str
+) -> Membership | None:
     if box.is_entered(cluster.request):
-        return Membership(rank, box.command(cluster, runtime), box.environment(cluster, runtime), is_waiting=False)
+        words = box.command(cluster, runtime, place)
+        return Membership(rank, words, box.environment(cluster, runtime), is_waiting=False)
     if cluster.kind not in OVER_HOSTS or cluster.first_port is None:
         return None
     request, first = cluster.request, cluster.first_port

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from windrow_master.clusters import end_limits, environments, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
+from windrow_master.clusters.kinds import box
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
 from windrow_master.clusters.messages import IsOfJob, VolumesAsked, VolumesTaken
@@ -116,7 +117,7 @@ class ClusterService:
         self._queue = WorkQueue[ClusterId](clock)
         self._is_listed = False
         self._faults = Boundary("cluster", DATABASE_FAULTS)
-        self._launcher = Launcher(fleet, seal_key, secrets)
+        self._launcher = Launcher(fleet, seal_key, secrets, service_place)
         self._meeter = Meeter(fleet, self._placer, reachability)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch)
@@ -365,6 +366,13 @@ class ClusterService:
             return self._view(uow, self._load(uow, principal, cluster_id, frozenset()))
 
         return self._opened(await self._store.read(read))
+
+    def notebook(self, view: ClusterView) -> tuple[int, str]:
+        """The port of a box's notebook, and its address for a browser, token included. view: of `get_own`. Raises
+        Conflict where it has none."""
+        workload = next((one for one in view.workloads if one.rank == 0), None)
+        runtime, host_id = ("", HostId("")) if workload is None else (workload.runtime, workload.host_id)
+        return box.page_url(view.whole or view.cluster, runtime, self._service_place(host_id))
 
     async def list(
         self, principal: Principal, before: str | None, limit: int, wanted: Mapping[str, str] | None = None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from windrow_master.clusters.model import Cluster, ClusterPhase, Traffic, Workload, WorkPhase
-from windrow_master.clusters.views import public_ports
+from windrow_master.clusters.views import ClusterView, public_ports
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import SECOND
@@ -24,14 +24,31 @@ def is_running(workload: Workload) -> bool:
     return workload.phase is WorkPhase.RUNNING and workload.delete_command is None
 
 
-def judge(cluster: Cluster | None, workloads: Iterable[Workload], port: int) -> tuple[Cluster, Workload]:
-    """The workload that answers to this port; raises NotFound, or Conflict while it does not run."""
-    if cluster is None or port not in public_ports(cluster):
+def judge(
+    cluster: Cluster | None, workloads: Iterable[Workload], port: int, *, is_opened: bool = False
+) -> tuple[Cluster, Workload]:
+    """The workload that answers to this port; raises NotFound, or Conflict while it does not run. is_opened: somebody
+    with the right to it has opened this port, whatever its cluster is."""
+    if cluster is None or (port not in public_ports(cluster) and not is_opened):
         raise NotFound("There is no such service.")
     for workload in workloads:
         if cluster.phase in LIVING and is_running(workload):
             return cluster, workload
     raise Conflict("This service is not running.", subject=cluster.cluster_id)
+
+
+def member(view: ClusterView, rank: int) -> Workload:
+    """The member of this rank that may be entered. Raises NotFound where there can be none, Conflict where it does not
+    run."""
+    for workload in view.workloads:
+        if workload.rank == rank and is_running(workload) and view.cluster.phase in LIVING:
+            return workload
+    cluster_id, phase, hosts = view.cluster.cluster_id, view.cluster.phase.value, view.cluster.request.hosts
+    if rank >= hosts:
+        said = f"This cluster has no member of rank {rank}: ranks count from 0, and its last is {hosts - 1}."
+        raise NotFound(said, subject=cluster_id)
+    whose = f"the member of rank {rank}" if hosts > 1 else "the cluster"
+    raise Conflict(f"There is nothing to connect to: {whose} does not run; the cluster is {phase}.", subject=cluster_id)
 
 
 class Unknown:

@@ -19,13 +19,13 @@ from typing import Final
 import structlog
 
 from windrow_master.clusters import lookup
-from windrow_master.clusters.model import Traffic, Workload
+from windrow_master.clusters.model import Cluster, Traffic, Workload
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.model import Principal
 from windrow_master.loops import again, ends_alone
 from windrow_master.network.channels import ChannelBroker, ChannelStream
 from windrow_master.network.nearest_access import NO_WISH, Nearby, TunnelPlace, Unreached, Wish, choose, listed
-from windrow_master.network.public_ports import LIVING, Tally, Unknown, is_running, judge
+from windrow_master.network.public_ports import LIVING, Tally, Unknown, is_running, judge, member
 from windrow_master.shares import ShareLimits, Shares
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -46,7 +46,7 @@ from windrow_proto.messages import ChannelClose, ChannelData, ChannelOpen
 from windrow_proto.model import ChannelPurpose
 from windrow_proto.ports import Clock
 from windrow_proto.tunnels import GRANT_LIFE_NS, SECRET_BYTES, TunnelGrant, TunnelSide, secret_digest
-from windrow_proto.units import SECOND
+from windrow_proto.units import HOUR, SECOND
 from windrow_proto.wire_tunnel import sign_grant
 
 log = structlog.get_logger(__name__)
@@ -69,6 +69,9 @@ HOST_PUBLIC: Final = ShareLimits(limit=96, per_account=64, reserve=0)
 """Of them to one host, of its 128: the rest is for renters' own tunnels, whatever the public does."""
 TRAFFIC_NS: Final = 10 * SECOND
 """Between two writings of what the public path has carried."""
+PAGE_NS: Final = 12 * HOUR
+"""For which browsers reach a notebook that was opened: a working day. It is opened again by one click."""
+PAGES_MAX: Final = 4_096
 RIGHT_LOOK_NS: Final = 2 * SECOND
 """Between two looks whether whoever asked might still ask: as for streams of events."""
 
@@ -96,6 +99,14 @@ class Ticket:
     secret: bytes = field(repr=False)
     access_id: str = ""
     accesses: tuple[TunnelPlace, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedPage:
+    """The address of a notebook, with its token, and until when it leads there, in wall nanoseconds."""
+
+    url: str = field(repr=False)
+    expires_at_ns: int
 
 
 async def _always() -> bool:
@@ -154,6 +165,7 @@ class TunnelService:
         self.host_public = Shares("visitors of this host", ways, HOST_PUBLIC)
         self._unknown, self._tally = Unknown(), Tally()
         self._nearby, self._unreached = nearby, Unreached()
+        self._pages: dict[tuple[ClusterId, int], tuple[int, Callable[[], Awaitable[bool]]]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._changed: set[ClusterId] = set()
         self._wake = asyncio.Event()
@@ -205,24 +217,54 @@ class TunnelService:
         account that rents a cluster goes inside it. Raises NotFound, Conflict (nothing runs, nothing of the
         workload's listens there), HostUnreachable, Unavailable, TooMany, DeadlineExceeded.
         """
-        workload = await self._running(principal, cluster_id, rank)
+        workload = member(await self._clusters.get_own(principal, cluster_id), rank)
         asked = _Asked(principal.account_id, cluster_id, workload, port, principal.actor, is_allowed)
         self._check(asked, self.tunnels, self.host_tunnels, is_trusted=principal.is_trusted)
         return await self._admit(asked, wish)
 
+    async def open_notebook(
+        self, principal: Principal, cluster_id: ClusterId, is_allowed: Callable[[], Awaitable[bool]]
+    ) -> OpenedPage:
+        """Let browsers reach a box's notebook by an address of its own, for as long as whoever asks may, at most
+        PAGE_NS; what opens the notebook itself is its token. Raises NotFound, Conflict."""
+        view = await self._clusters.get_own(principal, cluster_id)
+        workload = member(view, 0)
+        port, url = self._clusters.notebook(view)
+        fields = {"host": workload.host_id, "port": str(port)}
+        await self._store.write(
+            lambda uow: uow.audit(principal.actor, "notebook.open", cluster_id, "asked for", fields), name="notebook"
+        )
+        self._pages.pop((cluster_id, port), None)
+        self._pages[cluster_id, port] = self._clock.monotonic_ns() + PAGE_NS, is_allowed
+        if len(self._pages) > PAGES_MAX:
+            del self._pages[next(iter(self._pages))]
+        return OpenedPage(url, self._clock.wall_ns() + PAGE_NS)
+
+    async def _page(self, cluster_id: ClusterId, port: int) -> Callable[[], Awaitable[bool]] | None:
+        """The right of whoever opened this port, if that still stands."""
+        ends_ns, is_allowed = self._pages.get((cluster_id, port), (0, _always))
+        if ends_ns > self._clock.monotonic_ns() and await is_allowed():
+            return is_allowed
+        self._pages.pop((cluster_id, port), None)
+        return None
+
     async def open_public(self, cluster_id: ClusterId, port: int) -> Ticket:
         """The same for whoever came to an Access with the address of a service. Raises NotFound for everything that is
         not a published port of a service, Conflict while it does not run, and what `open` does."""
-        if self._unknown.holds(cluster_id, port, self._clock.monotonic_ns()):
+        page = await self._page(cluster_id, port)
+        if page is None and self._unknown.holds(cluster_id, port, self._clock.monotonic_ns()):
             raise NotFound("There is no such service.")
+
+        def read(uow: UnitOfWork) -> tuple[Cluster, Workload]:
+            held = lookup.workloads_of(uow, cluster_id)
+            return judge(lookup.find(uow, cluster_id), held, port, is_opened=page is not None)
+
         try:
-            cluster, workload = await self._store.read(
-                lambda uow: judge(lookup.find(uow, cluster_id), lookup.workloads_of(uow, cluster_id), port)
-            )
+            cluster, workload = await self._store.read(read)
         except NotFound:
             self._unknown.note(cluster_id, port, self._clock.monotonic_ns())
             raise
-        asked = _Asked(cluster.account_id, cluster_id, workload, port)
+        asked = _Asked(cluster.account_id, cluster_id, workload, port, is_allowed=page or _always)
         try:
             self._check(asked, self.public, self.host_public, is_trusted=False)
         except TooMany:
@@ -313,20 +355,6 @@ class TunnelService:
         shown = granted(TunnelSide.RENTER, not_after_ns), places.renters, self._ca_pem, not_after_ns
         return Ticket(tunnel_id, *shown, host_pem, secret, access_id)
 
-    async def _running(self, principal: Principal, cluster_id: ClusterId, rank: int) -> Workload:
-        view = await self._clusters.get_own(principal, cluster_id)
-        for workload in view.workloads:
-            if workload.rank == rank and is_running(workload) and view.cluster.phase in LIVING:
-                return workload
-        phase, hosts = view.cluster.phase.value, view.cluster.request.hosts
-        if rank >= hosts:
-            said = f"This cluster has no member of rank {rank}: ranks count from 0, and its last is {hosts - 1}."
-            raise NotFound(said, subject=cluster_id)
-        whose = f"the member of rank {rank}" if hosts > 1 else "the cluster"
-        raise Conflict(
-            f"There is nothing to connect to: {whose} does not run; the cluster is {phase}.", subject=cluster_id
-        )
-
     async def _keep_traffic(self) -> None:
         await write_down(self._tally, self._store, "tunnel.traffic")
 
@@ -400,7 +428,7 @@ class TunnelService:
         return end
 
     async def _end_without_right(self, live: _Live) -> None:
-        if not live.asked.actor:
+        if live.asked.is_allowed is _always:
             return
         while await live.asked.is_allowed():
             await self._clock.sleep_ns(RIGHT_LOOK_NS)

@@ -7,7 +7,7 @@ Only the account that rents a cluster goes inside it.
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -213,6 +213,12 @@ class WorkAccess:
         if not found:
             raise Conflict("The work was deleted from its host, with its log and files.", subject=cluster_id)
         return found
+
+    def channel(
+        self, principal: Principal, workload: Workload, purpose: ChannelPurpose
+    ) -> AbstractAsyncContextManager[ChannelStream]:
+        """A channel into this workload of the caller's, for another service; it is closed with the context."""
+        return self._channel(principal, workload, ChannelOpen(workload.workload_id, purpose))
 
     @asynccontextmanager
     async def _channel(

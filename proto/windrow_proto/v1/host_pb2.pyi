@@ -62,6 +62,7 @@ class ChannelPurpose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHANNEL_PURPOSE_CHECKPOINT: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_CORD: _ClassVar[ChannelPurpose]
     CHANNEL_PURPOSE_SIGHT: _ClassVar[ChannelPurpose]
+    CHANNEL_PURPOSE_TERMINAL: _ClassVar[ChannelPurpose]
 ISOLATION_UNSPECIFIED: Isolation
 ISOLATION_WHOLE: Isolation
 ISOLATION_MIG: Isolation
@@ -103,6 +104,7 @@ CHANNEL_PURPOSE_CHALLENGE: ChannelPurpose
 CHANNEL_PURPOSE_CHECKPOINT: ChannelPurpose
 CHANNEL_PURPOSE_CORD: ChannelPurpose
 CHANNEL_PURPOSE_SIGHT: ChannelPurpose
+CHANNEL_PURPOSE_TERMINAL: ChannelPurpose
 
 class GpuSlice(_message.Message):
     __slots__ = ("uuid", "profile", "isolation", "memory_bytes", "compute_slices")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -22,6 +23,8 @@ from windrow.errors import InvalidInput, WindrowClientError
 from windrow.forwarding import LOCALHOST, Forward
 from windrow.words import counted
 
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""A cluster's name that may stand as a host in ~/.ssh/config."""
 AGAIN = "from windrow.cli.main import main; main()"
 """This very command, however it was started."""
 
@@ -133,10 +136,13 @@ def cluster_ssh(
         int | None, typer.Option(min=1, max=65_535, help="Port of the SSH server; default: the box's own, else 22.")
     ] = None,
     user: Annotated[str | None, typer.Option(help="User to log in as; default: the box's user, else root.")] = None,
+    config: Annotated[
+        bool, typer.Option("--config", help="Print lines for ~/.ssh/config, by which editors such as VS Code log in.")
+    ] = False,
 ) -> None:
     """Log in by OpenSSH, where an SSH server runs in the cluster."""
     ssh = shutil.which("ssh")
-    if ssh is None:
+    if ssh is None and not config:
         raise WindrowClientError(
             "This machine has no ssh: install OpenSSH's client (on Debian: apt-get install openssh-client). "
             "Without it: windrow cluster exec"
@@ -160,6 +166,10 @@ def cluster_ssh(
         "StrictHostKeyChecking": "accept-new",
         "User": user,
     }
+    if config or ssh is None:
+        name = found["name"] if _HOST.fullmatch(found["name"]) else found["id"]
+        sys.stdout.write("".join([f"Host {name}\n", *(f"    {key} {value}\n" for key, value in settings.items())]))
+        return
     asked = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
     given = words or []
     os.execv(ssh, [ssh, *asked, found["id"], *(given[1:] if given[:1] == ["--"] else given)])

@@ -11,7 +11,7 @@ from windrow_master.clusters.kinds import box
 from windrow_master.clusters.kinds.box import EntryPorts
 from windrow_master.clusters.kinds.engines import BLOCK_PORTS, FIRST_PORT
 from windrow_master.clusters.model import SSH_KEY_CHARS_MAX, SSH_KEYS_MAX, ClusterKind
-from windrow_proto.errors import InvalidInput, NotFound
+from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.service_names import forward_host
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB5zs5wHVMvVEMXQnRSpGdZSFmX0pjqnQvRZ3fyvUnOY me@home"
@@ -82,6 +82,23 @@ async def test_a_container_has_ports_of_its_own_and_a_process_those_of_a_block(m
     assert first >= FIRST_PORT and (first - FIRST_PORT) % BLOCK_PORTS == 0
     assert spec.argv[4:] == (str(first), str(first + 1), "127.0.0.1", host_of(process), "true")
     assert spec.env["A"] == "b" and m.whole(process).secret not in (None, secret)
+
+
+async def test_a_notebook_has_an_address_with_its_token_and_answers_under_that_name(m):
+    plain = await m.create(argv=("train",))
+    asked = replace(plain.cluster, request=replace(plain.cluster.request, notebook=True), secret="s" * 64)
+    label = f"p8888-{asked.cluster_id.removeprefix('cluster_')}.svc.example"
+    assert box.page_url(asked, "docker", "svc.example:7743") == (8888, f"https://{label}:7743/?token={'s' * 64}")
+    assert box.command(asked, "docker", "svc.example:7743")[7] == f"{host_of(plain)}','{label}"
+    chosen = replace(asked, request=replace(asked.request, env={box.TOKEN: "1234"}))
+    for cluster, runtime, place in (
+        (asked, "docker", ""),
+        (asked, "simulated", "svc.example:7743"),
+        (chosen, "docker", "svc.example:7743"),
+        (plain.cluster, "docker", "svc.example:7743"),
+    ):
+        with pytest.raises(Conflict):
+            box.page_url(cluster, runtime, place)
 
 
 async def test_what_was_not_asked_for_is_not_started(m):

@@ -12,6 +12,7 @@ from windrow_master.clusters.model import ClusterKind, ClusterPhase, Traffic, Wo
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.views import public_ports
 from windrow_master.network.public_ports import Tally, Unknown, judge
+from windrow_master.network.tunnels import PAGE_NS
 from windrow_master.shares import ShareLimits
 from windrow_proto.errors import Conflict, HostUnreachable, NotFound, TooMany
 from windrow_proto.ids import ClusterId, mint
@@ -85,6 +86,33 @@ def test_counts_are_taken_once():
 
 
 # --- the service ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_notebook_is_reached_as_long_as_whoever_opened_it_may(served, monkeypatch):
+    stream = HeldStream()
+    served.broker.streams = [stream, HeldStream()]
+    monkeypatch.setattr(served.rooms.clusters, "notebook", lambda view: (8888, "https://p8888/?token=secret"))
+    may = True
+
+    async def allowed():
+        return may
+
+    principal = await served.rooms.services.identity.authenticate(served.client.headers["authorization"].split()[1])
+    async with tunnelling(served) as tunnels:
+        assert await refusal(tunnels, served.cluster_id, 8888) is NotFound
+        opened = await tunnels.open_notebook(principal, served.cluster_id, allowed)
+        assert opened.url == "https://p8888/?token=secret" and "secret" not in repr(opened)
+        assert (await tunnels.open_public(served.cluster_id, 8888)).tunnel_id
+        assert await refusal(tunnels, served.cluster_id, 8889) is NotFound
+        may = False
+        served.clock.advance(2 * SECOND)
+        await poll_async(lambda: tunnels.count == 0, what="the open page ends with the right")
+        assert await refusal(tunnels, served.cluster_id, 8888) is NotFound
+        may = True
+        await tunnels.open_notebook(principal, served.cluster_id, allowed)
+        served.clock.advance(PAGE_NS)
+        assert await refusal(tunnels, served.cluster_id, 8888) is NotFound
+    assert len(await rows(served, "notebook.open")) == 2 and stream.closings
 
 
 async def test_anybody_gets_a_renters_grant_and_only_a_count_is_written(served):

@@ -2,12 +2,16 @@
 
 import base64
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import httpx2
 import pytest
+from typer.main import get_command
 
-from windrow.cli import entering
+from windrow.cli import entering, forward
+from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
 from windrow.errors import InvalidInput, WindrowClientError
@@ -45,6 +49,22 @@ def test_ones_own_keys_go_to_a_box_without_a_command_and_nowhere_else(home: Path
     assert entering.asked("box", ["train"], [], True, None) == ([], False)
     assert entering.asked("service", [], [], True, None) == ([], False)
     assert entering.asked("box", ["train"], [home / "work.pub"], True, True) == ([SECOND, KEY], True)
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's client reads it")
+def test_an_editor_is_given_what_ssh_itself_reads(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"id": "cluster_1", "name": "lab", "request": {"ssh_keys": [KEY]}}
+    monkeypatch.setattr(forward, "client", lambda context: answering({"ssh_port": 2222}))
+    monkeypatch.setattr(forward, "cluster_named", lambda api, cluster: found)
+    get_command(app)(["cluster", "ssh", "--config", "lab"], standalone_mode=False)
+    (home / "config").write_text(capsys.readouterr().out)
+    asked = ["ssh", "-G", "-F", str(home / "config"), "lab"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert {"user box", "hostkeyalias cluster_1", "stricthostkeychecking accept-new"} <= set(told)
+    (proxy,) = [line for line in told if line.startswith("proxycommand ")]
+    assert proxy.endswith("cluster forward cluster_1 2222 --stdio")
 
 
 @pytest.mark.case("B-F17")

@@ -125,7 +125,9 @@ class World:
     ids: dict[str, str]
 
     async def ask(self, method: str, path: str, token: str | None) -> int:
-        """The status of the answer; a stream is let go of once it has begun."""
+        """The status of the answer; a stream is let go of once it has begun. A WebSocket is opened by whoever gets its
+        ticket."""
+        method = "POST" if method == "WS" else method
         headers = [(b"host", b"master"), (b"content-type", b"application/json")]
         if token is not None:
             headers.append((b"authorization", f"Bearer {token}".encode()))

@@ -27,8 +27,9 @@ OWN = {Reach.OWN, Reach.OWN_OR_OVERSEEN, Reach.OWN_OR_OPERATED}
 ROUTES = {
     route: rules
     for route, rules in declared().items()
-    if rules.reach in OWN and V1 in route[1] and is_allowed(CUSTOMER, rules.may)
+    if rules.reach in OWN and V1 in route[1] and is_allowed(CUSTOMER, rules.may) and route[0] != "WS"
 }
+"""A WebSocket is opened with a ticket alone, whoever its caller is."""
 ID_HEX = 32
 STRANGERS = ("same organisation", "rival")
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from windrow_master.clusters.model import Cluster, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Runtime
-from windrow_proto.errors import InvalidInput
-from windrow_proto.service_names import forward_host
+from windrow_proto.errors import Conflict, InvalidInput
+from windrow_proto.service_names import forward_host, service_name, service_url
 
 SSH_PORT: Final = 2222
 """In a container: below 1024 not every daemon lets a user other than root listen."""
@@ -92,13 +92,16 @@ def environment(cluster: Cluster, runtime: str) -> Mapping[str, str]:
     return found
 
 
-def command(cluster: Cluster, runtime: str) -> tuple[str, ...]:
-    """Return the command to run: SSH and the notebook, and beside them the renter's command or nothing."""
+def command(cluster: Cluster, runtime: str, place: str = "") -> tuple[str, ...]:
+    """Return the command to run: SSH and the notebook, and beside them the renter's command or nothing. place: as of
+    page_url; the notebook answers under that name, too."""
     own = entry_ports(cluster, runtime)
     if own == EntryPorts():
         return cluster.request.argv
-    name = forward_host(cluster.name, cluster.cluster_id)
-    words = (str(own.ssh_port or 0), str(own.notebook_port or 0), own.at, name)
+    names = [forward_host(cluster.name, cluster.cluster_id)]
+    if own.notebook_port is not None and place:
+        names.append(service_name(cluster.cluster_id, own.notebook_port, place.rpartition(":")[0]))
+    words = (str(own.ssh_port or 0), str(own.notebook_port or 0), own.at, "','".join(names))
     return ("sh", "-c", f'eval "${CODE}"', "windrow", *words, *cluster.request.argv)
 
 
@@ -107,6 +110,22 @@ def token(cluster: Cluster) -> str | None:
     if not cluster.request.notebook:
         return None
     return cluster.request.env.get(TOKEN) or cluster.secret
+
+
+def page_url(cluster: Cluster, runtime: str, place: str) -> tuple[int, str]:
+    """Return the notebook's port, and its address for a browser with its token. cluster: whole. place: DOMAIN:PORT of
+    an Access with an HTTPS path to services, empty where there is none. Raises Conflict where there is no address, or
+    where the renter chose the token: anybody may try to guess it at that address."""
+    port = entry_ports(cluster, runtime).notebook_port
+    if port is None:
+        raise Conflict("This machine has no notebook.", subject=cluster.cluster_id)
+    if TOKEN in cluster.request.env or not cluster.secret:
+        said = "This notebook has a token of your own choice, so it gets no address in the internet. Use: "
+        raise Conflict(f"{said}windrow cluster forward {cluster.name} {NOTEBOOK_PORT}", subject=cluster.cluster_id)
+    if not place:
+        said = "No relay of this market has an address for web pages. Use: "
+        raise Conflict(f"{said}windrow cluster forward {cluster.name} {NOTEBOOK_PORT}", subject=cluster.cluster_id)
+    return port, f"{service_url(cluster.cluster_id, port, place)}?token={cluster.secret}"
 
 
 def _check_key(key: str) -> None:

@@ -1,0 +1,113 @@
+// The ways into a running machine: a terminal in the page, and lines for the renter's own machine.
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { post } from "../api/client.ts";
+import { box as boxQuery } from "../api/queries.ts";
+import type { Box, Cluster, Notebook } from "../api/types.ts";
+import { Command, Loaded, ProblemNote } from "../parts/page.tsx";
+import { quoted } from "./request.ts";
+import { editorLines, forwardedPorts } from "./terminal.ts";
+
+/** Nothing runs there: no shell, no SSH, no Jupyter, no port. */
+export const isSimulated = (cluster: Cluster) =>
+  cluster.request.simulated || cluster.workloads.some((work) => work.runtime === "simulated");
+
+interface ConnectProps {
+  cluster: Cluster;
+  mine: boolean;
+  openTerminal: () => void;
+}
+
+export function Connect({ cluster, mine, openTerminal }: ConnectProps) {
+  if (!mine)
+    return (
+      <Text size="sm" className="wr-quiet">
+        The renter of a cluster connects to it, and with whom it is shared to use.
+      </Text>
+    );
+  if (isSimulated(cluster))
+    return (
+      <Text size="sm" className="wr-quiet">
+        Simulated hosts have no terminal, and start neither SSH nor Jupyter.
+      </Text>
+    );
+  const ports = forwardedPorts(cluster);
+  const enters = cluster.request.ssh_keys.length > 0 || cluster.request.notebook;
+  return (
+    <Stack gap="sm">
+      <Group gap="xs">
+        <Button onClick={openTerminal}>Open terminal</Button>
+      </Group>
+      {enters && <BoxLogins cluster={cluster} />}
+      {ports.length > 0 && <Text size="sm">A port on your machine:</Text>}
+      {ports.map((port) => (
+        <Command
+          key={port}
+          text={`windrow cluster forward ${quoted(cluster.name)} ${port}`}
+          label={`command for port ${port}`}
+        />
+      ))}
+    </Stack>
+  );
+}
+
+/** Its address is asked for when it is wanted: it leads there for a working day, by the notebook's own token. */
+function OpenJupyter({ cluster }: { cluster: Cluster }) {
+  const open = useMutation({
+    mutationFn: () => post<Notebook>(`/clusters/${encodeURIComponent(cluster.id)}/notebook`),
+    gcTime: 0, // the address has the token
+    onSuccess: ({ url }) => window.open(url, "_blank", "noopener"),
+  });
+  return (
+    <Stack gap={4}>
+      <Group gap="xs">
+        <Button loading={open.isPending} onClick={() => open.mutate()}>
+          Open Jupyter
+        </Button>
+        {open.data && (
+          <a className="wr-link" href={open.data.url} target="_blank" rel="noopener noreferrer">
+            Jupyter in a new window
+          </a>
+        )}
+      </Group>
+      {open.error && <ProblemNote error={open.error} />}
+    </Stack>
+  );
+}
+
+/** Commands for the renter's own machine, and Jupyter's address. */
+function BoxLogins({ cluster }: { cluster: Cluster }) {
+  const query = useQuery(boxQuery(cluster.id));
+  const name = quoted(cluster.name);
+  return (
+    <Loaded query={query}>
+      {(box: Box) => (
+        <Stack gap="sm" data-testid="box-logins">
+          {box.ssh_port !== null && (
+            <>
+              <Text size="sm">Log in with your own key:</Text>
+              <Command text={`windrow cluster ssh ${name}`} label="command to log in" />
+              <Text size="sm">In VS Code, with its extension Remote - SSH:</Text>
+              <Command text={editorLines(cluster)} label="commands for VS Code" />
+            </>
+          )}
+          {box.notebook_port !== null && (
+            <>
+              <OpenJupyter cluster={cluster} />
+              <Text size="sm">Jupyter on your machine:</Text>
+              <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
+              <Text size="sm">and then in a browser:</Text>
+              <Command
+                text={`http://${cluster.forward_host}:8888/?token=${box.notebook_token ?? ""}`}
+                label="address of the notebook"
+              />
+            </>
+          )}
+          <Text size="xs" className="wr-quiet">
+            If neither answers, the output says what the image lacks.
+          </Text>
+        </Stack>
+      )}
+    </Loaded>
+  );
+}
