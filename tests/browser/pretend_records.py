@@ -73,12 +73,6 @@ def overview_routes(app: FastAPI, world: World) -> None:
         world.simulated_hosts = body["count"]
         return simulated()
 
-    @app.get("/api/v1/cli")
-    async def cli() -> Json:
-        url = "https://market.example:8443" if world.reached else "https://127.0.0.1:8443"
-        command = f"curl -fsSk --pinnedpubkey sha256//pin {url}/install-cli.sh | sh"
-        return {"command": command, "url": url, "this_machine_only": not world.reached}
-
     _home_routes(app, world)
 
 

@@ -75,8 +75,6 @@ class World:
     """What is known of whoever signs in, beside the name."""
     simulated_hosts: int = 0
     """To be run by `windrow up`."""
-    reached: bool = True
-    """Other machines reach this Master."""
     sends_mail: bool = False
     services: list[Json] = field(default_factory=list)
     """Service accounts."""

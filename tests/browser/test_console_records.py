@@ -38,7 +38,7 @@ async def test_the_operators_home_counts_what_is_idle_rented_and_faulty_and_what
 async def test_an_operator_is_led_through_the_first_steps_and_may_put_them_away(page: Page, pretend: Pretend) -> None:
     served = pretend()
     served.world.profile |= {"address": None, "has_password": False}
-    served.world.reached = False
+    served.world.command_line = None
     await signed_in(page, served, "/")
     steps = page.get_by_role("region", name=re.compile("^Get started: [0-9] of 5 done$"))
     password = steps.get_by_role("button", name="Set the password")

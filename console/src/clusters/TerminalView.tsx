@@ -14,16 +14,12 @@ import { endedText, pieces, readSaid, type Said, socketUrl, TAKEN_BYTES, THEMES 
 
 const LEAVES = "F6";
 /** Only style elements with this page's nonce are applied, and xterm.js gives its own none. */
-const styled: Document = new Proxy(document, {
-  get(target, name) {
-    if (name === "createElement")
-      return (tag: string) => {
-        const made = target.createElement(tag);
-        if (tag === "style") made.nonce = nonce;
-        return made;
-      };
-    const value: unknown = Reflect.get(target, name, target);
-    return typeof value === "function" ? value.bind(target) : value;
+const create: (tag: string, options?: ElementCreationOptions) => HTMLElement = document.createElement.bind(document);
+Object.assign(document, {
+  createElement: (tag: string, options?: ElementCreationOptions) => {
+    const made = create(tag, options);
+    if (made instanceof HTMLStyleElement) made.nonce = nonce ?? "";
+    return made;
   },
 });
 
@@ -35,7 +31,6 @@ HTMLSpanElement.prototype.setAttribute = function setAttribute(name: string, val
 
 function made(screenReaderMode: boolean): Terminal {
   return new Terminal({
-    documentOverride: styled,
     fontFamily: theme.fontFamilyMonospace ?? "monospace",
     fontSize: 13,
     minimumContrastRatio: 4.5,
