@@ -47,7 +47,8 @@ export function wayOf(group: Attention): Way {
   const first = group.affected[0];
   if (group.count > 1 && (group.kind === "faulty" || group.kind === "offline"))
     return { label: `Show ${group.count}`, to: "/fleet", search: { state: group.kind } };
-  return (first && wayTo(first)) ?? { label: "Open health", to: group.kind === "no_relay" ? "/regions" : "/health" };
+  if (first) return wayTo(first) ?? { label: "Open health", to: "/health" };
+  return group.kind === "no_relay" ? { label: "Open relays", to: "/regions" } : { label: "Open health", to: "/health" };
 }
 
 export function wayTo(one: Affected): Way | null {
