@@ -1,6 +1,5 @@
 """Fixtures for every test; the services found and the closing table live in `ledger.py`, the order in `spread.py`."""
 
-import gc
 import os
 from collections.abc import Iterator
 
@@ -11,16 +10,6 @@ from hypothesis import HealthCheck, settings
 from tests import as_it_was
 from tests.waiting import poll as poll
 from tests.waiting import poll_async as poll_async
-
-# Modules and collected tests live as long as this process: they are not searched for garbage.
-gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    """From here on garbage is made."""
-    gc.freeze()
-    gc.enable()
-
 
 pytest_plugins = ["tests.ledger", "tests.leftovers", "tests.spread", "tests.support.postgres"]
 

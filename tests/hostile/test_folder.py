@@ -390,7 +390,7 @@ def test_a_detached_run_that_its_renter_ends_has_left_its_log_and_files(renter: 
     wait_for(lambda: renter.windrow("cluster", "logs", cluster).stdout == "said\n")
     way = re.search(r"windrow (cluster delete --keep-results \S+)", " ".join(began.stderr.split()))
     assert way is not None, began.stderr
-    ended = renter.windrow(*way[1].split())
+    ended = renter.windrow(*way[1].split(), "--yes")
     assert ended.returncode == 0, ended.stderr
     done = renter.windrow("run", "fetch", cluster, cwd=Path("/"))
     assert (done.returncode, tree(here)["b"]) == (0, b"b\n"), done.stderr

@@ -34,6 +34,8 @@ ATTEMPT: Final = Limit("attempt", burst=5_000, refill_ns=2 * MILLISECOND)
 """With what may be a token, per address. Apart from the others, so that whoever asks without one takes nothing away."""
 SIGN_IN: Final = Limit("sign_in", burst=30, refill_ns=4 * SECOND)
 """Refused tokens per address, and per beginning of a token from any address."""
+PASSWORD: Final = Limit("password", burst=60, refill_ns=SECOND)
+"""Passwords per address, right ones too: each costs a hash, some 40 ms of a core."""
 PREFIX_CHARS: Final = 11
 """Of a token, counted as one: its kind and 8 characters of chance."""
 
@@ -46,6 +48,7 @@ class Limits:
     address: Limit = ADDRESS
     attempt: Limit = ATTEMPT
     sign_in: Limit = SIGN_IN
+    password: Limit = PASSWORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,8 @@ class Limited:
             return
         asked = await self._count(Request(scope), self._limits)
         if asked.taken.is_allowed and (scope["method"], scope["path"]) in self._hashing:
-            taken = await self._bus.take(f"password {asked.address}", self._limits.sign_in)
-            asked = asked if taken.is_allowed else replace(asked, limit=self._limits.sign_in, taken=taken)
+            taken = await self._bus.take(f"password {asked.address}", self._limits.password)
+            asked = asked if taken.is_allowed else replace(asked, limit=self._limits.password, taken=taken)
         if not asked.taken.is_allowed:
             await self._refused(scope, asked)(scope, receive, send)
             return
@@ -138,7 +141,7 @@ class Limited:
 
 def _refusal(request: Request, asked: _Asked) -> Response:
     wait_s = max(1, -(-asked.taken.retry_after_ns // SECOND))
-    what = "refused tokens" if asked.limit.name == "sign_in" else "requests"
+    what = {"sign_in": "refused tokens", "password": "passwords from your address"}.get(asked.limit.name, "requests")
     error = TooMany(f"Too many {what} in a short time; nothing was changed. Try again in {wait_s} s.")
     return problems.problem(request, error, headers={"Retry-After": str(wait_s), **_headers(asked)})
 
