@@ -24,7 +24,7 @@ async def test_each_region_shows_its_accesses_with_agents_load_round_trip_and_st
     served.world.agents.update(north=7, south=0)
     served.world.departed = ("access_gone",)
     await signed_in(page, served, "/")
-    await page.get_by_role("link", name="Relays").click()
+    await page.get_by_role("link", name="Relays", exact=True).click()
     await expect(page.get_by_role("heading", level=2)).to_have_text(["Map", "north", "south", "Region not known"])
     north = page.get_by_role("region", name="north")
     await expect(north).to_contain_text("Serving")

@@ -9,7 +9,7 @@ from tests.browser.pretend_people import LINK
 from tests.browser.pretend_records import trouble
 from tests.browser.pretend_rental import add_receipt
 from tests.browser.pretend_sign_in import DEVICE_CODE
-from tests.browser.pretend_world import make_world
+from tests.browser.pretend_world import World, make_world
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import (
     access_routes,
@@ -120,14 +120,7 @@ async def test_the_pretend_master_answers_as_described() -> None:
         assert_described(look, sign_in_routes.DeviceOut)
         service = await client.post("/service-accounts", json={"name": "ci", "roles": ["renter"]})
         assert_described(service, service_account_routes.ServiceMadeOut, 201)
-        world.projects += [project(f"account_{name}", name, "admin") for name in ("lab", "gone")]
-        offered = await client.post("/projects/account_lab/transfer", json={"organisation": "acme"})
-        assert_described(offered, lifecycle_routes.TransferOfferOut, 201)
-        assert (await client.delete("/projects/account_gone")).status_code == 204
-        settled = await client.post("/accounts/account_2/settle", json={"reason": "left"})
-        assert_described(settled, account_routes.PersonOut)
-        limited = await client.put("/service-accounts/service_1/limits", json={"max_leases": 1})
-        assert_described(limited, limit_routes.LimitOut)
+        await _ends(client, world)
         begun = await client.post("/user/second-factor", json={"password": PASSWORD})
         assert_described(begun, people_routes.FactorOut, 201)
         assert_described(await client.put("/user/second-factor", json={"code": "123456"}), people_routes.CodesOut)
@@ -156,3 +149,15 @@ async def test_the_pretend_master_answers_as_described() -> None:
         world.troubles.append(trouble())
         for path, model in READS.items():
             assert_described(await client.get(path), model)
+
+
+async def _ends(client: httpx2.AsyncClient, world: World) -> None:
+    """What ends, and what is limited."""
+    world.projects += [project(f"account_{name}", name, "admin") for name in ("lab", "gone")]
+    offered = await client.post("/projects/account_lab/transfer", json={"organisation": "acme"})
+    assert_described(offered, lifecycle_routes.TransferOfferOut, 201)
+    assert (await client.delete("/projects/account_gone")).status_code == 204
+    settled = await client.post("/accounts/account_2/settle", json={"reason": "left"})
+    assert_described(settled, account_routes.PersonOut)
+    limited = await client.put("/service-accounts/service_1/limits", json={"max_leases": 1})
+    assert_described(limited, limit_routes.LimitOut)

@@ -52,7 +52,7 @@ def test_who_joins_a_host_is_asked_for_no_python_that_is_not_needed_and_doctor_h
 
     assert "The host needs Linux;" in page and "Python" not in page
     assert "with a Python of its own" in document
-    assert "| find what is wrong | `windrow doctor`, and on a host `windrow-agent doctor` |" in _page("README.md")
+    assert "`windrow doctor`, and on a host `windrow-agent doctor` |" in _page("README.md")
 
 
 @pytest.mark.case("M-36")

@@ -16,10 +16,10 @@ from windrow_master.api.overview_routes import DayAmount, Own, UseCounts, counts
 from windrow_master.api.route import Routes
 from windrow_master.api.standing_routes import slot_beside, slots_beside
 from windrow_master.api.visibility import oversees
-from windrow_master.fleet import use_history
+from windrow_master.fleet import use_history_repository as use_history
 from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, slot_shown
 from windrow_master.fleet.model import AdminState, Slot, Verification
-from windrow_master.fleet.use_history import UseHistoryRepository
+from windrow_master.fleet.use_history_repository import UseHistoryRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal

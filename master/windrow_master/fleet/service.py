@@ -12,7 +12,8 @@ from typing import Final
 
 import structlog
 
-from windrow_master.fleet import reconcile, use_history
+from windrow_master.fleet import reconcile
+from windrow_master.fleet import use_history_repository as use_history
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, BandwidthSchedule
 from windrow_master.fleet.challenges import ChallengeRegistry
 from windrow_master.fleet.claims.uniqueness import FLEET_CODES
@@ -39,7 +40,7 @@ from windrow_master.fleet.reliability_counts import ReliabilityCounts
 from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.slot_leases import SlotLeases, is_back_soon
 from windrow_master.fleet.states import AdminEvent, LinkEvent
-from windrow_master.fleet.use_history import UseHistoryRepository
+from windrow_master.fleet.use_history_repository import UseHistoryRepository
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.loops import Boundary, again, ends_alone
 from windrow_master.store.store import Store

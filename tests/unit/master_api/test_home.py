@@ -9,7 +9,7 @@ from tests.unit.master_api.test_overview import HOST, OWNER, cards, entry, host,
 from windrow_master.api.attention import SUBJECTS_MAX, attention
 from windrow_master.fleet.availability import Availability
 from windrow_master.fleet.model import AdminState, Condition, LinkState, SlotState
-from windrow_master.fleet.use_history import KEPT_NS, SHORT_NS, UseHistoryRepository, counted
+from windrow_master.fleet.use_history_repository import KEPT_NS, SHORT_NS, UseHistoryRepository, counted
 from windrow_master.identity.model import Role
 from windrow_master.market.limits import month_began_ns
 from windrow_master.market.model import MINT, RentalId, Transfer, TransferKind, account_of
