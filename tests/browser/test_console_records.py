@@ -153,7 +153,7 @@ async def test_every_table_is_kept_as_csv(page: Page, pretend: Pretend) -> None:
         "e": ["the events"],
         "m": ["the commands"],
         "a": ["the audit entries"],
-        "c": ["the clusters"],
+        "c": ["the machines"],
         "r": ["the receipts"],
         "o": ["the offers"],
     }.items():
@@ -164,7 +164,7 @@ async def test_every_table_is_kept_as_csv(page: Page, pretend: Pretend) -> None:
     assert [row["id"] for row in rows["the events"]] == [event["id"] for event in world.events]
     assert {row["id"] for row in rows["the commands"]} == set(world.commands)
     assert [row["number"] for row in rows["the audit entries"]] == ["3", "2", "1"]
-    assert [(row["id"], row["name"]) for row in rows["the clusters"]] == [(one, "'=mine") for one in world.clusters]
+    assert [(row["id"], row["name"]) for row in rows["the machines"]] == [(one, "'=mine") for one in world.clusters]
     assert {row["id"] for row in rows["the receipts"]} == set(world.receipts)
 
 

@@ -19,7 +19,6 @@ from windrow_master.api.visibility import oversees
 from windrow_master.fleet import use_history_repository as use_history
 from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, slot_shown
 from windrow_master.fleet.model import AdminState, Slot, Verification
-from windrow_master.fleet.use_history_repository import UseHistoryRepository
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
@@ -151,7 +150,7 @@ async def use_over_time(services: Serving, span: Annotated[Literal["day", "week"
     """GPUs by state over the last day (in steps of five minutes), week or month (of an hour)."""
     step_ns = use_history.SHORT_NS if span == "day" else HOUR
     from_ns = services.clock.wall_ns() - SPANS[span]
-    points = await services.store.read(lambda uow: uow[UseHistoryRepository].since(step_ns, from_ns))
+    points = await services.fleet.uses_since(step_ns, from_ns)
     return {
         "step_s": step_ns // SECOND,
         "points": [

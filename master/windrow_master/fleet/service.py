@@ -315,6 +315,10 @@ class FleetService:
                 lambda uow: uow[UseHistoryRepository].add(counts, uow.now_wall_ns), name="fleet.uses"
             )
 
+    async def uses_since(self, step_ns: int, from_ns: int) -> Sequence[use_history.Point]:
+        """The number of GPUs in each state, in spans of this length since then, oldest first."""
+        return await self._store.read(lambda uow: uow[UseHistoryRepository].since(step_ns, from_ns))
+
     async def flush(self) -> None:
         """Write down what changed of presence, all that is due in one unit of work."""
         changes = self.presence.take_changes()
