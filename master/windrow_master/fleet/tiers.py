@@ -287,7 +287,8 @@ def worst_tier(tiers: Sequence[Tier]) -> Tier | None:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A figure in four digits at most, with its prefix."""
+    """A figure in four digits at most, with its prefix. unit: as UCUM writes it."""
+    unit = unit.replace("{operation}", "op")
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if value >= factor:
             return f"{value / factor:.4g} {prefix}{unit}"
