@@ -129,8 +129,8 @@ PARAGRAPHS: Final[dict[str, str]] = {
         "in time; one that was switched off for long joins again with a new token: `windrow token add --join`."
     ),
     "fenced": (
-        "A newer holder or a newer Master has taken over, so this old command was refused. That protects the work "
-        "of whoever holds the GPU now. Look at the present state and begin from there."
+        "The GPU has a new renter, or a new Master leads, so this old command was refused. It could have harmed the "
+        "work that runs there now. Look at the present state and begin from there."
     ),
     "expired": (
         "The command reached the host after the time until which it was valid, and was not carried out. The host "

@@ -643,7 +643,7 @@ export interface DayAmount {
   amount: string;
 }
 
-/** What was earned on one UTC day. */
+/** The earnings of one UTC day. */
 export interface DayEarnedOut {
   day: string;
   /** A decimal amount of money */
@@ -651,7 +651,7 @@ export interface DayEarnedOut {
   occupancy_ratio: number | null;
 }
 
-/** What was spent on one UTC day. */
+/** The cost of one UTC day. */
 export interface DaySpentOut {
   day: string;
   /** A decimal amount of money */
@@ -1048,7 +1048,7 @@ export interface GrantsOut {
   projects: ProjectOut[];
 }
 
-/** The roles that one group of a provider gives. */
+/** A group of a provider, and the roles that its members get. */
 export interface GroupBody {
   group: string;
   /** In the organisation */
@@ -1056,7 +1056,7 @@ export interface GroupBody {
   projects?: GrantBody[];
 }
 
-/** The roles that one group gives. */
+/** A group, and the roles that its members get. */
 export interface GroupOut {
   role: Role | null;
   projects: ProjectOut[];
@@ -1691,7 +1691,7 @@ export interface LoserOut {
   terms: Record<string, number>;
 }
 
-/** What time that nobody paid would have brought at the present price: an estimate. */
+/** The estimated earnings that were missed, by the reason, at the present price. */
 export interface LostOut {
   /** A decimal amount of money */
   idle: string;
@@ -3083,7 +3083,7 @@ export interface SettleBody {
 /** How soon a person has to look. PAGE: at once. TICKET: within days. INFO: never, it only explains. */
 export type Severity = "info" | "ticket" | "page";
 
-/** What a month cost for one machine, job, GPU model, person or project. */
+/** The cost of one machine, job, GPU model, person or project in a month. */
 export interface ShareOut {
   /** Null: what has none */
   id: string | null;

@@ -1,4 +1,4 @@
-// The product that is shown, of those that the roles open: remembered in this browser.
+// Which product is shown: rent, provide or operate. The browser remembers the last one.
 import { useQuery } from "@tanstack/react-query";
 import { useRouterState } from "@tanstack/react-router";
 import { useEffect, useSyncExternalStore } from "react";

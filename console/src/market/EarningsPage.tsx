@@ -120,7 +120,7 @@ function Figures({ found }: { found: Earnings }) {
   );
 }
 
-/** Where the hours of GPUs went, and what those that nobody paid would have brought. */
+/** The hours of the GPUs by state, and the earnings that were missed. */
 function Hours({ times, currency }: { times: GpuTimes; currency: string }) {
   const hours = Object.fromEntries(USES.map(([use]) => [use, times[`${use}_hours`]])) as Record<
     (typeof USES)[number][0],

@@ -15,7 +15,7 @@ interface NamedLinesProps {
   of: readonly ["secret", "/secrets"] | readonly ["volume", "/volumes"];
   /** True: the project has none. */
   none: boolean;
-  /** The names of those that no line has yet. */
+  /** Names that are not in a line yet. */
   unused: readonly string[];
   /** The same lines and this one. */
   withOne: (name: string) => string;

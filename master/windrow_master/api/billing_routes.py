@@ -41,14 +41,14 @@ Days = Annotated[list[Money], Field(description="By day of the month, as `days` 
 
 
 class DaySpentOut(Out):
-    """What was spent on one UTC day."""
+    """The cost of one UTC day."""
 
     day: str
     amount: Money
 
 
 class ShareOut(Out):
-    """What a month cost for one machine, job, GPU model, person or project."""
+    """The cost of one machine, job, GPU model, person or project in a month."""
 
     id: Annotated[str | None, Field(description="Null: what has none"), Read(lambda one: one.row.key or None)]
     name: str
@@ -86,7 +86,7 @@ class SpendingOut(Out):
 
 
 class LostOut(Out):
-    """What time that nobody paid would have brought at the present price: an estimate."""
+    """The estimated earnings that were missed, by the reason, at the present price."""
 
     idle: Money
     paused: Money
@@ -107,7 +107,7 @@ class GpuTimesOut(Out):
 
 
 class DayEarnedOut(Out):
-    """What was earned on one UTC day."""
+    """The earnings of one UTC day."""
 
     day: str
     amount: Money

@@ -40,7 +40,7 @@ Secret = Annotated[str, Field(max_length=200)]
 
 
 class GroupBody(Body):
-    """The roles that one group of a provider gives."""
+    """A group of a provider, and the roles that its members get."""
 
     group: Group
     role: Annotated[OrganisationRole | None, Field(description="In the organisation")] = None
@@ -113,7 +113,7 @@ class GrantsOut(Out):
 
 
 class GroupOut(GrantsOut):
-    """The roles that one group gives."""
+    """A group, and the roles that its members get."""
 
     group: str
 
