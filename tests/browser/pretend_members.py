@@ -240,7 +240,14 @@ def share(share_id: str, object_id: str, receiver: str, level: str, **more: Any)
     row |= {"project_id": "account_1", "project": "first account", "receiver_kind": "user", "receiver": receiver}
     return (
         row
-        | {"receiver_id": "user_9", "created_by": MADE_BY, "created_at": at(60), "expires_at": None, "is_active": True}
+        | {
+            "receiver_id": "user_9",
+            "created_by": MADE_BY,
+            "created_by_name": "Ada",
+            "created_at": at(60),
+            "expires_at": None,
+            "is_active": True,
+        }
         | more
     )
 

@@ -54,6 +54,10 @@ async def test_a_reload_and_a_second_tab_stay_signed_in_and_another_browser_does
     await expect(stranger.get_by_role("heading", name="Sign in")).to_be_visible()
     await context.close()
 
+    served.world.is_signed_out = True  # its project was deleted, its user disabled, its time is over
+    await second.get_by_role("link", name="Fleet", exact=True).click()
+    await expect(second.get_by_role("status").filter(has_text="not valid. Sign in again.")).to_be_visible()
+
 
 async def test_signing_out_in_one_tab_signs_nobody_in_again(page: Page, pretend: Pretend) -> None:
     served = pretend()

@@ -97,9 +97,9 @@ export async function send(
     connection.lost();
     throw new ApiProblem(unreachable(method, path, failure, deadlineMs));
   }
-  if (answer.status === 401 && !SIGNS_IN.includes(path)) forgetSecret(used);
   if (answer.ok) return answer;
   const problem = await problemOf(answer, path);
+  if (answer.status === 401 && !SIGNS_IN.includes(path)) forgetSecret(used, problem.detail ?? null);
   if (problem.code === SIGN_IN_AGAIN && (await signedInAgain())) return send(method, path, asked, deadlineMs);
   throw new ApiProblem(problem);
 }

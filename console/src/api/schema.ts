@@ -1911,6 +1911,7 @@ export interface ObjectShareOut {
   receiver: string;
   level: string;
   created_by: string;
+  created_by_name: string;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   expires_at: string | null;

@@ -12,6 +12,7 @@ type Said = { ask: true } | { secret: string };
 
 let known: string | null = stored();
 let hasLeft = false;
+let refusal: string | null = null;
 
 function stored(): string | null {
   try {
@@ -37,9 +38,13 @@ export function keepSecret(found: string): void {
   }
 }
 
+/** What the Master said when it refused the session that this tab had last; null: this tab has left it by itself. */
+export const whyRefused = (): string | null => refusal;
+
 /** The Master refused this one: it is over, unless this tab has another by now. */
-export function forgetSecret(refused: string | null): void {
+export function forgetSecret(refused: string | null, why: string | null = null): void {
   if (refused !== known) return;
+  if (known !== null) refusal = why;
   known = null;
   try {
     sessionStorage.removeItem(PLACE);

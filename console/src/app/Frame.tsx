@@ -15,6 +15,7 @@ import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-route
 import { type ComponentType, useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { connection } from "../api/connection.ts";
 import { me as meQuery, queryClient } from "../api/queries.ts";
+import { whyRefused } from "../api/secret.ts";
 import type { Me, Role } from "../api/types.ts";
 import { InvitationPage } from "../identity/InvitationPage.tsx";
 import { PasswordPage } from "../identity/PasswordPage.tsx";
@@ -48,7 +49,11 @@ export function Frame() {
       </main>
     );
   }
-  return query.data === null ? <SignInPage brought={null} me={null} done={used} /> : <Signed me={query.data} />;
+  return query.data === null ? (
+    <SignInPage brought={null} me={null} done={used} note={whyRefused()} />
+  ) : (
+    <Signed me={query.data} />
+  );
 }
 
 /** The page for a secret that the address brought. */

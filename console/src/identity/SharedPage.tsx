@@ -16,7 +16,7 @@ const COLUMNS: readonly Column<ObjectShare>[] = [
   { id: "name", name: "Name", value: (row) => row.object_name, cell: (row) => <ToObject share={row} /> },
   { id: "project", name: "Project", value: (row) => row.project, facet: true },
   { id: "level", name: "Level", value: (row) => row.level, facet: true, cell: (row) => words(row.level) },
-  { id: "by", name: "Shared by", value: (row) => row.created_by },
+  { id: "by", name: "Shared by", value: (row) => row.created_by_name },
   { id: "with", name: "Shared with", value: receiverText },
   moment("expires_at", "Until", (row) => row.expires_at, "it is withdrawn"),
   identity((row) => row.id),

@@ -18,7 +18,7 @@ interface SignInProps {
   me: Me | null;
   done: () => void;
   /** A line above the form. */
-  note?: string;
+  note?: string | null;
 }
 
 export function SignInPage({ brought, me, done, note }: SignInProps) {

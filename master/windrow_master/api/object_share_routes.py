@@ -67,6 +67,7 @@ class ObjectShareOut(Out):
     receiver: Annotated[str, Read("receiver_name")]
     level: Annotated[str, Read("share.level")]
     created_by: Annotated[str, Read("share.made_by")]
+    created_by_name: Annotated[str, Read("maker_name")]
     created_at: Annotated[Time, Read("share.made_at_ns")]
     expires_at: Annotated[Time | None, Read("share.until_ns")]
     is_active: Annotated[

@@ -6,11 +6,12 @@ A share counts as long as it has not expired, its project is active, and whoever
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.membership import service_roles
-from windrow_master.identity.model import AccountState, Principal
+from windrow_master.identity.model import AccountState, Principal, Role
 from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.object_shares import (
     SHARES_MAX,
@@ -59,12 +60,13 @@ class ShareRequest:
 
 @dataclass(frozen=True, slots=True)
 class ShareView:
-    """A share with the names of whom it is between. is_active: False where its project is suspended, or whoever made
-    it could no longer make it."""
+    """A share with the names of whom it is between and of who made it. is_active: False where its project is suspended,
+    or whoever made it could no longer make it."""
 
     share: ObjectShare
     project_name: str
     receiver_name: str
+    maker_name: str
     is_active: bool
 
 
@@ -87,7 +89,8 @@ class ObjectShareService:
         def read(uow: UnitOfWork) -> list[ObjectShare]:
             receivers = receivers_of(principal)
             found = uow[ObjectShareRepository].of_object(kind, named, receivers, uow.now_wall_ns)
-            return [one for one in found if _is_active(uow, one)]
+            parties = _Parties(uow)
+            return [one for one in found if parties.is_active(one)]
 
         found = visiting(principal, await self._store.read(read), permission, needed)
         if found is not None and needed is not Level.SEE:
@@ -137,7 +140,8 @@ class ObjectShareService:
             if repository.count(principal.account_id) > SHARES_MAX:
                 raise TooMany(f"This project has {SHARES_MAX:,} shares. Withdraw some: windrow share rm ID")
             _tell(uow, principal, share, "made", f"was shared with {receiver_name} ({share.level})")
-            return ShareView(share, principal.account_name, receiver_name, is_active=True)
+            maker = principal.user_name or principal.account_name
+            return ShareView(share, principal.account_name, receiver_name, maker, is_active=True)
 
         return await self._store.write(change, name="share.make")
 
@@ -147,7 +151,8 @@ class ObjectShareService:
         def read(uow: UnitOfWork) -> list[ShareView]:
             now_ns, account_id = uow.now_wall_ns, principal.account_id
             found = uow[ObjectShareRepository].given(account_id, object_id, now_ns, after, limit)
-            return [_view(uow, one) for one in found]
+            parties = _Parties(uow)
+            return [parties.view(one) for one in found]
 
         return await self._store.read(read)
 
@@ -158,12 +163,14 @@ class ObjectShareService:
         first."""
 
         def read(uow: UnitOfWork) -> list[ShareView]:
+            parties = _Parties(uow)
+
             def rows(last: ShareView | None, size: int) -> list[ShareView]:
                 position = after if last is None else last.share.id
                 found = uow[ObjectShareRepository].received(
                     receivers_of(principal), object_id, uow.now_wall_ns, position, size
                 )
-                return [_view(uow, one) for one in found]
+                return [parties.view(one) for one in found]
 
             return sift(rows, lambda view: view.is_active, limit, None)[0]
 
@@ -177,7 +184,7 @@ class ObjectShareService:
             if share is None or share.account_id != principal.account_id:
                 raise NotFound("There is no such share. List them: windrow share ls", subject=share_id[:64])
             uow[ObjectShareRepository].remove(share.id)
-            said = f"is no longer shared with {_name_of(uow, share)}"
+            said = f"is no longer shared with {_Parties(uow).receiver_name(share)}"
             _tell(uow, principal, share, "withdrawn", said)
 
         await self._store.write(change, name="share.withdraw")
@@ -196,39 +203,61 @@ def _tell(uow: UnitOfWork, principal: Principal, share: ObjectShare, what: str, 
     uow.event(f"share.{what}", subjects, f"The {share.text} {said}", fields, principal.actor)
 
 
-def _is_active(uow: UnitOfWork, share: ObjectShare) -> bool:
-    account = uow[AccountRepository].get(share.account_id)
-    if account is None or account.state is not AccountState.ACTIVE:
-        return False
-    kind, _, maker = share.made_by.partition("/")
-    if kind == "service":
-        service = uow[ServiceAccountRepository].get(maker)
-        return service is not None and may_give(service_roles(service, account), share.level)
-    if kind != "user":
-        return may_give(account.roles, share.level)
-    user = uow[UserRepository].get(maker)
-    is_there = user is not None and user.disabled_at_ns is None
-    return user is not None and is_there and may_give(standing(uow, user, account), share.level)
+class _Parties:
+    """Whom shares are between, each looked up once for all the shares of an answer."""
 
+    def __init__(self, uow: UnitOfWork) -> None:
+        self._uow = uow
+        self._account = cache(uow[AccountRepository].get)
+        self._user = cache(uow[UserRepository].get)
+        self._service = cache(uow[ServiceAccountRepository].get)
+        self._organisation = cache(uow[OrganisationRepository].get)
+        self._is_member = cache(lambda home, user_id: bool(home) and uow[OrganisationRepository].role(home, user_id)[0])
+        self._maker_roles = cache(self._roles_of)
 
-def _view(uow: UnitOfWork, share: ObjectShare) -> ShareView:
-    account = uow[AccountRepository].get(share.account_id)
-    name = account.name if account is not None else share.account_id
-    return ShareView(share, name, _name_of(uow, share), _is_active(uow, share))
+    def view(self, share: ObjectShare) -> ShareView:
+        """A share with its names."""
+        account = self._account(share.account_id)
+        name = account.name if account is not None else share.account_id
+        return ShareView(share, name, self.receiver_name(share), self._maker_name(share), self.is_active(share))
 
+    def is_active(self, share: ObjectShare) -> bool:
+        """Return whether the project is active and whoever made the share might still make it."""
+        account = self._account(share.account_id)
+        is_there = account is not None and account.state is AccountState.ACTIVE
+        return is_there and may_give(self._maker_roles(share.made_by, share.account_id), share.level)
 
-def _name_of(uow: UnitOfWork, share: ObjectShare) -> str:
-    """The receiver's name; of a user who is no member of the sharing organisation the id, as it was given."""
-    if share.receiver_kind is ReceiverKind.ORGANISATION:
-        organisation = uow[OrganisationRepository].get(share.receiver_id)
-        return organisation.name if organisation is not None else share.receiver_id
-    if share.receiver_kind is ReceiverKind.PROJECT:
-        project = uow[AccountRepository].get(AccountId(share.receiver_id))
-        return project.name if project is not None else share.receiver_id
-    account, user = uow[AccountRepository].get(share.account_id), uow[UserRepository].get(share.receiver_id)
-    own = account.organisation_id if account is not None else None
-    is_known = own is not None and uow[OrganisationRepository].role(own, share.receiver_id)[0]
-    return user.name if user is not None and is_known else share.receiver_id
+    def receiver_name(self, share: ObjectShare) -> str:
+        """The receiver's name; of a user who is no member of the sharing organisation the id, as it was given."""
+        if share.receiver_kind is ReceiverKind.ORGANISATION:
+            organisation = self._organisation(share.receiver_id)
+            return organisation.name if organisation is not None else share.receiver_id
+        if share.receiver_kind is ReceiverKind.PROJECT:
+            project = self._account(AccountId(share.receiver_id))
+            return project.name if project is not None else share.receiver_id
+        account, user = self._account(share.account_id), self._user(share.receiver_id)
+        is_known = account is not None and self._is_member(account.organisation_id, share.receiver_id)
+        return user.name if user is not None and is_known else share.receiver_id
+
+    def _maker_name(self, share: ObjectShare) -> str:
+        kind, _, maker = share.made_by.partition("/")
+        of_kind = {"user": self._user, "service": self._service}.get(kind, self._account)
+        found = of_kind(AccountId(maker))
+        return found.name if found is not None else share.made_by
+
+    def _roles_of(self, made_by: str, account_id: AccountId) -> frozenset[Role]:
+        """The roles that the maker of a share has now in the project that shares."""
+        account = self._account(account_id)
+        kind, _, maker = made_by.partition("/")
+        if account is None:
+            return frozenset()
+        if kind == "service":
+            service = self._service(maker)
+            return frozenset() if service is None else service_roles(service, account)
+        if kind != "user":
+            return account.roles
+        user = self._user(maker)
+        return frozenset() if user is None or user.disabled_at_ns is not None else standing(self._uow, user, account)
 
 
 def _receiver(uow: UnitOfWork, principal: Principal, kind: ReceiverKind, wanted: str) -> tuple[str, str]:

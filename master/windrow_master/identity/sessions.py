@@ -123,8 +123,10 @@ class Asking:
 
     def _principal_of(self, uow: UnitOfWork, token: ApiToken | None) -> Principal:
         account = uow[AccountRepository].get(token.account_id) if token is not None else None
-        if token is None or account is None or token.revoked_at_ns is not None:
+        if token is None or account is None:
             raise Unauthenticated
+        if token.revoked_at_ns is not None:
+            raise Unauthenticated("This token was revoked. Sign in again.")
         if account.state is AccountState.SUSPENDED:
             raise Forbidden(f"The account {account.name} is suspended. Ask an operator of this market.")
         if account.state is AccountState.DELETED:
