@@ -22,7 +22,7 @@ KEY = object_key("ckpt/job_1/7")
 MANY = b"0123456789abcdef" * (2 * MIB // 16) + b"the end"
 
 
-CEPH = pytest.mark.proves("artefacts in a real Ceph RGW")
+CEPH = (pytest.mark.long, pytest.mark.proves("artefacts in a real Ceph RGW", by="make long"))
 
 
 @pytest.fixture(params=["folder", "memory", "moto", pytest.param("ceph", marks=CEPH)])

@@ -146,7 +146,7 @@ def _addresses(of: set[str], name: str) -> Iterator[str]:
             yield from (path.replace(f"{{{named[0]}}}", one) for one in of if one.startswith(f"{kind}_"))
 
 
-@pytest.mark.parametrize("who", ["bert of anna", "anna of bert"])
+@pytest.mark.parametrize("who", ["bert of anna", pytest.param("anna of bert", marks=pytest.mark.long)])
 def test_no_answer_to_one_account_names_anything_of_the_other(
     people: tuple[Person, Person, set[str], set[str]], who: str
 ) -> None:

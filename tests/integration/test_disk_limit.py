@@ -126,9 +126,10 @@ NEST = (
             f"the workload filled its disk: 32 MiB in {WHERE} where 8 MiB may be",
             marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             NEST.format(name="d", depth=4000),
             f"the disk of the workload cannot be measured: folders in {WHERE} are nested too deep",
+            marks=pytest.mark.long,
         ),
     ],
     ids=["files", "files in its root", "a path too long for the daemon", "folders without end"],

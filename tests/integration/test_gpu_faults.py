@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.fake_nvml.build import FakeNvml
 from tests.fake_nvml.build import fake_library as fake_library
@@ -23,6 +24,12 @@ QUICK_NS = 300 * MILLISECOND
 """Between a fault's end and its reason's, and between two tries to open the driver, in tests of what comes back."""
 
 
+def some(*short: str, slot: str | None = None) -> list[ParameterSet]:
+    """The faults that leave a slot so (None: all): these in `make test`, the others in `make long`."""
+    names = [name for name, fault in FAULTS.items() if slot in (None, fault.slot)]
+    return [pytest.param(name, marks=() if name in short else pytest.mark.long) for name in names]
+
+
 @pytest.fixture
 async def world(fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HealthWorld]:
     monkeypatch.setattr(availability, "CLEAR_AFTER_NS", QUICK_NS)
@@ -31,7 +38,7 @@ async def world(fake_nvml: FakeNvml, tmp_path: Path, monkeypatch: pytest.MonkeyP
         yield made
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", some("gpu_lost", "xid_79", "hanging_driver", "driver_upgrade", "row_remap_pending"))
 @pytest.mark.case("B-E14")
 async def test_a_fault_changes_its_own_slot_at_once_and_nothing_else(world: HealthWorld, name: str):
     fault = FAULTS[name]
@@ -87,7 +94,7 @@ async def test_a_fault_of_the_host_under_a_lease_faults_the_slot_and_leaves_the_
     assert (await world.slot(SICK)).holder is not None
 
 
-@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.slot == "free"])
+@pytest.mark.parametrize("name", some("row_remap_pending", slot="free"))
 async def test_what_needs_no_second_look_comes_back_by_itself(world: HealthWorld, name: str):
     before = await world.look()
     FAULTS[name].inject(world.fake.state)
@@ -97,7 +104,7 @@ async def test_what_needs_no_second_look_comes_back_by_itself(world: HealthWorld
     await world.until(lambda seen: seen == before, "all to be as it was")
 
 
-@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.slot == "faulted"])
+@pytest.mark.parametrize("name", some("gpu_lost", slot="faulted"))
 async def test_what_was_faulted_waits_until_somebody_says_it_is_sound(world: HealthWorld, name: str):
     before, uuid = await world.look(), world.uuid(SICK)
     FAULTS[name].inject(world.fake.state)

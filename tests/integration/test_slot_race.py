@@ -110,7 +110,10 @@ def judge(race: Race) -> None:
         assert {token for _, token in won} == {number}, "each round's tokens are above those of the round before"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.proves("stores on a real PostgreSQL"))])
+POSTGRESQL = (pytest.mark.long, pytest.mark.proves("one holder of a slot, on a real PostgreSQL", by="make long"))
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=POSTGRESQL)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgresql":
         return str(request.getfixturevalue("postgres_url"))

@@ -31,7 +31,7 @@ from windrow_proto.units import GIB, MIB
 
 log = structlog.get_logger()
 
-SPAN_S: Final = 0.4
+SPAN_S: Final = 0.2
 """Per figure: long enough for clocks to rise, which takes milliseconds, short enough not to be in anybody's way."""
 
 DEADLINE_S: Final = 30.0
