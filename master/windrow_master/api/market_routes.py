@@ -25,11 +25,12 @@ from windrow_proto.units import CURRENCY_TEST, SECOND, Microcents, money_text
 
 route = Routes("market")
 
+TIER_FORM = rf"^[a-z0-9][a-z0-9-]{{0,47}}(?::{PROFILE_FORM})?/[ABC]$"
 Tier = Annotated[
     str,
     Path(
         max_length=64,
-        pattern=rf"^[a-z0-9][a-z0-9-]{{0,47}}(?::{PROFILE_FORM})?/[ABC]$",
+        pattern=TIER_FORM,
         description="As `windrow offer ls` shows it: h100/C, of a part of a GPU h100:1g.10gb/C or h100:mps.50/C",
     ),
 ]

@@ -135,6 +135,22 @@ class RentalRepository(Repository):
         )
         return {(tier, simulated): count for tier, simulated, count in self._connection.execute(query)}
 
+    def prices_since(
+        self, tier: str, simulated: bool, since_ns: int, but: AccountId, limit: int
+    ) -> list[tuple[int, Microcents]]:
+        """Return when rentals of a tier began since then and the price of one slot per hour, the latest of them, one
+        account's left out."""
+        query = (
+            select(rentals.c.opened_at_ns, rental_lines.c.price_per_hour, rental_lines.c.slots)
+            .join(rental_lines, rental_lines.c.rental_id == rentals.c.rental_id)
+            .where(rentals.c.tier == tier, rentals.c.simulated == simulated)
+            .where(rentals.c.opened_at_ns >= since_ns, rentals.c.renter != but)
+            .order_by(rentals.c.opened_at_ns.desc())
+            .limit(limit)
+        )
+        rows = self._connection.execute(query)
+        return [(at_ns, Microcents(price // len(slots))) for at_ns, price, slots in rows if slots]
+
     def page(
         self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
     ) -> Sequence[Rental]:
