@@ -1987,6 +1987,8 @@ export interface OfferOut {
   hosts: number;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What the caller has set: a provider for the own hosts, else an operator for all; else null */
+  asked: string | null;
   /** A decimal amount of money */
   suggestion: string;
   suggestion_reason: string;

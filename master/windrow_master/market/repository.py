@@ -5,7 +5,7 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, insert, literal_column, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, literal_column, or_, select, update
 
 from windrow_master.market.model import (
     Ask,
@@ -101,6 +101,16 @@ class AskRepository(Repository):
         """Set an ask, in place of an earlier one for the same account and tier."""
         values = asdict(ask) | {"account_id": ask.account_id or ""}
         _PUT_ASK.run(self._connection, values)
+
+    def of(self, account_id: AccountId | None) -> dict[str, Microcents]:
+        """The prices that an account asks, by tier; None: those of the operator."""
+        query = select(asks.c.tier, asks.c.price_per_hour).where(asks.c.account_id == (account_id or ""))
+        return {tier: Microcents(price) for tier, price in self._connection.execute(query)}
+
+    def remove(self, account_id: AccountId | None, tier: str) -> None:
+        """Remove an ask, if it is there."""
+        own = (asks.c.account_id == (account_id or ""), asks.c.tier == tier)
+        self._connection.execute(delete(asks).where(*own))
 
 
 class RentalRepository(Repository):

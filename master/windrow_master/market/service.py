@@ -181,6 +181,22 @@ class MarketService:
 
         await self._store.write(put, name="market.ask")
 
+    async def remove_ask(self, account_id: AccountId | None, tier: str, actor: str) -> None:
+        """Let an owner (None: the operator) ask nothing of a tier any more: the next price that counts takes its
+        place."""
+
+        def remove(uow: UnitOfWork) -> None:
+            uow[AskRepository].remove(account_id, tier)
+            text = f"{tier} has no price of its own from now on"
+            uow.audit(actor, "ask.remove", tier, text, {"account": account_id or "all"})
+            uow.event("offer.priced", (f"tier/{tier}", *((account_id,) if account_id else ())), text, actor=actor)
+
+        await self._store.write(remove, name="market.ask")
+
+    async def asked(self, account_id: AccountId | None) -> Mapping[str, Microcents]:
+        """Return what an owner (None: the operator) asks, by tier."""
+        return await self._store.read(lambda uow: uow[AskRepository].of(account_id))
+
     # --- rentals -----------------------------------------------------------------------------------------------------
 
     def check_limits(
