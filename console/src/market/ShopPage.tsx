@@ -91,7 +91,11 @@ export function ShopPage() {
           began with. A row counts hosts with as many GPUs of one kind in one region, and shows the least that is known
           of them.
         </Text>
-        <Same method="GET" path={`/machine-classes${wordsOf(asked)}`} command={commandOf(filter, quoted)} />
+        <Same
+          method="GET"
+          path={`/machine-classes${wordsOf({ unit: "gpu", ...asked })}`}
+          command={commandOf(filter, quoted)}
+        />
       </div>
     </div>
   );

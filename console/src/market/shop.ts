@@ -79,6 +79,7 @@ export function commandOf(filter: Filter, quoted: (word: string) => string): str
     ["--model", asked.model],
     ["--vram", asked.min_memory_bytes && `${Number(asked.min_memory_bytes) / GIB}GiB`],
     ["--gpus", asked.min_gpus],
+    ["--min-price", asked.min_price],
     ["--max-price", asked.max_price],
     ["--hours", filter.hours && `${hoursOf(filter)}h`],
     ["--region", asked.region],
@@ -87,6 +88,7 @@ export function commandOf(filter: Filter, quoted: (word: string) => string): str
     ["--down", asked.min_down_bps !== undefined ? filter.down : undefined],
     ["--driver", asked.driver],
   ].flatMap(([name, value]) => (value === undefined || value === "" ? [] : [name, quoted(String(value))]));
+  if (asked.simulated !== undefined) flags.push(asked.simulated ? "--simulated" : "--real");
   return ["windrow gpus", ...flags, ...(asked.verified ? ["--verified"] : []), ...(asked.free ? ["--free"] : [])].join(
     " ",
   );

@@ -97,6 +97,7 @@ def gpus(
     vram: Annotated[str | None, typer.Option("--vram", help="At least this much memory: 24GB.")] = None,
     count: Annotated[int | None, typer.Option("--gpus", min=1, help="So many GPUs of one host.")] = None,
     max_price: Annotated[str | None, typer.Option("--max-price", help="Highest price of one GPU per hour.")] = None,
+    min_price: Annotated[str | None, typer.Option("--min-price", help="Lowest price of one GPU per hour.")] = None,
     hours: Annotated[str | None, typer.Option("--hours", help="Show the total price for this time: 8h.")] = None,
     region: Annotated[str | None, typer.Option("--region", help="Only this region.")] = None,
     reliability: Annotated[float | None, typer.Option(min=0, max=100, help="Per cent, at least.")] = None,
@@ -104,6 +105,7 @@ def gpus(
     down: Annotated[float | None, typer.Option(min=0, help="Download of a host in Mbit/s, at least.")] = None,
     driver: Annotated[str | None, typer.Option(help="This version of the driver or a newer one.")] = None,
     verified: Annotated[bool, typer.Option("--verified", help="Only hosts whose hardware was checked.")] = False,
+    simulated: Annotated[bool | None, typer.Option("--simulated/--real", help="Only such hosts.")] = None,
     free: Annotated[bool, typer.Option("--free", help="Only what is free now.")] = False,
     sort: Annotated[
         Literal["price", "value", "vram", "free", "model"],
@@ -115,12 +117,14 @@ def gpus(
         "model": wanted,
         "min_memory_bytes": parse_size(vram) if vram else None,
         "min_gpus": count,
-        "max_price": _price(max_price),
+        "min_price": _price("--min-price", min_price),
+        "max_price": _price("--max-price", max_price),
         "region": region,
         "min_reliability": None if reliability is None else reliability / 100,
         "min_up_bps": None if up is None else round(up * MEGABIT),
         "min_down_bps": None if down is None else round(down * MEGABIT),
         "driver": driver,
+        "simulated": simulated,
         "verified": verified or None,
         "free": free or None,
     }
@@ -138,8 +142,8 @@ def gpus(
     view.print(api, found)
 
 
-def _price(text: str | None) -> str | None:
+def _price(option: str, text: str | None) -> str | None:
     try:
         return None if text is None else str(Decimal(text))
     except ArithmeticError:
-        raise InvalidInput(f"--max-price {text}: write an amount of money, as 0.50.") from None
+        raise InvalidInput(f"{option} {text}: write an amount of money, as 0.50.") from None
