@@ -33,7 +33,8 @@ const unique = (values: readonly string[]) => [...new Set(values)].sort(compareT
 
 export function ShopFilter({ all, anyPrice, filter, change, clear }: Props) {
   const gpus = all.filter((row) => !isProcessors(row));
-  const models = new Map(gpus.map((row) => [classOf(row).split(":")[0]!, modelOf(row).split(" 1g")[0]!]));
+  const classes = unique(gpus.map((row) => classOf(row).split(":")[0]!));
+  const models = classes.map((one) => [one, modelOf({ tier: one, unit: "gpu" })] as const);
   const regions = unique(all.flatMap((row) => (row.region ? [row.region] : [])));
   const more = moreOf(all);
   const isMore = more.some(([name]) => filter[name]) || Boolean(filter.verified);
@@ -58,12 +59,7 @@ export function ShopFilter({ all, anyPrice, filter, change, clear }: Props) {
     <Panel label="Filter">
       <div role="search" aria-label="Machine types" className="wr-shop">
         <div className="wr-shop-fields">
-          {models.size > 1 &&
-            select(
-              "gpu",
-              "GPU",
-              [...models].sort(([, a], [, b]) => compareTexts(a, b)),
-            )}
+          {models.length > 1 && select("gpu", "GPU", models)}
           {gpus.length > 0 &&
             select(
               "memory",

@@ -1,5 +1,5 @@
 // The shop: the machine types that can be rented, narrowed by a filter in the address, with prices for one's own hours.
-import { Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
@@ -133,9 +133,9 @@ function NothingFits({ clear }: { clear: () => void }) {
     <Empty
       title="No machine fits this filter"
       action={
-        <button type="button" className="wr-link" onClick={clear}>
+        <Button variant="default" onClick={clear}>
           Clear the filter
-        </button>
+        </Button>
       }
     >
       Ask for less memory, fewer GPUs or a higher price.

@@ -98,11 +98,11 @@ export const isProcessors = ({ unit }: { unit: string }): boolean => unit === "p
 export const classOf = ({ tier }: { tier: string }): string => tier.split("/")[0] ?? tier;
 export const gradeOf = ({ tier }: { tier: string }): string => tier.split("/")[1] ?? "";
 
-/** `H100 PCIE`, `H100 1g.10gb`, `Processors`: from a tier. */
+/** `H100 PCIe`, `H100 1g.10gb`, `Processors`: from a tier. */
 export function modelOf(row: { tier: string; unit: string }): string {
   if (isProcessors(row)) return "Processors";
   const [model = "", profile] = classOf(row).split(":");
-  return [model.replace(/-/g, " ").toUpperCase(), profile].filter(Boolean).join(" ");
+  return [model.replace(/-/g, " ").toUpperCase().replace("PCIE", "PCIe"), profile].filter(Boolean).join(" ");
 }
 
 /** The price of so many GPUs, or processors, for so many hours; an estimate, by floats. */

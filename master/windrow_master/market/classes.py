@@ -142,7 +142,7 @@ def _fits(one: Listing, price: Microcents, known: Known, wanted: Wanted) -> bool
     return (
         wanted.unit in (None, unit_of(one.tier))
         and wanted.is_simulated in (None, one.simulated)
-        and is_model(wanted.model, one.tier, one.name)
+        and (not wanted.model or is_model(wanted.model, one.tier, one.name))
         and (one.memory_bytes or 0) >= wanted.min_memory_bytes
         and wanted.min_price <= price
         and (wanted.max_price is None or price <= wanted.max_price)
@@ -151,7 +151,7 @@ def _fits(one: Listing, price: Microcents, known: Known, wanted: Wanted) -> bool
         and (one.up_bps or 0) >= wanted.min_up_bps
         and (one.down_bps or 0) >= wanted.min_down_bps
         and (one.is_verified or not wanted.is_verified)
-        and _version(one.driver) >= _version(wanted.driver)
+        and (not wanted.driver or _version(one.driver) >= _version(wanted.driver))
     )
 
 

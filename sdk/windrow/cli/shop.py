@@ -136,6 +136,8 @@ def gpus(
         total = Decimal(one["price_per_hour"]) * (count or 1) * Decimal(str(span)) / 3600
         one["total_price"] = f"{total:.4f}"
     found.sort(key=lambda one: (not one["free"], one["simulated"], ORDERS[sort](one)))
+    if given:
+        view = replace(view, table=view.table._replace(empty="No GPU fits. Without filters: windrow gpus"))
     if view.form == "table":  # a screen has no column of dashes
         columns = [one for one in view.table.columns if any(one.read(row) is not None for row in found)]
         view = replace(view, table=view.table._replace(columns=columns))
