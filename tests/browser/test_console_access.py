@@ -38,6 +38,7 @@ PAGES = (
     "/usage",
     "/earnings",
     "/offers",
+    "/shop",
     "/prices",
     "/route",
     "/events",
