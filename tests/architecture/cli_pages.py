@@ -108,7 +108,7 @@ def _daemon(parser: argparse.ArgumentParser, level: int = 2) -> Iterator[str]:
     if parser.description:
         yield _filled(parser.description)
     rows = [
-        (list(one.option_strings), "" if one.nargs == 0 else one.metavar or one.dest.upper(), _help(one))
+        (list(one.option_strings), "" if one.nargs == 0 else str(one.metavar or one.dest.upper()), _help(one))
         for one in parser._actions
         if one.option_strings and one.help != argparse.SUPPRESS and not isinstance(one, argparse._HelpAction)
     ]
