@@ -110,9 +110,10 @@ openapi: $(VENV)/tested ## write docs/openapi.json and docs/permissions.md again
 	@$(PY) -m tests.architecture.api_types
 	@$(PY) -m tests.architecture.request_fields
 
-conditions: $(VENV)/tested ## write the runbook, the Prometheus rules of conditions and the page of errors again from their tables
+conditions: $(VENV)/tested ## write the runbook, the Prometheus rules, and the pages of errors and commands again from their tables
 	@$(PY) -m tests.architecture.condition_pages
 	@$(PY) -m tests.architecture.error_pages
+	@$(PY) -m tests.architecture.cli_pages
 
 setup: ## install again from the locks, with the test tools, and build the console
 	@rm -f $(VENV)/installed $(VENV)/tested $(VENV)/console

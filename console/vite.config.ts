@@ -42,6 +42,6 @@ export default defineConfig({
       },
     },
   },
-  server: { host: "127.0.0.1", proxy: { "/api": master, "/healthz": master } },
+  server: { host: "127.0.0.1", proxy: { "/api": master, "/healthz": master, "/docs": master } },
   test: { include: ["src/**/*.test.ts"], environment: "node" },
 });

@@ -43,6 +43,8 @@ CARRIED = {
 """The files that an installed Master needs from the rest of the repository to bring other machines in, by their
 names there."""
 CARRIED_IN = "windrow_master/onboarding/data"
+PAGES_IN = "windrow_master/handbook/pages"
+"""The place of docs/ in an installed Master, which serves it."""
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 """Some tools colour what they print whether asked or not."""
 
@@ -67,7 +69,12 @@ class StepFailed(Exception):
 def _carried(root: Path) -> dict[str, str]:
     top = root if (root / "console").is_dir() else root.parent
     found = {top / source: f"{CARRIED_IN}/{name}" for name, source in CARRIED.items()}
-    return {str(path): inside for path, inside in found.items() if path.is_file()}
+    return {str(path): inside for path, inside in found.items() if path.is_file()} | _pages(top / "docs")
+
+
+def _pages(docs: Path) -> dict[str, str]:
+    shown = [path for path in docs.rglob("*") if path.suffix in {".md", ".png"} or path.name == "openapi.json"]
+    return {str(path): f"{PAGES_IN}/{path.relative_to(docs).as_posix()}" for path in shown}
 
 
 def _build(root: Path) -> bool:

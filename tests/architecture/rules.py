@@ -49,6 +49,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
     "smtplib": ("master/windrow_master/mail/smtp.py",),
     "httpx2": ("sdk/windrow/transport.py", "master/windrow_master/identity/outgoing.py"),
     "authlib": ("master/windrow_master/identity/oidc.py",),
+    "markdown_it": ("master/windrow_master/handbook/markdown.py",),
     "joserfc": ("master/windrow_master/identity/oidc.py",),
     "pathspec": ("sdk/windrow/folder/ignoring.py",),
 }
@@ -106,7 +107,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("network",),
     ("storage",),
     ("jobs",),
-    ("onboarding", "acceptance", "hybrid"),
+    ("onboarding", "acceptance", "hybrid", "handbook"),
     ("accounts", "billing", "lifecycle", "records"),
     ("config",),
     ("recovery",),

@@ -45,6 +45,7 @@ from tests.browser.pretend_volumes import volume_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
 from tests.support.ports import own_port
 from tests.waiting import PATIENCE_S, poll
+from windrow_master.api import handbook_routes
 from windrow_master.api.console import FOR_EVER
 from windrow_master.api.console import page as console_page
 from windrow_master.api.headers import HEADERS
@@ -245,6 +246,8 @@ def _page_routes(app: FastAPI) -> None:
     @app.get("/healthz")
     async def healthz() -> Json:
         return {"ok": True}
+
+    app.include_router(handbook_routes.root.router)
 
     @app.get("/{path:path}")
     async def page(path: str) -> Response:

@@ -54,6 +54,9 @@ PAGES = (
     "/health",
     "/settings",
     "/nowhere",
+    "/docs",
+    "/docs/boxes",
+    "/docs?q=drain",
 )
 
 
@@ -238,6 +241,20 @@ async def test_the_palette_goes_to_pages_hosts_and_actions_by_the_keyboard_alone
     await page.keyboard.type("workb")
     await expect(page.get_by_role("option", selected=True)).to_contain_text("workbench")
     await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="workbench")).to_be_visible()
+    await _palette(page)
+    await page.keyboard.type("drain workb")
+    await expect(page.get_by_role("option", selected=True)).to_contain_text("Drain workbench")
+    await page.keyboard.press("Enter")
+    asked = page.get_by_role("dialog", name="Drain workbench")
+    await expect(asked.get_by_role("textbox", name="Reason")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(asked).to_have_count(0)
+    await _palette(page)
+    await page.keyboard.type("no_capacity")
+    await page.get_by_role("option", name="no_capacity").click()
+    await expect(page.get_by_role("heading", name="no_capacity")).to_be_in_viewport()
+    await page.go_back()
     await expect(page.get_by_role("heading", name="workbench")).to_be_visible()
     await _palette(page)
     await page.keyboard.type("dark")

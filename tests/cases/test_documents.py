@@ -21,7 +21,7 @@ def _page(path: str) -> str:
 
 
 @pytest.mark.case("M-31")
-@pytest.mark.parametrize("path", ["docs/jobs.md", "master/windrow_master/jobs/README.md", "docs/leases.md"])
+@pytest.mark.parametrize("path", ["docs/jobs.md", "master/windrow_master/jobs/README.md", "docs/architecture/leases.md"])
 def test_the_time_for_which_ended_work_is_kept_is_the_same_everywhere(path: str) -> None:
     text = _page(path)
 
@@ -59,7 +59,7 @@ def test_who_joins_a_host_is_asked_for_no_python_that_is_not_needed_and_doctor_h
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("docs/leases.md", "**A command that ends** by itself makes its cluster `Finished`"),
+        ("docs/architecture/leases.md", "**A command that ends** by itself makes its cluster `Finished`"),
         ("docs/boxes.md", "the box ends with the command"),
         ("docs/operating.md", "windrow-master backup market.tar"),
         ("docs/operating.md", "## Upgrade"),

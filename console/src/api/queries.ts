@@ -122,6 +122,12 @@ const one = <T>(queryKey: readonly unknown[], path: string, options: Options<T> 
 const all = <T>(queryKey: readonly unknown[], path: string, options: Options<T[]> = {}) =>
   queryOptions<T[]>({ queryKey, queryFn: ({ signal }) => everyPage<T>(path, {}, signal), ...options });
 
+export interface DocsPlace {
+  title: string;
+  heading: string;
+  address: string;
+}
+
 export interface Paged<T> {
   first: UseQueryOptions<Page<T>>;
   before: (cursor: string) => Promise<Page<T>>;
@@ -218,11 +224,21 @@ export const useHistory = (span: "day" | "week" | "month") =>
   });
 export const spend = one<Spend>(["spend"], "/overview/spend", { refetchInterval: CALM_MS });
 export const ownHosts = one<OwnHosts>(["overview", "hosts"], "/overview/hosts", { refetchInterval: CALM_MS });
+/** What a search of the documentation found, for the palette. */
+export const docsFound = (text: string) =>
+  queryOptions<readonly DocsPlace[]>({
+    queryKey: ["docs-found", text],
+    staleTime: DAY_S * 1000,
+    retry: false,
+    queryFn: async ({ signal }) => {
+      const answer = await fetch(`/docs/search.json?q=${encodeURIComponent(text)}`, { signal, credentials: "omit" });
+      return answer.ok ? ((await answer.json()) as { items: DocsPlace[] }).items : [];
+    },
+  });
 /** For the palette: the few hosts that a typed text may mean. */
 export const hostsFound = (text: string) =>
   queryOptions({
     queryKey: ["hosts-found", text],
-    enabled: text !== "",
     staleTime: CALM_MS,
     queryFn: ({ signal }) => get<Page<Host>>("/hosts", { q: text, limit: 8 }, signal),
   });

@@ -12,7 +12,16 @@ import {
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
-import { type ComponentType, useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import {
+  type ComponentType,
+  lazy,
+  Suspense,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from "react";
 import { connection } from "../api/connection.ts";
 import { me as meQuery, queryClient } from "../api/queries.ts";
 import { whyRefused } from "../api/secret.ts";
@@ -31,9 +40,12 @@ import { Help } from "./Help.tsx";
 import { isShortcut } from "./keys.ts";
 import { Navigation, New, PhoneBar } from "./Navigation.tsx";
 import { Palette } from "./Palette.tsx";
+import type { Act } from "./PaletteAct.tsx";
 import { menuFor, titleOf } from "./pages.ts";
 import { useProduct } from "./product.ts";
 import { UserMenu } from "./UserMenu.tsx";
+
+const PaletteAct = lazy(async () => ({ default: (await import("./PaletteAct.tsx")).PaletteAct }));
 
 /** Who only looks after the market has nothing to pay from its balance. */
 const HAVE_MONEY: readonly Role[] = ["renter", "viewer", "admin", "provider"];
@@ -69,6 +81,13 @@ function Signed({ me }: { me: Me }) {
   const [shown, show] = useState<"palette" | "help" | null>(null);
   const hide = useCallback(() => show(null), []);
   const help = useCallback(() => show("help"), []);
+  const [acting, setActing] = useState<Act | null>(null);
+  const act = useCallback((wanted: Act) => {
+    if (wanted.verb === "open jupyter" && wanted.thing.kind === "machine") {
+      const cluster = wanted.thing.of;
+      void import("./PaletteAct.tsx").then(({ openJupyter }) => openJupyter(cluster));
+    } else setActing(wanted);
+  }, []);
   const path = useRouterState({ select: (state) => state.location.pathname });
   const product = useProduct();
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
@@ -124,7 +143,10 @@ function Signed({ me }: { me: Me }) {
       <AppShell.Navbar p={8} style={{ background: "var(--wr-surface)", borderColor: "var(--wr-line)" }}>
         <Navigation roles={me.roles} product={product} />
         <Text size="xs" className="wr-quiet" mt="auto" px={10} pb={4}>
-          Windrow {plain(me.master.version)}
+          <a className="wr-underlined" href="/docs">
+            Documentation
+          </a>{" "}
+          · Windrow {plain(me.master.version)}
         </Text>
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
@@ -133,7 +155,12 @@ function Signed({ me }: { me: Me }) {
       </AppShell.Main>
       <PhoneBar roles={me.roles} product={product} isOpened={opened} more={toggle} />
       <SignInAgain me={me} />
-      {shown === "palette" && <Palette roles={me.roles} close={hide} help={help} />}
+      {shown === "palette" && <Palette me={me} close={hide} help={help} act={act} />}
+      {acting && (
+        <Suspense fallback={null}>
+          <PaletteAct {...acting} close={() => setActing(null)} />
+        </Suspense>
+      )}
       {shown === "help" && <Help roles={me.roles} close={hide} />}
     </AppShell>
   );

@@ -4,7 +4,7 @@ import { Dialog } from "../parts/Dialog.tsx";
 import { menuFor } from "./pages.ts";
 
 const EVERYWHERE: readonly (readonly [readonly string[], string])[] = [
-  [["Ctrl K", "⌘ K"], "Go to a page, host or cluster, or do something"],
+  [["Ctrl K", "⌘ K"], "Go to a page, host or machine, or do something"],
   [["?"], "This help"],
   [["/"], "Go to the filter of the list"],
   [["Esc"], "Close what is open; empty the filter"],
@@ -51,6 +51,13 @@ export function Help({ roles, close }: { roles: readonly Role[]; close: () => vo
           </dl>
         </section>
       </div>
+      <p>
+        More in the{" "}
+        <a className="wr-link" href="/docs">
+          documentation
+        </a>
+        .
+      </p>
     </Dialog>
   );
 }

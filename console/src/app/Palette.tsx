@@ -1,31 +1,26 @@
-// The command palette: finds pages, actions, hosts and clusters by typing.
-import { Modal, TextInput, useMantineColorScheme } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
-import { clusters as clustersQuery, hostsFound } from "../api/queries.ts";
-import type { Role } from "../api/types.ts";
-import { signOut } from "../identity/session.ts";
-import { plain, words } from "../parts/format.ts";
+// The command palette: finds pages and things by typing, and does what the role may do.
+import { Modal, TextInput } from "@mantine/core";
+import { type KeyboardEvent, useCallback, useEffect, useId, useRef, useState } from "react";
+import type { Me } from "../api/types.ts";
 import { SearchIcon } from "../parts/icons.tsx";
-import { closeness, mayOpen, menuFor } from "./pages.ts";
+import { type Choice, useChoices } from "./choices.ts";
+import type { Act } from "./PaletteAct.tsx";
 
-const TYPING_MS = 150;
-const OF_A_KIND_MOST = 8;
-
-interface Choice {
-  id: string;
-  group: string;
-  name: string;
-  note?: string;
-  go: () => void;
+interface Props {
+  me: Me;
+  close: () => void;
+  help: () => void;
+  act: (act: Act) => void;
 }
 
-export function Palette({ roles, close, help }: { roles: readonly Role[]; close: () => void; help: () => void }) {
+export function Palette({ me, close, help, act }: Props) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const choices = useChoices(text, roles, help);
+  const type = useCallback((words: string) => {
+    setText(words);
+    setAt(0);
+  }, []);
+  const choices = useChoices(text, { me, help, act, type });
   const list = useId();
   const here = Math.min(at, Math.max(0, choices.length - 1));
   const box = useRef<HTMLDivElement>(null);
@@ -35,7 +30,7 @@ export function Palette({ roles, close, help }: { roles: readonly Role[]; close:
   }, [here]);
   const choose = (choice: Choice | undefined) => {
     if (!choice) return;
-    close();
+    if (!choice.stays) close();
     choice.go();
   };
   const typed = (event: KeyboardEvent) => {
@@ -62,18 +57,15 @@ export function Palette({ roles, close, help }: { roles: readonly Role[]; close:
     >
       <TextInput
         value={text}
-        onChange={(event) => {
-          setText(event.currentTarget.value);
-          setAt(0);
-        }}
+        onChange={(event) => type(event.currentTarget.value)}
         onKeyDown={typed}
         role="combobox"
-        aria-label="Go to a page, host or cluster, or do something"
+        aria-label="Go to a page, host or machine, or do something"
         aria-expanded="true"
         aria-controls={list}
         aria-autocomplete="list"
         aria-activedescendant={choices.length ? `${list}-${here}` : undefined}
-        placeholder="Page, host, cluster or action"
+        placeholder="Find anything, or type: drain rack7"
         leftSection={<SearchIcon />}
         size="md"
         data-autofocus
@@ -91,6 +83,7 @@ export function Palette({ roles, close, help }: { roles: readonly Role[]; close:
             data-choice={index}
             className="wr-choice"
             onMouseMove={() => setAt(index)}
+            onMouseDown={(event) => event.preventDefault()} // the field keeps the keys
             onClick={() => choose(choice)}
           >
             <span className="wr-quiet wr-choice-group">{choice.group}</span>
@@ -110,63 +103,4 @@ export function Palette({ roles, close, help }: { roles: readonly Role[]; close:
       </p>
     </Modal>
   );
-}
-
-/** Part of an id: a few letters would be in every one. */
-const isIn = (text: string, id: string): boolean => text.trim().length >= 6 && id.includes(text.trim());
-
-function useChoices(text: string, roles: readonly Role[], help: () => void): Choice[] {
-  const navigate = useNavigate();
-  const { setColorScheme } = useMantineColorScheme();
-  const [settled] = useDebouncedValue(text.trim(), TYPING_MS);
-  const hosts = useQuery({ ...hostsFound(settled), placeholderData: keepPreviousData });
-  const clusters = useQuery({ ...clustersQuery.first, enabled: mayOpen("/clusters", roles) });
-  return useMemo(() => {
-    const pages = menuFor(roles).map(({ path, name, menu }) => ({
-      also: menu.also ?? "",
-      choice: { id: path, group: "Page", name, note: `g ${menu.key}`, go: () => void navigate({ to: path }) },
-    }));
-    const actions = [
-      { also: "theme", choice: { id: "light", group: "Do", name: "Light colours", go: () => setColorScheme("light") } },
-      { also: "theme", choice: { id: "dark", group: "Do", name: "Dark colours", go: () => setColorScheme("dark") } },
-      {
-        also: "theme auto",
-        choice: { id: "auto", group: "Do", name: "Colours as the system", go: () => setColorScheme("auto") },
-      },
-      {
-        also: "keyboard shortcuts help ?",
-        choice: { id: "help", group: "Do", name: "Show the keys", note: "?", go: help },
-      },
-      { also: "logout leave", choice: { id: "out", group: "Do", name: "Sign out", go: () => void signOut() } },
-    ];
-    const found = [...pages, ...actions]
-      .map(({ also, choice }) => ({ choice, near: closeness(text, choice.name, also) }))
-      .filter((one): one is { choice: Choice; near: number } => one.near !== null)
-      .sort((a, b) => a.near - b.near)
-      .map((one) => one.choice);
-    const mine = (clusters.data?.items ?? [])
-      .filter((cluster) => text.trim() && (closeness(text, cluster.name) !== null || isIn(text, cluster.id)))
-      .slice(0, OF_A_KIND_MOST)
-      .map(
-        (cluster): Choice => ({
-          id: cluster.id,
-          group: "Cluster",
-          name: plain(cluster.name),
-          note: words(cluster.phase),
-          go: () => void navigate({ to: "/clusters/$clusterId", params: { clusterId: cluster.id } }),
-        }),
-      );
-    const machines = (text.trim() ? (hosts.data?.items ?? []) : [])
-      .filter((host) => closeness(text, host.name) !== null || isIn(text, host.id))
-      .map(
-        (host): Choice => ({
-          id: host.id,
-          group: "Host",
-          name: plain(host.name),
-          note: words(host.headline),
-          go: () => void navigate({ to: "/hosts/$hostId", params: { hostId: host.id } }),
-        }),
-      );
-    return [...found, ...machines, ...mine];
-  }, [text, roles, hosts.data, clusters.data, navigate, setColorScheme, help]);
 }

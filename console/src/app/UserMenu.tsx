@@ -30,6 +30,9 @@ export function UserMenu({ me }: { me: Me }) {
         <Menu.Item component={Link} to="/settings">
           Settings
         </Menu.Item>
+        <Menu.Item component="a" href="/docs">
+          Documentation
+        </Menu.Item>
         <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
       </Menu.Dropdown>
     </Menu>

@@ -629,7 +629,7 @@ function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }
   );
 }
 
-function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
+export function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
   const hasCommand = cluster.request.argv.length > 0;
   const path = `/clusters/${encodeURIComponent(cluster.id)}${hasCommand ? "?keep_results=true" : ""}`;
   const client = useQueryClient();

@@ -425,14 +425,14 @@ function Slots({ host }: { host: Host }) {
   );
 }
 
-interface Action {
+export interface Action {
   verb: string;
   name: string;
   says: string;
   final?: boolean;
 }
 
-const ACTIONS: readonly Action[] = [
+export const ACTIONS: readonly Action[] = [
   { verb: "activate", name: "Activate", says: "New work may be placed here again." },
   { verb: "drain", name: "Drain", says: "What runs goes on; nothing new is placed here." },
   { verb: "maintenance", name: "Maintenance", says: "Nothing is placed here until it is activated again." },
@@ -474,7 +474,7 @@ function Actions({ host }: { host: Host }) {
   );
 }
 
-function ActionAsked({ host, action, close }: { host: Host; action: Action; close: () => void }): ReactNode {
+export function ActionAsked({ host, action, close }: { host: Host; action: Action; close: () => void }): ReactNode {
   const client = useQueryClient();
   const [reason, setReason] = useState("");
   const [typed, setTyped] = useState("");

@@ -3,6 +3,9 @@ import type { Condition } from "../api/types.ts";
 import { plain, words } from "./format.ts";
 import { When } from "./state.tsx";
 
+/** The page of a place in the source tree: docs/conditions.md#gpulost. */
+export const docsOf = (runbook: string): string => `/${runbook.replace(/\.md(?=#|$)/, "")}`;
+
 export function Conditions({ found }: { found: readonly Condition[] }) {
   return found.map((one) => (
     <div key={one.code} className={one.severity === "info" ? "wr-note wr-note-calm" : "wr-note"}>
@@ -13,7 +16,11 @@ export function Conditions({ found }: { found: readonly Condition[] }) {
       <span className="wr-break">
         {plain(one.detail)}{" "}
         <span className="wr-quiet">
-          What to do: {plain(one.remedy)} Since <When at={one.since} />.
+          What to do: {plain(one.remedy)}{" "}
+          <a className="wr-underlined" href={docsOf(one.runbook)} target="_blank" rel="noopener">
+            More
+          </a>
+          . Since <When at={one.since} />.
         </span>
       </span>
     </div>

@@ -178,7 +178,9 @@ export function ProblemNote({ error, retry }: { error: unknown; retry?: (() => v
       {problem?.reasons.length ? <Grouped reasons={problem.reasons} /> : null}
       {problem && (
         <Text size="xs" className="wr-quiet wr-break">
-          <span className="wr-mono">{problem.code}</span>
+          <a className="wr-underlined wr-mono" href={`/docs/errors#${problem.code}`} target="_blank" rel="noopener">
+            {problem.code}
+          </a>
           {problem.subject && <> · {plain(problem.subject)}</>}
           {problem.request_id && (
             <>

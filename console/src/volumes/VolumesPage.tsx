@@ -203,7 +203,7 @@ function NewVolume({ close }: { close: () => void }) {
   );
 }
 
-function DeleteAsked({ volume, close }: { volume: Volume; close: () => void }) {
+export function DeleteAsked({ volume, close }: { volume: Volume; close: () => void }) {
   const client = useQueryClient();
   const path = `/volumes/${encodeURIComponent(volume.name)}`;
   const act = useMutation({

@@ -20,6 +20,11 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 """Set where the route has not set its own."""
+HANDBOOK_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+"""Pages of the documentation load their own files only."""
 HSTS: Final = "max-age=15552000"
 """Half a year. Without subdomains: the Master's name may have other services below it."""
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")

@@ -16,6 +16,7 @@ from windrow_master.api import (
     console,
     facts_routes,
     fleet_routes,
+    handbook_routes,
     health,
     home_routes,
     hybrid_routes,
@@ -97,6 +98,7 @@ ROUTES: Final[tuple[Routes, ...]] = (
     health.route,
     health.root,
     onboarding_routes.root,
+    handbook_routes.root,
     console.root,
 )
 """The console comes last: it answers every path that is left."""

@@ -467,7 +467,7 @@ def gpu_cut(
     gpu: Card,
     whole: Annotated[bool, typer.Option("--whole", help="Make the GPU whole again.")] = False,
 ) -> None:
-    """Cut an idle GPU of a drained host into the slices that its owner allows (`windrow-agent run --mig`)."""
+    """Cut an idle GPU of a drained host into the slices that its owner allows (`--mig` of its agent)."""
     api = client(context)
     named = resolving.found(api, resolving.HOSTS, host)
     answer = api.request("POST", f"/hosts/{named}/gpus/{resolving.gpu(api, gpu)}/partition", body={"whole": whole})

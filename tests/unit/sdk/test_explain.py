@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from tests.architecture import error_pages
+from tests.architecture import cli_pages, error_pages
 from tests.support import documented
 from windrow.cli import main
 from windrow.cli.examples import LINES, examples_of
@@ -24,6 +24,10 @@ def windrow(*words: str) -> None:
 def test_every_code_of_the_master_has_a_paragraph_and_no_other() -> None:
     assert set(PARAGRAPHS) == set(table())
     assert error_pages.PAGE.read_text(encoding="utf-8") == error_pages.page()
+
+
+def test_the_page_of_commands_is_that_of_the_programs() -> None:
+    assert cli_pages.PAGE.read_text(encoding="utf-8") == cli_pages.page(), "run: make conditions"
 
 
 @pytest.mark.parametrize("code", PARAGRAPHS)

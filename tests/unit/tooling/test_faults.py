@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "docs" / "architecture" / "faults.md"
 NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
 
 

@@ -1,4 +1,4 @@
-"""docs/limits.md says of every limit what the code does: each value is the constant's, and no queue is missing."""
+"""docs/architecture/limits.md says of every limit what the code does: each value is the constant's, and no queue is missing."""
 
 import ast
 import importlib
@@ -12,7 +12,7 @@ from windrow_master.shares import ShareLimits
 from windrow_proto.units import DAY, GIB, HOUR, KIB, MIB, MILLISECOND, MINUTE, SECOND
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "limits.md"
+PAGE = ROOT / "docs" / "architecture" / "limits.md"
 PACKAGES = tuple(f"{name}/windrow_{name}" for name in ("agent", "access", "master", "proto", "tunnel", "up"))
 QUEUES = {"deque", "Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 ROW = re.compile(
