@@ -1,5 +1,6 @@
 // Where a folder, a notebook or a script is dropped or chosen; what of it is sent, and what is not.
 import { Button, Group, Stack, Text } from "@mantine/core";
+import { useWindowEvent } from "@mantine/hooks";
 import { type ChangeEvent, type DragEvent, type InputHTMLAttributes, useRef, useState } from "react";
 import { bytes, count, plain } from "../parts/format.ts";
 import { ofDrop, ofInput, type Parcel, survey } from "./reading.ts";
@@ -24,6 +25,12 @@ export function FolderPicker({ parcel, change }: Props) {
       setState({ reads: false, fault: failure instanceof Error ? failure.message : String(failure) });
     }
   };
+  // Beside its place, a browser would leave the page and show what was dropped.
+  const elsewhere = (event: globalThis.DragEvent) => {
+    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+  };
+  useWindowEvent("dragover", elsewhere);
+  useWindowEvent("drop", elsewhere);
   const over = (event: DragEvent, is: boolean) => {
     event.preventDefault();
     setOver(is);

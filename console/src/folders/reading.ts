@@ -35,10 +35,11 @@ export async function ofDrop(items: DataTransferItemList) {
   const only = entries.length === 1 && entries[0]!.isDirectory ? entries[0]! : null;
   const files: Picked[] = [];
   for (const entry of only ? await inside(only as FileSystemDirectoryEntry) : entries) await walk(entry, "", files);
-  return { title: only?.name ?? titleOf(entries), isFolder: entries.some((entry) => entry.isDirectory), files };
+  return { title: only?.name ?? titleOf(entries), isFolder: only !== null, files };
 }
 
-const titleOf = (of: readonly { name: string }[]) => (of.length === 1 ? of[0]!.name : `${count(of.length)} files`);
+const titleOf = (of: readonly { name: string }[]) =>
+  (of[0]?.name ?? "") + (of.length > 1 ? ` and ${count(of.length - 1)} more` : "");
 
 async function walk(entry: FileSystemEntry, prefix: string, into: Picked[]): Promise<void> {
   if (isLeftBehind(entry.name)) return;

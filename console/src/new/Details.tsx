@@ -2,7 +2,12 @@
 import { Autocomplete, Button, Collapse, Group, Stack, Textarea, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { clusters as clustersQuery, jobs as jobsQuery, templates as templatesQuery } from "../api/queries.ts";
+import {
+  clusters as clustersQuery,
+  jobs as jobsQuery,
+  me as meQuery,
+  templates as templatesQuery,
+} from "../api/queries.ts";
 import { FolderPicker } from "../folders/FolderPicker.tsx";
 import type { Parcel } from "../folders/reading.ts";
 import { plain } from "../parts/format.ts";
@@ -29,10 +34,11 @@ const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
 
 export function Details({ choice, change, faults, place, parcel, choose }: Props) {
   const [more, { toggle }] = useDisclosure(false);
+  const me = useQuery(meQuery).data;
   const machines = useQuery(clustersQuery.first).data?.items ?? [];
   const jobs = useQuery(jobsQuery.first).data?.items ?? [];
   const templates = useQuery(templatesQuery).data ?? [];
-  const { images, keys } = usedBefore(machines, jobs, templates);
+  const { images, keys } = usedBefore(me?.account.id, machines, jobs, templates);
   const { what } = choice;
   const text = (name: "name" | "command" | "packages" | "model" | "env") => ({
     value: choice[name],

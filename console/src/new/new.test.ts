@@ -104,9 +104,16 @@ test("a change with which it would fit is made where it is shown, else kept", ()
 });
 
 test("images and keys of before are offered, the newest first", () => {
-  const machine = (image: string | null, ...ssh_keys: string[]) => ({ request: { image, ssh_keys } }) as Cluster;
+  const machine = (image: string | null, ...ssh_keys: string[]) =>
+    ({ account_id: "mine", request: { image, ssh_keys } }) as Cluster;
   const used = usedBefore(
-    [machine("b", "ssh-ed25519 K1 me@home"), machine(null), machine("a", "ssh-ed25519 K1 me@home")],
+    "mine",
+    [
+      { ...machine("x", "ssh-ed25519 K2 a-stranger"), account_id: "theirs" },
+      machine("b", "ssh-ed25519 K1 me@home"),
+      machine(null),
+      machine("a", "ssh-ed25519 K1 me@home"),
+    ],
     [],
     [machine("c") as unknown as Template],
   );

@@ -3,10 +3,16 @@ import type { Cluster, Job, Template } from "../api/types.ts";
 
 const OFFERED_MOST = 8;
 
-/** The newest first, each once. */
-export function usedBefore(clusters: readonly Cluster[], jobs: readonly Job[], templates: readonly Template[]) {
-  const machines = [...clusters, ...templates].map((one) => one.request);
-  const images = [...machines, ...jobs.map((one) => one.request)].flatMap((one) => one.image ?? []);
+/** The newest first, each once. project: its own alone; who oversees the market reads those of others as well. */
+export function usedBefore(
+  project: string | undefined,
+  clusters: readonly Cluster[],
+  jobs: readonly Job[],
+  templates: readonly Template[],
+) {
+  const isOwn = (one: Cluster | Job) => one.account_id === project;
+  const machines = [...clusters.filter(isOwn), ...templates].map((one) => one.request);
+  const images = [...machines, ...jobs.filter(isOwn).map((one) => one.request)].flatMap((one) => one.image ?? []);
   return { images: some(images), keys: some(machines.flatMap((one) => one.ssh_keys)) };
 }
 
