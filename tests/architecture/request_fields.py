@@ -4,6 +4,7 @@
 """
 
 import json
+import textwrap
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -147,11 +148,12 @@ def folders() -> str:
 
 
 def _lines(texts: Iterable[str]) -> str:
-    return "".join(f"  {json.dumps(one)},\n" for one in texts)
+    said = ", ".join(map(json.dumps, texts))
+    return textwrap.indent(textwrap.fill(said, 116, break_long_words=False, break_on_hyphens=False), "  ") + ",\n"
 
 
-def _pieces(text: str, most: int = 80) -> list[str]:
-    return [text[at : at + most] for at in range(0, len(text), most)]
+def _pieces(text: str, most: int = 80) -> str:
+    return "".join(f"  {json.dumps(text[at : at + most])},\n" for at in range(0, len(text), most))
 
 
 WRITTEN = {SDK: sdk, FOLDERS: folders}

@@ -38,9 +38,9 @@ export function NewPage() {
   );
 }
 
-function Steps({ places }: { places: readonly Place[] }) {
+/** What was chosen, and the place that is meant by it. */
+function useChoice(places: readonly Place[]) {
   const search = useSearch({ from: "/new" });
-  const navigate = useNavigate();
   const [choice, setChoice] = useState<Choice>(() => {
     const what = RECIPES.find((one) => one.id === search.what)?.id ?? BLANK_CHOICE.what;
     const asked = search.tier && placeId(search.tier, search.simulated === "true");
@@ -49,22 +49,32 @@ function Steps({ places }: { places: readonly Place[] }) {
     return { ...BLANK_CHOICE, what, place, gpus: Number(search.gpus) || 1 };
   });
   const [parcel, setParcel] = useState<Parcel | null>(null);
-  const [tried, setTried] = useState(false);
   const { needsGpu } = recipeOf(choice.what);
   const wanted = places.find((one) => one.id === choice.place && (one.isGpu || !needsGpu));
-  const place = wanted ?? firstPlace(places, needsGpu);
   const change = (part: Partial<Choice>) => setChoice((before) => ({ ...before, ...part }));
+  const ways = (part: Choice["also"]) => setChoice((before) => changed(before, part));
   const choose = (found: Parcel | null) => {
     setParcel(found);
     if (found && !choice.command.trim()) change(commandFor(found.files.map((one) => one.name)));
   };
-  // The same drafts as long as they say the same: a quote is asked for once its draft has settled.
+  return { choice, place: wanted ?? firstPlace(places, needsGpu), parcel, change, ways, choose };
+}
+
+/** The same objects as long as they say the same: a quote is asked for once its draft has settled. */
+function useDrafts(choice: Choice, place: Place | null, sends: boolean) {
   const where = JSON.stringify(place && { ...place, free: 0, total: 0, price: "" });
   // biome-ignore lint/correctness/useExhaustiveDependencies: what of the place a draft has
-  const drafts = useMemo(() => [toMachine(choice, place), toJobDraft(choice, place)] as const, [choice, where]);
-  const [machine, job] = drafts;
-  const asMachine = useMemo(() => toRequest(machine), [machine]);
-  const asJob = useMemo(() => toJob(job, parcel !== null), [job, parcel]);
+  return useMemo(() => {
+    const [machine, job] = [toMachine(choice, place), toJobDraft(choice, place)];
+    return { machine, job, asMachine: toRequest(machine), asJob: toJob(job, sends) };
+  }, [choice, where, sends]);
+}
+
+function Steps({ places }: { places: readonly Place[] }) {
+  const navigate = useNavigate();
+  const { choice, place, parcel, change, ways, choose } = useChoice(places);
+  const { machine, job, asMachine, asJob } = useDrafts(choice, place, parcel !== null);
+  const [tried, setTried] = useState(false);
   const create = useCreate(asMachine.request, null);
   const { submit, sent } = useSubmitJob({ request: asJob.request, login: null, parcel, program: "" });
   const isJob = choice.what === "job";
@@ -72,7 +82,6 @@ function Steps({ places }: { places: readonly Place[] }) {
   const wrong = Object.values(faults);
   const sound = wrong.length === 0;
   const shown = tried ? faults : {};
-  const ways = (part: Choice["also"]) => setChoice((before) => changed(before, part));
   const start = (event: FormEvent) => {
     event.preventDefault();
     setTried(true);
