@@ -142,7 +142,7 @@ def folders() -> str:
     }
     texts = {"ENVIRONMENT_MARK": names.ENVIRONMENT_MARK, "SECRET_TEXT": names.SECRET_TEXT.pattern.decode()}
     lines = [f"export const {name} = [\n{_lines(value)}];" for name, value in lists.items()]
-    lines += [f'export const {name} = [\n{_lines(_pieces(value))}].join("");' for name, value in texts.items()]
+    lines += [f'export const {name} = [\n{_pieces(value)}].join("");' for name, value in texts.items()]
     lines += [f"export const {name} = {value};" for name, value in numbers.items()]
     return FOLDERS_HEAD + "\n".join(lines) + "\n"
 
