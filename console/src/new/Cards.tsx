@@ -11,7 +11,12 @@ interface Props<Id extends string> {
 
 export function Cards<Id extends string>({ label, value, change, cards }: Props<Id>) {
   return (
-    <Radio.Group label={<span className="wr-unseen">{label}</span>} value={value} onChange={(id) => change(id as Id)}>
+    <Radio.Group
+      label={label}
+      labelProps={{ className: "wr-unseen" }}
+      value={value}
+      onChange={(id) => change(id as Id)}
+    >
       <div className="wr-cards">
         {cards.map(({ id, name, about, aside }) => (
           <Radio.Card key={id} value={id} className="wr-card">

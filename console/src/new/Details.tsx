@@ -1,5 +1,5 @@
 // Below the cards of the first step: the few fields of what runs, with what was saved or used before to choose from.
-import { Autocomplete, Button, Collapse, Group, Stack, Textarea, TextInput } from "@mantine/core";
+import { Button, Collapse, Group, Stack, Textarea, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import {
@@ -69,7 +69,7 @@ export function Details({ choice, change, faults, place, parcel, choose }: Props
       )}
       {what === "image" && <ImageField {...{ choice, change, faults, place, images }} />}
       <Group>
-        <Button variant="subtle" color="gray" size="compact-sm" onClick={toggle} aria-expanded={more}>
+        <Button variant="default" size="compact-sm" onClick={toggle} aria-expanded={more}>
           {more ? "Fewer options" : "Name, image, secrets and volumes"}
         </Button>
       </Group>
@@ -114,16 +114,43 @@ type ImageProps = Pick<Props, "choice" | "change" | "faults" | "place"> & { imag
 
 function ImageField({ choice, change, faults, place, images }: ImageProps) {
   return (
-    <Autocomplete
-      label="Container image"
-      description="Those that you used before are offered. Empty: the host's own."
-      placeholder="the host's own"
-      spellCheck={false}
-      data={[...images]}
-      value={imageOf(choice, place)}
-      onChange={(image) => change({ image })}
-      error={faults.image}
-    />
+    <Stack gap={6}>
+      <TextInput
+        label="Container image"
+        description="Empty: the host's own."
+        placeholder="the host's own"
+        spellCheck={false}
+        value={imageOf(choice, place)}
+        onChange={(event) => change({ image: event.currentTarget.value })}
+        error={faults.image}
+      />
+      <UsedBefore what="image" all={images.map((image) => [image, image])} choose={(image) => change({ image })} />
+    </Stack>
+  );
+}
+
+interface UsedProps {
+  what: string;
+  all: readonly (readonly [name: string, value: string])[];
+  choose: (value: string) => void;
+}
+
+function UsedBefore({ what, all, choose }: UsedProps) {
+  if (all.length === 0) return null;
+  return (
+    <Group gap={6} role="group" aria-label={`Used before: ${what}s`}>
+      {all.map(([name, value]) => (
+        <Button
+          key={value}
+          size="compact-xs"
+          variant="default"
+          onClick={() => choose(value)}
+          aria-label={`Use the ${what} ${plain(name)}`}
+        >
+          {plain(name)}
+        </Button>
+      ))}
+    </Group>
   );
 }
 
@@ -151,21 +178,11 @@ function SshKeys({ value, change, error, keys }: KeysProps) {
         error={error}
         onChange={(event) => change(event.currentTarget.value)}
       />
-      {unused.length > 0 && (
-        <Group gap={6} role="group" aria-label="Keys used before">
-          {unused.map((key) => (
-            <Button
-              key={key}
-              size="compact-xs"
-              variant="default"
-              onClick={() => change([...lines(value), key].join("\n"))}
-              aria-label={`Add the key ${plain(keyName(key))}`}
-            >
-              {plain(keyName(key))}
-            </Button>
-          ))}
-        </Group>
-      )}
+      <UsedBefore
+        what="key"
+        all={unused.map((key) => [keyName(key), key])}
+        choose={(key) => change([...lines(value), key].join("\n"))}
+      />
     </Stack>
   );
 }
