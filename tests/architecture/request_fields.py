@@ -1,13 +1,16 @@
-"""Writes what follows from the spec of requests: the SDK's fields, the console's fields and the schema of manifests.
+"""Writes what follows from a table elsewhere: the SDK's fields of requests, and the console's names of files that stay.
 
 `python -m tests.architecture.request_fields`, part of `make openapi`; a test compares.
 """
 
 import json
+import textwrap
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from windrow.folder import names, sending
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.jobs.model import JobRequest
 from windrow_master.spec import Many, RequestField, Unit, fields_of
@@ -15,6 +18,7 @@ from windrow_proto.units import SECOND, Bytes, Microcents
 
 ROOT = Path(__file__).parents[2]
 SDK = ROOT / "sdk" / "windrow" / "fields.py"
+FOLDERS = ROOT / "console" / "src" / "folders" / "names.ts"
 GIVEN_BY_CALLS = {"name", "argv", "kind", "env", "await_files", "after"}
 """Fields that a call of the SDK sets from arguments of its own."""
 TYPES = {
@@ -64,6 +68,9 @@ class Field(NamedTuple):
 
 
 '''
+FOLDERS_HEAD = """// What of a folder is not sent, by name, and how much is, from sdk/windrow/folder/: written by
+// `python -m tests.architecture.request_fields`. SECRET_TEXT: a pattern over bytes, with the flags i and m.
+"""
 
 
 def kind_of(one: RequestField) -> str:
@@ -118,7 +125,38 @@ def sdk() -> str:
     return "".join(parts)
 
 
-WRITTEN = {SDK: sdk}
+def folders() -> str:
+    """The whole file of the console: the names of files that are not sent, and the limits of a folder."""
+    lists = {
+        "LEFT_BEHIND": names.LEFT_BEHIND,
+        "SECRET_FOLDERS": names.SECRET_FOLDERS,
+        "SECRET_PATHS": names.SECRET_PATHS,
+        "SECRET_NAMES": names.SECRET_NAMES,
+        "OPEN_NAMES": names.OPEN_NAMES,
+    }
+    numbers = {
+        "SECRET_LOOK_BYTES": names.SECRET_LOOK_BYTES,
+        "NAME_BYTES_MAX": names.NAME_BYTES_MAX,
+        "FOLDER_BYTES_MAX": sending.FOLDER_BYTES_MAX,
+        "FILES_MAX": sending.FILES_MAX,
+    }
+    texts = {"ENVIRONMENT_MARK": names.ENVIRONMENT_MARK, "SECRET_TEXT": names.SECRET_TEXT.pattern.decode()}
+    lines = [f"export const {name} = [\n{_lines(value)}];" for name, value in lists.items()]
+    lines += [f'export const {name} = [\n{_pieces(value)}].join("");' for name, value in texts.items()]
+    lines += [f"export const {name} = {value};" for name, value in numbers.items()]
+    return FOLDERS_HEAD + "\n".join(lines) + "\n"
+
+
+def _lines(texts: Iterable[str]) -> str:
+    said = ", ".join(map(json.dumps, texts))
+    return textwrap.indent(textwrap.fill(said, 116, break_long_words=False, break_on_hyphens=False), "  ") + ",\n"
+
+
+def _pieces(text: str, most: int = 80) -> str:
+    return "".join(f"  {json.dumps(text[at : at + most])},\n" for at in range(0, len(text), most))
+
+
+WRITTEN = {SDK: sdk, FOLDERS: folders}
 """Each file and what it has to hold."""
 
 

@@ -19,9 +19,11 @@ from tests.browser.pretend_records import counts, host_uses
 from tests.browser.pretend_world import Json, World, at
 from windrow_master.api.cluster_routes import KeptRequestOut
 from windrow_master.api.health import LogHealthOut
+from windrow_master.api.job_routes import JobRequestOut
 from windrow_master.api.price_routes import PriceOut
 from windrow_master.api.terminal_routes import PROTOCOL, is_own_origin
 from windrow_master.clusters.model import ClusterRequest
+from windrow_master.jobs.model import JobRequest
 from windrow_master.prices.book import cheapest
 from windrow_master.prices.shipped import shipped
 
@@ -273,6 +275,43 @@ def job_routes(app: FastAPI, world: World) -> None:
             detail = "The request is not valid: argv."
             return problem(422, "invalid_input", "Not valid", detail, reasons=[short])
         return _fit(world, body)
+
+    @app.post("/api/v1/jobs", status_code=201)
+    async def submit(body: Json = Body()) -> Json:
+        number = len(world.jobs) + 1
+        world.jobs.insert(0, _job(f"job_019a0000-3333-7000-8000-{number:012d}", body))
+        return {"jobs": world.jobs[:1]}
+
+    @app.get("/api/v1/jobs/{job_id}")
+    async def job(job_id: str) -> Any:
+        found = [one for one in world.jobs if one["id"] == job_id]
+        return found[0] if found else problem(404, "not_found", "Not found", "There is no such job.", job_id)
+
+    @app.put("/api/v1/jobs/{job_id}/files")
+    async def folder(job_id: str, request: Request) -> Json:
+        world.job_folders[job_id] = await request.body()
+        return {"bytes": len(world.job_folders[job_id])}
+
+
+def _job(job_id: str, body: Json) -> Json:
+    return {
+        "id": job_id,
+        "name": body.get("name") or "a-job",
+        "account_id": "account_1",
+        "group_id": job_id,
+        "array_index": 0,
+        "state": "Queued",
+        "reason": None,
+        "refusal": None,
+        "request": JobRequestOut.of(JobRequest(), env={}) | body,
+        "attempts": [],
+        "exit_code": None,
+        "folder_bytes": None,
+        "cost_so_far": "0.000000",
+        "created_at": at(),
+        "ended_at": None,
+        "version": 1,
+    }
 
 
 def template_routes(app: FastAPI, world: World) -> None:

@@ -100,6 +100,8 @@ class World:
     troubles: list[Json] = field(default_factory=list)
     """That need attention."""
     jobs: list[Json] = field(default_factory=list)
+    job_folders: dict[str, bytes] = field(default_factory=dict)
+    """What was sent with jobs, by id: tar archives."""
     roles: tuple[str, ...] = ("operator", "auditor", "org_owner", "admin", "renter", "provider")
     """Of whoever signs in."""
     commands: dict[str, Json] = field(default_factory=dict)

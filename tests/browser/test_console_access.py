@@ -30,6 +30,7 @@ PAGES = (
     f"/hosts/{SIMULATED}?tab=slots",
     "/clusters",
     "/clusters/new",
+    "/new?what=job",
     "/volumes",
     "/secrets",
     "/shared",

@@ -9,7 +9,6 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.test_console_refusals import enter
-from tests.browser.test_console_states import new
 from tests.support.killing import remains
 from tests.support.rental import Renter
 from tests.support.stack import Stack, wait_for
@@ -29,7 +28,7 @@ def _cleared_away(renter: Renter, cluster_id: str) -> None:
 @pytest.mark.proves("console: log and files of a run that ended with 0 or 3 are there after its host cleared it away")
 async def test_log_and_files_outlive_the_run(page: Page, market: Stack, code: int) -> None:
     thrown = await enter(page, market)
-    await new(page, "Machine")
+    await page.goto(f"{market.cli['url']}/clusters/new")
     await page.get_by_role("textbox", name="Command").fill(KEPT.format(code=code))
     await page.get_by_role("textbox", name="Name").fill(f"ended-{code}")
     await page.get_by_role("button", name="Create cluster").click()

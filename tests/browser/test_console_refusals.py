@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.pretend_master import Served
-from tests.browser.test_console_states import new, signed_in
+from tests.browser.test_console_states import signed_in
 from tests.support.stack import Stack
 
 Pretend = Callable[..., Served]
@@ -26,7 +26,7 @@ async def enter(page: Page, market: Stack) -> list[str]:
 @pytest.mark.proves("console: a job is typed letter by letter and submitted, on the shipped stack")
 async def test_a_new_job_is_typed_letter_by_letter_and_submitted(page: Page, market: Stack) -> None:
     thrown = await enter(page, market)
-    await new(page, "Job")
+    await page.goto(f"{market.cli['url']}/jobs/new")
     await page.get_by_role("textbox", name="Command").press_sequentially("sh -c 'echo typed'", delay=60)
     await expect(page.get_by_text("Fits now")).to_be_visible()
     await page.get_by_role("button", name="Submit job").click()
@@ -39,7 +39,7 @@ async def test_a_new_job_is_typed_letter_by_letter_and_submitted(page: Page, mar
 @pytest.mark.proves("console: what cannot fit is refused with the reasons and with what would, on the shipped stack")
 async def test_a_cluster_that_cannot_fit_says_why_and_what_would(page: Page, market: Stack) -> None:
     thrown = await enter(page, market)
-    await new(page, "Machine")
+    await page.goto(f"{market.cli['url']}/clusters/new")
     await page.get_by_role("textbox", name="Command").fill("echo")
     await page.get_by_role("textbox", name="Processors").fill("1000")
     plan = page.get_by_test_id("plan")
@@ -61,7 +61,7 @@ async def test_a_cluster_that_cannot_fit_says_why_and_what_would(page: Page, mar
 @pytest.mark.slow
 async def test_a_field_that_the_market_refuses_is_named_beside_the_form(page: Page, market: Stack) -> None:
     thrown = await enter(page, market)
-    await new(page, "Machine")
+    await page.goto(f"{market.cli['url']}/clusters/new")
     await page.get_by_role("textbox", name="Command").fill("echo")
     await page.get_by_label("Container image").fill("x" * 300)
     await expect(page.get_by_role("button", name="Try again")).to_be_visible()  # the preview moves the form once

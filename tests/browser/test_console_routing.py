@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.pasted import paste_and_run
 from tests.browser.pretend_master import Served
-from tests.browser.test_console_states import new, signed_in
+from tests.browser.test_console_states import signed_in
 from tests.support.stack import Stack
 
 Pretend = Callable[..., Served]
@@ -68,8 +68,7 @@ async def test_a_field_that_is_no_number_says_so_and_a_program_that_is_no_python
 
 async def test_a_new_job_shows_the_best_places_and_compares_them_all(page: Page, pretend: Pretend) -> None:
     served = pretend(neighbours=1)
-    await signed_in(page, served)
-    await new(page, "Job")
+    await signed_in(page, served, "/jobs/new")
     await page.get_by_label("Program").fill("import torch\n")
     await page.get_by_label("GPUs", exact=True).fill("1")
     places = page.get_by_role("region", name="Where to run")

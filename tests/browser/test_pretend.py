@@ -23,6 +23,7 @@ from windrow_master.api import (
     health,
     home_routes,
     identity_routes,
+    job_routes,
     lifecycle_routes,
     limit_routes,
     market_routes,
@@ -132,6 +133,7 @@ async def test_the_pretend_master_answers_as_described() -> None:
         asked = {"kind": "box", "gpus": 0, "cpus": 1, "argv": ["true"], "volumes": ["data:/data"]}
         assert_described(await client.post("/clusters/plan", json=asked), cluster_routes.PlanOut)
         assert_described(await client.post("/clusters", json=asked), cluster_routes.ClusterAcceptedOut, 202)
+        assert_described(await client.post("/jobs", json={"argv": ["true"]}), job_routes.JobsOut, 201)
         assert_described(await client.put("/templates/one", json=asked), template_routes.TemplateOut)
         assert_described(
             await client.post("/tokens", json={"name": "a", "roles": ["renter"]}), identity_routes.TokenMadeOut

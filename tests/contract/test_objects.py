@@ -22,10 +22,10 @@ KEY = object_key("ckpt/job_1/7")
 MANY = b"0123456789abcdef" * (2 * MIB // 16) + b"the end"
 
 
-CEPH = (pytest.mark.long, pytest.mark.proves("artefacts in a real Ceph RGW", by="make long"))
+CEPH = pytest.mark.proves("artefacts in a real Ceph RGW", by="make long")
 
 
-@pytest.fixture(params=["folder", "memory", "moto", pytest.param("ceph", marks=CEPH)])
+@pytest.fixture(params=["folder", "memory", "moto", pytest.param("ceph", marks=(pytest.mark.long, CEPH))])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ObjectStore]:
     match request.param:
         case "folder":
@@ -254,7 +254,7 @@ async def test_a_folder_follows_no_link(tmp_path):
 # --- what only a store with addresses has -----------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["moto", pytest.param("ceph", marks=CEPH)])
+@pytest.fixture(params=["moto", pytest.param("ceph", marks=(pytest.mark.long, CEPH))])
 async def served(request: pytest.FixtureRequest) -> AsyncIterator[S3Store]:
     made = S3Store(request.getfixturevalue(f"{request.param}_bucket"))
     yield made
@@ -283,6 +283,7 @@ async def test_a_presigned_call_names_no_secret_and_signs_size_and_condition(ser
     assert "content-length%3bhost%3bif-none-match" in call.url.lower()
 
 
+@pytest.mark.long
 @CEPH
 async def test_a_real_store_refuses_a_presigned_call_for_another_size_object_or_time(ceph_bucket):
     store = S3Store(ceph_bucket)
@@ -302,6 +303,7 @@ async def test_a_real_store_refuses_a_presigned_call_for_another_size_object_or_
     await store.close()
 
 
+@pytest.mark.long
 @CEPH
 async def test_a_real_store_refuses_a_wrong_key_and_the_error_says_so(ceph_bucket):
     store = S3Store(replace(ceph_bucket, secret_key="wrong"))

@@ -74,8 +74,7 @@ export async function send(
     ...proof(asked.secret),
   };
   if (asked.key) headers["Idempotency-Key"] = asked.key;
-  const isTar = asked.body instanceof Blob;
-  if (asked.body !== undefined) headers["Content-Type"] = isTar ? "application/x-tar" : "application/json";
+  if (asked.body !== undefined) headers["Content-Type"] = "application/json";
   const signals = [asked.signal, deadlineMs === null ? undefined : AbortSignal.timeout(deadlineMs)].filter(
     (one) => one !== undefined,
   );
@@ -87,7 +86,7 @@ export async function send(
       fetch(address(path, asked.query), {
         method,
         headers,
-        body: asked.body === undefined ? null : isTar ? (asked.body as Blob) : JSON.stringify(asked.body),
+        body: asked.body === undefined ? null : JSON.stringify(asked.body),
         credentials: "omit", // no cookie means anything here; those of other pages of this host are not even sent
         cache: "no-store",
         signal: signals.length ? AbortSignal.any(signals) : null,
@@ -97,11 +96,47 @@ export async function send(
     connection.lost();
     throw new ApiProblem(unreachable(method, path, failure, deadlineMs));
   }
+<<<<<<< HEAD
   if (answer.ok) return answer;
   const problem = await problemOf(answer, path);
   if (answer.status === 401 && !SIGNS_IN.includes(path)) forgetSecret(used, problem.detail ?? null);
   if (problem.code === SIGN_IN_AGAIN && (await signedInAgain())) return send(method, path, asked, deadlineMs);
+=======
+  return taken(answer, path, used, () => send(method, path, asked, deadlineMs));
+}
+
+/** The answer, if it is no problem. again: after the person has signed in once more. */
+async function taken(
+  answer: Response,
+  path: string,
+  used: string | null,
+  again: () => Promise<Response>,
+): Promise<Response> {
+  if (answer.ok) return answer;
+  const problem = await problemOf(answer, path);
+  if (answer.status === 401 && !SIGNS_IN.includes(path)) forgetSecret(used, problem.detail ?? null);
+  if (problem.code === SIGN_IN_AGAIN && (await signedInAgain())) return again();
+>>>>>>> h-new
   throw new ApiProblem(problem);
+}
+
+/** Send a tar, however long it takes; `told` learns how many of its bytes are on their way: fetch does not say it. */
+export async function upload(path: string, tar: Blob, told: (bytes: number) => void): Promise<Response> {
+  const used = secret();
+  const answer = await new Promise<Response>((resolve, reject) => {
+    const line = new XMLHttpRequest();
+    line.open("PUT", address(path));
+    for (const [name, value] of Object.entries(proof())) line.setRequestHeader(name, value);
+    line.setRequestHeader("Content-Type", "application/x-tar");
+    line.upload.onprogress = (event) => told(event.loaded);
+    line.onload = () => resolve(new Response(line.responseText, { status: line.status, statusText: line.statusText }));
+    line.onerror = () => {
+      connection.lost();
+      reject(new ApiProblem(unreachable("PUT", path, null, null)));
+    };
+    line.send(tar);
+  });
+  return taken(answer, path, used, () => upload(path, tar, told));
 }
 
 async function json<T>(method: string, path: string, asked: Asked = {}, deadlineMs = DEADLINE_MS): Promise<T> {

@@ -74,19 +74,19 @@ export function New({ roles }: { roles: readonly Role[] }) {
   const mine = NEW.filter(([, , of]) => of.some((role) => roles.includes(role)));
   if (mine.length === 0) return null;
   return (
-    <Menu position="bottom-end" width={170}>
+    <Menu position="bottom-end" width={190}>
       <Menu.Target>
         <Button leftSection={<PlusIcon size={14} />} className="wr-new" aria-label="New">
           New
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        {mine.map(([name, path]) => (
+        {mine.map(([name, path, , search = {}]) => (
           <Menu.Item
             key={name}
             component={Link}
             to={path}
-            search={(name === "Invitation" ? { invite: "1" } : {}) as never} // the menu's types know no address
+            search={search as never} // the menu's types know no address
           >
             {name}
           </Menu.Item>

@@ -14,15 +14,22 @@ export function useMayOpen(to: MenuPage["path"]): boolean {
 
 interface Props {
   to: MenuPage["path"];
+  search?: Record<string, string>;
   icon?: ReactNode;
   isQuiet?: boolean;
   children: ReactNode;
 }
 
-export function PageButton({ to, icon, isQuiet = false, children }: Props): ReactNode {
+export function PageButton({ to, search = {}, icon, isQuiet = false, children }: Props): ReactNode {
   if (!useMayOpen(to)) return null;
   return (
-    <Button component={Link} to={to} leftSection={icon} variant={isQuiet ? "default" : "filled"}>
+    <Button
+      component={Link}
+      to={to}
+      search={search as never} // its types know no address
+      leftSection={icon}
+      variant={isQuiet ? "default" : "filled"}
+    >
       {children}
     </Button>
   );

@@ -149,13 +149,26 @@ export const PAGES = [
     load: async () => (await import("../clusters/ClustersPage.tsx")).ClustersPage,
   },
   {
+    path: "/new",
+    name: "New",
+    menu: {
+      products: [],
+      group: "Main",
+      icon: PlusIcon,
+      key: "n",
+      roles: ["renter"],
+      also: "start rent machine job jupyter notebook pytorch vllm ssh ray folder",
+    },
+    load: async () => (await import("../new/NewPage.tsx")).NewPage,
+  },
+  {
     path: "/clusters/new",
     name: "New machine",
     menu: {
       products: [],
       group: "Main",
       icon: PlusIcon,
-      key: "n",
+      key: "2",
       roles: ["renter"],
       also: "new cluster create rent run",
     },
@@ -456,12 +469,15 @@ export function productAt(address: string, roles: readonly Role[], last: string 
   return of.length === 0 || of.includes(kept) ? kept : of[0]!;
 }
 
+type Made = readonly [name: string, path: MenuPage["path"], roles: readonly Role[], search?: Record<string, string>];
+
 /** What the header's New button makes, each on its page. */
-export const NEW: readonly (readonly [name: string, path: MenuPage["path"], roles: readonly Role[]])[] = [
-  ["Machine", "/clusters/new", ["renter"]],
-  ["Job", "/jobs/new", ["renter"]],
+export const NEW: readonly Made[] = [
+  ["PyTorch with Jupyter", "/new", ["renter"], { what: "jupyter" }],
+  ["Machine", "/new", ["renter"]],
+  ["Job", "/new", ["renter"], { what: "job" }],
   ["Host", "/join", ["operator", "provider"]],
-  ["Invitation", "/members", ["org_owner", "org_admin", "admin"]],
+  ["Invitation", "/members", ["org_owner", "org_admin", "admin"], { invite: "1" }],
   ["Account", "/people", ["operator"]],
 ];
 

@@ -63,6 +63,8 @@ declare module "@tanstack/react-router" {
   interface HistoryState {
     /** A program that goes from one page to the next; it is too long for the address. */
     program?: string;
+    /** The number of a form that goes on in another page: new/handed.ts. */
+    handed?: number;
   }
   interface Register {
     router: typeof router;

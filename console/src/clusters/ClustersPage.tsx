@@ -58,7 +58,7 @@ const COLUMNS: readonly Column<Cluster>[] = [
 export function ClustersPage() {
   const list = usePaged(clustersQuery, (row) => row.id);
   const make = (
-    <PageButton to="/clusters/new" icon={<PlusIcon />}>
+    <PageButton to="/new" icon={<PlusIcon />}>
       New machine
     </PageButton>
   );

@@ -13,27 +13,27 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
-import { useDebouncedValue, useDisclosure } from "@mantine/hooks";
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useDisclosure } from "@mantine/hooks";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useLocation, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
-import { freshKey, post, put, remove } from "../api/client.ts";
+import { put, remove } from "../api/client.ts";
 import {
   cluster as clusterQuery,
   host as hostQuery,
-  me as meQuery,
   offers as offersQuery,
   plan as planQuery,
   templates as templatesQuery,
 } from "../api/queries.ts";
-import type { ClusterAccepted, ClusterRequest, Template } from "../api/types.ts";
+import type { ClusterRequest, Template } from "../api/types.ts";
+import { handed } from "../new/handed.ts";
 import { perHour, plain, words } from "../parts/format.ts";
-import { PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
+import { PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { TestMoney } from "../parts/state.tsx";
 import { SecretUses } from "../secrets/SecretUses.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
-import { Fit } from "./Fit.tsx";
+import { useCreate } from "./create.ts";
+import { Quote } from "./Quote.tsx";
 import { RegistryLogin } from "./RegistryLogin.tsx";
 import {
   asCommand,
@@ -46,9 +46,7 @@ import {
   shownWith,
   toDraft,
   toRequest,
-  withLogin,
 } from "./request.ts";
-import { clusterChange } from "./ways.ts";
 
 const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const KINDS: Record<Kind, string> = {
@@ -61,12 +59,14 @@ const KINDS: Record<Kind, string> = {
 
 export function NewClusterPage() {
   const search = useSearch({ from: "/clusters/new" });
+  const { handed: number } = useLocation().state;
   const [draft, setDraft] = useState<Draft>(() => ({
     ...BLANK,
     host: search.host ?? "",
     tier: search.tier ?? "",
     hardware: search.hardware === "gpu" ? "gpu" : "cpu",
     simulated: search.simulated === "true",
+    ...handed(number).machine,
   }));
   const [tried, setTried] = useState(false);
   const like = useQuery({ ...clusterQuery(search.like ?? ""), enabled: search.like !== undefined }).data?.request;
@@ -78,21 +78,7 @@ export function NewClusterPage() {
   const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
   const { request, login, faults } = useMemo(() => toRequest(draft), [draft]);
   const sound = Object.keys(faults).length === 0;
-  const navigate = useNavigate();
-  const client = useQueryClient();
-  // The same request asked again, after an answer that got lost, must not rent twice; a changed one is another.
-  const key = useMemo(() => ({ request, text: freshKey() }), [request]);
-  const create = useMutation({
-    mutationFn: () => post<ClusterAccepted>("/clusters", withLogin(request, login), key.text),
-    gcTime: 0, // what was sent has the login
-    onError: () => void client.invalidateQueries({ queryKey: ["plan"] }),
-    onSuccess: ({ cluster }) => {
-      change(NO_LOGIN);
-      client.setQueryData(["cluster", cluster.id], cluster);
-      void client.invalidateQueries({ queryKey: ["clusters"] });
-      void navigate({ to: "/clusters/$clusterId", params: { clusterId: cluster.id } });
-    },
-  });
+  const create = useCreate(request, login, () => change(NO_LOGIN));
   const refused = useQuery({ ...planQuery(request), enabled: false }).data?.refusal;
   // The quote shows this refusal already, with the changes that help.
   const refusedAbove = create.error?.message === refused?.detail;
@@ -129,7 +115,7 @@ export function NewClusterPage() {
             <Form draft={draft} change={change} faults={tried ? faults : {}} />
           </div>
           <aside className="wr-stack">
-            <Preview draft={draft} sound={sound} change={change} />
+            <Quote draft={draft} sound={sound} change={change} />
             {create.error && (
               <Panel label="Error">{refusedAbove ? <NotCreated /> : <ProblemNote error={create.error} />}</Panel>
             )}
@@ -481,40 +467,5 @@ function PinnedHost({ id, clear }: { id: string; clear: () => void }) {
         Any host
       </Button>
     </Group>
-  );
-}
-
-function Preview({ draft, sound, change }: { draft: Draft; sound: boolean; change: (part: Partial<Draft>) => void }) {
-  const [settled] = useDebouncedValue(draft, TYPING_MS);
-  const { request } = useMemo(() => toRequest(settled), [settled]);
-  const me = useQuery(meQuery);
-  const query = useQuery({
-    ...planQuery(request),
-    placeholderData: keepPreviousData,
-    enabled: sound && settled === draft,
-  });
-  const plan = query.data;
-  return (
-    <Panel title="Quote" actions={<TestMoney />}>
-      <Stack gap="sm">
-        {query.error ? (
-          <ProblemNote error={query.error} retry={() => void query.refetch()} />
-        ) : plan ? (
-          <Fit
-            plan={plan}
-            seconds={request.max_duration_seconds ?? null}
-            currency={me.data?.balance.currency ?? ""}
-            use={(changes) => change(clusterChange(changes))}
-          />
-        ) : (
-          sound && <Waiting />
-        )}
-        {!sound && (
-          <Text size="sm" className="wr-quiet">
-            The form is not complete yet.
-          </Text>
-        )}
-      </Stack>
-    </Panel>
   );
 }

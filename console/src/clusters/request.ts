@@ -202,7 +202,12 @@ export const withLogin = <T extends object>(request: T, login: RegistryLogin | n
 export const shownWith = <T extends object>(request: T, login: RegistryLogin | null): T =>
   withLogin(request, login && { ...login, password: "YOUR_PASSWORD" });
 
-function gib(draft: Draft, field: "gpuMemoryGib" | "memoryGib", faults: Faults, put: (bytes: number) => void): void {
+export function gib<F extends string>(
+  draft: Texts<F>,
+  field: F,
+  faults: FaultsOf<F>,
+  put: (bytes: number) => void,
+): void {
   const text = draft[field].trim();
   if (!text) return;
   if (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0) put(Math.round(Number(text) * GIB));
@@ -281,7 +286,7 @@ function readLimits(draft: Draft, request: ClusterRequest, faults: Faults): void
     );
 }
 
-function readEnv(draft: Draft, request: ClusterRequest, faults: Faults): void {
+export function readEnv(draft: Texts<"env">, request: Pick<ClusterRequest, "env">, faults: FaultsOf<"env">): void {
   const env: Record<string, string> = {};
   for (const line of draft.env.split("\n").filter((one) => one.trim())) {
     const pair = /^\s*([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line);

@@ -30,6 +30,10 @@ const OF_A_JOB: Record<string, (value: unknown) => Partial<JobDraft>> = {
   tier: (value) => ({ tier: text(value) }),
   cpus: (value) => ({ cpus: Number(value) }),
   image: (value) => ({ image: text(value) }),
+  memory_bytes: (value) => ({ memoryGib: gib(value) }),
+  max_price_per_hour: (value) => ({ maxPrice: text(value) }),
+  host_id: (value) => ({ host: text(value) }),
+  slice: (value) => ({ slice: text(value) }),
 };
 
 export const clusterChange = (changes: Changes): Partial<Draft> => change(changes, OF_A_CLUSTER);

@@ -76,7 +76,7 @@ function Steps({ me, overview, putAway }: { me: Me; overview: Overview; putAway:
             title: "Rent it once",
             done: rented ? rented.items.some(isByPerson) : null,
             about: "Start a machine or a job and see its output, its charts and its receipt.",
-            act: <To to="/clusters/new">Rent a machine</To>,
+            act: <To to="/new">Rent a machine</To>,
           },
         ]
       : []),
@@ -149,7 +149,7 @@ function One({ step }: { step: Step }) {
   );
 }
 
-function To({ to, children }: { to: "/join" | "/clusters/new" | "/members" | "/people"; children: ReactNode }) {
+function To({ to, children }: { to: "/join" | "/new" | "/members" | "/people"; children: ReactNode }) {
   return (
     <Group>
       <Button component={Link} to={to} variant="default" size="sm">

@@ -90,10 +90,10 @@ function Balance({ me, project }: { me: Me; project: SpendingLimit | undefined }
 function Running({ machines }: { machines: readonly Cluster[] }) {
   const make = (
     <Group gap="xs">
-      <PageButton to="/clusters/new" icon={<PlusIcon />}>
+      <PageButton to="/new" icon={<PlusIcon />}>
         New machine
       </PageButton>
-      <PageButton to="/jobs/new" icon={<PlusIcon />} isQuiet>
+      <PageButton to="/new" search={{ what: "job" }} icon={<PlusIcon />} isQuiet>
         New job
       </PageButton>
     </Group>

@@ -56,7 +56,7 @@ const COLUMNS: readonly Column<Job>[] = [
 export function JobsPage() {
   const list = usePaged(jobsQuery, (row) => row.id);
   const make = (
-    <PageButton to="/jobs/new" icon={<PlusIcon />}>
+    <PageButton to="/new" search={{ what: "job" }} icon={<PlusIcon />}>
       New job
     </PageButton>
   );

@@ -115,3 +115,44 @@ test("a simulated job has a command as well", () => {
   const { request } = toJob({ ...BLANK_JOB, command: "true", simulated: true });
   expect(asJobCommand(request)).toBe("windrow job submit --no-files --runtime simulated -- true");
 });
+
+test("what few jobs say is said as the command says it", () => {
+  const { request, faults } = toJob({
+    ...BLANK_JOB,
+    command: "true",
+    gpus: 1,
+    slice: "1g.10gb",
+    memoryGib: "8",
+    runtime: "docker",
+    image: "x/y",
+    registrySecret: "LOGIN",
+    env: "A=1 2",
+    maxPrice: "0.50",
+    retriesOnExit: true,
+    deadline: "2030-01-31T18:00",
+    priority: -5,
+    copies: 3,
+    checkpointSeconds: "0",
+  });
+  expect(faults).toEqual({});
+  const deadline = new Date("2030-01-31T18:00").toISOString();
+  expect(request).toMatchObject({ checkpoint_every_seconds: 0, deadline, env: { A: "1 2" }, array_size: 3 });
+  expect(asJobCommand(request)).toBe(
+    "windrow job submit --no-files --image x/y --gpu 1 --registry-secret LOGIN --memory 8GiB --slice 1g.10gb " +
+      `--runtime docker --max-price 0.50 --deadline ${deadline} --priority -5 --array 3 --checkpoint-every 0 ` +
+      "--env 'A=1 2' --retry-on-exit -- true",
+  );
+  const wrong = toJob({ ...BLANK_JOB, command: "true", slice: "1g", deadline: "soon", checkpointSeconds: "often" });
+  expect(Object.keys(wrong.faults).sort()).toEqual(["checkpointSeconds", "deadline", "slice"]);
+});
+
+test("a folder and a script that were chosen are sent by the command as well", () => {
+  const { request } = toJob({ ...BLANK_JOB, command: "python train.py" }, true);
+  expect(request.await_files).toBe(true);
+  expect(asJobCommand(request, false, { title: "my project", isFolder: true })).toBe(
+    "windrow job submit --folder 'my project' -- python train.py",
+  );
+  expect(asJobCommand(request, false, { title: "train.py", isFolder: false })).toBe(
+    "windrow job submit --script train.py",
+  );
+});

@@ -3,16 +3,18 @@
 import type { Job, JobRequest, RegistryLogin } from "../api/types.ts";
 import {
   entrypointWords,
+  gib,
   LOGIN_FILE,
   NO_LOGIN,
   quoted,
   readAmount,
   readEntrypoint,
+  readEnv,
   readLogin,
   readSpan,
   splitCommand,
 } from "../clusters/request.ts";
-import { toBytes } from "../parts/format.ts";
+import { GIB, toBytes } from "../parts/format.ts";
 import { readSecrets } from "../secrets/secrets.ts";
 import { readMounts } from "../volumes/volumes.ts";
 
@@ -45,6 +47,20 @@ export interface JobDraft {
   volumes: string;
   /** A line each: NAME or NAME=VARIABLE. */
   secrets: string;
+  env: string;
+  registrySecret: string;
+  memoryGib: string;
+  slice: string;
+  runtime: "" | "process" | "docker";
+  maxPrice: string;
+  retriesOnExit: boolean;
+  /** As an input for local time gives it; empty: none. */
+  deadline: string;
+  priority: number;
+  /** How many copies; 0: one job without a number. */
+  copies: number;
+  /** Empty: the Master's; 0: never. */
+  checkpointSeconds: string;
   simulated: boolean;
 }
 
@@ -68,6 +84,17 @@ export const BLANK_JOB: JobDraft = {
   after: "",
   volumes: "",
   secrets: "",
+  env: "",
+  registrySecret: "",
+  memoryGib: "",
+  slice: "",
+  runtime: "",
+  maxPrice: "",
+  retriesOnExit: false,
+  deadline: "",
+  priority: 0,
+  copies: 0,
+  checkpointSeconds: "",
   simulated: false,
 };
 
@@ -76,15 +103,17 @@ export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 const MEMORY = /\d\s*[GT]i?B?$/i;
 const MODEL = /^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}$/;
 
-export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLogin | null; faults: JobFaults } {
+/** sends: files go with it, besides the program. */
+export function toJob(
+  draft: JobDraft,
+  sends = false,
+): { request: JobRequest; login: RegistryLogin | null; faults: JobFaults } {
   const faults: JobFaults = {};
   const request: JobRequest = { argv: [], gpus: draft.gpus, cpus: draft.cpus, retries: draft.retries };
   try {
     request.argv = splitCommand(draft.command);
-    if (draft.program.trim()) {
-      request.await_files = true;
-      if (request.argv.length === 0) request.argv = ["python", PROGRAM];
-    }
+    if (sends || draft.program.trim()) request.await_files = true;
+    if (draft.program.trim() && request.argv.length === 0) request.argv = ["python", PROGRAM];
     if (request.argv.length === 0) faults.command = "A command to run";
   } catch (failure) {
     faults.command = (failure as Error).message;
@@ -126,14 +155,39 @@ export function toJob(draft: JobDraft): { request: JobRequest; login: RegistryLo
   const named = readSecrets(draft.secrets);
   if (named.fault) faults.secrets = named.fault;
   else if (named.secrets.length) request.secrets = named.secrets;
+  readMore(draft, request, faults);
   return { request, login: readLogin(draft, faults), faults };
 }
 
+/** What few jobs say. */
+function readMore(draft: JobDraft, request: JobRequest, faults: JobFaults): void {
+  readEnv(draft, request, faults);
+  if (draft.registrySecret.trim()) request.registry_secret = draft.registrySecret.trim();
+  gib(draft, "memoryGib", faults, (bytes) => (request.memory_bytes = bytes));
+  if (draft.slice.trim() && draft.gpus === 0) faults.slice = "Only said with GPUs above 0";
+  else if (draft.slice.trim()) request.slice = draft.slice.trim();
+  if (draft.runtime) request.runtime = draft.runtime;
+  readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
+  if (draft.retriesOnExit) request.retries_on_exit = true;
+  if (Number.isNaN(Date.parse(draft.deadline || "2000-01-01"))) faults.deadline = "A day and a time";
+  else if (draft.deadline) request.deadline = new Date(draft.deadline).toISOString();
+  if (draft.priority) request.priority = draft.priority;
+  if (draft.copies) request.array_size = draft.copies;
+  const span = [1, 0, "A number of seconds; 0: never"] as const;
+  readSpan(draft, "checkpointSeconds", faults, span, (seconds) => (request.checkpoint_every_seconds = seconds));
+}
+
+/** What is sent, as a command finds it: a folder, or a file alone; null: nothing, or the pasted program. */
+export type Sent = { title: string; isFolder: boolean } | null;
+
 /** The same as the `windrow` command. */
-export function asJobCommand(request: JobRequest, hasLogin = false): string {
-  const isScript = request.await_files && request.argv.join(" ") === `python ${PROGRAM}`;
+export function asJobCommand(request: JobRequest, hasLogin = false, sent: Sent = null): string {
+  const script = sent === null ? PROGRAM : sent.isFolder ? null : sent.title;
+  const [runner, program, ...more] = request.argv;
+  const isScript = request.await_files && runner === "python" && program === script && more.length === 0;
   const words = ["windrow", "job", "submit", ...(request.await_files ? [] : ["--no-files"])];
-  if (isScript) words.push("--script", PROGRAM);
+  if (isScript) words.push("--script", quoted(program));
+  else if (sent?.isFolder) words.push("--folder", quoted(sent.title));
   const flag = (name: string, value: string | number | null | undefined) =>
     value && words.push(name, quoted(String(value)));
   flag("--name", request.name);
@@ -153,7 +207,25 @@ export function asJobCommand(request: JobRequest, hasLogin = false): string {
   for (const id of request.after ?? []) flag("--after", id);
   for (const one of request.volumes ?? []) flag("--volume", one);
   for (const one of request.secrets ?? []) flag("--secret", one);
+  words.push(...moreWords(request));
   return (isScript ? words : [...words, "--", ...request.argv.map(quoted)]).join(" ");
+}
+
+function moreWords(request: JobRequest): string[] {
+  const flags: readonly (readonly [string, string | number | null | undefined])[] = [
+    ["--registry-secret", request.registry_secret],
+    ["--memory", request.memory_bytes && `${request.memory_bytes / GIB}GiB`],
+    ["--slice", request.slice],
+    ["--runtime", request.runtime],
+    ["--max-price", request.max_price_per_hour],
+    ["--deadline", request.deadline],
+    ["--priority", request.priority],
+    ["--array", request.array_size],
+    ["--checkpoint-every", request.checkpoint_every_seconds?.toString()],
+    ...Object.entries(request.env ?? {}).map(([name, value]) => ["--env", `${name}=${value}`] as const),
+  ];
+  const said = flags.flatMap(([name, value]) => (value ? [name, quoted(String(value))] : []));
+  return request.retries_on_exit ? [...said, "--retry-on-exit"] : said;
 }
 
 function gpuWords(request: JobRequest): string | number | undefined {

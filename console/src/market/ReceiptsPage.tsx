@@ -66,7 +66,7 @@ export function ReceiptsPage() {
             <Empty
               title="No receipts yet"
               command="windrow run -- python -c 'print(6 * 7)'"
-              action={<PageButton to="/clusters/new">New machine</PageButton>}
+              action={<PageButton to="/new">New machine</PageButton>}
             >
               A receipt is written for each cluster, from the running seconds that its host signed.
             </Empty>

@@ -145,7 +145,7 @@ function Nothing({ month, isNow }: { month: string; isNow: boolean }) {
     <Empty
       title="Nothing was charged this month"
       command="windrow run --gpus 1 -- nvidia-smi"
-      action={<PageButton to="/clusters/new">New cluster</PageButton>}
+      action={<PageButton to="/new">New machine</PageButton>}
     >
       Costs show here seconds after something runs: by day, and by machine, job, GPU model and person.
     </Empty>

@@ -1,0 +1,54 @@
+// The host that would run a machine and the price, or the reasons against it, while its form is filled in.
+import { Stack, Text } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { me as meQuery, plan as planQuery } from "../api/queries.ts";
+import { Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
+import { TestMoney } from "../parts/state.tsx";
+import { Fit } from "./Fit.tsx";
+import { type Draft, toRequest } from "./request.ts";
+import { clusterChange } from "./ways.ts";
+
+export function Quote({
+  draft,
+  sound,
+  change,
+}: {
+  draft: Draft;
+  sound: boolean;
+  change: (part: Partial<Draft>) => void;
+}) {
+  const [settled] = useDebouncedValue(draft, TYPING_MS);
+  const { request } = useMemo(() => toRequest(settled), [settled]);
+  const me = useQuery(meQuery);
+  const query = useQuery({
+    ...planQuery(request),
+    placeholderData: keepPreviousData,
+    enabled: sound && settled === draft,
+  });
+  const plan = query.data;
+  return (
+    <Panel title="Quote" actions={<TestMoney />}>
+      <Stack gap="sm">
+        {query.error ? (
+          <ProblemNote error={query.error} retry={() => void query.refetch()} />
+        ) : plan ? (
+          <Fit
+            plan={plan}
+            seconds={request.max_duration_seconds ?? null}
+            currency={me.data?.balance.currency ?? ""}
+            use={(changes) => change(clusterChange(changes))}
+          />
+        ) : (
+          sound && <Waiting />
+        )}
+        {!sound && (
+          <Text size="sm" className="wr-quiet">
+            The form is not complete yet.
+          </Text>
+        )}
+      </Stack>
+    </Panel>
+  );
+}

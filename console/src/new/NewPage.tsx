@@ -1,0 +1,180 @@
+// New, in three steps on one page: what runs, where, until when. All are filled in, so that one may start at once.
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type FormEvent, useMemo, useState } from "react";
+import { offers as offersQuery, templates as templatesQuery } from "../api/queries.ts";
+import { useCreate } from "../clusters/create.ts";
+import { Quote } from "../clusters/Quote.tsx";
+import { asCommand, mayIdle, toRequest } from "../clusters/request.ts";
+import type { Parcel } from "../folders/reading.ts";
+import { commandFor } from "../folders/sifting.ts";
+import { JobQuote } from "../jobs/JobQuote.tsx";
+import { asJobCommand, toJob } from "../jobs/jobs.ts";
+import { SubmitJob } from "../jobs/SubmitJob.tsx";
+import { useSubmitJob } from "../jobs/submit.ts";
+import { plain } from "../parts/format.ts";
+import { LinkButton } from "../parts/LinkButton.tsx";
+import { Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { Cards } from "./Cards.tsx";
+import { BLANK_CHOICE, type Choice, changed, RECIPES, recipeOf, toJobDraft, toMachine, type What } from "./choice.ts";
+import { Details, type Faults } from "./Details.tsx";
+import { hand } from "./handed.ts";
+import { Limits } from "./Limits.tsx";
+import { firstPlace, type Place, placeId, placesOf } from "./places.ts";
+import { Where } from "./Where.tsx";
+
+export function NewPage() {
+  const query = useQuery(offersQuery);
+  const search = useSearch({ from: "/new" });
+  // Another entry of the New menu begins another form.
+  return (
+    <div className="wr-page">
+      <Loaded query={query} lines={8}>
+        {(offers) => <Steps key={search.what ?? ""} places={placesOf(offers)} />}
+      </Loaded>
+    </div>
+  );
+}
+
+/** What was chosen, and the place that is meant by it. */
+function useChoice(places: readonly Place[]) {
+  const search = useSearch({ from: "/new" });
+  const [choice, setChoice] = useState<Choice>(() => {
+    const what = RECIPES.find((one) => one.id === search.what)?.id ?? BLANK_CHOICE.what;
+    const asked = search.tier && placeId(search.tier, search.simulated === "true");
+    // What is chosen first stays chosen when others come to be free.
+    const place = asked || (firstPlace(places, recipeOf(what).needsGpu)?.id ?? "");
+    return { ...BLANK_CHOICE, what, place, gpus: Number(search.gpus) || 1 };
+  });
+  const [parcel, setParcel] = useState<Parcel | null>(null);
+  const { needsGpu } = recipeOf(choice.what);
+  const wanted = places.find((one) => one.id === choice.place && (one.isGpu || !needsGpu));
+  const change = (part: Partial<Choice>) => setChoice((before) => ({ ...before, ...part }));
+  const ways = (part: Choice["also"]) => setChoice((before) => changed(before, part));
+  const choose = (found: Parcel | null) => {
+    setParcel(found);
+    if (found && !choice.command.trim()) change(commandFor(found.files.map((one) => one.name)));
+  };
+  return { choice, place: wanted ?? firstPlace(places, needsGpu), parcel, change, ways, choose };
+}
+
+/** The same objects as long as they say the same: a quote is asked for once its draft has settled. */
+function useDrafts(choice: Choice, place: Place | null, sends: boolean) {
+  const where = JSON.stringify(place && { ...place, free: 0, total: 0, price: "" });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what of the place a draft has
+  return useMemo(() => {
+    const [machine, job] = [toMachine(choice, place), toJobDraft(choice, place)];
+    return { machine, job, asMachine: toRequest(machine), asJob: toJob(job, sends) };
+  }, [choice, where, sends]);
+}
+
+function Steps({ places }: { places: readonly Place[] }) {
+  const navigate = useNavigate();
+  const { choice, place, parcel, change, ways, choose } = useChoice(places);
+  const { machine, job, asMachine, asJob } = useDrafts(choice, place, parcel !== null);
+  const [tried, setTried] = useState(false);
+  const create = useCreate(asMachine.request, null);
+  const { submit, sent } = useSubmitJob({ request: asJob.request, login: null, parcel, program: "" });
+  const isJob = choice.what === "job";
+  const faults: Faults = isJob ? asJob.faults : asMachine.faults;
+  const wrong = Object.values(faults);
+  const sound = wrong.length === 0;
+  const shown = tried ? faults : {};
+  const start = (event: FormEvent) => {
+    event.preventDefault();
+    setTried(true);
+    if (sound && isJob) submit.mutate();
+    else if (sound) create.mutate();
+  };
+  const allOptions = () =>
+    void (isJob
+      ? navigate({ to: "/jobs/new", state: hand({ job, parcel }) })
+      : navigate({ to: "/clusters/new", state: hand({ machine }) }));
+  return (
+    <form noValidate onSubmit={start}>
+      <PageHead
+        title={isJob ? "New job" : "New machine"}
+        actions={
+          <Button variant="default" onClick={allOptions}>
+            All options
+          </Button>
+        }
+      />
+      <div className="wr-columns">
+        <div className="wr-stack">
+          <Panel title="1. What">
+            <Stack gap="sm">
+              <Cards<What>
+                label="What runs"
+                value={choice.what}
+                change={(what) => change({ what, image: null, also: {} })}
+                cards={RECIPES}
+              />
+              <Saved />
+              <Details choice={choice} change={change} faults={shown} place={place} parcel={parcel} choose={choose} />
+            </Stack>
+          </Panel>
+          <Where choice={choice} change={change} places={places} place={place} />
+          <Limits choice={choice} change={change} faults={shown} mayIdle={!isJob && mayIdle(machine)} />
+        </div>
+        <aside className="wr-stack">
+          {isJob ? (
+            <>
+              <JobQuote draft={job} sound={sound} change={ways} />
+              <SubmitJob submit={submit} sent={sent} />
+            </>
+          ) : (
+            <>
+              <Quote draft={machine} sound={sound} change={ways} />
+              <StartMachine create={create} />
+            </>
+          )}
+          {tried && !sound && (
+            <Text size="sm" role="alert" className="wr-tone-bad">
+              Please fill in: {wrong.join("; ")}.
+            </Text>
+          )}
+          <Same
+            method="POST"
+            path={isJob ? "/jobs" : "/clusters"}
+            body={isJob ? asJob.request : asMachine.request}
+            command={isJob ? asJobCommand(asJob.request, false, parcel) : asCommand(asMachine.request)}
+          />
+        </aside>
+      </div>
+    </form>
+  );
+}
+
+function StartMachine({ create }: { create: ReturnType<typeof useCreate> }) {
+  return (
+    <>
+      {create.error && (
+        <Panel label="Error">
+          <ProblemNote error={create.error} />
+        </Panel>
+      )}
+      <Button type="submit" size="md" loading={create.isPending}>
+        Start machine
+      </Button>
+    </>
+  );
+}
+
+/** Requests that the project keeps by name go on in the form with all options. */
+function Saved() {
+  const templates = useQuery(templatesQuery).data ?? [];
+  if (templates.length === 0) return null;
+  return (
+    <Group gap="xs" role="group" aria-label="Saved templates">
+      <Text size="sm">Saved templates:</Text>
+      {templates.map(({ name }) => (
+        <LinkButton key={name} to="/clusters/new" search={{ template: name }} size="compact-sm">
+          {plain(name)}
+        </LinkButton>
+      ))}
+    </Group>
+  );
+}

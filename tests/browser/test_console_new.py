@@ -1,0 +1,109 @@
+"""New, in three steps: Jupyter in four clicks from the home page, and a job with a folder in four clicks."""
+
+import io
+import re
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.pretend_master import Served
+from tests.browser.test_console_states import new, signed_in
+from tests.waiting import poll_async
+
+Pretend = Callable[..., Served]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder of which two files and the ignore file are sent."""
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    (root / ".git").mkdir()
+    for name, text in {
+        "train.py": "print(6 * 7)\n",
+        "src/net.py": "",
+        ".gitignore": "*.log\n",
+        "old.log": "",
+        ".env": "TOKEN=1\n",
+        ".git/HEAD": "ref: refs/heads/main\n",
+    }.items():
+        (root / name).write_text(text)
+    return root
+
+
+async def choose(page: Page, folder: Path) -> None:
+    """Choose a folder in the browser's own window, and wait until it was looked through."""
+    async with page.expect_file_chooser() as opened:
+        await page.get_by_role("button", name="Choose a folder").click()
+    await (await opened.value).set_files(folder)
+    await expect(page.get_by_role("region", name="Files")).to_contain_text("project: 3 files")
+
+
+@pytest.mark.proves("console: a machine with Jupyter is four clicks from the home page, with limits that end it")
+async def test_jupyter_is_four_clicks_away(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=1)
+    await signed_in(page, served, "/")
+    await new(page, "PyTorch with Jupyter")
+    await expect(page.get_by_role("radio", name="PyTorch with Jupyter")).to_be_checked()
+    await expect(page.get_by_role("radio", name="No GPU")).to_be_checked()
+    await expect(page.get_by_test_id("plan")).to_contain_text("Fits")
+    await page.get_by_role("button", name="Start machine").click()
+    await page.get_by_role("button", name="Open Jupyter").click()
+    asked = next(iter(served.world.clusters.values()))["request"]
+    assert (asked["max_duration_seconds"], asked["idle_seconds"]) == (8 * 3600, 1800)
+    assert asked["notebook"] and asked["image"].startswith("quay.io/jupyter/pytorch-notebook")
+
+
+async def test_the_steps_go_by_keyboard_and_all_options_keep_what_was_filled_in(page: Page, pretend: Pretend) -> None:
+    await signed_in(page, pretend(neighbours=1), "/new")
+    await page.get_by_role("radio", name="PyTorch with Jupyter").focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(page.get_by_role("radio", name="vLLM service")).to_be_checked()
+    await expect(page.get_by_role("radio", name="vLLM service")).to_be_focused()
+    await expect(page.get_by_role("radio", name="No GPU")).to_have_count(0)
+    await page.get_by_role("textbox", name="Model").fill("a/model")
+    await page.get_by_label("Ends after (hours)").fill("2")
+    await page.get_by_role("button", name="All options").click()
+    await expect(page).to_have_url(re.compile("/clusters/new$"))
+    await expect(page.get_by_role("radio", name="Service")).to_be_checked()
+    await expect(page.get_by_role("textbox", name="Command")).to_have_value(re.compile("--model a/model"))
+    await expect(page.get_by_label("Maximum run time (hours)")).to_have_value("2")
+    await expect(page.get_by_label("Rehearse on simulated hosts")).to_be_checked()
+
+
+@pytest.mark.proves("console: a folder is sent with a job in four clicks; secrets and what git ignores stay")
+async def test_a_folder_is_sent_with_a_job(page: Page, pretend: Pretend, project: Path) -> None:
+    served = pretend()
+    await signed_in(page, served, "/")
+    await new(page, "Job")
+    await choose(page, project)
+    files = page.get_by_role("region", name="Files")
+    await expect(files).to_contain_text("Left out, as they look like secrets: .env")
+    await expect(files).to_contain_text("Left out by .gitignore and .windrowignore: old.log")
+    await expect(page.get_by_role("textbox", name="Command")).to_have_value("python train.py")
+    await page.get_by_role("button", name="Submit job").click()
+    await expect(page).to_have_url(re.compile(r"/jobs/job_"))
+    await poll_async(lambda: served.world.job_folders, what="the folder was sent")
+    with tarfile.open(fileobj=io.BytesIO(next(iter(served.world.job_folders.values())))) as sent:
+        assert sorted(sent.getnames()) == [".gitignore", "src/net.py", "train.py"]
+    assert served.world.jobs[0]["request"]["await_files"] is True
+
+
+async def test_a_folder_goes_on_to_the_form_with_all_options(page: Page, pretend: Pretend, project: Path) -> None:
+    served = pretend()
+    await signed_in(page, served, "/new?what=job")
+    await choose(page, project)
+    await page.get_by_role("button", name="All options").click()
+    await expect(page).to_have_url(re.compile("/jobs/new$"))
+    await expect(page.get_by_role("region", name="Files")).to_contain_text("project: 3 files")
+    await expect(page.get_by_role("textbox", name="Maximum run time (minutes)")).to_have_value("480")
+    await page.get_by_label("Priority").fill("5")
+    await page.get_by_role("button", name="Show API and CLI call").click()
+    line = page.get_by_label("windrow command", exact=True)
+    await expect(line).to_contain_text("windrow job submit --folder project")
+    await page.get_by_role("button", name="Submit job").click()
+    await expect(page).to_have_url(re.compile(r"/jobs/job_"))
+    assert served.world.jobs[0]["request"]["priority"] == 5
