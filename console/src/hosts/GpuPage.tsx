@@ -34,7 +34,7 @@ export function GpuPage() {
 }
 
 function GpuView({ gpu }: { gpu: GpuWhole }) {
-  const past = useQuery(eventsQuery(gpu.uuid).first);
+  const past = useQuery(eventsQuery({ subject: gpu.uuid, severity: "info" }).first);
   return (
     <>
       <PageHead
