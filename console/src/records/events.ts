@@ -41,10 +41,11 @@ export function textOf(event: EventRow): string {
   return shortIds(plain(named));
 }
 
-/** What is alike in repeats: the text without names and figures. */
+/** What is alike in repeats: the text without names, and without figures unless they say what is wrong. */
 function shapeOf(event: EventRow): string {
   const bare = Object.values(event.names).reduce((text, name) => text.replaceAll(name, "·"), textOf(event));
-  return `${event.kind} ${event.severity} ${bare.replace(/[\d.,]+/g, "#")}`;
+  const isCalm = !isAtLeast(event, "warning");
+  return `${event.kind} ${event.severity} ${isCalm ? bare.replace(/[\d.,]+/g, "#") : bare}`;
 }
 
 /** Repeats stand under the newest of them. `events`: newest first. */
