@@ -4,6 +4,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { post } from "../api/client.ts";
 import { box as boxQuery } from "../api/queries.ts";
 import type { Box, Cluster, Notebook } from "../api/types.ts";
+import { bytes, count, plain } from "../parts/format.ts";
 import { Command, Loaded, ProblemNote } from "../parts/page.tsx";
 import { quoted } from "./request.ts";
 import { editorLines, forwardedPorts } from "./terminal.ts";
@@ -109,5 +110,28 @@ function BoxLogins({ cluster }: { cluster: Cluster }) {
         </Stack>
       )}
     </Loaded>
+  );
+}
+
+/** The addresses of a service; the renter decides whom to tell. */
+export function Addresses({ cluster }: { cluster: Cluster }) {
+  return (
+    <Stack gap="sm" data-testid="addresses">
+      {Object.entries(cluster.urls).map(([port, url]) => (
+        <div key={port}>
+          <a className="wr-link wr-break" href={url} target="_blank" rel="noopener noreferrer">
+            Port {plain(port)} in a new window
+          </a>
+          <Command text={url} label={`address of port ${port}`} />
+        </div>
+      ))}
+      <Text size="xs" className="wr-quiet">
+        Whoever knows an address may call it: the service itself checks its callers.
+      </Text>
+      <Text size="xs" className="wr-quiet">
+        {count(cluster.traffic.connections)} connections, {bytes(cluster.traffic.bytes_in)} in,{" "}
+        {bytes(cluster.traffic.bytes_out)} out
+      </Text>
+    </Stack>
   );
 }
