@@ -52,6 +52,8 @@ interface DataTableProps<Row> {
   open?: (row: Row) => void;
   /** After the kind of rows in the name of a CSV file. */
   file?: string | undefined;
+  /** Before the menus, told the rows that are found. */
+  tools?: ((found: readonly Row[]) => ReactNode) | undefined;
   /** All that a row stands for, each a line of a CSV file. */
   each?: (row: Row) => readonly Row[];
 }
@@ -191,6 +193,7 @@ function Tools<Row>({ found, visible, choose, all, ...props }: ToolsProps<Row>) 
           Clear
         </Button>
       )}
+      {props.tools?.(found)}
       <Group gap={6} ml="auto">
         <ColumnsMenu columns={columns} visible={visible} choose={choose} />
         <CsvButton
