@@ -17,8 +17,8 @@ const event = (id: string, text: string, minutes = 0, more: Partial<EventRow> = 
 });
 
 test("a text has names in the place of ids", () => {
-  const row = event("1", "Access access_1 in north is draining", 0, { names: { access_1: "relay north" } });
-  expect(textOf(row)).toBe("Access relay north in north is draining");
+  const row = event("1", "access_1 is draining", 0, { names: { access_1: "relay north" } });
+  expect(textOf(row)).toBe("relay north is draining");
 });
 
 test("what repeats itself within minutes is one row, whatever it is about, and however much lies between", () => {
