@@ -38,8 +38,8 @@ export function FleetPage() {
       command="windrow token add --join"
       action={<PageButton to="/join">Add a host by one line</PageButton>}
     >
-      A host appears here seconds after its agent joins. On the machine that runs the Master, <code>windrow up</code>{" "}
-      joins that very machine; for another, make a join token here or with:
+      A host appears here seconds after its agent joins. On the Master's machine, <code>windrow up</code> joins that
+      very machine; for another, make a join token here or with:
     </Empty>
   );
   return (

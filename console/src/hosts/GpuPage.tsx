@@ -21,7 +21,7 @@ import { useFrames } from "./frames.ts";
 import { Actions } from "./HostActions.tsx";
 import { HostCharts } from "./HostCharts.tsx";
 import { Troubles } from "./Troubles.tsx";
-import { blamed, codeOf, lanesOf, marksOf, type Spell, spells } from "./timeline.ts";
+import { blamed, codeOf, type Lane, lanesOf, marksOf, type Spell, spells } from "./timeline.ts";
 import { CardEvidence } from "./Verification.tsx";
 
 export function GpuPage() {
@@ -181,11 +181,7 @@ function Lanes({ spells: all }: { spells: readonly Spell[] }) {
       {lanes.map(({ code, bars }) => (
         <div key={code}>
           <span className="wr-break">{words(code.replace(/^gpu\./, ""))}</span>
-          <span
-            className="wr-lane"
-            role="img"
-            aria-label={`${words(code)}: ${bars.map((one) => `${exact(one.from)} to ${one.to ? exact(one.to) : "now"}`).join("; ")}`}
-          >
+          <span className="wr-lane" role="img" aria-label={`${words(code)}: ${bars.map(saidOfBar).join("; ")}`}>
             {bars.map((one) => (
               <i key={one.from} style={{ left: `${one.left}%`, width: `${one.width}%` }} data-on={one.to === null} />
             ))}
@@ -202,6 +198,8 @@ function Lanes({ spells: all }: { spells: readonly Spell[] }) {
     </div>
   );
 }
+
+const saidOfBar = ({ from, to }: Lane["bars"][number]): string => `${exact(from)} to ${to ? exact(to) : "now"}`;
 
 /** What is known of a field, in its tooltip. */
 const saidOf = (field: GpuField): string =>

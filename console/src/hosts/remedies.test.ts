@@ -40,7 +40,7 @@ test("a faulty GPU is mended on a drained host, and verified", () => {
   expect(later?.steps.map((one) => one.verb)).toEqual([null, null, "verify", "activate"]);
 });
 
-test("a GPU that is faulty though nothing says so any more has to be verified, and what only explains comes last", () => {
+test("a GPU that is faulty though nothing says so has to be verified, and what only explains comes last", () => {
   const info = { ...condition, code: "gpu.initialising", about: null, severity: "info" as const, remedy: "Wait." };
   const found = troublesOf(host, [info], [card]);
   expect(found.map((one) => [one.key, one.isInfo])).toEqual([
