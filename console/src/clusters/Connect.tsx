@@ -40,14 +40,19 @@ export function Connect({ cluster, mine, openTerminal }: ConnectProps) {
         <Button onClick={openTerminal}>Open terminal</Button>
       </Group>
       {enters && <BoxLogins cluster={cluster} />}
-      {ports.length > 0 && <Text size="sm">A port on your machine:</Text>}
-      {ports.map((port) => (
-        <Command
-          key={port}
-          text={`windrow cluster forward ${quoted(cluster.name)} ${port}`}
-          label={`command for port ${port}`}
-        />
-      ))}
+      {ports.length > 0 && (
+        <div className="wr-ways">
+          {ports.map((port) => (
+            <div key={port}>
+              <Text size="sm">Port {port} on your machine:</Text>
+              <Command
+                text={`windrow cluster forward ${quoted(cluster.name)} ${port}`}
+                label={`command for port ${port}`}
+              />
+            </div>
+          ))}
+        </div>
+      )}
     </Stack>
   );
 }
@@ -84,26 +89,32 @@ function BoxLogins({ cluster }: { cluster: Cluster }) {
     <Loaded query={query}>
       {(box: Box) => (
         <Stack gap="sm" data-testid="box-logins">
-          {box.ssh_port !== null && (
-            <>
-              <Text size="sm">Log in with your own key:</Text>
-              <Command text={`windrow cluster ssh ${name}`} label="command to log in" />
-              <Text size="sm">In VS Code, with its extension Remote - SSH:</Text>
-              <Command text={editorLines(cluster)} label="commands for VS Code" />
-            </>
-          )}
-          {box.notebook_port !== null && (
-            <>
-              <OpenJupyter cluster={cluster} />
-              <Text size="sm">Jupyter on your machine:</Text>
-              <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
-              <Text size="sm">and then in a browser:</Text>
-              <Command
-                text={`http://${cluster.forward_host}:8888/?token=${box.notebook_token ?? ""}`}
-                label="address of the notebook"
-              />
-            </>
-          )}
+          {box.notebook_port !== null && <OpenJupyter cluster={cluster} />}
+          <div className="wr-ways">
+            {box.ssh_port !== null && (
+              <>
+                <div>
+                  <Text size="sm">Log in with your own key:</Text>
+                  <Command text={`windrow cluster ssh ${name}`} label="command to log in" />
+                </div>
+                <div>
+                  <Text size="sm">In VS Code, with its extension Remote - SSH:</Text>
+                  <Command text={editorLines(cluster)} label="commands for VS Code" />
+                </div>
+              </>
+            )}
+            {box.notebook_port !== null && (
+              <div>
+                <Text size="sm">Jupyter on your machine:</Text>
+                <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
+                <Text size="sm">and then in a browser:</Text>
+                <Command
+                  text={`http://${cluster.forward_host}:8888/?token=${box.notebook_token ?? ""}`}
+                  label="address of the notebook"
+                />
+              </div>
+            )}
+          </div>
           <Text size="xs" className="wr-quiet">
             If neither answers, the output says what the image lacks.
           </Text>
