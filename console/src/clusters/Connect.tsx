@@ -38,6 +38,7 @@ export function Connect({ cluster, mine, openTerminal }: ConnectProps) {
     <Stack gap="sm">
       <Group gap="xs">
         <Button onClick={openTerminal}>Open terminal</Button>
+        {cluster.request.notebook && <OpenJupyter cluster={cluster} />}
       </Group>
       {enters && <BoxLogins cluster={cluster} />}
       {ports.length > 0 && (
@@ -89,7 +90,6 @@ function BoxLogins({ cluster }: { cluster: Cluster }) {
     <Loaded query={query}>
       {(box: Box) => (
         <Stack gap="sm" data-testid="box-logins">
-          {box.notebook_port !== null && <OpenJupyter cluster={cluster} />}
           <div className="wr-ways">
             {box.ssh_port !== null && (
               <>

@@ -29,12 +29,12 @@ export function StartUp({ cluster }: { cluster: Cluster }) {
                   {plain(step.detail)}
                 </Text>
               )}
-              <span className={`wr-fall wr-tone-${tone}`} aria-hidden="true">
-                <i style={{ left: `${left}%`, width: `${width}%` }} />
-              </span>
             </span>
             <span className="wr-quiet" style={{ fontSize: 12 }}>
               {tookMs >= 1000 ? duration(Math.round(tookMs / 1000)) : <When at={step.at} />}
+            </span>
+            <span className={`wr-fall wr-tone-${tone}`} aria-hidden="true">
+              <i style={{ left: `${left}%`, width: `${width}%` }} />
             </span>
           </li>
         );

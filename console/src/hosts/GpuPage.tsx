@@ -6,7 +6,7 @@ import { useMemo } from "react";
 import { events as eventsQuery, gpu as gpuQuery, host as hostQuery } from "../api/queries.ts";
 import type { EventRow, GpuField, GpuPage as GpuWhole, Host } from "../api/types.ts";
 import { FieldGroups } from "../parts/FieldGroups.tsx";
-import { bytes, celsius, DASH, exact, percent, perHour, plain, watts, words } from "../parts/format.ts";
+import { bytes, celsius, DASH, exact, percent, perHour, plain, watts } from "../parts/format.ts";
 import { Facts, Figure, Id, known, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
@@ -21,7 +21,7 @@ import { useFrames } from "./frames.ts";
 import { Actions } from "./HostActions.tsx";
 import { HostCharts } from "./HostCharts.tsx";
 import { Troubles } from "./Troubles.tsx";
-import { blamed, codeOf, type Lane, lanesOf, marksOf, type Spell, spells } from "./timeline.ts";
+import { blamed, codeOf, type Lane, lanesOf, marksOf, nameOf, type Spell, spells } from "./timeline.ts";
 import { CardEvidence } from "./Verification.tsx";
 
 export function GpuPage() {
@@ -180,8 +180,8 @@ function Lanes({ spells: all }: { spells: readonly Spell[] }) {
     <div className="wr-lanes">
       {lanes.map(({ code, bars }) => (
         <div key={code}>
-          <span className="wr-break">{words(code.replace(/^gpu\./, ""))}</span>
-          <span className="wr-lane" role="img" aria-label={`${words(code)}: ${bars.map(saidOfBar).join("; ")}`}>
+          <span className="wr-break">{nameOf(code)}</span>
+          <span className="wr-lane" role="img" aria-label={`${nameOf(code)}: ${bars.map(saidOfBar).join("; ")}`}>
             {bars.map((one) => (
               <i key={one.from} style={{ left: `${one.left}%`, width: `${one.width}%` }} data-on={one.to === null} />
             ))}
@@ -258,7 +258,7 @@ const SPELL_COLUMNS: readonly Column<Spell>[] = [
     id: "code",
     name: "What",
     value: (one) => one.code,
-    cell: (one) => <State state={words(codeOf(one.code))} tone={one.to === null ? "warn" : "off"} />,
+    cell: (one) => <State state={nameOf(one.code)} tone={one.to === null ? "warn" : "off"} />,
   },
   { id: "says", name: "Message", value: (one) => one.says },
   { ...moment<Spell>("from", "From", (one) => one.from, "before"), width: 96 },
@@ -297,7 +297,7 @@ const XID_COLUMNS: readonly Column<EventRow>[] = [
     value: (event) => field(event, "workload"),
     cell: (event) => (typeof event.fields.workload === "string" ? <Subject id={event.fields.workload} /> : DASH),
   },
-  { id: "process", name: "Process", value: (event) => `${field(event, "process")} ${field(event, "pid")}` },
+  { id: "process", name: "Process", value: (event) => said(event, "process", "pid") },
   { id: "text", name: "Message", value: (event) => event.text },
 ];
 
@@ -320,6 +320,12 @@ function field(event: EventRow, name: string): string {
   const value = event.fields[name];
   return typeof value === "string" ? plain(value) : DASH;
 }
+
+const said = (event: EventRow, ...names: string[]): string =>
+  names
+    .map((name) => field(event, name))
+    .filter((word) => word !== DASH)
+    .join(" ") || DASH;
 
 function Evidence({ gpu }: { gpu: GpuWhole }) {
   return (

@@ -160,12 +160,16 @@ function HostView({ host }: { host: Host }) {
 }
 
 function Overview({ host, frames }: Reading) {
+  // Said in full below, with its remedy.
+  const isWrong =
+    host.headline === "degraded" &&
+    (host.conditions.some((one) => one.severity !== "info") || host.gpus.some((gpu) => gpu.state === "faulty"));
   return (
     <>
-      {host.headline_reason && (
+      {host.headline_reason && !isWrong && (
         <Text size="sm" mb={12} className="wr-break">
           {plain(host.headline_reason)}
-          {host.headline_remedy && host.conditions.length === 0 && <>. What to do: {plain(host.headline_remedy)}</>}
+          {host.headline_remedy && <>. What to do: {plain(host.headline_remedy)}</>}
         </Text>
       )}
       <Troubles host={host} found={host.conditions} cards={host.gpus} />
@@ -228,7 +232,7 @@ function Settings({ host }: { host: Host }) {
             <li key={action.verb}>
               <span>{action.says}</span>
               <Button
-                variant={action.final ? "outline" : "default"}
+                variant={action.final ? "light" : "default"}
                 color={action.final ? "red" : undefined}
                 onClick={() => ask(action)}
               >

@@ -34,7 +34,7 @@ test("a command of windrow for the host is the button that does it", () => {
 
 test("a faulty GPU is mended on a drained host, and verified", () => {
   const [trouble] = troublesOf(host, [condition], [card]);
-  expect(trouble?.title).toBe("GPU 5: Host fault");
+  expect(trouble?.title).toBe("GPU 5: Hardware fault");
   expect(trouble?.steps.map((one) => one.verb)).toEqual(["drain", null, null, "verify"]);
   const [later] = troublesOf({ ...host, admin_state: "draining" }, [condition], [card]);
   expect(later?.steps.map((one) => one.verb)).toEqual([null, null, "verify", "activate"]);

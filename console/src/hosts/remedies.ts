@@ -1,7 +1,6 @@
 // What is wrong with a host and its GPUs, and the steps that mend it, from the words of conditions. Pure.
 import type { Condition, Gpu, Host } from "../api/types.ts";
-import { words } from "../parts/format.ts";
-import { codeOf } from "./timeline.ts";
+import { nameOf } from "./timeline.ts";
 
 /** What the API can do about a host, by the last word of its route. */
 export const VERBS = [
@@ -101,7 +100,7 @@ export function troublesOf(host: Place, found: readonly Condition[], cards: read
     if (gpu && !isInfo) told.add(gpu.uuid);
     return {
       key: one.code,
-      title: `${one.about ? `${one.about}: ` : ""}${words(codeOf(one.code).replace(/^(gpu|host)\./, ""))}`,
+      title: `${one.about ? `${one.about}: ` : ""}${nameOf(one.code)}`,
       detail: one.detail,
       since: one.since,
       isInfo,

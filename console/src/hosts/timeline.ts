@@ -1,7 +1,7 @@
 // A GPU's conditions over time, from the events of its conditions. Pure.
 
 import type { Condition, EventRow } from "../api/types.ts";
-import { DASH } from "../parts/format.ts";
+import { DASH, words } from "../parts/format.ts";
 import type { Mark } from "../parts/series.ts";
 
 export interface Spell {
@@ -42,6 +42,10 @@ export function spells(
 
 /** The code of a condition without what it is about: `gpu.hot:GPU-1` is `gpu.hot`. */
 export const codeOf = (code: string): string => code.split(":")[0] ?? code;
+
+/** A condition in a few words, without the kind of thing that it is about. */
+export const nameOf = (code: string): string =>
+  code.startsWith("gpu.host_fault") ? "Hardware fault" : words(codeOf(code).replace(/^(gpu|host)\./, ""));
 
 const BLAME: Record<string, string> = { tenant: "the renter's work", host: "the host" };
 

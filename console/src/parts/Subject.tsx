@@ -9,7 +9,7 @@ export function Subject({ id, name }: { id: string | null | undefined; name?: st
   const readsJobs = useMayOpen("/jobs");
   if (!id) return <>–</>;
   const text = name ? (
-    <span className="wr-break" title={plain(id)}>
+    <span className="wr-break wr-name" title={plain(id)}>
       {plain(name)}
     </span>
   ) : (
